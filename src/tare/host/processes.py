@@ -1,0 +1,116 @@
+"""The one place that starts processes (a test forbids ``subprocess`` elsewhere). Arguments are lists, never shells."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from tare.errors import HostError
+
+#: A process that is told to enter cgroups does so itself, before it becomes the program: no moment outside them.
+_ENTER = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ >"$1"; shift; n=$((n-1)); done; exec "$@"'
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A process that ended. ``code`` is negative for a signal, as in `subprocess`."""
+
+    argv: tuple[str, ...]
+    code: int
+    stdout: bytes
+    stderr: bytes
+    wall_ns: int
+    timed_out: bool = False
+
+    @property
+    def text(self) -> str:
+        """Standard output as text."""
+        return self.stdout.decode(errors="replace")
+
+    def require(self, fix: str | None = None) -> Finished:
+        """Return self, or raise `HostError` that shows the command and the end of what it said."""
+        if self.code == 0 and not self.timed_out:
+            return self
+        how = "took too long" if self.timed_out else f"failed with {self.code}"
+        said = (self.stderr or self.stdout).decode(errors="replace").strip().splitlines()
+        tail = " | ".join(said[-3:]) or "no output"
+        raise HostError(f"`{shlex.join(self.argv)}` {how}: {tail}", fix=fix)
+
+
+def find(program: str) -> str | None:
+    """Full path of a program on PATH or in the system's sbin folders, or None."""
+    path = os.environ.get("PATH", os.defpath) + ":/usr/local/sbin:/usr/sbin:/sbin"
+    return shutil.which(program, path=path)
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    stdin: bytes = b"",
+    time_limit_s: float = 60.0,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Finished:
+    """Run to the end and return what it left; never raises for its exit code (see `Finished.require`)."""
+    process = start(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, cwd=cwd)
+    began = time.monotonic_ns()
+    timed_out = False
+    try:
+        out, err = process.communicate(stdin, timeout=time_limit_s)
+    except subprocess.TimeoutExpired:
+        timed_out = True
+        kill_group(process)
+        out, err = process.communicate()
+    except BaseException:
+        kill_group(process)
+        process.wait()
+        raise
+    return Finished(tuple(argv), process.returncode, out, err, time.monotonic_ns() - began, timed_out)
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    stdin: int | IO[bytes] = subprocess.DEVNULL,
+    stdout: int | IO[bytes] = subprocess.DEVNULL,
+    stderr: int | IO[bytes] = subprocess.DEVNULL,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    cgroup_procs: Sequence[Path] = (),
+    pass_fds: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Start a process in a process group of its own, inside the cgroups whose ``cgroup.procs`` are given."""
+    full = list(argv)
+    program = find(full[0])
+    if program is None:
+        raise HostError(f"{full[0]} is not installed", fix=f"apt-get install the package that has {full[0]}")
+    full[0] = program
+    if cgroup_procs:
+        full = ["/bin/sh", "-c", _ENTER, "sh", str(len(cgroup_procs)), *map(str, cgroup_procs), *full]
+    return subprocess.Popen(  # noqa: S603 (argv lists only)
+        full,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        env=dict(env) if env is not None else None,
+        cwd=cwd,
+        start_new_session=True,
+        pass_fds=tuple(pass_fds),
+        bufsize=0,
+    )
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """SIGKILL to the process and all of its group that still live."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        process.kill()

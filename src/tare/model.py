@@ -1,0 +1,131 @@
+"""The nouns as types; no logic. One meaning each, everywhere (docs/architecture.md has the glossary)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Direction(StrEnum):
+    """Which way a metric is better."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+class Family(StrEnum):
+    """What part of a machine a workload asks; it fixes the default margin."""
+
+    CPU = "cpu"
+    MEMORY = "memory"
+    STORAGE = "storage"
+    NETWORK = "network"
+    STARTUP = "startup"
+
+
+#: Relative difference below which a platform counts as equal to the baseline, stated before the data
+#: (METHOD, part 3, point 7).
+DEFAULT_MARGINS: Mapping[Family, float] = {
+    Family.CPU: 0.01,
+    Family.MEMORY: 0.02,
+    Family.STORAGE: 0.05,
+    Family.NETWORK: 0.05,
+    Family.STARTUP: 0.05,
+}
+
+
+class Mode(StrEnum):
+    """How a workload is scheduled within a block."""
+
+    SLICES = "slices"  # all live instances in turn, in short self-paced slices
+    RUN = "run"  # one run an instance, instances in random order
+    START = "start"  # the start of the block's instance is itself the trial
+
+
+class Status(StrEnum):
+    """How a trial ended."""
+
+    OK = "ok"
+    FAILED = "failed"  # it should have worked; the reason is recorded
+    UNSUPPORTED = "unsupported"  # the platform cannot do this; the reason is recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A named figure with a unit and a direction."""
+
+    name: str
+    unit: str
+    direction: Direction
+    title: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Arm:
+    """One treatment of a block: a platform, and which of its replicas (the baseline has two: 0 and 1)."""
+
+    platform: str
+    replica: int = 0
+
+    def __str__(self) -> str:
+        return self.platform if self.replica == 0 else f"{self.platform}#{self.replica + 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What every instance of a campaign gets alike."""
+
+    cpus: tuple[int, ...]  # host CPU numbers, pinned
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SliceFacts:
+    """What the host saw of one slice of one instance; times in ns of the host's monotonic clock."""
+
+    round: int
+    position: int  # turn of this instance within the round
+    start_ns: int
+    wall_ns: int
+    cpu_ns: int | None  # CPU time of the whole platform (its host cgroup) over the slice
+    daemon_cpu_ns: int | None  # CPU time of the platform's shared daemons over the slice
+    late_ns: int  # how much later than planned the slice began
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One figure of one metric from one trial; ``round`` is 0 where the workload is not sliced."""
+
+    metric: str
+    value: float
+    round: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TrialKey:
+    """What a trial is: exactly one row a key, whatever happens."""
+
+    block: int
+    workload: str
+    arm: Arm
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run of a workload on an instance in a block."""
+
+    key: TrialKey
+    status: Status
+    reason: str | None  # None exactly when status is OK
+    seq: int  # place in the campaign's schedule
+    started: float  # UNIX time, seconds
+    wall_ns: int  # the whole trial, on the host's monotonic clock
+    cpu_ns: int | None  # CPU time of the whole platform over the trial
+    daemon_cpu_ns: int | None
+    steal: float | None  # share of the pinned CPUs' time stolen by the hypervisor below, 0 to 1
+    pressure: float | None  # share of the trial in which some task waited for a CPU (PSI some), 0 to 1
+    load: float  # 1-minute load average at the start
+    samples: tuple[Sample, ...] = ()
+    slices: tuple[SliceFacts, ...] = ()
+    outputs: Mapping[str, bytes] = field(default_factory=dict)  # raw tool outputs by name

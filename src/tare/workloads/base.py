@@ -1,0 +1,173 @@
+"""The contract of a workload: what to run where, a strict parser, and metrics. It knows nothing of platforms.
+
+A workload is one file below ``tare/workloads/FAMILY/`` that defines one subclass of `RunWorkload`,
+`SliceWorkload` or `StartWorkload` and names it in ``WORKLOAD``; the registry finds it by that. Third
+parties register theirs under the entry point group ``tare.workloads``.
+
+The campaign calls, in this order and once a trial:
+
+1. `RunWorkload.plan` with the parameters and the `Surroundings`: pure, starts nothing;
+2. it runs the plan's commands, timing only ``measures`` (host cgroup CPU is read around them);
+3. `RunWorkload.parse` with the results of ``measures``: pure; raises `ParseError` on anything it does
+   not understand, and shows it.
+
+Every workload also has the metric ``cpu-cost`` (ns of CPU of the whole platform per ``work_unit``), which the
+campaign computes from the host's cgroup and `Outcome.work`; no workload reports it itself.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar
+
+from tare.model import DEFAULT_MARGINS, Direction, Family, Metric, Mode
+
+#: Parameter values of a workload, JSON-able; recorded in the campaign.
+Params = Mapping[str, int | float | str | bool]
+
+
+class Side(StrEnum):
+    """Where a command runs."""
+
+    INSTANCE = "instance"  # in the sandbox, by the agent
+    CLIENT = "client"  # in the client's network namespace on the host, out of the same image
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One process to run. ``ready`` makes it a server: it is in service once its stdout holds these bytes."""
+
+    argv: tuple[str, ...]
+    side: Side = Side.INSTANCE
+    time_limit_s: float = 60.0
+    stdin: bytes = b""
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str = "/data"
+    ready: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What a command left: exit code (None when a signal or the time limit ended it), output, wall time."""
+
+    argv: tuple[str, ...]
+    exit_code: int | None
+    stdout: bytes
+    stderr: bytes
+    wall_ns: int
+    timed_out: bool = False
+    signal: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a plan may depend on."""
+
+    memory_bytes: int  # the instance's memory limit
+    cpu_count: int
+    disk_free_bytes: int  # of the data volume
+    address: str | None  # where the client reaches the instance; None when it has no network
+    port: int | None  # the port that is open to the client at ``address``
+    instance_port: int | None  # the same port as seen inside the instance
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """Commands of one trial: ``prepare`` and ``cleanup`` are not timed, ``server`` runs beside ``measures``."""
+
+    measures: tuple[Command, ...]
+    prepare: tuple[Command, ...] = ()
+    cleanup: tuple[Command, ...] = ()
+    servers: tuple[Command, ...] = ()
+    cold: bool = False  # the data volume's files are dropped from the page cache before ``measures``
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The figures of one trial by metric name, and the work done in ``work_unit`` (for ``cpu-cost``)."""
+
+    samples: Mapping[str, float]
+    work: float
+
+
+class Workload(ABC):
+    """What all workloads say of themselves."""
+
+    name: ClassVar[str]  # lower case, with dashes; unique
+    title: ClassVar[str]  # one line for `tare list workloads`
+    family: ClassVar[Family]
+    mode: ClassVar[Mode]
+    metrics: ClassVar[tuple[Metric, ...]]  # the first is the headline
+    work_unit: ClassVar[str]
+    packages: ClassVar[tuple[str, ...]] = ()  # Debian packages that the image must hold
+    needs_network: ClassVar[bool] = False
+    profiles: ClassVar[Mapping[str, Params]]  # "quick" and "full"
+
+    @property
+    def margin(self) -> float:
+        """Relative difference below which a platform counts as equal, stated before the data."""
+        return DEFAULT_MARGINS[self.family]
+
+    @property
+    def all_metrics(self) -> tuple[Metric, ...]:
+        """Own metrics, and the whole platform's CPU cost that every timed workload has."""
+        if self.mode is Mode.START:
+            return self.metrics
+        cost = Metric("cpu-cost", f"ns/{self.work_unit}", Direction.LOWER, "CPU cost of the whole platform")
+        return (*self.metrics, cost)
+
+
+class RunWorkload(Workload):
+    """One run of commands an instance a block."""
+
+    mode: ClassVar[Mode] = Mode.RUN
+
+    @abstractmethod
+    def plan(self, params: Params, around: Surroundings) -> RunPlan:
+        """Say what to run. Raises `HostError` when the surroundings do not suffice (say, disk space)."""
+
+    @abstractmethod
+    def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
+        """Read the results of the plan's ``measures``, in their order. Raises `ParseError`."""
+
+
+class SliceWorkload(Workload):
+    """A probe of the agent that runs in all live instances in turn."""
+
+    mode: ClassVar[Mode] = Mode.SLICES
+    probe: ClassVar[str]  # the agent's name of it
+    #: metric name -> the probe's part whose rate (work per second of its own wall time) it is
+    parts: ClassVar[Mapping[str, str]]
+    #: parameters that are the schedule's and not the probe's: slice_ms, rounds, warmup_ms
+    schedule_keys: ClassVar[frozenset[str]] = frozenset({"slice_ms", "rounds", "warmup_ms"})
+
+    def probe_params(self, params: Params) -> dict[str, int | float | str | bool]:
+        """The parameters that go to the agent."""
+        return {key: value for key, value in params.items() if key not in self.schedule_keys}
+
+
+@dataclass(frozen=True, slots=True)
+class StartMarks:
+    """Nanoseconds from the start instant (just before the platform's own start command) to each event.
+
+    None where the event cannot be seen on that platform; ``reasons`` then says why, by field name.
+    """
+
+    first_byte_ns: int | None
+    command_ns: int | None
+    datagram_ns: int | None
+    ping_ns: int | None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+class StartWorkload(Workload):
+    """The start of the block's instance is itself the trial."""
+
+    mode: ClassVar[Mode] = Mode.START
+
+    @abstractmethod
+    def read(self, marks: StartMarks) -> dict[str, float]:
+        """Turn the marks into samples; metrics that cannot be seen are left out."""
