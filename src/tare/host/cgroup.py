@@ -1,0 +1,220 @@
+"""Sibling control groups of equal weight, one an instance, on cgroup v1, v2 and hybrid hosts.
+
+Each instance gets ``PARENT/ID`` with the same CPU set, memory limit and the default weight. Everything that belongs
+to it runs in leaves below: ``tool`` for the runtime's own command, and whatever the platform makes. So limits and CPU
+accounting cover the whole platform, and no platform is favoured by its place in the tree (METHOD, trap 2).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import HostError
+from tare.model import Resources
+
+#: The controllers that tare sets or reads.
+CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchies:
+    """Where the host has its control groups. ``v1`` maps a controller to its mount; ``v2`` is the unified one."""
+
+    v1: Mapping[str, Path]
+    v2: Path | None
+    every: tuple[Path, ...]  # all mounted hierarchies, named ones too: runtimes make folders in each
+
+    @property
+    def unified(self) -> bool:
+        """Whether limits are set by the v2 hierarchy (else by v1, or v1 of a hybrid host)."""
+        return "cpu" not in self.v1
+
+
+def parse_mounts(text: str) -> Hierarchies:
+    """Read ``/proc/mounts``."""
+    v1: dict[str, Path] = {}
+    v2: Path | None = None
+    every: list[Path] = []
+    for line in text.splitlines():
+        _, point, kind, options, *_ = line.split()
+        if kind == "cgroup":
+            every.append(Path(point))
+            v1 |= {name: Path(point) for name in options.split(",") if name in CONTROLLERS}
+        elif kind == "cgroup2":
+            every.append(Path(point))
+            v2 = v2 or Path(point)
+    return Hierarchies(v1, v2, tuple(every))
+
+
+@functools.cache
+def hierarchies() -> Hierarchies:
+    """The host's control group hierarchies."""
+    found = parse_mounts(Path("/proc/mounts").read_text())
+    missing = [name for name in CONTROLLERS if name not in found.v1]
+    if found.unified:
+        if found.v2 is None:
+            raise HostError("no cgroup hierarchy is mounted", fix="mount -t cgroup2 cgroup2 /sys/fs/cgroup")
+    elif missing:
+        raise HostError(
+            f"the cgroup controller {missing[0]} is not mounted",
+            fix=f"mount -t cgroup -o {missing[0]} cgroup /sys/fs/cgroup/{missing[0]}",
+        )
+    return found
+
+
+class Group:
+    """The control group of one instance."""
+
+    def __init__(self, path: str) -> None:
+        """``path``: below each hierarchy's root, such as ``tare/ab12cx3``."""
+        self.path = path
+        self._tree = hierarchies()
+        self._usage = -1
+
+    def create(self, resources: Resources) -> None:
+        """Make it with its limits. Journal it first."""
+        if self._tree.unified:
+            self._create_v2(resources)
+        else:
+            self._create_v1(resources)
+
+    def leaf(self, name: str) -> list[Path]:
+        """Make the leaf if need be, and return the ``cgroup.procs`` files that a process enters it by."""
+        folders = [root / self.path / name for root in self._roots()]
+        for folder in folders:
+            folder.mkdir(exist_ok=True)
+            if not self._tree.unified and folder == self._tree.v1["cpuset"] / self.path / name:
+                _copy(folder.parent, folder, ("cpuset.cpus", "cpuset.mems"))
+        return [folder / "cgroup.procs" for folder in folders]
+
+    def cpu_ns(self) -> int:
+        """CPU time that all processes in it, dead ones too, have used so far."""
+        if self._usage < 0:
+            name = "cpu.stat" if self._tree.unified else "cpuacct.usage"
+            root = self._tree.v2 if self._tree.unified else self._tree.v1["cpuacct"]
+            assert root is not None
+            self._usage = os.open(root / self.path / name, os.O_RDONLY | os.O_CLOEXEC)
+        text = os.pread(self._usage, 4096, 0)
+        return parse_cpu_stat(text) if self._tree.unified else int(text)
+
+    def memory_bytes(self) -> int:
+        """Memory charged to it now, page cache too."""
+        if self._tree.unified:
+            assert self._tree.v2 is not None
+            return int((self._tree.v2 / self.path / "memory.current").read_text())
+        return int((self._tree.v1["memory"] / self.path / "memory.usage_in_bytes").read_text())
+
+    def pids(self) -> list[int]:
+        """All processes in it and below."""
+        root = self._tree.v2 if self._tree.unified else self._tree.v1["cpu"]
+        assert root is not None
+        return sorted(_pids([root / self.path]))
+
+    def close(self) -> None:
+        """Close the accounting file; the group stays."""
+        if self._usage >= 0:
+            os.close(self._usage)
+            self._usage = -1
+
+    def _roots(self) -> list[Path]:
+        if self._tree.unified:
+            assert self._tree.v2 is not None
+            return [self._tree.v2]
+        return sorted({self._tree.v1[name] for name in CONTROLLERS})
+
+    def _create_v1(self, resources: Resources) -> None:
+        for root in self._roots():
+            for folder in _ancestry(root, self.path):
+                folder.mkdir(exist_ok=True)
+                if root == self._tree.v1["cpuset"]:
+                    _copy(folder.parent, folder, ("cpuset.cpus", "cpuset.mems"))
+        (self._tree.v1["cpuset"] / self.path / "cpuset.cpus").write_text(_cpu_list(resources.cpus))
+        memory = self._tree.v1["memory"] / self.path / "memory.limit_in_bytes"
+        memory.write_text(str(resources.memory_bytes))
+
+    def _create_v2(self, resources: Resources) -> None:
+        assert self._tree.v2 is not None
+        for folder in _ancestry(self._tree.v2, self.path):
+            (folder.parent / "cgroup.subtree_control").write_text("+cpu +cpuset +memory")
+            folder.mkdir(exist_ok=True)
+        folder = self._tree.v2 / self.path
+        (folder / "cgroup.subtree_control").write_text("+cpu +cpuset +memory")
+        (folder / "cpuset.cpus").write_text(_cpu_list(resources.cpus))
+        (folder / "memory.max").write_text(str(resources.memory_bytes))
+
+
+def parse_cpu_stat(text: bytes) -> int:
+    """CPU time in ns from a v2 ``cpu.stat``."""
+    for line in text.splitlines():
+        name, _, value = line.partition(b" ")
+        if name == b"usage_usec":
+            return int(value) * 1000
+    raise HostError("cpu.stat has no usage_usec")
+
+
+def usage_of(pid: int) -> Group | None:
+    """The group that a foreign process (a daemon) runs in, for reading; None when that is the whole machine."""
+    try:
+        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    tree = hierarchies()
+    for line in lines:
+        _, names, path = line.split(":", 2)
+        if (tree.unified and names == "") or (not tree.unified and "cpuacct" in names.split(",")):
+            return Group(path.strip("/")) if path != "/" else None
+    return None
+
+
+def destroy(path: str) -> None:
+    """Kill all processes in the group and below, in every hierarchy, and remove it. No group: nothing to do."""
+    folders = [root / path for root in hierarchies().every if (root / path).is_dir()]
+    deadline = time.monotonic() + 10
+    while folders:
+        for pid in _pids(folders):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for folder in folders:
+            _remove_tree(folder)
+        folders = [folder for folder in folders if folder.is_dir()]
+        if folders and time.monotonic() > deadline:
+            raise HostError(f"the control group {folders[0]} cannot be removed: processes {_pids(folders)} stay in it")
+        if folders:
+            time.sleep(0.005)
+
+
+def _remove_tree(folder: Path) -> None:
+    for below, _, _ in os.walk(folder, topdown=False):
+        with contextlib.suppress(OSError):  # busy: a killed process is not gone yet; the caller comes again
+            Path(below).rmdir()
+
+
+def _pids(folders: Iterable[Path]) -> set[int]:
+    found: set[int] = set()
+    for folder in folders:
+        for below, _, _ in os.walk(folder):
+            with contextlib.suppress(OSError):
+                found |= {int(pid) for pid in Path(below, "cgroup.procs").read_text().split()}
+    return found - {0}  # 0: a process of a foreign pid namespace
+
+
+def _ancestry(root: Path, path: str) -> list[Path]:
+    parts = path.split("/")
+    return [root.joinpath(*parts[: count + 1]) for count in range(len(parts))]
+
+
+def _copy(source: Path, target: Path, names: Iterable[str]) -> None:
+    for name in names:
+        if not (target / name).read_text().strip():
+            (target / name).write_text((source / name).read_text())
+
+
+def _cpu_list(cpus: Iterable[int]) -> str:
+    return ",".join(str(cpu) for cpu in cpus)

@@ -1,0 +1,195 @@
+"""The one place that knows how each kind of thing is removed from the host.
+
+Every remover may be called for a thing that was never made, is half made, or is already gone: it then does
+nothing. A thing that cannot be removed raises `HostError` and stays in the journal.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import docker
+import docker.errors
+
+from tare.errors import HostError
+from tare.host import cgroup, processes
+
+#: A value that describes a thing; JSON-able.
+Fact = str | int | list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """Something on the host that carries tare's label: its kind, and what its remover must know."""
+
+    kind: str
+    facts: Mapping[str, Fact]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {' '.join(str(value) for value in self.facts.values())}"
+
+
+def mount(path: Path) -> Thing:
+    """A mount point of tare's."""
+    return Thing("mount", {"path": str(path)})
+
+
+def folder(path: Path) -> Thing:
+    """A folder of tare's with all in it."""
+    return Thing("folder", {"path": str(path)})
+
+
+def control_group(path: str) -> Thing:
+    """A control group (path below each hierarchy's root) and the processes in it."""
+    return Thing("cgroup", {"path": path})
+
+
+def network_namespace(name: str) -> Thing:
+    """A named network namespace."""
+    return Thing("netns", {"name": name})
+
+
+def link(name: str) -> Thing:
+    """A network link: a bridge, one end of a veth pair, a TAP."""
+    return Thing("link", {"name": name})
+
+
+def iptables_rule(chain: str, *rule: str) -> Thing:
+    """A rule of the host's packet filter, by chain and specification."""
+    return Thing("iptables", {"rule": [chain, *rule]})
+
+
+def oci_container(runtime: str, root: Path, name: str) -> Thing:
+    """A container of an OCI runtime that is used without a daemon."""
+    return Thing("oci", {"runtime": runtime, "root": str(root), "name": name})
+
+
+def docker_container(name: str) -> Thing:
+    """A container of the Docker daemon, by name."""
+    return Thing("container", {"name": name})
+
+
+def remove(thing: Thing) -> None:
+    """Remove a thing if it is there."""
+    remover = _REMOVERS.get(thing.kind)
+    if remover is None:
+        raise HostError(
+            f"the journal has a {thing.kind!r}, which this version of tare does not know",
+            fix="clean with the version of tare that made it",
+        )
+    remover(thing.facts)
+
+
+def _remove_mount(facts: Mapping[str, Fact]) -> None:
+    path = str(facts["path"])
+    while path in _mount_points():
+        # Lazily: a process that is about to die may still have it open.
+        processes.run(["umount", "-l", path]).require()
+
+
+def _mount_points() -> set[str]:
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return {line.split()[4].replace("\\040", " ") for line in lines}
+
+
+def _remove_folder(facts: Mapping[str, Fact]) -> None:
+    path = str(facts["path"])
+    below = [point for point in _mount_points() if point == path or point.startswith(path + "/")]
+    if below:
+        raise HostError(f"{path} is not removed: {below[0]} is mounted in it", fix=f"umount {below[0]}")
+    shutil.rmtree(path, ignore_errors=True)
+    if Path(path).exists():
+        raise HostError(f"{path} cannot be removed")
+
+
+def _remove_cgroup(facts: Mapping[str, Fact]) -> None:
+    cgroup.destroy(str(facts["path"]))
+
+
+def _remove_netns(facts: Mapping[str, Fact]) -> None:
+    name = str(facts["name"])
+    if Path("/run/netns", name).exists():
+        processes.run(["ip", "netns", "del", name]).require()
+
+
+def _remove_link(facts: Mapping[str, Fact]) -> None:
+    name = str(facts["name"])
+    if Path("/sys/class/net", name).exists():
+        deleted = processes.run(["ip", "link", "del", name])
+        # A veth pair goes when its peer's namespace goes, which the kernel does in the background.
+        if deleted.code != 0 and Path("/sys/class/net", name).exists():
+            deleted.require()
+
+
+def _remove_iptables(facts: Mapping[str, Fact]) -> None:
+    rule = facts["rule"]
+    assert isinstance(rule, list)
+    if processes.find("iptables") is None:
+        return
+    while processes.run(["iptables", "-w", "-C", *rule]).code == 0:
+        processes.run(["iptables", "-w", "-D", *rule]).require()
+
+
+def _remove_oci(facts: Mapping[str, Fact]) -> None:
+    runtime, root, name = str(facts["runtime"]), str(facts["root"]), str(facts["name"])
+    state = Path(root)
+    if processes.find(runtime) is None or not state.is_dir():
+        return
+    if not any(name in entry.name for entry in state.iterdir()):
+        return
+    deleted = processes.run([runtime, "--root", root, "delete", "-force", name], time_limit_s=20)
+    if deleted.code != 0 and any(name in entry.name for entry in state.iterdir()):
+        deleted.require()
+
+
+def _remove_container(facts: Mapping[str, Fact]) -> None:
+    name = str(facts["name"])
+    try:
+        client = docker.from_env(timeout=30)
+    except docker.errors.DockerException as error:
+        raise HostError(
+            f"container {name} cannot be removed: the Docker daemon does not answer", fix="start dockerd"
+        ) from error
+    try:
+        client.containers.get(name).remove(force=True, v=True)
+    except docker.errors.NotFound:
+        return
+    except docker.errors.APIError as error:
+        if not _gone_soon(client, name):
+            raise HostError(f"container {name} cannot be removed: {error.explanation}") from error
+    finally:
+        client.close()
+
+
+def _gone_soon(client: docker.DockerClient, name: str) -> bool:
+    """Whether a removal that is already under way finishes within 10 s."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            client.containers.get(name)
+        except docker.errors.NotFound:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+_REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
+    "mount": _remove_mount,
+    "folder": _remove_folder,
+    "cgroup": _remove_cgroup,
+    "netns": _remove_netns,
+    "link": _remove_link,
+    "iptables": _remove_iptables,
+    "oci": _remove_oci,
+    "container": _remove_container,
+}
+
+
+def is_root() -> bool:
+    """Whether this process may remove (and make) what tare makes."""
+    return os.geteuid() == 0

@@ -1,0 +1,184 @@
+"""The campaign's network: a bridge, and on it a client in a namespace of its own ("the other machine").
+
+    client namespace ── veth ──┐
+    instance namespace ─ veth ─┤ bridge (the host's own address on it)
+    ...                        └─ host stack: native, published ports of Docker
+
+Platforms that bring no network of their own get a namespace with a veth on the bridge; the others are reached by
+the path that their users get by default. Addresses are fixed and written into the neighbour table, so that a ping
+to an instance that is still starting does not wait for address resolution.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import HostError
+from tare.host import janitor, processes
+from tare.host.journal import Belongings
+
+BRIDGE = "tare0"
+CLIENT_NAMESPACE = "tare-client"
+#: Private networks that are tried in turn until one is free.
+CANDIDATES = tuple(ipaddress.IPv4Network(f"10.{second}.0.0/24") for second in (77, 177, 201, 233, 99))
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One address on the bridge, and the MAC that has it."""
+
+    address: str
+    mac: str
+
+
+class Network:
+    """The bridge and the client. Made once a campaign."""
+
+    def __init__(self, subnet: ipaddress.IPv4Network) -> None:
+        self.subnet = subnet
+        self._next = 10
+
+    @property
+    def host(self) -> str:
+        """The host's own address on the bridge; instances of the host's stack are reached here."""
+        return str(self.subnet[1])
+
+    @property
+    def client(self) -> str:
+        """The client's address."""
+        return str(self.subnet[2])
+
+    @property
+    def prefix(self) -> int:
+        """Length of the subnet's prefix."""
+        return self.subnet.prefixlen
+
+    def create(self, things: Belongings) -> None:
+        """Make bridge, client and the filter rules that let them talk."""
+        if Path("/sys/class/net", BRIDGE).exists():
+            raise HostError(f"the link {BRIDGE} exists already", fix="tare clean")
+        things.own(janitor.link(BRIDGE), janitor.network_namespace(CLIENT_NAMESPACE))
+        ip_batch(
+            f"link add {BRIDGE} type bridge",
+            f"addr add {self.host}/{self.prefix} dev {BRIDGE}",
+            f"link set {BRIDGE} up",
+            f"netns add {CLIENT_NAMESPACE}",
+        )
+        self._accept(things)
+        self._plug(things, CLIENT_NAMESPACE, "tarec0", Endpoint(self.client, _mac(self.client)))
+        ip_batch(f"-n {CLIENT_NAMESPACE} route add default via {self.host}")
+
+    def new_namespace(self, things: Belongings, name: str) -> Endpoint:
+        """A network namespace ``tare-NAME`` with ``eth0`` on the bridge; its path is `namespace_path`."""
+        address = self._claim()
+        endpoint = Endpoint(address, _mac(address))
+        namespace = f"tare-{name}"
+        things.own(janitor.network_namespace(namespace))
+        ip_batch(f"netns add {namespace}")
+        self._plug(things, namespace, f"tare{name}"[:15], endpoint)
+        ip_batch(f"-n {namespace} route add default via {self.host}")
+        return endpoint
+
+    def _claim(self) -> str:
+        address = str(self.subnet[self._next])
+        # Reused after 240 starts: by then the former holder is long gone.
+        self._next = self._next + 1 if self._next < 250 else 10
+        return address
+
+    def _plug(self, things: Belongings, namespace: str, outer: str, endpoint: Endpoint) -> None:
+        things.own(janitor.link(outer))
+        address = f"{endpoint.address}/{self.prefix}"
+        ip_batch(
+            f"link add {outer} type veth peer name eth0 address {endpoint.mac} netns {namespace}",
+            f"link set {outer} master {BRIDGE} up",
+            f"-n {namespace} link set lo up",
+            f"-n {namespace} addr add {address} dev eth0",
+            f"-n {namespace} link set eth0 up",
+            f"neigh replace {endpoint.address} lladdr {endpoint.mac} dev {BRIDGE} nud permanent",
+        )
+
+    def _accept(self, things: Belongings) -> None:
+        """Docker sets the policy of FORWARD to DROP, and bridged frames pass it where br_netfilter is loaded."""
+        if processes.find("iptables") is None:
+            return
+        for rule in (("FORWARD", "-i", BRIDGE, "-j", "ACCEPT"), ("FORWARD", "-o", BRIDGE, "-j", "ACCEPT")):
+            thing = janitor.iptables_rule(*rule)
+            things.own(thing)
+            chain, *rest = rule
+            processes.run(["iptables", "-w", "-I", chain, "1", *rest]).require()
+
+
+def namespace_path(name: str) -> Path:
+    """Where the namespace made by `Network.new_namespace` can be joined."""
+    return Path("/run/netns", f"tare-{name}")
+
+
+def choose_subnet(wanted: str | None = None) -> ipaddress.IPv4Network:
+    """The subnet that was asked for, or the first candidate that no route of the host overlaps."""
+    taken = _routes()
+    if wanted is not None:
+        try:
+            subnet = ipaddress.IPv4Network(wanted)
+        except ValueError as error:
+            raise HostError(f"{wanted} is not a subnet: {error}", fix="give one such as 10.77.0.0/24") from error
+        if subnet.num_addresses < 256:
+            raise HostError(f"the subnet {wanted} is too small", fix="give a /24 or larger")
+        clash = overlapping(subnet, taken)
+        if clash is not None:
+            raise HostError(
+                f"the subnet {wanted} is taken: the host has a route to {clash}",
+                fix="give another with --subnet, or none, and a free one is chosen",
+            )
+        return subnet
+    for candidate in CANDIDATES:
+        if overlapping(candidate, taken) is None:
+            return candidate
+    raise HostError("no private subnet is free for the bridge", fix="give one with --subnet")
+
+
+def overlapping(subnet: ipaddress.IPv4Network, taken: Sequence[ipaddress.IPv4Network]) -> ipaddress.IPv4Network | None:
+    """The first of the taken networks that overlaps; default routes do not count."""
+    return next((net for net in taken if net.prefixlen > 0 and net.overlaps(subnet)), None)
+
+
+def parse_routes(text: str) -> list[ipaddress.IPv4Network]:
+    """Destinations in the output of ``ip -j -4 route``."""
+    found = []
+    for route in json.loads(text or "[]"):
+        destination = "0.0.0.0/0" if route["dst"] == "default" else route["dst"]
+        found.append(ipaddress.IPv4Network(destination, strict=False))
+    return found
+
+
+def _routes() -> list[ipaddress.IPv4Network]:
+    return parse_routes(processes.run(["ip", "-j", "-4", "route", "show", "table", "all"]).require().text)
+
+
+def ip_batch(*lines: str) -> None:
+    """Run ``ip`` commands in order; one process for each run of lines in the same namespace."""
+    batch: list[str] = []
+    namespace = ""
+    for line in lines:
+        words = line.split(maxsplit=2)
+        where, command = (words[1], words[2]) if words[0] == "-n" else ("", line)
+        if where != namespace and batch:
+            _run_batch(namespace, batch)
+            batch = []
+        namespace = where
+        batch.append(command)
+    _run_batch(namespace, batch)
+
+
+def _run_batch(namespace: str, commands: Sequence[str]) -> None:
+    argv = ["ip", *(["-n", namespace] if namespace else []), "-batch", "-"]
+    processes.run(argv, stdin=("\n".join(commands) + "\n").encode()).require()
+
+
+def _mac(address: str) -> str:
+    """A locally administered MAC made from an IPv4 address."""
+    octets = ipaddress.IPv4Address(address).packed
+    return "02:7a:" + ":".join(f"{octet:02x}" for octet in octets)

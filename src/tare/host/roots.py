@@ -1,0 +1,70 @@
+"""A writable root for one instance: an overlay over the image, and a data folder on the host's disk."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import HostError
+from tare.host import janitor, processes
+from tare.host.journal import Belongings
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The folders of one instance on the host. ``data`` is what the instance sees as /data."""
+
+    folder: Path
+    data: Path
+    log: Path
+
+
+def new_workspace(things: Belongings, folder: Path) -> Workspace:
+    """Make the folders of an instance."""
+    things.own(janitor.folder(folder))
+    data = folder / "data"
+    try:
+        data.mkdir(parents=True)
+    except OSError as error:
+        raise HostError(f"{folder} cannot be made: {error.strerror}", fix="free disk space") from error
+    return Workspace(folder, data, folder / "console.log")
+
+
+def overlay_root(things: Belongings, space: Workspace, image_root: Path) -> Path:
+    """Mount the image, writable and throw-away, and return where."""
+    upper, work, merged = (space.folder / name for name in ("upper", "work", "root"))
+    for folder in (upper, work, merged):
+        folder.mkdir()
+    things.own(janitor.mount(merged))
+    options = f"lowerdir={image_root},upperdir={upper},workdir={work}"
+    processes.run(["mount", "-t", "overlay", "overlay", "-o", options, str(merged)]).require(
+        fix="tare needs overlayfs, and TARE_HOME on a filesystem that can be its upper layer (ext4, xfs)"
+    )
+    return merged
+
+
+def chroot_mounts(things: Belongings, root: Path, data: Path) -> None:
+    """What a program expects below /: proc, sys, dev of the host, and the data folder."""
+    plan = (
+        (["mount", "-t", "proc", "proc"], root / "proc"),
+        (["mount", "-t", "sysfs", "-o", "ro", "sysfs"], root / "sys"),
+        (["mount", "--bind", "/dev"], root / "dev"),
+        (["mount", "--bind", str(data)], root / "data"),
+    )
+    for argv, where in plan:
+        things.own(janitor.mount(where))
+        where.mkdir(exist_ok=True)
+        processes.run([*argv, str(where)]).require()
+
+
+def drop_page_cache(folder: Path) -> None:
+    """Write back and drop the cached pages of all files below a folder; nothing else on the host is touched."""
+    for below, _, names in os.walk(folder):
+        for name in names:
+            descriptor = os.open(Path(below, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(descriptor)
