@@ -142,7 +142,7 @@ def _remove_oci(facts: Mapping[str, Fact]) -> None:
         return
     if not any(name in entry.name for entry in state.iterdir()):
         return
-    deleted = processes.run([runtime, "--root", root, "delete", "-force", name], time_limit_s=20)
+    deleted = processes.run([runtime, "--root", root, "delete", "--force", name], time_limit_s=20)
     if deleted.code != 0 and any(name in entry.name for entry in state.iterdir()):
         deleted.require()
 

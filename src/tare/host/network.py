@@ -117,6 +117,12 @@ def namespace_path(name: str) -> Path:
     return Path("/run/netns", f"tare-{name}")
 
 
+def silence_ping(name: str) -> None:
+    """Keep the kernel from answering pings in a namespace, so that only a network stack above it does."""
+    setting = "/proc/sys/net/ipv4/icmp_echo_ignore_all"
+    processes.run(["ip", "netns", "exec", f"tare-{name}", "tee", setting], stdin=b"1").require()
+
+
 def choose_subnet(wanted: str | None = None) -> ipaddress.IPv4Network:
     """The subnet that was asked for, or the first candidate that no route of the host overlaps."""
     taken = _routes()

@@ -1,0 +1,1 @@
+"""Campaigns: plan and schedule as pure data, then run, resume and stop."""

@@ -1,0 +1,67 @@
+"""The order of everything in a block, as pure data from the campaign's seed (randomised complete blocks)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tare.model import Arm, Mode, TrialKey
+from tare.workloads.base import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One workload of a block and the order in which the arms have their turn."""
+
+    workload: str
+    mode: Mode
+    order: tuple[Arm, ...]
+    #: for slices: the order of the arms in each round; otherwise empty
+    rounds: tuple[tuple[Arm, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSchedule:
+    """A block: the starts come first (they are trials of their own where a workload measures them)."""
+
+    block: int
+    launch_order: tuple[Arm, ...]
+    stages: tuple[Stage, ...]
+
+    def keys(self) -> Iterator[TrialKey]:
+        """All trials of the block, in order."""
+        for stage in self.stages:
+            for arm in stage.order:
+                yield TrialKey(self.block, stage.workload, arm)
+
+
+def schedule_block(seed: int, block: int, arms: Sequence[Arm], workloads: Sequence[tuple[Workload, int]]) -> BlockSchedule:
+    """The schedule of one block: the same for the same arguments, whatever ran before.
+
+    ``workloads``: each with its number of rounds (0 where it is not sliced).
+    """
+    # A generator a block: a resumed campaign draws the same orders without replaying what went before.
+    generator = random.Random(f"tare/{seed}/{block}")
+    launch_order = _shuffled(generator, arms)
+    stages = [_stage(generator, workload, rounds, arms, launch_order) for workload, rounds in workloads]
+    starts = [stage for stage in stages if stage.mode is Mode.START]
+    others = [stage for stage in stages if stage.mode is not Mode.START]
+    generator.shuffle(others)
+    return BlockSchedule(block, launch_order, (*starts, *others))
+
+
+def _stage(
+    generator: random.Random, workload: Workload, rounds: int, arms: Sequence[Arm], launch_order: tuple[Arm, ...]
+) -> Stage:
+    if workload.mode is Mode.START:
+        return Stage(workload.name, workload.mode, launch_order)
+    order = _shuffled(generator, arms)
+    if workload.mode is Mode.RUN:
+        return Stage(workload.name, workload.mode, order)
+    turns = tuple(_shuffled(generator, arms) for _ in range(rounds))
+    return Stage(workload.name, workload.mode, order, turns)
+
+
+def _shuffled(generator: random.Random, arms: Sequence[Arm]) -> tuple[Arm, ...]:
+    return tuple(generator.sample(list(arms), len(arms)))

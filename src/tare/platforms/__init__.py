@@ -1,0 +1,1 @@
+"""Platforms: one file a platform; ``base`` is the contract."""

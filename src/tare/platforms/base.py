@@ -1,0 +1,157 @@
+"""The contract of a platform. One file a platform; variants are data in it.
+
+A module below ``tare/platforms/`` names its platforms in ``PLATFORMS``; the registry finds them by that. Third
+parties register theirs under the entry point group ``tare.platforms``.
+
+The campaign calls, in this order:
+
+1. `Platform.detect`, once: by really trying, within seconds. Nothing stays on the host.
+2. `Platform.prepare`, once: makes the form of the image that the platform runs. It may be cached across campaigns.
+3. `Platform.launch`, once an instance: returns when the platform's own start command has done its part; the agent
+   may still be starting. All that is made is owned by the `Belongings` given, whose owner (not the platform)
+   releases it, also when `launch` raises: nothing half-made stays.
+4. `Platform.close`, once.
+
+A platform runs everything that belongs to an instance inside ``spec.group`` (its leaf or folders that it makes
+below), except shared daemons, which it names in ``Instance.daemons`` so that they are accounted apart.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from tare.host.cgroup import Group
+from tare.host.journal import Belongings
+from tare.host.network import Network
+from tare.host.roots import Workspace
+from tare.image.build import Image
+from tare.model import Resources
+from tare.platforms.marks import FirstByte, Ping
+from tare.session.streams import ByteStream
+
+AGENT = "/usr/local/bin/tare-agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Whether a platform runs here: its version and details, or the reason why not and the fix."""
+
+    available: bool
+    version: str = ""
+    reason: str = ""
+    fix: str = ""
+    details: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The form of the image that a platform runs, and the disk space that it really takes."""
+
+    form: str
+    disk_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """One moment on both of the host's clocks, in ns."""
+
+    monotonic_ns: int
+    realtime_ns: int
+
+    @classmethod
+    def now(cls) -> Instant:
+        """The present moment; the two readings are well below a microsecond apart."""
+        return cls(time.monotonic_ns(), time.time_ns())
+
+
+@dataclass(frozen=True, slots=True)
+class Beacon:
+    """Where the agent sends its one datagram when it starts, and the token in it."""
+
+    host: str
+    port: int
+    token: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSpec:
+    """All that a platform needs to start one instance. ``id``: at most 11 lower-case letters and digits."""
+
+    id: str
+    image: Image
+    resources: Resources
+    group: Group
+    space: Workspace
+    network: Network
+    port: int  # free on the host, and to be reachable from the client
+    beacon: Beacon | None = None
+
+    @property
+    def measured(self) -> bool:
+        """Whether this start is itself a trial."""
+        return self.beacon is not None
+
+    def agent_argv(self, *extra: str) -> list[str]:
+        """The command that the sandbox runs."""
+        argv = [AGENT, "serve", *extra]
+        if self.beacon is not None:
+            argv += ["--beacon", f"{self.beacon.host}:{self.beacon.port}", "--token", self.beacon.token.hex()]
+        return argv
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """How others reach an instance."""
+
+    host: str  # for the client's TCP and UDP
+    port: int
+    instance_port: int  # the same port as seen inside
+    ping: str | None  # the address that answers echo requests once the instance is up; None: it has none of its own
+    no_ping: str = ""  # the reason, when ping is None
+
+
+@dataclass(slots=True)
+class Instance:
+    """One running sandbox."""
+
+    spec: LaunchSpec
+    stream: ByteStream
+    started: Instant  # just before the platform's own start command
+    address: Address
+    first_byte: FirstByte  # watches the stream since before the agent could speak
+    ping: Ping | None = None  # watches the address, when the start is measured and there is one to watch
+    daemons: Sequence[Group] = ()  # groups of shared daemons; read only
+
+    def host_processes(self) -> list[int]:
+        """Process ids on the host of all that belongs to this instance, shared daemons left out."""
+        return self.spec.group.pids()
+
+
+class Platform(ABC):
+    """One way to isolate, with its options."""
+
+    name: str
+    title: str
+    network_path: str  # the way of a packet from the client to the instance
+    #: what this platform cannot honour of what all get alike, in words
+    not_honoured: tuple[str, ...] = ()
+    baseline: ClassVar[bool] = False
+
+    @abstractmethod
+    def detect(self) -> Availability:
+        """Find out whether the platform runs here."""
+
+    @abstractmethod
+    def prepare(self, image: Image) -> Prepared:
+        """Make the form of the image that the platform runs; cached. Raises `PlatformError`."""
+
+    @abstractmethod
+    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+        """Start an instance whose agent speaks on ``Instance.stream``. Raises `PlatformError`."""
+
+    def close(self) -> None:  # noqa: B027 (most platforms hold nothing)
+        """Let go of connections to daemons. May be called twice."""

@@ -1,0 +1,225 @@
+"""Docker: containers of the daemon, by its API. Variants are the runtimes that it is told to use."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import docker
+import docker.errors
+import requests.exceptions
+
+from tare.errors import PlatformError, SessionError
+from tare.host import cgroup, janitor
+from tare.host.journal import Belongings
+from tare.image.build import Image
+from tare.image.forms import oci_tar
+from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.marks import FirstByte, Ping
+
+LABEL = "tare"
+_STDOUT = 1
+_SEND_LIMIT_S = 10.0
+
+
+class Docker(Platform):
+    """A container with Docker's own defaults: bridge with NAT and a published port, seccomp filter, overlay2."""
+
+    network_path = "client, bridge, published port (NAT), docker0, veth"
+
+    def __init__(self, name: str, runtime: str, title: str, not_honoured: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self.title = title
+        self.not_honoured = not_honoured
+        self._runtime = runtime
+        self._connection: docker.DockerClient | None = None
+
+    def detect(self) -> Availability:
+        """Ask the daemon for its version and whether it has the runtime."""
+        try:
+            with _told():
+                info = self._client.info()
+                version = self._client.version()
+        except PlatformError as error:
+            return Availability(False, reason=error.what, fix=error.fix or "")
+        if self._runtime not in info["Runtimes"]:
+            return Availability(
+                False,
+                reason=f"the Docker daemon has no runtime {self._runtime!r}",
+                fix=f"run by scripts/with-dockerd, or add {self._runtime} to the runtimes in /etc/docker/daemon.json",
+            )
+        details = {
+            "storage": info["Driver"],
+            "cgroup driver": info["CgroupDriver"],
+            "runtime": self._runtime,
+            "daemons' cpu": "accounted" if daemon_groups() else "not accounted: they have no control group",
+        }
+        return Availability(True, version=version["Version"], details=details)
+
+    def prepare(self, image: Image) -> Prepared:
+        """Import the image once; it stays in the daemon's store as ``tare:HASH``."""
+        with _told():
+            try:
+                found = self._client.images.get(_tag(image))
+            except docker.errors.ImageNotFound:
+                source = str(oci_tar(image))
+                self._client.api.import_image(
+                    src=source, repository=LABEL, tag=image.hash[:12], changes=[f"LABEL {LABEL}={image.hash}"]
+                )
+                found = self._client.images.get(_tag(image))
+        return Prepared(f"image {_tag(image)}", int(found.attrs["Size"]))
+
+    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+        """Create, attach and start: what ``docker run`` does."""
+        name = f"tare-{spec.id}"
+        things.own(janitor.docker_container(name))
+        api = self._client.api
+        config = self._host_config(spec)
+        with _told():
+            started = Instant.now()
+            made = api.create_container(
+                _tag(spec.image),
+                spec.agent_argv(),
+                name=name,
+                stdin_open=True,
+                labels={LABEL: spec.id},
+                ports=[(spec.port, "tcp"), (spec.port, "udp")],
+                host_config=config,
+            )
+            stream = AttachedStream(api.attach_socket(made["Id"], {"stdin": 1, "stdout": 1, "stream": 1}))
+            first_byte = FirstByte(stream.fileno())
+            api.start(made["Id"])
+            seen = api.inspect_container(made["Id"])
+        own_address = seen["NetworkSettings"]["IPAddress"]
+        ping = Ping(own_address) if spec.measured else None
+        address = Address(spec.network.host, spec.port, spec.port, own_address)
+        return Instance(spec, stream, started, address, first_byte, ping, daemon_groups())
+
+    def close(self) -> None:
+        """Close the connection to the daemon."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _host_config(self, spec: LaunchSpec) -> Any:
+        where = (spec.network.host, spec.port)
+        return self._client.api.create_host_config(
+            runtime=self._runtime,
+            cgroup_parent=f"/{spec.group.path}",
+            cpuset_cpus=",".join(map(str, spec.resources.cpus)),
+            mem_limit=spec.resources.memory_bytes,
+            memswap_limit=spec.resources.memory_bytes,
+            binds=[f"{spec.space.data}:/data:rw"],
+            port_bindings={f"{spec.port}/tcp": where, f"{spec.port}/udp": where},
+        )
+
+    @property
+    def _client(self) -> docker.DockerClient:
+        if self._connection is None:
+            self._connection = docker.from_env(timeout=60)
+        return self._connection
+
+
+class AttachedStream:
+    """A container's stdin and stdout over the daemon's attach connection, which frames what comes out."""
+
+    def __init__(self, attached: Any) -> None:
+        # The SDK hands out a reader around the socket; sending needs the socket itself.
+        self._keep = attached
+        self._socket: socket.socket = getattr(attached, "_sock", attached)
+        self._socket.settimeout(None)
+        self._head = b""
+        self._left = 0  # bytes of the present frame that are still to come
+        self._wanted = True  # whether the present frame is stdout's
+
+    def fileno(self) -> int:
+        """The connection's descriptor."""
+        return self._socket.fileno()
+
+    def send(self, data: bytes) -> None:
+        """Write all to the container's stdin."""
+        view = memoryview(data)
+        while view:
+            _, ready, _ = select.select([], [self._socket], [], _SEND_LIMIT_S)
+            if not ready:
+                raise SessionError(f"the container took nothing for {_SEND_LIMIT_S:.0f} s")
+            try:
+                view = view[self._socket.send(view, socket.MSG_DONTWAIT) :]
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise SessionError(f"the container's stdin is closed: {error.strerror}") from error
+
+    def receive(self, limit: int) -> bytes:
+        """Some bytes of the container's stdout; b"" at its end."""
+        while True:
+            if self._left == 0 and not self._next_frame():
+                return b""
+            part = self._read(min(limit, self._left))
+            if not part:
+                return b""
+            self._left -= len(part)
+            if self._wanted:
+                return part
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._keep.close()
+        self._socket.close()
+
+    def _next_frame(self) -> bool:
+        while len(self._head) < 8:
+            part = self._read(8 - len(self._head))
+            if not part:
+                return False
+            self._head += part
+        kind, self._left = struct.unpack(">BxxxL", self._head)
+        self._wanted = kind == _STDOUT
+        self._head = b""
+        return True
+
+    def _read(self, limit: int) -> bytes:
+        try:
+            return self._socket.recv(limit)
+        except ConnectionError:
+            return b""
+
+
+def daemon_groups() -> list[cgroup.Group]:
+    """The control groups of the daemons (shims run in them too), where they have any of their own."""
+    paths: dict[str, cgroup.Group] = {}
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            if comm.read_text().strip() in {"dockerd", "containerd"}:
+                group = cgroup.usage_of(int(comm.parent.name))
+                if group is not None:
+                    paths[group.path] = group
+    return list(paths.values())
+
+
+def _tag(image: Image) -> str:
+    return f"{LABEL}:{image.hash[:12]}"
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Translate what the SDK raises, at the boundary."""
+    try:
+        yield
+    except docker.errors.APIError as error:
+        raise PlatformError(f"the Docker daemon refuses: {error.explanation or error}") from error
+    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+        fix = "start dockerd, or run by scripts/with-dockerd (apt-get install docker.io)"
+        raise PlatformError("the Docker daemon does not answer", fix=fix) from error
+
+
+PLATFORMS = (
+    Docker("docker", "runc", "Docker with runc"),
+    Docker("docker-gvisor", "runsc", "Docker with gVisor's runsc (systrap)"),
+    Docker("docker-gvisor-ptrace", "runsc-ptrace", "Docker with gVisor's runsc (ptrace)"),
+)

@@ -1,0 +1,138 @@
+"""Seeing a sandbox start, from outside, while the platform's own start command is still at work."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import threading
+import time
+
+#: An echo request is sent this often until one is answered.
+PING_INTERVAL_S = 0.001
+#: Linux's number; Python's socket module does not name it.
+SO_TIMESTAMPNS = 35
+_ECHO_REQUEST, _ECHO_REPLY = 8, 0
+
+
+class FirstByte:
+    """Notes when a descriptor first has something to read, without reading it."""
+
+    def __init__(self, fileno: int) -> None:
+        self.at_ns: int | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, args=(fileno,), daemon=True)
+        self._thread.start()
+
+    def wait(self, time_limit_s: float) -> int | None:
+        """Host's monotonic ns of the first byte; None when none came within the limit."""
+        self._thread.join(time_limit_s)
+        self._stop.set()
+        self._thread.join()
+        return self.at_ns
+
+    def _watch(self, fileno: int) -> None:
+        poll = select.poll()
+        poll.register(fileno, select.POLLIN)
+        while not self._stop.is_set():
+            for _, events in poll.poll(100):
+                if events & select.POLLIN:
+                    self.at_ns = time.monotonic_ns()
+                return
+
+
+class Ping:
+    """Sends echo requests to an address until one is answered, and notes when."""
+
+    def __init__(self, address: str) -> None:
+        self.at_ns: int | None = None
+        self._address = address
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._ask, daemon=True)
+        self._thread.start()
+
+    def wait(self, time_limit_s: float) -> int | None:
+        """Host's monotonic ns at which the first answer was read; None when none came within the limit."""
+        self._thread.join(time_limit_s)
+        self._stop.set()
+        self._thread.join()
+        return self.at_ns
+
+    def _ask(self) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as echo:
+            echo.settimeout(PING_INTERVAL_S)
+            identity = echo.fileno() & 0xFFFF
+            sequence = 0
+            while not self._stop.is_set():
+                sequence = (sequence + 1) & 0xFFFF
+                try:
+                    echo.sendto(echo_request(identity, sequence), (self._address, 0))
+                    packet, sender = echo.recvfrom(2048)
+                except OSError:  # no answer yet, or no route yet
+                    time.sleep(PING_INTERVAL_S)
+                    continue
+                if sender[0] == self._address and is_reply(packet, identity):
+                    self.at_ns = time.monotonic_ns()
+                    return
+
+
+def echo_request(identity: int, sequence: int) -> bytes:
+    """An ICMP echo request without data (RFC 792)."""
+    header = struct.pack("!BBHHH", #: Linux's number; Python's socket module does not name it.
+SO_TIMESTAMPNS = 35
+_ECHO_REQUEST, 0, 0, identity, sequence)
+    return struct.pack("!BBHHH", #: Linux's number; Python's socket module does not name it.
+SO_TIMESTAMPNS = 35
+_ECHO_REQUEST, 0, internet_checksum(header), identity, sequence)
+
+
+def is_reply(packet: bytes, identity: int) -> bool:
+    """Whether an IPv4 packet is the answer to our echo request."""
+    body = packet[(packet[0] & 0x0F) * 4 :]
+    if len(body) < 8:
+        return False
+    kind, _, _, answered, _ = struct.unpack("!BBHHH", body[:8])
+    return bool(kind == _ECHO_REPLY and answered == identity)
+
+
+def internet_checksum(data: bytes) -> int:
+    """The ones' complement sum of RFC 1071; ``data`` of even length."""
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+class Datagram:
+    """Receives the agents' datagrams, with the kernel's own receive timestamps."""
+
+    def __init__(self, host: str) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        self._socket.bind((host, 0))
+        self.host = host
+        self.port: int = self._socket.getsockname()[1]
+
+    def wait(self, token: bytes, time_limit_s: float) -> int | None:
+        """CLOCK_REALTIME ns at which the kernel received the datagram that holds the token; None: it never came."""
+        deadline = time.monotonic() + time_limit_s
+        while (left := deadline - time.monotonic()) > 0:
+            ready, _, _ = select.select([self._socket], [], [], left)
+            if not ready:
+                return None
+            data, ancillary, _, _ = self._socket.recvmsg(256, 256)
+            if data == token:
+                return _timestamp(ancillary)
+        return None
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+
+def _timestamp(ancillary: list[tuple[int, int, bytes]]) -> int | None:
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS:
+            seconds, nanoseconds = struct.unpack("qq", data[:16])
+            return int(seconds) * 1_000_000_000 + int(nanoseconds)
+    return None

@@ -1,0 +1,101 @@
+"""What the runtimes without a daemon share: an OCI bundle, written as pure data and then run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tare.host import janitor, network, processes, roots
+from tare.host.journal import Belongings
+from tare.model import Resources
+from tare.platforms.base import Address, Instance, Instant, LaunchSpec
+from tare.platforms.marks import FirstByte, Ping
+from tare.platforms.pipes import pipe_stream
+
+#: Docker's default set, so that a bundle and a container of Docker's may do the same.
+CAPABILITIES = (
+    "CAP_AUDIT_WRITE", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_MKNOD",
+    "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT",
+)  # fmt: skip
+
+#: Where the runtimes keep their state.
+STATE = Path("/run/tare")
+
+
+def bundle_config(
+    argv: Sequence[str], root: Path, data: Path, resources: Resources, cgroup: str, netns: Path
+) -> dict[str, Any]:
+    """The ``config.json`` of a bundle (OCI runtime specification 1.0)."""
+    flags = ["nosuid", "noexec", "nodev"]
+    return {
+        "ociVersion": "1.0.2",
+        "process": {
+            "terminal": False,
+            "user": {"uid": 0, "gid": 0},
+            "args": list(argv),
+            "env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+            "cwd": "/",
+            "capabilities": {kind: list(CAPABILITIES) for kind in ("bounding", "effective", "permitted")},
+            # None: raising a limit needs CAP_SYS_RESOURCE, which a host that is a container may lack.
+            "rlimits": [],
+            "noNewPrivileges": False,
+        },
+        "root": {"path": str(root), "readonly": False},
+        "hostname": "tare",
+        "mounts": [
+            {"destination": "/proc", "type": "proc", "source": "proc"},
+            {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
+            {"destination": "/dev/pts", "type": "devpts", "source": "devpts", "options": ["nosuid", "newinstance"]},
+            {"destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": flags},  # noqa: S108
+            {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": [*flags, "ro"]},
+            {"destination": "/data", "type": "bind", "source": str(data), "options": ["rbind", "rw"]},
+        ],
+        "linux": {
+            "cgroupsPath": f"/{cgroup}",
+            "resources": {
+                "cpu": {"cpus": ",".join(map(str, resources.cpus))},
+                "memory": {"limit": resources.memory_bytes},
+            },
+            "namespaces": [
+                {"type": "pid"},
+                {"type": "ipc"},
+                {"type": "uts"},
+                {"type": "mount"},
+                {"type": "network", "path": str(netns)},
+            ],
+        },
+    }
+
+
+def launch_bundle(
+    spec: LaunchSpec, things: Belongings, runtime: str, options: Sequence[str], *, own_stack: bool
+) -> Instance:
+    """Write the bundle, and run it in the foreground: its stdin and stdout are the agent's.
+
+    ``own_stack``: the runtime takes the namespace's address over for a network stack of its own; the kernel's must
+    then not answer pings in its stead.
+    """
+    endpoint = spec.network.new_namespace(things, spec.id)
+    netns = network.namespace_path(spec.id)
+    if own_stack:
+        network.silence_ping(spec.id)
+    root = roots.overlay_root(things, spec.space, spec.image.root)
+    config = bundle_config(spec.agent_argv(), root, spec.space.data, spec.resources, f"{spec.group.path}/box", netns)
+    (spec.space.folder / "config.json").write_text(json.dumps(config))
+    procs = spec.group.leaf("tool")
+    name = f"tare-{spec.id}"
+    things.own(janitor.oci_container(runtime, STATE, name))
+    argv = [runtime, "--root", str(STATE), *options, "run", "--bundle", str(spec.space.folder), name]
+    with spec.space.log.open("wb") as log:
+        started = Instant.now()
+        process = processes.start(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cgroup_procs=procs)
+    stream = pipe_stream(process)
+    first_byte = FirstByte(stream.fileno())
+    pinged = endpoint.address if own_stack else None
+    why = "" if own_stack else "its network namespace answers before the sandbox starts"
+    address = Address(endpoint.address, spec.port, spec.port, pinged, why)
+    ping = Ping(pinged) if pinged and spec.measured else None
+    return Instance(spec, stream, started, address, first_byte, ping)

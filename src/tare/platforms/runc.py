@@ -1,0 +1,38 @@
+"""runc: the reference OCI runtime, without a daemon, on a bundle over the image."""
+
+from __future__ import annotations
+
+from tare.host import processes
+from tare.host.journal import Belongings
+from tare.image.build import Image
+from tare.image.forms import disk_bytes
+from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.oci import launch_bundle
+
+
+class Runc(Platform):
+    """Namespaces, cgroups and capabilities by runc; no seccomp filter, as in its own default spec."""
+
+    name = "runc"
+    title = "runc on an OCI bundle, no daemon"
+    network_path = "client, bridge, veth"
+
+    def detect(self) -> Availability:
+        """Ask runc for its version."""
+        if processes.find("runc") is None:
+            return Availability(False, reason="runc is not installed", fix="apt-get install runc")
+        answer = processes.run(["runc", "--version"], time_limit_s=5)
+        if answer.code != 0:
+            return Availability(False, reason="`runc --version` fails", fix="apt-get install --reinstall runc")
+        return Availability(True, version=answer.text.splitlines()[0].removeprefix("runc version ").strip())
+
+    def prepare(self, image: Image) -> Prepared:
+        """The image as a folder."""
+        return Prepared("folder", disk_bytes(image.root))
+
+    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+        """Run the bundle."""
+        return launch_bundle(spec, things, "runc", [], own_stack=False)
+
+
+PLATFORMS = (Runc(),)
