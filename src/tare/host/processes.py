@@ -61,6 +61,13 @@ def run(
 ) -> Finished:
     """Run to the end and return what it left; never raises for its exit code (see `Finished.require`)."""
     process = start(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, cwd=cwd)
+    return finish(process, argv, stdin=stdin, time_limit_s=time_limit_s)
+
+
+def finish(
+    process: subprocess.Popen[bytes], argv: Sequence[str], *, stdin: bytes = b"", time_limit_s: float = 60.0
+) -> Finished:
+    """Wait for a process that was started with pipes; at the limit its group is killed."""
     began = time.monotonic_ns()
     timed_out = False
     try:

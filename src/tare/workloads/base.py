@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
+from tare.errors import ParseError
 from tare.model import DEFAULT_MARGINS, Direction, Family, Metric, Mode
 
 #: Parameter values of a workload, JSON-able; recorded in the campaign.
@@ -143,6 +144,25 @@ class SliceWorkload(Workload):
     parts: ClassVar[Mapping[str, str]]
     #: parameters that are the schedule's and not the probe's: slice_ms, rounds, warmup_ms
     schedule_keys: ClassVar[frozenset[str]] = frozenset({"slice_ms", "rounds", "warmup_ms"})
+
+    #: how much of the probe's work makes one ``work_unit`` (say, 2**20 bytes a MiB)
+    work_scale: ClassVar[float] = 1.0
+
+    def read_slice(self, parts: Mapping[str, tuple[float, int]], cpu_ns: int | None) -> dict[str, float]:
+        """Figures of one slice: a rate a part, and the CPU cost of all its work.
+
+        ``parts``: work and wall time in ns by part. Raises `ParseError` on a part that is missing or did nothing.
+        """
+        figures: dict[str, float] = {}
+        for metric, part in self.parts.items():
+            work, wall_ns = parts.get(part, (0.0, 0))
+            if work <= 0 or wall_ns <= 0:
+                raise ParseError(f"the probe {self.probe} did no {part!r} in a slice")
+            figures[metric] = work / self.work_scale / (wall_ns / 1e9)
+        if cpu_ns is not None:
+            total = sum(work for work, _ in parts.values())
+            figures["cpu-cost"] = cpu_ns / (total / self.work_scale)
+        return figures
 
     def probe_params(self, params: Params) -> dict[str, int | float | str | bool]:
         """The parameters that go to the agent."""
