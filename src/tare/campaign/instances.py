@@ -1,0 +1,175 @@
+"""Instances of a campaign: start one with everything it needs, see it start, end it."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tare.errors import HostError, PlatformError, SessionError, TareError
+from tare.host import cgroup, janitor, roots
+from tare.host.journal import Belongings, Journal
+from tare.host.network import Network
+from tare.image.build import Image
+from tare.model import Arm, Resources
+from tare.platforms.base import Beacon, Instance, LaunchSpec, Platform
+from tare.platforms.marks import Datagram
+from tare.session.session import Session
+from tare.workloads.base import StartMarks
+
+#: The control group that all instances are siblings in.
+PARENT_GROUP = "tare"
+#: A sandbox that has not said a word by then has failed to start.
+START_LIMIT_S = 60.0
+#: After the first command has returned, the datagram and the ping have this long to come.
+MARK_LIMIT_S = 3.0
+#: Ports of instances on the host, above what Linux hands out by itself and below common services' ranges.
+FIRST_PORT, PORTS = 20_100, 2_000
+
+
+@dataclass(slots=True)
+class Live:
+    """An instance in service, with its session and all that belongs to it."""
+
+    arm: Arm
+    instance: Instance
+    session: Session
+    things: Belongings
+    marks: StartMarks | None
+    start_ns: int  # from the start instant to a first command's exit status
+
+    def cpu_ns(self) -> int:
+        """CPU time of the whole platform so far."""
+        return self.instance.spec.group.cpu_ns()
+
+    def daemon_cpu_ns(self) -> int | None:
+        """CPU time of the platform's shared daemons so far; None where there are none that can be read."""
+        daemons = self.instance.daemons
+        return sum(group.cpu_ns() for group in daemons) if daemons else None
+
+    def stop(self) -> None:
+        """End the instance and remove what was made for it. Raises `HostError` when something stays."""
+        with contextlib.suppress(SessionError):
+            self.session.close()
+        self.instance.spec.group.close()
+        for daemon in self.instance.daemons:
+            daemon.close()
+        self.things.release()
+
+
+@dataclass(slots=True)
+class Nursery:
+    """Where a campaign's instances are born."""
+
+    campaign: str  # 5 hexadecimal digits: the campaign's part of every label
+    image: Image
+    resources: Resources
+    network: Network
+    journal: Journal
+    work: Path
+    datagram: Datagram
+    _born: int = field(default=0)
+
+    def start(self, platform: Platform, arm: Arm, *, measured: bool) -> Live:
+        """Start an instance and wait until its agent has run a first command.
+
+        Raises `PlatformError`, `SessionError` or `HostError` with the sandbox's last words; nothing stays.
+        """
+        name = f"{self.campaign}x{self._born}"
+        spaces = self.work / name
+        things = Belongings(self.journal)
+        try:
+            return self._start(platform, arm, name, spaces, things, measured=measured)
+        except TareError as error:
+            said = _last_words(spaces / "console.log")
+            with contextlib.suppress(HostError):  # the journal keeps what could not be removed
+                things.release()
+            if said:
+                raise PlatformError(f"{error.what}; its console ends: {said}", fix=error.fix) from error
+            raise
+        except BaseException:
+            with contextlib.suppress(HostError):
+                things.release()
+            raise
+
+    def _start(
+        self, platform: Platform, arm: Arm, name: str, folder: Path, things: Belongings, *, measured: bool
+    ) -> Live:
+        self._born += 1
+        group = cgroup.Group(f"{PARENT_GROUP}/{name}")
+        things.own(janitor.control_group(group.path))
+        group.create(self.resources)
+        space = roots.new_workspace(things, folder)
+        token = secrets.token_bytes(16)
+        spec = LaunchSpec(
+            id=name,
+            image=self.image,
+            resources=self.resources,
+            group=group,
+            space=space,
+            network=self.network,
+            port=FIRST_PORT + self._born % PORTS,
+            beacon=Beacon(self.datagram.host, self.datagram.port, token) if measured else None,
+        )
+        instance = platform.launch(spec, things)
+        try:
+            session = Session.open(instance.stream, START_LIMIT_S)
+            self._check(session, platform)
+            first = session.execute(["true"], time_limit_s=START_LIMIT_S)
+        except SessionError:
+            instance.stream.close()
+            raise
+        command_ns = time.monotonic_ns() - instance.started.monotonic_ns
+        if first.code != 0:
+            raise PlatformError(f"`true` in {platform.name} ended with {first.code}")
+        marks = self._marks(instance, token, command_ns) if measured else None
+        return Live(arm, instance, session, things, marks, command_ns)
+
+    def _check(self, session: Session, platform: Platform) -> None:
+        seen = (session.hello.image or "").strip()
+        if seen != self.image.hash:
+            raise PlatformError(f"{platform.name} runs other bits: image {seen or 'unknown'}, not {self.image.hash}")
+
+    def _marks(self, instance: Instance, token: bytes, command_ns: int) -> StartMarks:
+        reasons: dict[str, str] = {}
+        first = instance.first_byte.wait(MARK_LIMIT_S)
+        datagram = self.datagram.wait(token, MARK_LIMIT_S)
+        if datagram is None:
+            reasons["datagram_ns"] = f"no datagram reached the host within {MARK_LIMIT_S:.0f} s"
+        pinged = None
+        if instance.ping is not None:
+            pinged = instance.ping.wait(MARK_LIMIT_S)
+            if pinged is None:
+                reasons["ping_ns"] = f"{instance.address.ping} did not answer within {MARK_LIMIT_S:.0f} s"
+        else:
+            reasons["ping_ns"] = instance.address.no_ping
+        began = instance.started
+        return StartMarks(
+            first_byte_ns=None if first is None else first - began.monotonic_ns,
+            command_ns=command_ns,
+            datagram_ns=None if datagram is None else datagram - began.realtime_ns,
+            ping_ns=None if pinged is None else pinged - began.monotonic_ns,
+            reasons=reasons,
+        )
+
+
+def stop_all(lives: Iterable[Live]) -> list[HostError]:
+    """End instances; an error with one does not keep the others alive. Returns the errors."""
+    errors = []
+    for live in lives:
+        try:
+            live.stop()
+        except HostError as error:
+            errors.append(error)
+    return errors
+
+
+def _last_words(log: Path) -> str:
+    try:
+        lines = log.read_bytes().decode(errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return " | ".join(line[:300] for line in lines[-3:])

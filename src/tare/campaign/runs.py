@@ -1,0 +1,137 @@
+"""One trial of a workload that runs as a whole: commands in the instance and at the client."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.campaign.instances import Live
+from tare.errors import ParseError
+from tare.host import processes, roots
+from tare.host.network import CLIENT_NAMESPACE
+from tare.session.session import Execution
+from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
+
+#: Longest time that a server may take until it says that it is ready.
+READY_LIMIT_S = 10.0
+#: What the host waits beyond a command's own limit for the agent to say that the limit struck.
+GRACE_S = 5.0
+OUTPUT_CAP = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The other machine: commands out of the same image, in a network namespace and a control group of its own."""
+
+    root: Path
+    cgroup_procs: Sequence[Path]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the measured part of a trial gave."""
+
+    outcome: Outcome
+    results: tuple[Completed, ...]
+    cpu_ns: int
+    daemon_cpu_ns: int | None
+
+
+def surroundings(live: Live) -> Surroundings:
+    """What a plan may depend on, for this instance."""
+    spec = live.instance.spec
+    address = live.instance.address
+    return Surroundings(
+        memory_bytes=spec.resources.memory_bytes,
+        cpu_count=len(spec.resources.cpus),
+        disk_free_bytes=shutil.disk_usage(spec.space.data).free,
+        address=address.host,
+        port=address.port,
+        instance_port=address.instance_port,
+    )
+
+
+def run_trial(workload: RunWorkload, params: Params, live: Live, client: Client) -> Measured:
+    """Run the workload's plan once.
+
+    Raises `HostError` (the surroundings do not suffice), `ParseError` (a command failed, or its output is strange)
+    or `SessionError` (the instance is lost).
+    """
+    plan = workload.plan(params, surroundings(live))
+    _all(plan.prepare, live, client)
+    servers = [_serve(command, live) for command in plan.servers]
+    try:
+        if plan.cold:
+            roots.drop_page_cache(live.instance.spec.space.data)
+        measured = _measure(workload, params, plan, live, client)
+    finally:
+        for server in servers:
+            server.kill()
+    for server in servers:
+        server.wait(READY_LIMIT_S)
+    _all(plan.cleanup, live, client)
+    return measured
+
+
+def _measure(workload: RunWorkload, params: Params, plan: RunPlan, live: Live, client: Client) -> Measured:
+    cpu, daemon = live.cpu_ns(), live.daemon_cpu_ns()
+    results = tuple(_run(command, live, client) for command in plan.measures)
+    cpu_after, daemon_after = live.cpu_ns(), live.daemon_cpu_ns()
+    outcome = workload.parse(params, results)
+    shared = daemon_after - daemon if daemon is not None and daemon_after is not None else None
+    return Measured(outcome, results, cpu_after - cpu, shared)
+
+
+def _run(command: Command, live: Live, client: Client) -> Completed:
+    return _at_client(command, client) if command.side is Side.CLIENT else _inside(command, live)
+
+
+def _inside(command: Command, live: Live) -> Completed:
+    done = live.session.execute(
+        list(command.argv),
+        env=dict(command.env),
+        cwd=command.cwd,
+        stdin=command.stdin,
+        time_limit_s=command.time_limit_s,
+        output_cap=OUTPUT_CAP,
+    )
+    return Completed(
+        command.argv, done.code, done.stdout, done.stderr, done.wall_ns, timed_out=done.timed_out, signal=done.signal
+    )
+
+
+def _at_client(command: Command, client: Client) -> Completed:
+    namespace = f"--net=/run/netns/{CLIENT_NAMESPACE}"
+    argv = ["nsenter", namespace, "chroot", str(client.root), "env", "-C", command.cwd, *command.argv]
+    began = time.monotonic_ns()
+    process = processes.start(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cgroup_procs=client.cgroup_procs
+    )
+    done = processes.finish(process, argv, stdin=command.stdin, time_limit_s=command.time_limit_s)
+    code, signal = (done.code, None) if done.code >= 0 else (None, -done.code)
+    wall_ns = time.monotonic_ns() - began
+    return Completed(command.argv, code, done.stdout, done.stderr, wall_ns, timed_out=done.timed_out, signal=signal)
+
+
+def _serve(command: Command, live: Live) -> Execution:
+    server = live.session.start(
+        list(command.argv), env=dict(command.env), cwd=command.cwd, time_limit_s=command.time_limit_s
+    )
+    if command.ready is not None:
+        server.wait_output(command.ready, READY_LIMIT_S)
+    return server
+
+
+def _all(commands: Sequence[Command], live: Live, client: Client) -> None:
+    for command in commands:
+        done = _run(command, live, client)
+        if done.exit_code != 0:
+            said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+            how = "took too long" if done.timed_out else f"ended with {done.exit_code}"
+            raise ParseError(f"`{' '.join(command.argv)}` {how}: {said[-1] if said else 'no output'}")
+
+
