@@ -133,5 +133,3 @@ def _all(commands: Sequence[Command], live: Live, client: Client) -> None:
             said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
             how = "took too long" if done.timed_out else f"ended with {done.exit_code}"
             raise ParseError(f"`{' '.join(command.argv)}` {how}: {said[-1] if said else 'no output'}")
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tare.model import Arm, Mode, TrialKey
@@ -29,14 +29,14 @@ class BlockSchedule:
     launch_order: tuple[Arm, ...]
     stages: tuple[Stage, ...]
 
-    def keys(self) -> Iterator[TrialKey]:
+    def trials(self) -> list[TrialKey]:
         """All trials of the block, in order."""
-        for stage in self.stages:
-            for arm in stage.order:
-                yield TrialKey(self.block, stage.workload, arm)
+        return [TrialKey(self.block, stage.workload, arm) for stage in self.stages for arm in stage.order]
 
 
-def schedule_block(seed: int, block: int, arms: Sequence[Arm], workloads: Sequence[tuple[Workload, int]]) -> BlockSchedule:
+def schedule_block(
+    seed: int, block: int, arms: Sequence[Arm], workloads: Sequence[tuple[Workload, int]]
+) -> BlockSchedule:
     """The schedule of one block: the same for the same arguments, whatever ran before.
 
     ``workloads``: each with its number of rounds (0 where it is not sliced).

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tare.campaign.instances import Live
 from tare.campaign.schedule import Stage
@@ -59,109 +59,109 @@ def plan_turns(rounds: Sequence[Sequence[Arm]], first_ns: int, slice_ns: int) ->
 
 def run_slices(workload: SliceWorkload, params: Params, stage: Stage, lives: Mapping[Arm, Live]) -> dict[Arm, Sliced]:
     """Run one stage in all live instances. An instance that fails does not disturb the others."""
-    slice_ns = int(float(params["slice_ms"]) * 1e6)
-    warmup_ns = int(float(params["warmup_ms"]) * 1e6)
-    rounds = [[arm for arm in order if arm in lives] for order in stage.rounds]
-    errors: dict[Arm, SessionError] = {}
-    offsets: dict[Arm, ClockOffset] = {}
-    for arm, live in lives.items():
-        try:
-            offsets[arm] = live.session.sync_clock()
-        except SessionError as error:
-            errors[arm] = error
-    # The warm-ups come one after the other: together they would size each other's chunks wrongly.
-    first_ns = time.monotonic_ns() + len(lives) * (warmup_ns + LEAD_NS) + 5 * LEAD_NS
-    turns = plan_turns(rounds, first_ns, slice_ns)
-    probes = _begin(workload, params, lives, turns, offsets, slice_ns, warmup_ns, errors)
-    readings = _watch(turns, slice_ns, list(lives.values()))
-    return {arm: _collect(workload, arm, lives, turns, probes, offsets, readings, errors) for arm in lives}
-
-
-def _begin(
-    workload: SliceWorkload,
-    params: Params,
-    lives: Mapping[Arm, Live],
-    turns: Sequence[Turn],
-    offsets: Mapping[Arm, ClockOffset],
-    slice_ns: int,
-    warmup_ns: int,
-    errors: dict[Arm, SessionError],
-) -> dict[Arm, Probe]:
-    probes: dict[Arm, Probe] = {}
-    for arm, offset in offsets.items():
-        slices = [Slice(turn.start_ns + offset.offset_ns, slice_ns) for turn in turns if turn.arm == arm]
-        try:
-            probes[arm] = lives[arm].session.probe(workload.probe, workload.probe_params(params), warmup_ns, slices)
-        except SessionError as error:
-            errors[arm] = error
-        time.sleep((warmup_ns + LEAD_NS) / 1e9)
-    return probes
+    phase = _Phase(workload, params, lives)
+    phase.agree_on_time()
+    turns = phase.begin(stage.rounds)
+    readings = phase.watch(turns)
+    return {arm: phase.collect(arm, turns, readings) for arm in lives}
 
 
 #: CPU time by arm, of the instance and of its daemons, at one gap.
-_Reading = dict[Arm, tuple[int, int | None]]
+Reading = dict[Arm, tuple[int, int | None]]
 
 
-def _watch(turns: Sequence[Turn], slice_ns: int, lives: Sequence[Live]) -> list[_Reading]:
-    """Read all counters in the gap before each turn and after the last: one more reading than turns."""
-    instants = [turn.start_ns - GAP_NS // 2 for turn in turns]
-    instants.append(turns[-1].start_ns + slice_ns + GAP_NS // 2)
-    readings: list[_Reading] = []
-    for instant in instants:
-        time.sleep(max(0, instant - time.monotonic_ns()) / 1e9)
-        readings.append({live.arm: (live.cpu_ns(), live.daemon_cpu_ns()) for live in lives})
-    return readings
+@dataclass(slots=True)
+class _Phase:
+    """One stage under way."""
 
+    workload: SliceWorkload
+    params: Params
+    lives: Mapping[Arm, Live]
+    offsets: dict[Arm, ClockOffset] = field(default_factory=dict)
+    probes: dict[Arm, Probe] = field(default_factory=dict)
+    errors: dict[Arm, SessionError] = field(default_factory=dict)
 
-def _collect(
-    workload: SliceWorkload,
-    arm: Arm,
-    lives: Mapping[Arm, Live],
-    turns: Sequence[Turn],
-    probes: Mapping[Arm, Probe],
-    offsets: Mapping[Arm, ClockOffset],
-    readings: Sequence[_Reading],
-    errors: Mapping[Arm, SessionError],
-) -> Sliced:
-    if arm in errors:
-        return Sliced(error=errors[arm])
-    try:
-        result = probes[arm].wait(GRACE_S)
-    except SessionError as error:
-        return Sliced(error=error)
-    try:
-        return read_result(workload, arm, result, turns, offsets[arm].offset_ns, readings)
-    except ParseError as error:
-        return Sliced(error=error)
+    @property
+    def slice_ns(self) -> int:
+        return int(float(self.params["slice_ms"]) * 1e6)
+
+    @property
+    def warmup_ns(self) -> int:
+        return int(float(self.params["warmup_ms"]) * 1e6)
+
+    def agree_on_time(self) -> None:
+        """Find each agent's clock."""
+        for arm, live in self.lives.items():
+            try:
+                self.offsets[arm] = live.session.sync_clock()
+            except SessionError as error:
+                self.errors[arm] = error
+
+    def begin(self, rounds: Sequence[Sequence[Arm]]) -> list[Turn]:
+        """Tell every agent its slices, and wait until all are warm."""
+        # The warm-ups come one after the other: together they would size each other's chunks wrongly.
+        lead_ns = self.warmup_ns + LEAD_NS
+        first_ns = time.monotonic_ns() + len(self.offsets) * lead_ns + 5 * LEAD_NS
+        turns = plan_turns([[arm for arm in order if arm in self.lives] for order in rounds], first_ns, self.slice_ns)
+        given = self.workload.probe_params(self.params)
+        for arm, offset in self.offsets.items():
+            slices = [Slice(turn.start_ns + offset.offset_ns, self.slice_ns) for turn in turns if turn.arm == arm]
+            try:
+                session = self.lives[arm].session
+                self.probes[arm] = session.probe(self.workload.probe, given, self.warmup_ns, slices)
+            except SessionError as error:
+                self.errors[arm] = error
+            time.sleep(lead_ns / 1e9)
+        return turns
+
+    def watch(self, turns: Sequence[Turn]) -> list[Reading]:
+        """Read all counters in the gap before each turn and after the last: one more reading than turns."""
+        instants = [turn.start_ns - GAP_NS // 2 for turn in turns]
+        instants.append(turns[-1].start_ns + self.slice_ns + GAP_NS // 2)
+        readings: list[Reading] = []
+        for instant in instants:
+            time.sleep(max(0, instant - time.monotonic_ns()) / 1e9)
+            readings.append({arm: (live.cpu_ns(), live.daemon_cpu_ns()) for arm, live in self.lives.items()})
+        return readings
+
+    def collect(self, arm: Arm, turns: Sequence[Turn], readings: Sequence[Reading]) -> Sliced:
+        """Take in what an agent has to say."""
+        if arm in self.errors:
+            return Sliced(error=self.errors[arm])
+        mine = [
+            (turn, *_spent(readings[at][arm], readings[at + 1][arm]))
+            for at, turn in enumerate(turns)
+            if turn.arm == arm
+        ]
+        try:
+            result = self.probes[arm].wait(GRACE_S)
+            return read_result(self.workload, result, mine, self.offsets[arm].offset_ns)
+        except (SessionError, ParseError) as error:
+            return Sliced(error=error)
 
 
 def read_result(
-    workload: SliceWorkload,
-    arm: Arm,
-    result: ProbeResult,
-    turns: Sequence[Turn],
-    offset_ns: int,
-    readings: Sequence[_Reading],
+    workload: SliceWorkload, result: ProbeResult, mine: Sequence[tuple[Turn, int, int | None]], offset_ns: int
 ) -> Sliced:
-    """Put what the agent says beside what the host read. Raises `ParseError` when it did not do as planned."""
-    mine = [(index, turn) for index, turn in enumerate(turns) if turn.arm == arm]
+    """Put what the agent says beside what the host read (CPU time of instance and daemons, by turn).
+
+    Raises `ParseError` when the agent did not do as planned.
+    """
     if len(mine) != len(result.slices):
         raise ParseError(f"{len(mine)} slices were planned, the agent reports {len(result.slices)}")
     samples: list[Sample] = []
     facts: list[SliceFacts] = []
-    for (index, turn), done in zip(mine, result.slices, strict=True):
-        cpu, daemon = _difference(readings[index][arm], readings[index + 1][arm])
+    for (turn, cpu, daemon), done in zip(mine, result.slices, strict=True):
         start_ns = done.start_ns - offset_ns
         wall_ns = done.end_ns - done.start_ns
         figures = workload.read_slice({part.name: (part.work, part.wall_ns) for part in done.parts}, cpu)
         samples += [Sample(name, value, turn.round) for name, value in figures.items()]
         late_ns = start_ns - turn.start_ns
         facts.append(SliceFacts(turn.round, turn.position, start_ns, wall_ns, cpu, daemon, late_ns))
-    cpu_total = sum(fact.cpu_ns for fact in facts if fact.cpu_ns is not None)
-    shared = [fact.daemon_cpu_ns for fact in facts if fact.daemon_cpu_ns is not None]
-    return Sliced(tuple(samples), tuple(facts), cpu_total, sum(shared) if shared else None)
+    shared = [daemon for _, _, daemon in mine if daemon is not None]
+    return Sliced(tuple(samples), tuple(facts), sum(cpu for _, cpu, _ in mine), sum(shared) if shared else None)
 
 
-def _difference(before: tuple[int, int | None], after: tuple[int, int | None]) -> tuple[int, int | None]:
+def _spent(before: tuple[int, int | None], after: tuple[int, int | None]) -> tuple[int, int | None]:
     daemon = after[1] - before[1] if after[1] is not None and before[1] is not None else None
     return after[0] - before[0], daemon

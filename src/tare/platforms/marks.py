@@ -78,12 +78,8 @@ class Ping:
 
 def echo_request(identity: int, sequence: int) -> bytes:
     """An ICMP echo request without data (RFC 792)."""
-    header = struct.pack("!BBHHH", #: Linux's number; Python's socket module does not name it.
-SO_TIMESTAMPNS = 35
-_ECHO_REQUEST, 0, 0, identity, sequence)
-    return struct.pack("!BBHHH", #: Linux's number; Python's socket module does not name it.
-SO_TIMESTAMPNS = 35
-_ECHO_REQUEST, 0, internet_checksum(header), identity, sequence)
+    header = struct.pack("!BBHHH", _ECHO_REQUEST, 0, 0, identity, sequence)
+    return struct.pack("!BBHHH", _ECHO_REQUEST, 0, internet_checksum(header), identity, sequence)
 
 
 def is_reply(packet: bytes, identity: int) -> bool:

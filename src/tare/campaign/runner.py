@@ -1,0 +1,231 @@
+"""Runs a campaign: block after block, each trial in the store before the next begins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tare.campaign.clock import TrialClock, block_durations
+from tare.campaign.instances import Live, Nursery, stop_all
+from tare.campaign.plan import Job, Plan
+from tare.campaign.runs import Client, run_trial
+from tare.campaign.schedule import BlockSchedule, Stage, schedule_block
+from tare.campaign.slices import run_slices
+from tare.errors import HostError, SessionError, TareError
+from tare.model import Arm, Mode, Sample, Status, Trial, TrialKey
+from tare.platforms.base import Platform
+from tare.store.store import Store
+from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload
+
+
+class Watcher(Protocol):
+    """Is told what goes on; for progress on a terminal."""
+
+    def block(self, number: int, spent_s: float, left_s: float | None) -> None:
+        """A block begins."""
+
+    def doing(self, what: str) -> None:
+        """Something begins that may take longer than a moment."""
+
+    def trial(self, trial: Trial) -> None:
+        """A trial is in the store."""
+
+
+@dataclass(slots=True)
+class Runner:
+    """One campaign under way."""
+
+    plan: Plan
+    store: Store
+    nursery: Nursery
+    client: Client
+    watcher: Watcher
+    _lives: dict[Arm, Live] = field(default_factory=dict)
+    _done: set[TrialKey] = field(default_factory=set)
+    _seq: dict[TrialKey, int] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Go on until the plan's blocks are done or its time is over. Trials that are in the store stay."""
+        self._done = self.store.done()
+        durations = block_durations(self.store.trials())
+        planned = {key.block for key in self.store.schedule()}
+        block = 0
+        while block in planned or self.plan.more_blocks(
+            block, sum(durations.values()), max(durations.values(), default=0)
+        ):
+            self._tell(block, durations)
+            schedule = self._schedule(block)
+            if block not in planned:
+                self.store.plan_block(block, schedule.trials())
+            began = time.monotonic()
+            ran = self._run_block(schedule)
+            if ran:
+                durations[block] = durations.get(block, 0.0) + time.monotonic() - began
+            block += 1
+
+    def _tell(self, block: int, durations: dict[int, float]) -> None:
+        spent = sum(durations.values())
+        each = spent / len(durations) if durations else None
+        if self.plan.blocks is not None:
+            left = None if each is None else each * (self.plan.blocks - block)
+        else:
+            left = max(0.0, (self.plan.budget_s or 0.0) - spent)
+        self.watcher.block(block, spent, left)
+
+    def _schedule(self, block: int) -> BlockSchedule:
+        jobs = [(job.workload, job.rounds) for job in self.plan.jobs]
+        schedule = schedule_block(self.plan.seed, block, self.plan.arms, jobs)
+        keys = schedule.trials()
+        self._seq = {key: block * len(keys) + place for place, key in enumerate(keys)}
+        return schedule
+
+    def _run_block(self, schedule: BlockSchedule) -> bool:
+        missing = [key for key in schedule.trials() if key not in self._done]
+        if not missing:
+            return False
+        try:
+            self._start_arms(schedule, missing)
+            for stage in schedule.stages:
+                arms = [key.arm for key in missing if key.workload == stage.workload and key not in self._done]
+                if stage.mode is Mode.RUN:
+                    self._run_stage(schedule.block, stage, arms)
+                elif stage.mode is Mode.SLICES:
+                    self._slice_stage(schedule.block, stage, arms)
+        finally:
+            self.watcher.doing("stopping the block's instances")
+            for error in stop_all(self._lives.values()):
+                self.store.add_event("warning", str(error))
+            self._lives.clear()
+        return True
+
+    # Starts
+
+    def _start_arms(self, schedule: BlockSchedule, missing: Sequence[TrialKey]) -> None:
+        needed = {key.arm for key in missing}
+        measuring = [stage.workload for stage in schedule.stages if stage.mode is Mode.START]
+        for arm in schedule.launch_order:
+            if arm not in needed:
+                continue
+            keys = [TrialKey(schedule.block, name, arm) for name in measuring]
+            keys = [key for key in keys if key in missing]
+            self.watcher.doing(f"starting {arm}")
+            clock = TrialClock.begin(self.plan.resources.cpus)
+            try:
+                live = self._start(arm, measured=bool(keys))
+            except TareError as error:
+                self._commit([clock.failed(key, self._seq[key], str(error)) for key in keys])
+                continue
+            self._commit([self._start_trial(key, live, clock) for key in keys])
+
+    def _start(self, arm: Arm, *, measured: bool) -> Live:
+        live = self.nursery.start(self._platform(arm), arm, measured=measured)
+        self._lives[arm] = live
+        return live
+
+    def _start_trial(self, key: TrialKey, live: Live, clock: TrialClock) -> Trial:
+        workload = self._job(key.workload).workload
+        assert isinstance(workload, StartWorkload)
+        assert live.marks is not None, "the start was measured"
+        samples = tuple(Sample(name, value) for name, value in workload.read(live.marks).items())
+        unseen = "\n".join(f"{mark}: {reason}" for mark, reason in live.marks.reasons.items())
+        outputs = {"not seen": unseen.encode()} if unseen else {}
+        return clock.ended(key, self._seq[key], samples, cpu_ns=live.cpu_ns(), daemon_cpu_ns=None, outputs=outputs)
+
+    def _alive(self, arm: Arm) -> Live:
+        """The arm's instance of this block; a fresh one when it died. Raises `TareError` when it does not start."""
+        live = self._lives.get(arm)
+        return live if live is not None else self._start(arm, measured=False)
+
+    def _bury(self, arm: Arm) -> None:
+        """End an instance that is lost, so that the arm's next trial gets a fresh one."""
+        live = self._lives.pop(arm, None)
+        if live is not None:
+            for error in stop_all([live]):
+                self.store.add_event("warning", str(error))
+
+    # Runs
+
+    def _run_stage(self, block: int, stage: Stage, arms: Sequence[Arm]) -> None:
+        job = self._job(stage.workload)
+        for arm in arms:
+            key = TrialKey(block, stage.workload, arm)
+            self.watcher.doing(f"{stage.workload} on {arm}")
+            self._commit([self._run_one(job, key)])
+
+    def _run_one(self, job: Job, key: TrialKey) -> Trial:
+        assert isinstance(job.workload, RunWorkload)
+        clock = TrialClock.begin(self.plan.resources.cpus)
+        seq = self._seq[key]
+        try:
+            live = self._alive(key.arm)
+            clock = TrialClock.begin(self.plan.resources.cpus)
+            measured = run_trial(job.workload, job.params, live, self.client)
+        except HostError as error:
+            return clock.failed(key, seq, str(error), status=Status.UNSUPPORTED)
+        except SessionError as error:
+            self._bury(key.arm)
+            return clock.failed(key, seq, str(error))
+        except TareError as error:
+            return clock.failed(key, seq, str(error))
+        samples = [Sample(name, value) for name, value in measured.outcome.samples.items()]
+        if measured.outcome.work > 0:
+            samples.append(Sample("cpu-cost", measured.cpu_ns / measured.outcome.work))
+        outputs = {f"{number} {done.argv[0]}": done.stdout for number, done in enumerate(measured.results)}
+        return clock.ended(
+            key, seq, tuple(samples), cpu_ns=measured.cpu_ns, daemon_cpu_ns=measured.daemon_cpu_ns, outputs=outputs
+        )
+
+    # Slices
+
+    def _slice_stage(self, block: int, stage: Stage, arms: Sequence[Arm]) -> None:
+        if not arms:
+            return
+        job = self._job(stage.workload)
+        assert isinstance(job.workload, SliceWorkload)
+        self.watcher.doing(f"{stage.workload} on all in turn")
+        clock = TrialClock.begin(self.plan.resources.cpus)
+        trials: list[Trial] = []
+        lives: dict[Arm, Live] = {}
+        for arm in arms:
+            try:
+                lives[arm] = self._alive(arm)
+            except TareError as error:
+                key = TrialKey(block, stage.workload, arm)
+                trials.append(clock.failed(key, self._seq[key], str(error)))
+        clock = TrialClock.begin(self.plan.resources.cpus)
+        for arm, sliced in (run_slices(job.workload, job.params, stage, lives) if lives else {}).items():
+            key = TrialKey(block, stage.workload, arm)
+            if sliced.error is not None:
+                if isinstance(sliced.error, SessionError):
+                    self._bury(arm)
+                trials.append(clock.failed(key, self._seq[key], str(sliced.error)))
+                continue
+            trials.append(
+                clock.ended(
+                    key,
+                    self._seq[key],
+                    sliced.samples,
+                    cpu_ns=sliced.cpu_ns,
+                    daemon_cpu_ns=sliced.daemon_cpu_ns,
+                    slices=sliced.slices,
+                )
+            )
+        self._commit(trials)
+
+    # Common
+
+    def _commit(self, trials: Sequence[Trial]) -> None:
+        if not trials:
+            return
+        self.store.commit_trials(trials)
+        for trial in trials:
+            self._done.add(trial.key)
+            self.watcher.trial(trial)
+
+    def _job(self, workload: str) -> Job:
+        return next(job for job in self.plan.jobs if job.workload.name == workload)
+
+    def _platform(self, arm: Arm) -> Platform:
+        return next(platform for platform in self.plan.platforms if platform.name == arm.platform)
