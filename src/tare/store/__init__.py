@@ -1,0 +1,24 @@
+"""The campaign's file: SQLite, one a campaign; every trial is on disk before the next begins."""
+
+from tare.store.record import (
+    CampaignRecord,
+    LeftOut,
+    MetricRecord,
+    PlatformRecord,
+    ResourceRecord,
+    WorkloadRecord,
+)
+from tare.store.store import OUTPUT_CAP, Event, Output, Store
+
+__all__ = [
+    "OUTPUT_CAP",
+    "CampaignRecord",
+    "Event",
+    "LeftOut",
+    "MetricRecord",
+    "Output",
+    "PlatformRecord",
+    "ResourceRecord",
+    "Store",
+    "WorkloadRecord",
+]

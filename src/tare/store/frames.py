@@ -1,0 +1,100 @@
+"""From a campaign's rows to polars frames, in batches: a million samples never are a million Python tuples at once."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from tare.model import Arm
+from tare.store.record import CampaignRecord
+
+_BATCH = 100_000
+
+_Schema = dict[str, type[pl.DataType]]
+_KEY: _Schema = {"block": pl.Int32, "workload": pl.UInt32, "arm": pl.UInt32}
+_SAMPLES = """
+SELECT block, workload, arm, metric, round, value FROM sample JOIN trial ON trial.id = sample.trial
+WHERE status = 'ok' ORDER BY trial.id
+"""
+_TRIALS = """
+SELECT seq, block, workload, arm, status, reason, started, wall_ns, cpu_ns, daemon_cpu_ns, steal, pressure, load
+FROM trial ORDER BY seq, id
+"""
+_SLICES = """
+SELECT block, workload, arm, slice.round, position, start_ns, slice.wall_ns, slice.cpu_ns, slice.daemon_cpu_ns, late_ns
+FROM slice JOIN trial ON trial.id = slice.trial ORDER BY trial.id, slice.round
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the small integers of a file stand for: the position in each list."""
+
+    workloads: tuple[str, ...]
+    arms: tuple[Arm, ...]
+    metrics: tuple[tuple[str, str], ...]  # workload, metric
+
+    @classmethod
+    def of(cls, record: CampaignRecord) -> Names:
+        """The names that a record tells."""
+        return cls(
+            tuple(workload.name for workload in record.workloads),
+            tuple(record.all_arms()),
+            tuple((workload.name, metric.name) for workload in record.workloads for metric in workload.metrics),
+        )
+
+
+def samples(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
+    """block, workload, platform, replica, metric, round, value; of trials that ended ok."""
+    schema: _Schema = {**_KEY, "metric": pl.UInt32, "round": pl.Int32, "value": pl.Float64}
+    frame = _query(db, _SAMPLES, schema)
+    metric = _named(frame["metric"], [name for _, name in names.metrics])
+    # A NaN has no form in SQLite: it is kept as NULL, and comes back as what it was.
+    value = frame["value"].fill_null(float("nan"))
+    return (
+        _with_names(frame.drop("metric", "value"), names)
+        .with_columns(metric, value)
+        .select("block", "workload", "platform", "replica", "metric", "round", "value")
+    )
+
+
+def trials(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
+    """seq, block, workload, platform, replica, status, reason, and what the host saw of each trial."""
+    schema: _Schema = {"seq": pl.Int64, **_KEY, "status": pl.String, "reason": pl.String}
+    schema |= dict.fromkeys(("wall_ns", "cpu_ns", "daemon_cpu_ns"), pl.Int64)
+    schema |= dict.fromkeys(("started", "steal", "pressure", "load"), pl.Float64)
+    return _with_names(_query(db, _TRIALS, schema), names)
+
+
+def slices(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
+    """block, workload, platform, replica, round, position, and the host's times of each slice in ns."""
+    schema: _Schema = {**_KEY, "round": pl.Int32, "position": pl.Int32}
+    schema |= dict.fromkeys(("start_ns", "wall_ns", "cpu_ns", "daemon_cpu_ns", "late_ns"), pl.Int64)
+    return _with_names(_query(db, _SLICES, schema), names)
+
+
+def _query(db: sqlite3.Connection, sql: str, schema: _Schema) -> pl.DataFrame:
+    cursor = db.execute(sql)
+    columns = [column[0] for column in cursor.description]
+    ordered = {name: schema[name] for name in columns}
+    parts = [pl.DataFrame(schema=ordered)]
+    while rows := cursor.fetchmany(_BATCH):
+        parts.append(pl.DataFrame(rows, schema=ordered, orient="row"))
+    return pl.concat(parts)
+
+
+def _named(codes: pl.Series, names: Sequence[str]) -> pl.Series:
+    """The names at these positions, as an Enum: a cell costs a byte or four."""
+    return pl.Series(codes.name, names, dtype=pl.Enum(list(dict.fromkeys(names)))).gather(codes)
+
+
+def _with_names(frame: pl.DataFrame, names: Names) -> pl.DataFrame:
+    """Replace the codes of workload and arm by workload, platform and replica, at the same place."""
+    platform = _named(frame["arm"], [arm.platform for arm in names.arms]).alias("platform")
+    replica = pl.Series("replica", [arm.replica for arm in names.arms], dtype=pl.Int8).gather(frame["arm"])
+    order = [name for column in frame.columns for name in (("platform", "replica") if column == "arm" else (column,))]
+    workload = _named(frame["workload"], names.workloads)
+    return frame.with_columns(workload, platform, replica).select(order)

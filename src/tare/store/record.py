@@ -1,0 +1,88 @@
+"""What a campaign file says of itself: written once, before the first trial, and never changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tare.model import Arm, Direction, Family, Mode
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PlatformRecord(_Frozen):
+    """A platform as it was on the day: what the report names, and what it could not honour."""
+
+    name: str
+    title: str
+    version: str
+    details: dict[str, str] = {}
+    image_bytes: int | None = None  # its form of the image, on disk
+    not_honoured: list[str] = []
+    network_path: str = ""
+
+
+class MetricRecord(_Frozen):
+    """A metric's facts; the first of a workload is its headline."""
+
+    name: str
+    unit: str
+    direction: Direction
+    title: str
+
+
+class WorkloadRecord(_Frozen):
+    """A workload with the parameters that it ran with; ``margin`` is a fraction, stated before the data."""
+
+    name: str
+    title: str
+    family: Family
+    mode: Mode
+    margin: float = Field(gt=0, lt=1)
+    work_unit: str
+    params: dict[str, int | float | str | bool]
+    metrics: list[MetricRecord] = Field(min_length=1)
+
+
+class ResourceRecord(_Frozen):
+    """What every instance got alike: host CPU numbers, and the memory limit in bytes."""
+
+    cpus: list[int]
+    memory_bytes: int
+
+
+class LeftOut(_Frozen):
+    """A platform that was asked for, or known, and did not take part."""
+
+    platform: str
+    reason: str
+    fix: str | None = None
+
+
+class CampaignRecord(_Frozen):
+    """One planned set of measurements on one host."""
+
+    id: str  # uuid4
+    created: float  # UNIX time, seconds
+    tare_version: str
+    seed: int
+    profile: str
+    baseline: str  # name of the platform that the others are compared with
+    arms: list[tuple[str, int]]  # platform, replica
+    platforms: list[PlatformRecord]
+    workloads: list[WorkloadRecord]
+    resources: ResourceRecord
+    host: dict[str, Any]
+    image: dict[str, Any]
+    agent_hash: str
+    fairness: dict[str, Any] = {}
+    blocks: int | None = None
+    time_budget_s: float | None = None
+    left_out: list[LeftOut] = []
+
+    def all_arms(self) -> list[Arm]:
+        """The treatments of a block, in the recorded order."""
+        return [Arm(platform, replica) for platform, replica in self.arms]
