@@ -140,6 +140,7 @@ class Platform(ABC):
     #: what this platform cannot honour of what all get alike, in words
     not_honoured: tuple[str, ...] = ()
     baseline: ClassVar[bool] = False
+    by_default: bool = True  # whether it takes part when the user names no platforms
 
     @abstractmethod
     def detect(self) -> Availability:

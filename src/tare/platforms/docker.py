@@ -32,10 +32,10 @@ class Docker(Platform):
 
     network_path = "client, bridge, published port (NAT), docker0, veth"
 
-    def __init__(self, name: str, runtime: str, title: str, not_honoured: tuple[str, ...] = ()) -> None:
+    def __init__(self, name: str, runtime: str, title: str) -> None:
         self.name = name
         self.title = title
-        self.not_honoured = not_honoured
+        self.by_default = runtime == "runc"
         self._runtime = runtime
         self._connection: docker.DockerClient | None = None
 

@@ -26,6 +26,7 @@ class Gvisor(Platform):
     def __init__(self, name: str, trap: str) -> None:
         self.name = name
         self.title = f"gVisor (runsc, {trap}) on an OCI bundle, no daemon"
+        self.by_default = trap == "systrap"  # runsc's own default
         self._trap = trap
 
     def detect(self) -> Availability:

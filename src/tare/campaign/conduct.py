@@ -1,0 +1,188 @@
+"""A campaign from the order to the end, new or resumed."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tare
+from tare.campaign.ground import default_cpus, prepared, sole_campaign
+from tare.campaign.plan import Job, Plan, how_long, make_jobs
+from tare.campaign.preflight import Ready, available, try_each
+from tare.campaign.runner import Runner, Watcher
+from tare.errors import HostError, StoreError
+from tare.host import facts, state
+from tare.image import build
+from tare.image.build import Image
+from tare.model import Resources
+from tare.platforms import registry as platforms
+from tare.platforms.base import Platform
+from tare.store.record import CampaignRecord, LeftOut, MetricRecord, ResourceRecord, WorkloadRecord
+from tare.store.store import Store
+from tare.workloads import registry as workloads
+from tare.workloads.base import Workload
+
+DEFAULT_MEMORY = 1 << 30
+#: Below this the overlays, the data and the campaign file may not fit.
+LEAST_FREE_DISK = 2 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the user asked for; empty and None mean the default."""
+
+    platforms: Sequence[str] = ()
+    workloads: Sequence[str] = ()
+    profile: str = "quick"
+    blocks: int | None = None
+    budget_s: float | None = None
+    seed: int | None = None
+    cpus: tuple[int, ...] = ()
+    memory_bytes: int = DEFAULT_MEMORY
+    subnet: str | None = None
+
+
+def begin(order: Order, file: Path, watcher: Watcher) -> None:
+    """Run a new campaign into ``file``. Raises `TareError`; what is in the file by then stays."""
+    length = how_long(order.profile, order.blocks, order.budget_s)
+    chosen = _platforms(order.platforms)
+    jobs = make_jobs(_workloads(order.workloads), order.profile)
+    resources = Resources(order.cpus or default_cpus(), order.memory_bytes)
+    if file.exists():
+        raise StoreError(f"{file} exists and is never overwritten", fix="give another name, or --resume it")
+    with sole_campaign():
+        _check_disk()
+        image = build.ensure(build.agent_path(), progress=watcher.doing)
+        asked = bool(order.platforms)
+        try:
+            found, missing = available(chosen, asked=asked, progress=watcher.doing)
+            with prepared(image, resources, order.subnet) as (nursery, client):
+                ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing)
+                seed = order.seed if order.seed is not None else secrets.randbelow(2**31)
+                usable = tuple(one.platform for one in ready)
+                plan = Plan(order.profile, seed, usable, jobs, resources, length.blocks, length.budget_s)
+                record = _record(plan, ready, image, [*missing, *broken])
+                with Store.create(file, record) as store:
+                    _run(Runner(plan, store, nursery, client, watcher))
+        finally:
+            _close(chosen)
+
+
+def resume(file: Path, watcher: Watcher) -> None:
+    """Go on with a campaign: exactly the trials that are missing. Raises `StoreError` when it is not the same any more."""
+    with sole_campaign(), Store.open(file) as store:
+        record = store.record
+        _check_disk()
+        image = build.ensure(build.agent_path(), progress=watcher.doing)
+        _check_same(record, image)
+        jobs = tuple(Job(workloads.get(one.name), one.params) for one in record.workloads)
+        resources = Resources(tuple(record.resources.cpus), record.resources.memory_bytes)
+        chosen = platforms.choose([platform.name for platform in record.platforms])
+        plan = Plan(
+            record.profile, record.seed, tuple(chosen), jobs, resources, record.blocks, record.time_budget_s
+        )
+        try:
+            available(chosen, asked=True, progress=watcher.doing)
+            with prepared(image, resources, None) as (nursery, client):
+                for platform in chosen:
+                    platform.prepare(image)
+                store.add_event("info", "resumed")
+                _run(Runner(plan, store, nursery, client, watcher))
+        finally:
+            _close(chosen)
+
+
+def _run(runner: Runner) -> None:
+    runner.store.set_status("running")
+    try:
+        runner.run()
+    except BaseException:
+        runner.store.set_status("interrupted")
+        raise
+    runner.store.set_status("complete")
+
+
+def _platforms(names: Sequence[str]) -> list[Platform]:
+    if not names:
+        return [platform for platform in platforms.all_platforms().values() if platform.by_default]
+    chosen = platforms.choose(names)
+    if not any(platform.baseline for platform in chosen):
+        # There is no overhead without the baseline.
+        chosen = [*(one for one in platforms.all_platforms().values() if one.baseline), *chosen]
+    return sorted(chosen, key=lambda platform: not platform.baseline)
+
+
+def _workloads(names: Sequence[str]) -> list[Workload]:
+    if not names:
+        return list(workloads.all_workloads().values())
+    return [workloads.get(name) for name in dict.fromkeys(names)]
+
+
+def _record(plan: Plan, ready: Sequence[Ready], image: Image, left_out: Sequence[LeftOut]) -> CampaignRecord:
+    return CampaignRecord(
+        id=str(uuid.uuid4()),
+        created=time.time(),
+        tare_version=tare.__version__,
+        seed=plan.seed,
+        profile=plan.profile,
+        baseline=plan.baseline.name,
+        arms=[(arm.platform, arm.replica) for arm in plan.arms],
+        platforms=[one.record for one in ready],
+        workloads=[_workload_record(job.workload, dict(job.params)) for job in plan.jobs],
+        resources=ResourceRecord(cpus=list(plan.resources.cpus), memory_bytes=plan.resources.memory_bytes),
+        host=facts.gather().model_dump(mode="json"),
+        image={"hash": image.hash, **image.manifest.model_dump(mode="json")},
+        agent_hash=image.agent_hash,
+        fairness={one.platform.name: one.fairness for one in ready},
+        blocks=plan.blocks,
+        time_budget_s=plan.budget_s,
+        left_out=list(left_out),
+    )
+
+
+def _workload_record(workload: Workload, params: dict[str, int | float | str | bool]) -> WorkloadRecord:
+    return WorkloadRecord(
+        name=workload.name,
+        title=workload.title,
+        family=workload.family,
+        mode=workload.mode,
+        margin=workload.margin,
+        work_unit=workload.work_unit,
+        params=params,
+        metrics=[
+            MetricRecord(name=one.name, unit=one.unit, direction=one.direction, title=one.title)
+            for one in workload.all_metrics
+        ],
+    )
+
+
+def _check_same(record: CampaignRecord, image: Image) -> None:
+    if record.image.get("hash") != image.hash:
+        raise StoreError(
+            f"the campaign ran image {record.image.get('hash')}, and now there is {image.hash}: other bits, other figures",
+            fix=f"resume with tare {record.tare_version}, or begin a new campaign",
+        )
+    kernel = facts.gather().kernel
+    if record.host.get("kernel") != kernel:
+        raise StoreError(
+            f"the campaign ran on kernel {record.host.get('kernel')}, and this is {kernel}", fix="begin a new campaign"
+        )
+
+
+def _check_disk() -> None:
+    free = shutil.disk_usage(state.home()).free
+    if free < LEAST_FREE_DISK:
+        raise HostError(
+            f"only {free / 2**30:.1f} GiB are free below {state.home()}, {LEAST_FREE_DISK / 2**30:.0f} GiB are needed",
+            fix="free some space, or set TARE_HOME to a larger disk",
+        )
+
+
+def _close(chosen: Sequence[Platform]) -> None:
+    for platform in chosen:
+        platform.close()

@@ -1,0 +1,83 @@
+"""The ground that a campaign stands on: one campaign a host at a time, its network, its client, its labels."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from tare.campaign.instances import PARENT_GROUP, Nursery
+from tare.campaign.runs import Client
+from tare.errors import HostError
+from tare.host import cgroup, janitor, network, roots, state
+from tare.host.journal import Belongings, Journal, sweep
+from tare.image.build import Image
+from tare.model import Resources
+from tare.platforms.marks import Datagram
+
+
+@contextlib.contextmanager
+def sole_campaign() -> Iterator[None]:
+    """Hold the host for one campaign: two at once would measure each other. Raises `HostError` naming the other."""
+    if os.geteuid() != 0:
+        raise HostError("sandboxes and their accounting need root", fix="run tare as root (sudo)")
+    lock = state.home() / "lock"
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+            raise HostError(
+                f"another tare (process {holder}) is measuring on this host", fix="wait for it, or end it"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def prepared(image: Image, resources: Resources, subnet: str | None) -> Iterator[tuple[Nursery, Client]]:
+    """Make the campaign's network, client and control group, after removing what killed runs left."""
+    journal = Journal(state.journal())
+    for _ in sweep(journal):
+        pass
+    chosen = network.choose_subnet(subnet)
+    label = secrets.token_hex(3)[:5]
+    work = state.work()
+    with Belongings(journal) as things:
+        things.own(janitor.control_group(PARENT_GROUP))
+        net = network.Network(chosen)
+        net.create(things)
+        client = _client(things, image, resources, work / f"{label}client")
+        datagram = Datagram(net.host)
+        try:
+            yield Nursery(label, image, resources, net, journal, work, datagram), client
+        finally:
+            datagram.close()
+
+
+def harness_cpus(measured: tuple[int, ...]) -> tuple[int, ...]:
+    """The CPUs that are left for the harness and the client; all when none are left."""
+    usable = os.sched_getaffinity(0)
+    return tuple(sorted(usable - set(measured))) or tuple(sorted(usable))
+
+
+def default_cpus() -> tuple[int, ...]:
+    """One CPU for the instances: the last; the first is left for the harness, the client and interrupts."""
+    return (max(os.sched_getaffinity(0)),)
+
+
+def _client(things: Belongings, image: Image, resources: Resources, folder: Path) -> Client:
+    group = cgroup.Group(f"{PARENT_GROUP}/client")
+    things.own(janitor.control_group(group.path))
+    group.create(Resources(harness_cpus(resources.cpus), resources.memory_bytes))
+    space = roots.new_workspace(things, folder)
+    root = roots.overlay_root(things, space, image.root)
+    roots.chroot_mounts(things, root, space.data)
+    return Client(root, group.leaf("tool"))

@@ -1,0 +1,103 @@
+"""Before the first block: which platforms run, does each really start, and is the comparison fair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tare.campaign.instances import Live, Nursery
+from tare.errors import HostError, TareError
+from tare.host import state
+from tare.image.build import Image
+from tare.model import Arm
+from tare.platforms.base import Availability, Platform
+from tare.store.record import LeftOut, PlatformRecord
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A platform that was started once, and what its agent and its driver say of it."""
+
+    platform: Platform
+    record: PlatformRecord
+    fairness: dict[str, Any]
+
+
+def available(platforms: Iterable[Platform], *, asked: bool, progress: Progress) -> tuple[list[tuple[Platform, Availability]], list[LeftOut]]:
+    """Try each platform. One that was asked for by name and is missing is an error; else it is left out."""
+    found: list[tuple[Platform, Availability]] = []
+    left_out: list[LeftOut] = []
+    for platform in platforms:
+        progress(f"looking for {platform.name}")
+        answer = platform.detect()
+        if answer.available:
+            found.append((platform, answer))
+        elif asked or platform.baseline:
+            raise HostError(f"{platform.name} does not run here: {answer.reason}", fix=answer.fix or None)
+        else:
+            left_out.append(LeftOut(platform=platform.name, reason=answer.reason, fix=answer.fix or None))
+    return found, left_out
+
+
+def try_each(
+    found: Sequence[tuple[Platform, Availability]], image: Image, nursery: Nursery, *, asked: bool, progress: Progress
+) -> tuple[list[Ready], list[LeftOut]]:
+    """Start every platform once and throw the instance away: caches are warm, and what cannot start is known."""
+    ready: list[Ready] = []
+    left_out: list[LeftOut] = []
+    for platform, answer in found:
+        progress(f"trying {platform.name}")
+        try:
+            ready.append(_try(platform, answer, image, nursery))
+        except TareError as error:
+            if asked or platform.baseline:
+                raise
+            left_out.append(LeftOut(platform=platform.name, reason=error.what, fix=error.fix))
+    return ready, left_out
+
+
+def _try(platform: Platform, answer: Availability, image: Image, nursery: Nursery) -> Ready:
+    form = platform.prepare(image)
+    live = nursery.start(platform, Arm(platform.name), measured=False)
+    try:
+        fairness = _fairness(platform, live)
+    finally:
+        live.stop()
+    record = PlatformRecord(
+        name=platform.name,
+        title=platform.title,
+        version=answer.version,
+        details={**answer.details, "image form": form.form},
+        image_bytes=form.disk_bytes,
+        not_honoured=list(platform.not_honoured),
+        network_path=platform.network_path,
+    )
+    return Ready(platform, record, fairness)
+
+
+def _fairness(platform: Platform, live: Live) -> dict[str, Any]:
+    """What each platform really got of what all should get alike."""
+    hello = live.session.hello
+    spec = live.instance.spec
+    return {
+        "cpus pinned": list(spec.resources.cpus),
+        "cpus seen inside": hello.cpus,
+        "memory limit": spec.resources.memory_bytes,
+        "memory seen inside": hello.memory_bytes,
+        "kernel seen inside": hello.kernel,
+        "image": hello.image,
+        "agent": hello.agent,
+        "clock source": _clock_source(),
+        "data volume": f"a folder on the host's {state.filesystem(spec.space.data)}",
+        "network path": platform.network_path,
+        "not honoured": list(platform.not_honoured),
+    }
+
+
+def _clock_source() -> str:
+    where = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    return where.read_text().strip() if where.exists() else "unknown"

@@ -1,0 +1,38 @@
+"""tare clean: remove what killed runs left on this host."""
+
+from __future__ import annotations
+
+import os
+
+import typer
+from rich.console import Console
+
+from tare.errors import HostError
+from tare.host import state
+from tare.host.journal import Journal, sweep
+
+
+def clean(
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be removed."),
+) -> None:
+    """Remove everything that earlier runs of tare made on this host and could not remove, and nothing else.
+
+    Campaign files and cached images stay. Exits 1 when something could not be removed.
+
+    Examples: [cyan]tare clean --dry-run[/], [cyan]tare clean[/]
+    """
+    if os.geteuid() != 0:
+        raise HostError("what tare made belongs to root", fix="run tare as root (sudo)")
+    console = Console(highlight=False)
+    removed = kept = 0
+    for step in sweep(Journal(state.journal()), dry_run=dry_run):
+        if step.kept is None:
+            removed += 1
+            console.print(f"{'would remove' if dry_run else 'removed'} {step.thing}", markup=False)
+        else:
+            kept += 1
+            console.print(f"kept {step.thing}: {step.kept}", markup=False)
+    verb = "to remove" if dry_run else "removed"
+    console.print(f"{removed} {verb}, {kept} kept" if removed or kept else "nothing of tare's is left on this host")
+    if kept:
+        raise typer.Exit(1)

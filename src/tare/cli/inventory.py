@@ -1,0 +1,82 @@
+"""tare list: the platforms, workloads and metrics that there are."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tare.platforms import registry as platforms
+from tare.workloads import registry as workloads
+
+
+class What(StrEnum):
+    """What can be listed."""
+
+    PLATFORMS = "platforms"
+    WORKLOADS = "workloads"
+    METRICS = "metrics"
+
+
+def inventory(
+    what: What = typer.Argument(..., help="platforms, workloads or metrics"),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.list/1)."),
+) -> None:
+    """List what tare knows. Whether a platform runs on this host is what [bold]tare doctor[/] says.
+
+    Examples: [cyan]tare list platforms[/], [cyan]tare list metrics --json[/]
+    """
+    rows = {What.PLATFORMS: _platforms, What.WORKLOADS: _workloads, What.METRICS: _metrics}[what]()
+    if as_json:
+        typer.echo(json.dumps({"schema": "tare.list/1", "what": what.value, "items": rows}, indent=2))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in rows[0]:
+        table.add_column(column.replace("_", " "))
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row.values()))
+    Console().print(table)
+
+
+def _platforms() -> list[dict[str, Any]]:
+    return [
+        {"name": one.name, "title": one.title, "by_default": one.by_default, "network_path": one.network_path}
+        for one in platforms.all_platforms().values()
+    ]
+
+
+def _workloads() -> list[dict[str, Any]]:
+    return [
+        {
+            "name": one.name,
+            "family": one.family.value,
+            "mode": one.mode.value,
+            "margin_percent": round(one.margin * 100, 6),
+            "title": one.title,
+        }
+        for one in workloads.all_workloads().values()
+    ]
+
+
+def _metrics() -> list[dict[str, Any]]:
+    return [
+        {
+            "workload": workload.name,
+            "name": metric.name,
+            "unit": metric.unit,
+            "better": metric.direction.value,
+            "title": metric.title,
+        }
+        for workload in workloads.all_workloads().values()
+        for metric in workload.all_metrics
+    ]
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
