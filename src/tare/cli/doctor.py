@@ -1,0 +1,72 @@
+"""tare doctor: what this host can run, and what would make its figures better."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tare.host import checks, facts
+from tare.platforms import registry as platforms
+
+_MARKS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "fail": "[red]✗[/]"}
+
+
+def doctor(
+    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.doctor/1)."),
+) -> None:
+    """Check the host and try every platform. Exits 1 when tare cannot measure here at all.
+
+    Examples: [cyan]tare doctor[/], [cyan]tare doctor --json[/]
+    """
+    host = checks.checks(facts.gather())
+    found = [_platform(name) for name in platforms.all_platforms()]
+    usable = all(one.state != "fail" for one in host) and any(row["available"] for row in found)
+    if as_json:
+        answer = {
+            "schema": "tare.doctor/1",
+            "usable": usable,
+            "checks": [{"name": one.name, "state": one.state, "found": one.found, "advice": one.advice} for one in host],
+            "platforms": found,
+        }
+        typer.echo(json.dumps(answer, indent=2))
+    else:
+        _print(host, found)
+    if not usable:
+        raise typer.Exit(1)
+
+
+def _platform(name: str) -> dict[str, Any]:
+    platform = platforms.all_platforms()[name]
+    try:
+        answer = platform.detect()
+    finally:
+        platform.close()
+    return {
+        "name": name,
+        "title": platform.title,
+        "available": answer.available,
+        "version": answer.version,
+        "reason": answer.reason,
+        "fix": answer.fix,
+        "details": dict(answer.details),
+    }
+
+
+def _print(host: list[checks.Check], found: list[dict[str, Any]]) -> None:
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for one in host:
+        table.add_row(_MARKS[one.state], one.name, one.found, one.advice or "")
+    console.print("[bold]The host[/]")
+    console.print(table)
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for row in found:
+        mark = _MARKS["ok" if row["available"] else "warn"]
+        said = row["version"] if row["available"] else row["reason"]
+        table.add_row(mark, row["name"], said, f"fix: {row['fix']}" if row["fix"] else "")
+    console.print("\n[bold]Platforms[/]")
+    console.print(table)

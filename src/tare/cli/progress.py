@@ -1,0 +1,104 @@
+"""Live progress of a campaign: what runs, how long is left, the intervals narrowing."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from tare.errors import StoreError
+from tare.model import Status, Trial
+from tare.report import build
+from tare.report.terminal import headline
+
+#: Redraws a second: progress must not cost what is measured (at most 1 % of a core).
+REDRAWS = 1.0
+
+
+class Progress:
+    """Draws to a terminal; on anything else it prints a line a block."""
+
+    def __init__(self, console: Console, file: Path) -> None:
+        self._console = console
+        self._file = file
+        self._began = time.monotonic()
+        self._counts: Counter[Status] = Counter()
+        self._block = -1
+        self._left: tuple[float, float] | None = None  # seconds left, and when that was said
+        self._doing = "setting up"
+        self._table: object = Text("")
+        self._live = Live(
+            get_renderable=self._render, console=console, refresh_per_second=REDRAWS, transient=True, screen=False
+        )
+
+    def block(self, number: int, spent_s: float, left_s: float | None) -> None:
+        """A block begins."""
+        self._block = number
+        self._left = None if left_s is None else (left_s, time.monotonic())
+        if number > 0:
+            self._narrow()
+        if not self._console.is_terminal:
+            left = "" if left_s is None else f", about {_span(left_s)} left"
+            self._console.print(f"block {number + 1} begins after {_span(spent_s)}{left}{self._bad()}")
+
+    def doing(self, what: str) -> None:
+        """Something begins."""
+        if not self._console.is_terminal and self._block < 0 and what != self._doing:
+            self._console.print(what, markup=False)
+        self._doing = what
+
+    def trial(self, trial: Trial) -> None:
+        """A trial is in the store."""
+        self._counts[trial.status] += 1
+
+    def _narrow(self) -> None:
+        if not self._console.is_terminal:
+            return
+        try:
+            self._table = headline(build(self._file))
+        except StoreError as error:
+            self._table = Text(str(error))
+
+    def _bad(self) -> str:
+        return "".join(f", {self._counts[status]} {status.value}" for status in Status if status is not Status.OK and self._counts[status])
+
+    def _render(self) -> Group:
+        line = Text.assemble(
+            ("tare ", "bold"),
+            f"{_span(time.monotonic() - self._began)} so far",
+            f", block {self._block + 1}" if self._block >= 0 else "",
+            f", {self._counts[Status.OK]} trials{self._bad()}" if self._block >= 0 else "",
+            self._remaining(),
+        )
+        return Group(self._table, line, Text(f"  {self._doing}", style="dim"))  # type: ignore[arg-type]
+
+    def _remaining(self) -> str:
+        if self._left is None:
+            return ""
+        left, said = self._left
+        return f", about {_span(max(0.0, left - (time.monotonic() - said)))} left"
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._console.is_terminal:
+            self._live.stop()
+
+
+def _span(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

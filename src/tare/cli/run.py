@@ -1,0 +1,85 @@
+"""tare run: measure."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from tare.campaign import conduct
+from tare.campaign.conduct import Order
+from tare.campaign.plan import parse_time
+from tare.cli.progress import Progress
+from tare.cli.report import show
+from tare.errors import UsageError
+
+_EXAMPLES = """Examples:
+
+[cyan]tare run[/]                                   five minutes over the usual platforms, all workloads
+
+[cyan]tare run -p docker -p gvisor -w sysbench-cpu --blocks 20 -o cpu.tare[/]
+
+[cyan]tare run --time 30m --seed 7 -o night.tare[/]
+
+[cyan]tare run --resume night.tare[/]               go on after a kill or a reboot into the same kernel
+"""
+
+
+def run(
+    platform: list[str] = typer.Option(
+        [], "-p", "--platform", help="A platform, by name; may be given again. native always takes part."
+    ),
+    workload: list[str] = typer.Option([], "-w", "--workload", help="A workload, by name; may be given again."),
+    profile: str = typer.Option("quick", "--profile", help="quick (5 minutes) or full (30 blocks, long runs)."),
+    blocks: int | None = typer.Option(None, "--blocks", help="Run exactly so many blocks."),
+    budget: str | None = typer.Option(None, "--time", help="Run as many blocks as fit: 90s, 5m, 1.5h."),
+    seed: int | None = typer.Option(None, "--seed", help="Seed of all random orders. Default: drawn, and recorded."),
+    cpus: str | None = typer.Option(None, "--cpus", help="Host CPUs for the instances: 1 or 2,3. Default: the last."),
+    memory: int = typer.Option(1024, "--memory", help="Memory limit of an instance in MiB."),
+    subnet: str | None = typer.Option(None, "--subnet", help="Subnet of tare's bridge. Default: a free one."),
+    output: Path | None = typer.Option(None, "-o", "--output", help="Campaign file. Default: tare-DATE-TIME.tare"),
+    resume: Path | None = typer.Option(None, "--resume", help="Go on with this campaign file."),
+    as_json: bool = typer.Option(False, "--json", help="Print the report as JSON (schema tare.report/1)."),
+) -> None:
+    """Measure what platforms cost against bare metal, and print the table.
+
+    Every block starts each platform fresh, the baseline twice, in random order. Each trial is in the campaign file
+    before the next begins; the HTML report is written beside it.
+    """
+    progress_console = Console(stderr=True, highlight=False)
+    if resume is not None:
+        if output is not None or platform or workload or blocks is not None or budget is not None or seed is not None:
+            raise UsageError("--resume goes on as planned and takes no other plan", fix="give --resume alone")
+        file = resume
+        with Progress(progress_console, file) as progress:
+            conduct.resume(file, progress)
+    else:
+        file = output or Path(time.strftime("tare-%Y%m%d-%H%M%S.tare"))
+        order = Order(
+            platforms=platform,
+            workloads=workload,
+            profile=profile,
+            blocks=blocks,
+            budget_s=parse_time(budget) if budget else None,
+            seed=seed,
+            cpus=_cpus(cpus),
+            memory_bytes=memory * 2**20,
+            subnet=subnet,
+        )
+        with Progress(progress_console, file) as progress:
+            conduct.begin(order, file, progress)
+    show([file], html=file.with_suffix(".html"), as_json=as_json)
+
+
+run.__doc__ = f"{run.__doc__}\n\n{_EXAMPLES}"
+
+
+def _cpus(text: str | None) -> tuple[int, ...]:
+    if text is None:
+        return ()
+    try:
+        return tuple(sorted({int(part) for part in text.split(",")}))
+    except ValueError:
+        raise UsageError(f"{text!r} is not a list of CPUs", fix="write 1 or 2,3") from None

@@ -1,0 +1,187 @@
+"""A campaign without sandboxes and without a clock: for the schedule, the store and what follows, for nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+from tare.campaign.instances import Live
+from tare.campaign.plan import Job, Plan
+from tare.errors import PlatformError, SessionError
+from tare.model import Arm, Direction, Family, Metric, Mode, Resources
+from tare.platforms.base import Availability, Platform, Prepared
+from tare.store.record import CampaignRecord, MetricRecord, PlatformRecord, ResourceRecord, WorkloadRecord
+from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload, StartMarks, StartWorkload
+
+
+class FakePlatform(Platform):
+    """A name, and nothing behind it."""
+
+    def __init__(self, name: str, *, baseline: bool = False) -> None:
+        self.name = name
+        self.title = f"fake {name}"
+        self.network_path = "none"
+        self._baseline = baseline
+
+    @property
+    def baseline(self) -> bool:
+        return self._baseline
+
+    def detect(self) -> Availability:
+        return Availability(True, version="0")
+
+    def prepare(self, image: object) -> Prepared:
+        return Prepared("nothing", 0)
+
+    def launch(self, spec: object, things: object) -> None:
+        raise AssertionError("a fake platform is started by the fake nursery")
+
+
+class FakeRun(RunWorkload):
+    """Runs ``work NAME`` once."""
+
+    title = "a fake run"
+    family = Family.CPU
+    metrics = (Metric("rate", "events/s", Direction.HIGHER, "rate"),)
+    work_unit = "event"
+    profiles = {"quick": {"time": 1}, "full": {"time": 1}}
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def plan(self, params, around):
+        return RunPlan(measures=(Command(("work", self.name)),))
+
+    def parse(self, params, results):
+        return Outcome({"rate": float(results[0].stdout)}, work=10.0)
+
+
+class FakeStart(StartWorkload):
+    """The marks, as they are."""
+
+    name = "start"
+    title = "a fake start"
+    family = Family.STARTUP
+    metrics = (Metric("command", "ms", Direction.LOWER, "command"),)
+    work_unit = "start"
+    profiles = {"quick": {}, "full": {}}
+
+    def read(self, marks):
+        return {"command": marks.command_ns / 1e6}
+
+
+@dataclass
+class FakeNursery:
+    """Writes down what happened, in order, and fails where it is told to."""
+
+    log: list[str] = field(default_factory=list)
+    refuse: set[str] = field(default_factory=set)  # arms that do not start
+    die: dict[str, int] = field(default_factory=dict)  # arm -> the how-manieth command kills the instance
+    living: set[str] = field(default_factory=set)
+
+    def start(self, platform, arm, *, measured):
+        assert platform.name == arm.platform
+        self.log.append(f"start {arm}{' measured' if measured else ''}")
+        if str(arm) in self.refuse:
+            raise PlatformError(f"{arm} does not want to")
+        self.living.add(str(arm))
+        marks = StartMarks(1, 2_000_000, None, None, {"ping_ns": "no address"}) if measured else None
+        return FakeLive(self, arm, marks)
+
+
+class FakeLive(Live):
+    def __init__(self, nursery, arm, marks):
+        self.nursery = nursery
+        self.arm = arm
+        self.marks = marks
+        self.session = SimpleNamespace(execute=self._execute)
+        spec = SimpleNamespace(
+            resources=Resources((0,), 1 << 30),
+            space=SimpleNamespace(data="/"),
+            group=SimpleNamespace(close=lambda: None),
+        )
+        address = SimpleNamespace(host=None, port=None, instance_port=None)
+        self.instance = SimpleNamespace(spec=spec, address=address)
+        self.ran = 0
+
+    def cpu_ns(self):
+        return 1000 * self.ran
+
+    def daemon_cpu_ns(self):
+        return None
+
+    def stop(self):
+        self.nursery.log.append(f"stop {self.arm}")
+        self.nursery.living.discard(str(self.arm))
+
+    def _execute(self, argv, **_):
+        self.ran += 1
+        self.nursery.log.append(f"{argv[1]} on {self.arm}")
+        if self.nursery.die.get(str(self.arm)) == self.ran:
+            del self.nursery.die[str(self.arm)]
+            raise SessionError("the stream ended")
+        return SimpleNamespace(
+            code=0, stdout=b"42.0", stderr=b"", wall_ns=1, timed_out=False, signal=None, truncated=False
+        )
+
+
+@dataclass
+class Quiet:
+    """A watcher that keeps what it was told; it can raise at a given trial, as a Ctrl-C would."""
+
+    trials: list = field(default_factory=list)
+    interrupt_after: int | None = None
+
+    def block(self, number, spent_s, left_s):
+        pass
+
+    def doing(self, what):
+        pass
+
+    def trial(self, trial):
+        self.trials.append(trial)
+        if self.interrupt_after is not None and len(self.trials) >= self.interrupt_after:
+            raise KeyboardInterrupt
+
+
+def a_plan(blocks: int = 2, *, others: tuple[str, ...] = ("runc", "docker")) -> Plan:
+    platforms = (FakePlatform("native", baseline=True), *(FakePlatform(name) for name in others))
+    jobs = tuple(Job(workload, {}) for workload in (FakeStart(), FakeRun("alpha"), FakeRun("beta")))
+    return Plan("quick", 11, platforms, jobs, Resources((0,), 1 << 30), blocks, None)
+
+
+def a_record(plan: Plan) -> CampaignRecord:
+    return CampaignRecord(
+        id="00000000-0000-4000-8000-000000000000",
+        created=0.0,
+        tare_version="0",
+        seed=plan.seed,
+        profile=plan.profile,
+        baseline="native",
+        arms=[(arm.platform, arm.replica) for arm in plan.arms],
+        platforms=[PlatformRecord(name=one.name, title=one.title, version="0") for one in plan.platforms],
+        workloads=[
+            WorkloadRecord(
+                name=job.workload.name,
+                title=job.workload.title,
+                family=job.workload.family,
+                mode=Mode(job.workload.mode),
+                margin=job.workload.margin,
+                work_unit=job.workload.work_unit,
+                params={},
+                metrics=[
+                    MetricRecord(name=one.name, unit=one.unit, direction=one.direction, title=one.title)
+                    for one in job.workload.all_metrics
+                ],
+            )
+            for job in plan.jobs
+        ],
+        resources=ResourceRecord(cpus=[0], memory_bytes=1 << 30),
+        host={},
+        image={"hash": "0"},
+        agent_hash="0",
+        blocks=plan.blocks,
+    )
+
+
+__all__ = ["Arm", "FakeNursery", "Quiet", "a_plan", "a_record"]

@@ -1,0 +1,59 @@
+import pytest
+
+from tare.campaign.plan import Plan, arms_of, how_long, parse_time
+from tare.errors import UsageError
+from tare.model import Arm, Resources
+from tare.platforms import registry
+
+
+def _plan(blocks, budget_s):
+    platforms = tuple(registry.choose(["native", "runc"]))
+    return Plan("quick", 1, platforms, (), Resources((1,), 1 << 30), blocks, budget_s)
+
+
+def test_the_baseline_runs_twice_in_every_block():
+    assert arms_of(registry.choose(["native", "docker"])) == (Arm("native", 0), Arm("native", 1), Arm("docker", 0))
+
+
+def test_a_number_of_blocks_is_kept():
+    plan = _plan(3, None)
+    assert [plan.more_blocks(block, 1e9, 1e9) for block in range(4)] == [True, True, True, False]
+
+
+def test_a_block_begins_only_when_the_longest_so_far_still_fits():
+    plan = _plan(None, 100.0)
+    assert plan.more_blocks(0, 0.0, 0.0)
+    assert plan.more_blocks(2, 60.0, 40.0)
+    assert not plan.more_blocks(2, 61.0, 40.0)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("5m", 300), ("1.5h", 5400)])
+def test_times(text, seconds):
+    assert parse_time(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: parse_time("soon"),
+        lambda: how_long("slow", None, None),
+        lambda: how_long("quick", 0, None),
+        lambda: how_long("quick", None, -1.0),
+    ],
+)
+def test_what_makes_no_sense_is_said_with_the_fix(call):
+    with pytest.raises(UsageError) as caught:
+        call()
+    assert caught.value.fix
+
+
+def test_blocks_go_before_the_profile_and_before_time():
+    assert how_long("quick", 4, None).blocks == 4
+    assert how_long("quick", 4, None).budget_s is None
+    assert how_long("full", None, 60.0).budget_s == 60.0
+
+
+def test_an_unknown_platform_is_told_the_nearest_names():
+    with pytest.raises(UsageError, match="dokcer") as caught:
+        registry.choose(["dokcer"])
+    assert "docker" in caught.value.fix

@@ -1,0 +1,114 @@
+"""What the runner does in which order, by the log that the fake nursery writes."""
+
+from collections import Counter
+
+import pytest
+
+from campaign.fakes import FakeNursery, Quiet, a_plan, a_record
+from tare.campaign.runner import Runner
+from tare.campaign.schedule import schedule_block
+from tare.model import Arm, Status, TrialKey
+from tare.store.store import Store
+
+
+def _runner(plan, store, nursery=None, watcher=None):
+    return Runner(plan, store, nursery or FakeNursery(), None, watcher or Quiet())
+
+
+def _all_keys(plan):
+    jobs = [(job.workload, job.rounds) for job in plan.jobs]
+    return {key for block in range(plan.blocks) for key in schedule_block(plan.seed, block, plan.arms, jobs).trials()}
+
+
+@pytest.fixture
+def plan():
+    return a_plan()
+
+
+@pytest.fixture
+def store(tmp_path, plan):
+    with Store.create(tmp_path / "fake.tare", a_record(plan)) as store:
+        yield store
+
+
+def test_every_trial_of_every_block_is_in_the_store_once(plan, store):
+    nursery = FakeNursery()
+    _runner(plan, store, nursery).run()
+    assert store.done() == _all_keys(plan)
+    assert set(store.schedule()) == _all_keys(plan)
+    assert nursery.living == set()
+
+
+def test_each_block_starts_every_arm_fresh_in_the_scheduled_order_and_stops_all(plan, store):
+    nursery = FakeNursery()
+    _runner(plan, store, nursery).run()
+    jobs = [(job.workload, job.rounds) for job in plan.jobs]
+    starts = [line for line in nursery.log if line.startswith("start")]
+    wanted = [
+        f"start {arm} measured"
+        for block in range(2)
+        for arm in schedule_block(plan.seed, block, plan.arms, jobs).launch_order
+    ]
+    assert starts == wanted
+    assert Counter(line.split()[0] for line in nursery.log)["stop"] == len(wanted)
+
+
+def test_a_platform_that_does_not_start_fails_all_its_trials_with_the_reason_and_the_rest_goes_on(plan, store):
+    _runner(plan, store, FakeNursery(refuse={"docker"})).run()
+    trials = store.trials()
+    failed = trials.filter(trials["platform"] == "docker")
+    assert set(failed["status"]) == {"failed"}
+    assert all("does not want to" in reason for reason in failed["reason"])
+    assert set(trials.filter(trials["platform"] != "docker")["status"]) == {"ok"}
+    assert store.done() == _all_keys(plan)
+
+
+def test_an_instance_that_dies_fails_that_trial_and_the_next_gets_a_fresh_one(store):
+    plan = a_plan(1)
+    nursery = FakeNursery(die={"runc": 1})
+    _runner(plan, store, nursery).run()
+    trials = store.trials()
+    runc = trials.filter((trials["platform"] == "runc") & (trials["workload"] != "start"))
+    assert sorted(runc["status"]) == ["failed", "ok"]
+    assert [line for line in nursery.log if "start runc" in line] == ["start runc measured", "start runc"]
+    assert nursery.living == set()
+
+
+@pytest.mark.parametrize("after", range(1, 24))
+def test_an_interrupted_campaign_goes_on_with_exactly_the_missing_trials(tmp_path, after):
+    plan = a_plan()
+    nursery = FakeNursery()
+    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+        watcher = Quiet(interrupt_after=after)
+        with pytest.raises(KeyboardInterrupt):
+            _runner(plan, store, nursery, watcher).run()
+        assert nursery.living == set()
+        before = store.done()
+        assert len(before) == after
+    with Store.open(tmp_path / "x.tare") as store:
+        watcher = Quiet()
+        _runner(plan, store, FakeNursery(), watcher).run()
+        assert {trial.key for trial in watcher.trials} == _all_keys(plan) - before
+        assert store.done() == _all_keys(plan)
+        assert store.trials().height == len(_all_keys(plan))
+
+
+def test_a_whole_campaign_that_is_run_again_does_nothing(plan, store):
+    _runner(plan, store).run()
+    nursery = FakeNursery()
+    _runner(plan, store, nursery).run()
+    assert nursery.log == []
+
+
+def test_what_could_not_be_seen_of_a_start_is_kept_with_the_reason(store):
+    _runner(a_plan(1), store).run()
+    outputs = store.outputs(TrialKey(0, "start", Arm("runc")))
+    assert b"ping_ns: no address" in outputs["not seen"].data
+
+
+def test_the_cpu_cost_is_the_groups_time_by_the_work(store):
+    _runner(a_plan(1), store).run()
+    samples = store.samples()
+    costs = samples.filter((samples["metric"] == "cpu-cost") & (samples["workload"] == "alpha"))
+    assert set(costs["value"]) == {100.0}  # 1000 ns a command, 10 events a command
+    assert Status.OK.value in set(store.trials()["status"])

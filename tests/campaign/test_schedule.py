@@ -1,0 +1,53 @@
+import itertools
+from collections import Counter
+
+from tare.campaign.schedule import schedule_block
+from tare.campaign.slices import plan_turns
+from tare.model import Arm, Mode
+from tare.workloads import registry
+
+ARMS = (Arm("native", 0), Arm("native", 1), Arm("runc"), Arm("docker"), Arm("gvisor"))
+
+
+def _workloads():
+    return [(one, 8 if one.mode is Mode.SLICES else 0) for one in registry.all_workloads().values()]
+
+
+def test_a_block_is_the_same_for_the_same_seed_and_another_for_another():
+    workloads = _workloads()
+    assert schedule_block(7, 3, ARMS, workloads) == schedule_block(7, 3, ARMS, workloads)
+    assert schedule_block(7, 3, ARMS, workloads) != schedule_block(8, 3, ARMS, workloads)
+    assert schedule_block(7, 3, ARMS, workloads) != schedule_block(7, 4, ARMS, workloads)
+
+
+def test_every_block_is_complete_and_the_starts_come_first():
+    workloads = _workloads()
+    for block in range(20):
+        schedule = schedule_block(1, block, ARMS, workloads)
+        counts = Counter(schedule.trials())
+        assert set(counts.values()) == {1}
+        assert len(counts) == len(ARMS) * len(workloads)
+        assert sorted(schedule.launch_order) == sorted(ARMS)
+        modes = [stage.mode for stage in schedule.stages]
+        assert modes.index(Mode.START) == 0
+        assert modes.count(Mode.START) == 1
+        for stage in schedule.stages:
+            for order in stage.rounds:
+                assert sorted(order) == sorted(ARMS)
+
+
+def test_every_arm_has_every_place_equally_often():
+    """Chi-squared over 2000 blocks: each arm in each place about 400 times."""
+    places = {arm: Counter() for arm in ARMS}
+    for block in range(2000):
+        for place, arm in enumerate(schedule_block(5, block, ARMS, _workloads()[:1]).launch_order):
+            places[arm][place] += 1
+    statistic = sum((count - 400) ** 2 / 400 for counter in places.values() for count in counter.values())
+    assert statistic < 39.3  # 99.9 % quantile of chi-squared with 16 degrees of freedom
+
+
+def test_turns_do_not_overlap_and_leave_a_gap():
+    turns = plan_turns([ARMS, ARMS[::-1]], first_ns=1_000, slice_ns=100_000_000)
+    assert [turn.arm for turn in turns] == [*ARMS, *ARMS[::-1]]
+    for one, following in itertools.pairwise(turns):
+        assert following.start_ns - (one.start_ns + 100_000_000) == 10_000_000

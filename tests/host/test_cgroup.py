@@ -1,0 +1,55 @@
+from pathlib import Path
+
+import pytest
+
+from tare.errors import HostError
+from tare.host import cgroup
+from tare.model import Resources
+
+HYBRID = """\
+tmpfs /sys/fs/cgroup tmpfs rw,relatime,mode=755 0 0
+cgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0
+cgroup /sys/fs/cgroup/cpuacct cgroup rw,relatime,cpuacct 0 0
+cgroup /sys/fs/cgroup/cpuset cgroup rw,relatime,cpuset 0 0
+cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0
+cgroup /sys/fs/cgroup/systemd cgroup rw,relatime,name=systemd 0 0
+cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0
+"""
+
+
+def test_a_hybrid_host_is_limited_by_v1():
+    found = cgroup.parse_mounts(HYBRID)
+    assert not found.unified
+    assert found.v1["cpuacct"] == Path("/sys/fs/cgroup/cpuacct")
+    assert found.v2 == Path("/sys/fs/cgroup/unified")
+    assert Path("/sys/fs/cgroup/systemd") in found.every
+
+
+def test_controllers_that_are_mounted_together_share_a_folder():
+    found = cgroup.parse_mounts("cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,nosuid,cpu,cpuacct 0 0\n")
+    assert found.v1["cpu"] == found.v1["cpuacct"] == Path("/sys/fs/cgroup/cpu,cpuacct")
+
+
+def test_a_unified_host():
+    found = cgroup.parse_mounts("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec,relatime,nsdelegate 0 0\n")
+    assert found.unified
+    assert found.v2 == Path("/sys/fs/cgroup")
+
+
+def test_cpu_time_of_v2_is_in_nanoseconds():
+    text = b"usage_usec 123456\nuser_usec 100000\nsystem_usec 23456\nnr_periods 0\n"
+    assert cgroup.parse_cpu_stat(text) == 123_456_000
+    with pytest.raises(HostError):
+        cgroup.parse_cpu_stat(b"nothing 1\n")
+
+
+def test_v2_groups_are_written_as_the_kernel_wants_them(tmp_path, monkeypatch):
+    """A v2 host is not to be had here: this fixes which files get which words, no more."""
+    tree = cgroup.Hierarchies({}, tmp_path, (tmp_path,))
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: tree)
+    group = cgroup.Group("tare/a1x1")
+    group.create(Resources((2, 3), 1 << 30))
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu +cpuset +memory"
+    assert (tmp_path / "tare/a1x1/cpuset.cpus").read_text() == "2,3"
+    assert (tmp_path / "tare/a1x1/memory.max").read_text() == str(1 << 30)
+    assert group.leaf("tool") == [tmp_path / "tare/a1x1/tool/cgroup.procs"]

@@ -1,0 +1,22 @@
+from pathlib import Path
+
+from tare.model import Resources
+from tare.platforms.oci import CAPABILITIES, bundle_config
+
+
+def test_a_bundle_has_the_limits_the_group_and_no_rlimits():
+    config = bundle_config(
+        ["/agent", "serve"],
+        Path("/root"),
+        Path("/data"),
+        Resources((2, 3), 1 << 30),
+        "tare/x/box",
+        Path("/run/netns/n"),
+    )
+    assert config["process"]["args"] == ["/agent", "serve"]
+    assert config["process"]["rlimits"] == []
+    assert config["process"]["capabilities"]["bounding"] == list(CAPABILITIES)
+    assert config["linux"]["cgroupsPath"] == "/tare/x/box"
+    assert config["linux"]["resources"] == {"cpu": {"cpus": "2,3"}, "memory": {"limit": 1 << 30}}
+    assert {"type": "network", "path": "/run/netns/n"} in config["linux"]["namespaces"]
+    assert {mount["destination"] for mount in config["mounts"]} >= {"/proc", "/dev", "/sys", "/data"}

@@ -1,0 +1,70 @@
+"""The way of the data, and the one door to processes, held by reading the imports."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "tare"
+
+#: What each part may import from, besides itself.
+MAY_IMPORT = {
+    "errors": set(),
+    "model": set(),
+    "suggest": set(),
+    "host": {"errors", "model", "suggest"},
+    "session": {"errors", "model"},
+    "image": {"errors", "model", "host"},
+    "platforms": {"errors", "model", "suggest", "host", "image", "session"},
+    "workloads": {"errors", "model", "suggest"},
+    "store": {"errors", "model"},
+    "analysis": {"errors", "model", "store"},
+    "report": {"errors", "model", "store", "analysis"},
+    "campaign": {"errors", "model", "suggest", "host", "image", "session", "platforms", "workloads", "store"},
+    "cli": {"errors", "model", "host", "image", "platforms", "workloads", "store", "analysis", "report", "campaign"},
+}
+
+
+def _modules():
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def _imports(file):
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
+@pytest.mark.parametrize("file", _modules(), ids=lambda file: str(file.relative_to(SOURCE)))
+def test_imports_go_with_the_flow(file):
+    part = file.relative_to(SOURCE).parts[0].removesuffix(".py")
+    if part == "__init__":
+        return
+    for name in _imports(file):
+        words = name.split(".")
+        if words[0] == "tare" and len(words) > 1 and words[1] != part:
+            assert words[1] in MAY_IMPORT[part], f"{part} must not import {name}"
+
+
+def test_one_place_starts_processes():
+    # Types such as Popen may be named elsewhere; starting is what counts.
+    starters = {"run", "Popen", "call", "check_call", "check_output", "system", "popen", "fork", "posix_spawn", "execv"}
+    guilty = []
+    for file in _modules():
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in starters:
+                owner = node.func.value
+                if isinstance(owner, ast.Name) and owner.id in {"subprocess", "os"}:
+                    guilty.append(str(file.relative_to(SOURCE)))
+    assert set(guilty) == {"host/processes.py"}
+
+
+@pytest.mark.parametrize("file", _modules(), ids=lambda file: str(file.relative_to(SOURCE)))
+def test_modules_and_functions_are_short(file):
+    text = file.read_text()
+    assert text.count("\n") <= 400
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            assert node.end_lineno - node.lineno <= 60, node.name
