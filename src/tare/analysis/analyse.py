@@ -1,0 +1,258 @@
+"""From a campaign's samples to its results. Pure: frames and the record's facts in, figures out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from tare.analysis.grid import BlockRatios, Grid, block_ratios
+from tare.analysis.intervals import Interval, bca_interval, t_interval
+from tare.analysis.overhead import overhead, ratio, variability_overhead
+from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
+from tare.analysis.verdicts import CPU_COST, Kind, LogIntervals, Question, Verdict, decide, describe, gate, judge
+from tare.analysis.words import percent, signed_range
+from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
+
+#: A trial is marked as contaminated when the hypervisor below took more of the pinned CPUs' time than this share.
+STEAL_LIMIT = 0.02
+#: Rank correlation of a block's number with its ratio beyond which a drift is noted, from `DRIFT_FROM` blocks on;
+#: with few blocks chance gives as much, so it must be improbable (`DRIFT_P`) too.
+DRIFT_LIMIT, DRIFT_FROM, DRIFT_P = 0.3, 10, 0.001
+
+_WIDE, _NARROW = 0.95, 0.90
+_CountsByArm = dict[tuple[str, str], Counts]
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What all platforms of one metric share."""
+
+    grid: Grid
+    question: Question
+    baseline: tuple[int, ...]  # positions of its arms
+    n_blocks: int  # of the campaign, with any trial of this workload
+    floor: NoiseFloor | None
+    closed: str | None  # why nothing can be said of the metric
+    base: Description
+
+
+def analyse(record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame) -> list[MetricResult]:
+    """Analyse every metric of every workload in the record, in its order.
+
+    ``samples`` and ``trials`` are the frames of `tare.store.Store`. What is missing gives a verdict that says so.
+    """
+    counts = _count_trials(trials)
+    blocks = dict(trials.group_by("workload").agg(pl.col("block").n_unique()).iter_rows())
+    parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
+    results = []
+    for workload in record.workloads:
+        found = []
+        for metric in workload.metrics:
+            part = parts.get((workload.name, metric.name), samples.clear())
+            found.append(_metric(record, workload, metric, part, counts, blocks.get(workload.name, 0)))
+        results += _flag_disagreement(found)
+    return results
+
+
+def _metric(
+    record: CampaignRecord,
+    workload: WorkloadRecord,
+    metric: MetricRecord,
+    samples: pl.DataFrame,
+    counts: _CountsByArm,
+    n_blocks: int,
+) -> MetricResult:
+    grid = Grid.of(samples, record.all_arms())
+    question = Question(metric.name, metric.direction, workload.margin)
+    baseline = tuple(grid.of_platform(record.baseline))
+    floor, closed = _noise_floor(grid, question, baseline)
+    context = _Context(grid, question, baseline, n_blocks, floor, closed, _describe(grid, baseline))
+    others = dict.fromkeys(arm.platform for arm in grid.arms if arm.platform != record.baseline)
+    nothing = Counts()
+    platforms = [_baseline(context, record.baseline, counts.get((workload.name, record.baseline), nothing))]
+    platforms += [_platform(context, name, counts.get((workload.name, name), nothing)) for name in others]
+    return MetricResult(
+        workload.name, metric.name, metric.unit, metric.direction, workload.margin, floor, tuple(platforms)
+    )
+
+
+def _baseline(context: _Context, name: str, counts: Counts) -> PlatformResult:
+    n_blocks = len(set().union(*(_blocks_with(context.grid, arm) for arm in context.baseline)))
+    text = "the baseline" if n_blocks else "no data"
+    return PlatformResult(
+        platform=name,
+        n_blocks=n_blocks,
+        n_left_out=context.n_blocks - n_blocks,
+        counts=counts,
+        described=context.base,
+        verdict=Verdict(Kind.BASELINE if n_blocks else Kind.NO_DATA, text),
+        notes=tuple(_contamination(counts)),
+    )
+
+
+def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
+    grid = context.grid
+    (arm,) = grid.of_platform(name)[:1]
+    described = _describe(grid, [arm])
+    empty = PlatformResult(name, 0, context.n_blocks, counts, described, notes=tuple(_contamination(counts)))
+    refusal = _refusal(context, arm, counts)
+    if refusal is not None:
+        return replace(empty, verdict=Verdict(Kind.NO_DATA, refusal))
+    pairs = block_ratios(grid, arm, context.baseline)
+    count = pairs.logs.size
+    result = replace(empty, n_blocks=count, n_left_out=context.n_blocks - count)
+    if count < 2:
+        text = f"inconclusive: {count} {'block' if count == 1 else 'blocks'} with the baseline, at least 2 are needed"
+        return replace(result, verdict=Verdict(Kind.INCONCLUSIVE, text))
+    logs = LogIntervals(t_interval(pairs.logs, _WIDE), t_interval(pairs.logs, _NARROW))
+    bootstrap = bca_interval(pairs.logs, _WIDE)
+    verdict = judge(context.question, logs)
+    if context.closed is not None:
+        seen = describe(context.question, logs.wide)
+        verdict = Verdict(Kind.INVALID, f"invalid: {context.closed}; what was seen: {seen}")
+    return replace(
+        result,
+        ratio=ratio(logs.wide),
+        bootstrap=ratio(bootstrap) if bootstrap else None,
+        overhead=overhead(logs.wide, context.question.direction),
+        variability_overhead=variability_overhead(described.sd, context.base.sd),
+        verdict=verdict,
+        notes=(*empty.notes, *_cautions(context, pairs, logs, bootstrap)),
+    )
+
+
+def _refusal(context: _Context, arm: int, counts: Counts) -> str | None:
+    """Why there cannot be a ratio, or None."""
+    grid = context.grid
+    if not grid.counts[arm]:
+        if counts.unsupported and not counts.ok and not counts.failed:
+            return "no data: the platform cannot do this"
+        return f"no data: all {counts.failed} trials failed" if counts.failed and not counts.ok else "no data"
+    if not grid.counts[list(context.baseline)].sum():
+        return "no data: the baseline has none to compare with"
+    for who, arms in (("samples", [arm]), ("samples of the baseline", list(context.baseline))):
+        unfit = int(grid.unfit[arms].sum())
+        if unfit:
+            total = int(grid.counts[arms].sum())
+            return f"refused: {unfit} of {total} {who} are zero, negative or not finite, and have no ratio"
+    return None
+
+
+def _noise_floor(grid: Grid, question: Question, baseline: Sequence[int]) -> tuple[NoiseFloor | None, str | None]:
+    """The A/A figure, and why it closes the metric (None when it does not)."""
+    if len(baseline) < 2:
+        return None, None
+    first, second = baseline[:2]
+    if grid.unfit[[first, second]].any():
+        return NoiseFloor(None, 0, "samples are zero, negative or not finite"), None
+    pairs = block_ratios(grid, second, [first])
+    if pairs.logs.size < 2:
+        return NoiseFloor(None, pairs.logs.size, "fewer than 2 blocks have both baseline arms"), None
+    logs = LogIntervals(t_interval(pairs.logs, _WIDE), t_interval(pairs.logs, _NARROW))
+    over = overhead(logs.wide, question.direction)
+    excludes_zero = over.low > 0 or over.high < 0
+    return NoiseFloor(over, pairs.logs.size, None, excludes_zero), gate(question, logs)
+
+
+def _describe(grid: Grid, arms: Sequence[int]) -> Description:
+    """Mean, SD and median of the block values of these arms together; none where samples are not finite."""
+    values: NDArray[np.float64] = np.concatenate([grid.block_values(arm) for arm in arms] or [np.empty(0)])
+    if not values.size or not np.isfinite(values).all():
+        return Description(int(values.size), None, None, None)
+    deviation = float(values.std(ddof=1)) if values.size > 1 else None
+    return Description(int(values.size), float(values.mean()), deviation, float(np.median(values)))
+
+
+def _blocks_with(grid: Grid, arm: int) -> set[int]:
+    return set(grid.blocks[~np.isnan(grid.values[arm]).all(axis=1)].tolist())
+
+
+# --- cautions ----------------------------------------------------------------------------------------------
+
+
+def _cautions(context: _Context, pairs: BlockRatios, logs: LogIntervals, bootstrap: Interval | None) -> list[str]:
+    """What a careful reader would want to be told beside the verdict."""
+    notes = []
+    count, question = pairs.logs.size, context.question
+    if count < context.n_blocks:
+        missing = context.n_blocks - count
+        notes.append(f"{missing} of {context.n_blocks} blocks left out: this platform or the baseline has no sample")
+    if pairs.single_baseline:
+        notes.append(f"one baseline arm only in {pairs.single_baseline} of {count} blocks")
+    if bootstrap is not None:
+        other = decide(question, replace(logs, wide=bootstrap))
+        if other is not decide(question, logs):
+            span = signed_range(overhead(bootstrap, question.direction))
+            notes.append(f"the bootstrap (BCa) says {other.value}: {span}")
+    notes += _drift(pairs)
+    notes += _floor_cautions(context)
+    return notes
+
+
+def _drift(pairs: BlockRatios) -> list[str]:
+    if pairs.logs.size < DRIFT_FROM or np.ptp(pairs.logs) == 0:
+        return []
+    found = stats.spearmanr(pairs.blocks, pairs.logs)
+    if abs(found.statistic) <= DRIFT_LIMIT or found.pvalue >= DRIFT_P:
+        return []
+    return [f"the ratio drifts over the campaign: rank correlation with the block {found.statistic:+.2f}"]
+
+
+def _floor_cautions(context: _Context) -> list[str]:
+    floor, margin = context.floor, context.question.margin
+    if floor is None:
+        return ["one baseline arm: no A/A figure, so nobody knows what no difference looks like"]
+    if floor.interval is None:
+        return [f"no A/A figure: {floor.reason}"]
+    notes = []
+    if floor.interval.half_width > margin:
+        notes.append(
+            f"the noise floor ±{percent(floor.interval.half_width)} is wider than the {percent(margin)} margin"
+        )
+    if floor.excludes_zero and context.closed is None and abs(floor.interval.point) > margin / 2:
+        notes.append("the A/A interval excludes zero: take this with care")
+    return notes
+
+
+def _contamination(counts: Counts) -> list[str]:
+    if not counts.contaminated:
+        return []
+    return [f"{counts.contaminated} of {counts.ok} trials contaminated: steal above {percent(STEAL_LIMIT)}; kept"]
+
+
+def _flag_disagreement(results: list[MetricResult]) -> list[MetricResult]:
+    """Note on the CPU cost where it says another thing than the workload's headline metric."""
+    sure = {Kind.SLOWER, Kind.FASTER, Kind.EQUIVALENT}
+    headline = {platform.platform: platform.verdict.kind for platform in results[0].platforms}
+    flagged = []
+    for result in results:
+        platforms = []
+        for platform in result.platforms:
+            kinds = {headline[platform.platform], platform.verdict.kind}
+            if result.metric == CPU_COST and len(kinds) == 2 and kinds <= sure:
+                note = f"differs from {results[0].metric}, which is {headline[platform.platform].value}"
+                platform = replace(platform, notes=(*platform.notes, note))  # noqa: PLW2901 (the amended one)
+            platforms.append(platform)
+        flagged.append(replace(result, platforms=tuple(platforms)))
+    return flagged
+
+
+def _count_trials(trials: pl.DataFrame) -> _CountsByArm:
+    """Trials by workload and platform."""
+    ok = pl.col("status") == "ok"
+    rows = trials.group_by("workload", "platform").agg(
+        ok.sum().alias("ok"),
+        (pl.col("status") == "failed").sum().alias("failed"),
+        (pl.col("status") == "unsupported").sum().alias("unsupported"),
+        (ok & (pl.col("steal") > STEAL_LIMIT)).sum().alias("contaminated"),
+    )
+    found: _CountsByArm = defaultdict(Counts)
+    for workload, platform, *numbers in rows.iter_rows():
+        found[workload, platform] = Counts(*numbers)
+    return found

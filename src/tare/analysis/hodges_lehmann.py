@@ -1,0 +1,87 @@
+"""The Hodges-Lehmann estimate of one sample: exact, and without n²/2 averages in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Up to this many values all Walsh averages are made at once: 1,830 of them are quicker than a search.
+_SMALL = 60
+
+Floats = NDArray[np.float64]
+
+
+def hodges_lehmann(values: Floats) -> float:
+    """Median of the averages of all pairs i <= j (Hodges and Lehmann, 1963).
+
+    Half of the values can be moved by a third of them going wild before it breaks (29 %); for normal noise it needs
+    only 5 % more values than the mean. Raises `ValueError` for no values, or for any that is not finite.
+    """
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    if not ordered.size or not np.isfinite(ordered[[0, -1]]).all():
+        raise ValueError("the estimate needs at least one value, and all of them finite")
+    if ordered.size <= _SMALL:
+        return _by_all_pairs(ordered)
+    return _by_bisection(ordered)
+
+
+def _by_all_pairs(ordered: Floats) -> float:
+    first, second = np.triu_indices(ordered.size)
+    return float(np.median(ordered[first] + ordered[second])) / 2
+
+
+def _by_bisection(ordered: Floats) -> float:
+    """Halve the interval that holds the median pair sum until few sums are left in it, and sort those.
+
+    Rows and columns of the matrix of pair sums ascend, so that the sums <= t of row i are the columns up to one
+    position that a binary search finds: counting all of them takes n binary searches.
+    """
+    size = ordered.size
+    total = size * (size + 1) // 2
+    low_rank, high_rank = (total - 1) // 2, total // 2
+    low = np.nextafter(2 * ordered[0], -np.inf)
+    high = 2 * ordered[-1]
+    low_ends, high_ends = _ends(ordered, low), _ends(ordered, high)
+    while int((high_ends - low_ends).sum()) > 4 * size:
+        middle = low + (high - low) / 2
+        if not low < middle < high:  # no float is left between them: all sums that are left are equal to high
+            return float(high) / 2
+        ends = _ends(ordered, middle)
+        count = _count(ends)
+        if count <= low_rank:
+            low, low_ends = middle, ends
+        elif count > high_rank:
+            high, high_ends = middle, ends
+        else:  # the two middle sums lie on either side
+            return _around(ordered, ends) / 2
+    left = np.sort(_between(ordered, low_ends, high_ends))
+    before = _count(low_ends)
+    return float(left[low_rank - before] + left[high_rank - before]) / 4
+
+
+def _ends(ordered: Floats, limit: float) -> NDArray[np.int64]:
+    """For each row i, one past the last column j >= i with x[i] + x[j] <= limit (i when there is none)."""
+    ends = np.searchsorted(ordered, limit - ordered, side="right")
+    return np.maximum(ends, np.arange(ordered.size))
+
+
+def _count(ends: NDArray[np.int64]) -> int:
+    return int((ends - np.arange(ends.size)).sum())
+
+
+def _between(ordered: Floats, low_ends: NDArray[np.int64], high_ends: NDArray[np.int64]) -> Floats:
+    """The sums of every row i over its columns low_ends[i] up to high_ends[i]."""
+    lengths = high_ends - low_ends
+    rows = np.repeat(np.arange(ordered.size), lengths)
+    starts = np.repeat(low_ends - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+    sums: Floats = ordered[rows] + ordered[np.arange(rows.size) + starts]
+    return sums
+
+
+def _around(ordered: Floats, ends: NDArray[np.int64]) -> float:
+    """Mean of the greatest sum within the ends and the least sum beyond them."""
+    rows = np.arange(ordered.size)
+    inside, outside = ends > rows, ends < ordered.size
+    below = (ordered[inside] + ordered[ends[inside] - 1]).max()
+    above = (ordered[outside] + ordered[ends[outside]]).min()
+    return float(below + above) / 2

@@ -1,0 +1,45 @@
+"""Overheads with their sign: positive is worse than the baseline, whichever way the metric is better."""
+
+from __future__ import annotations
+
+import math
+
+from tare.analysis.intervals import Interval
+from tare.model import Direction
+
+#: exp() of more is no float; blocks that differ so much say nothing anyway.
+_LOG_LIMIT = 700.0
+
+
+def ratio(logs: Interval) -> Interval:
+    """An interval of log ratios as ratios to the baseline."""
+    point, low, high = (math.exp(max(-_LOG_LIMIT, min(_LOG_LIMIT, x))) for x in (logs.point, logs.low, logs.high))
+    return Interval(point, low, high)
+
+
+def overhead(logs: Interval, direction: Direction) -> Interval:
+    """Performance overhead as a fraction: |Pm - Pb| / Pb (Li 2017, eq. 1), with the sign kept.
+
+    Lower is better: Pm / Pb - 1. Higher is better: 1 - Pm / Pb, so that it never exceeds 1.
+    """
+    ratios = ratio(logs)
+    if direction is Direction.LOWER:
+        return Interval(ratios.point - 1, ratios.low - 1, ratios.high - 1)
+    return Interval(1 - ratios.point, 1 - ratios.high, 1 - ratios.low)
+
+
+def times_worse(logs: Interval, direction: Direction) -> Interval:
+    """How many times worse: the ratio for what should be low, its inverse for what should be high."""
+    if direction is Direction.LOWER:
+        return ratio(logs)
+    return ratio(Interval(-logs.point, -logs.high, -logs.low))
+
+
+def variability_overhead(deviation: float | None, baseline: float | None) -> float | None:
+    """Equation 1 of Li 2017 on standard deviations, as a fraction; smaller than the baseline's counts as zero.
+
+    None where there is nothing to compare: a deviation is missing, or the baseline's is zero.
+    """
+    if deviation is None or not baseline:
+        return None
+    return max(0.0, (deviation - baseline) / baseline)

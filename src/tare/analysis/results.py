@@ -1,0 +1,74 @@
+"""What the analysis of a campaign gives: plain figures, one `MetricResult` a workload and metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tare.analysis.intervals import Interval
+from tare.analysis.verdicts import Kind, Verdict
+from tare.model import Direction
+
+_NOTHING = Verdict(Kind.NO_DATA, "no data")
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseFloor:
+    """What no difference looks like: the overhead of the second baseline arm against the first, a fraction.
+
+    ``interval`` is None below two blocks.
+    """
+
+    interval: Interval | None
+    n_blocks: int
+    reason: str | None = None  # why there is no interval
+    excludes_zero: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many trials of a platform and workload there are, by how they ended."""
+
+    ok: int = 0
+    failed: int = 0
+    unsupported: int = 0
+    contaminated: int = 0  # ok, but the hypervisor below took time away; see `analyse.STEAL_LIMIT`
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """Over block values, in the metric's unit; a block's value is the median over its rounds."""
+
+    n: int
+    mean: float | None
+    sd: float | None  # None below two values
+    median: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformResult:
+    """One platform against the baseline in one metric; overheads are fractions, positive is worse."""
+
+    platform: str
+    n_blocks: int  # in which platform and baseline both have samples
+    n_left_out: int  # blocks of the campaign in which they do not
+    counts: Counts
+    described: Description
+    ratio: Interval | None = None  # 95 %
+    bootstrap: Interval | None = None  # of the ratio, 95 %
+    overhead: Interval | None = None  # 95 %
+    variability_overhead: float | None = None
+    verdict: Verdict = _NOTHING
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MetricResult:
+    """One metric of one workload over all platforms, the baseline first."""
+
+    workload: str
+    metric: str
+    unit: str
+    direction: Direction
+    margin: float
+    noise_floor: NoiseFloor | None  # None where the campaign has one baseline arm
+    platforms: tuple[PlatformResult, ...]

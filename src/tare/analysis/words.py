@@ -1,0 +1,60 @@
+"""Figures with as many digits as their interval deserves."""
+
+from __future__ import annotations
+
+import math
+
+from tare.analysis.intervals import Interval
+
+_MINUS = "\N{MINUS SIGN}"
+
+
+def decimals(width: float) -> int:
+    """Decimals at which an interval of this width still shows two digits of itself, at most 3."""
+    if not width > 0:
+        return 2
+    return min(3, max(0, 1 - math.floor(math.log10(width))))
+
+
+def percent(fraction: float) -> str:
+    """A fraction as a percentage in two or three digits: 0.01 is "1 %"."""
+    value = abs(fraction) * 100
+    digits = 0 if value >= 10 else 1 if value >= 1 else 2
+    text = f"{value:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+
+
+def magnitude_range(over: Interval) -> tuple[str, str]:
+    """An overhead without its sign: ("4.1 %", "3.6 to 4.7"). An end on the other side of zero keeps a minus."""
+    sign = -1.0 if over.point < 0 else 1.0
+    point, *ends = (100 * sign * value for value in (over.point, over.low, over.high))
+    digits = decimals(abs(ends[1] - ends[0]))
+    low, high = sorted(ends)
+    return f"{_plain(point, digits)} %", f"{_plain(low, digits)} to {_plain(high, digits)}"
+
+
+def signed_range(over: Interval) -> str:
+    """An overhead with its sign: "+0.4 %, +0.1 to +0.7"."""
+    point, low, high = (100 * value for value in (over.point, over.low, over.high))
+    digits = decimals(high - low)
+    return f"{signed(point, digits)} %, {signed(low, digits)} to {signed(high, digits)}"
+
+
+def times_range(times: Interval) -> tuple[str, str]:
+    """A factor: ("3.3", "3.2 to 3.4")."""
+    digits = max(0 if times.point >= 100 else 1, decimals(times.high - times.low) - 1)
+    digits = min(digits, 2)
+    return _plain(times.point, digits), f"{_plain(times.low, digits)} to {_plain(times.high, digits)}"
+
+
+def signed(value: float, digits: int) -> str:
+    """A number with its sign; what rounds to zero has none."""
+    text = _plain(value, digits)
+    return text if text.startswith(_MINUS) or float(text.replace(",", "")) == 0 else f"+{text}"
+
+
+def _plain(value: float, digits: int) -> str:
+    text = f"{value:,.{digits}f}"
+    if text.startswith("-"):
+        text = text[1:] if float(text.replace(",", "")) == 0 else _MINUS + text[1:]
+    return text

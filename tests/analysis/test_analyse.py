@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fake_campaign
+from tare.analysis import Kind, MetricResult, PlatformResult, analyse
+from tare.analysis.grid import Grid, block_ratios
+from tare.model import Arm
+from tare.store import CampaignRecord, Store
+
+SHAPE = fake_campaign.Shape()
+
+
+@pytest.fixture(scope="module")
+def frames(tmp_path_factory: pytest.TempPathFactory) -> tuple[CampaignRecord, pl.DataFrame, pl.DataFrame]:
+    path = fake_campaign.write(tmp_path_factory.mktemp("store") / "a.tare", SHAPE)
+    with Store.read(path) as store:
+        return store.record, store.samples(), store.trials()
+
+
+def find(results: list[MetricResult], workload: str, metric: str) -> MetricResult:
+    (found,) = (result for result in results if (result.workload, result.metric) == (workload, metric))
+    return found
+
+
+def platform(result: MetricResult, name: str) -> PlatformResult:
+    (found,) = (entry for entry in result.platforms if entry.platform == name)
+    return found
+
+
+def rate_where(condition: pl.Expr, value: float | pl.Expr) -> pl.Expr:
+    """Replace the value of the probe's rate under a condition."""
+    here = (pl.col("workload") == "prime-slices") & (pl.col("metric") == "rate") & condition
+    return pl.when(here).then(value).otherwise(pl.col("value")).alias("value")
+
+
+NATIVE = (pl.col("platform") == "native") & (pl.col("replica") == 0)
+NATIVE2 = (pl.col("platform") == "native") & (pl.col("replica") == 1)
+DOCKER = pl.col("platform") == "docker"
+
+
+def test_known_effects_are_recovered_with_their_verdicts(frames) -> None:
+    results = analyse(*frames)
+    assert [(result.workload, result.metric) for result in results] == [
+        (workload.name, metric.name) for workload in frames[0].workloads for metric in workload.metrics
+    ]
+    rate = find(results, "prime-slices", "rate")
+    kinds = {entry.platform: entry.verdict.kind for entry in rate.platforms}
+    assert kinds == {
+        "native": Kind.BASELINE,
+        "runc": Kind.EQUIVALENT,
+        "docker": Kind.EQUIVALENT,
+        "gvisor-systrap": Kind.SLOWER,
+        "gvisor-ptrace": Kind.SLOWER,
+    }
+    for name, slowdown in fake_campaign.SLOWDOWN.items():
+        if name != "native":
+            found = platform(rate, name).ratio
+            assert found is not None
+            assert found.point == pytest.approx(1 / slowdown, abs=0.004)
+            assert found.low < found.point < found.high
+    assert rate.noise_floor is not None
+    assert rate.noise_floor.interval is not None
+    assert abs(rate.noise_floor.interval.point) < 0.005
+
+
+def test_mean_sd_and_median_are_those_of_block_values(frames) -> None:
+    _, samples, _ = frames
+    entry = platform(find(analyse(*frames), "prime-slices", "rate"), "docker")
+    rows = samples.filter((pl.col("workload") == "prime-slices") & (pl.col("metric") == "rate") & DOCKER)
+    blocks = [float(np.median(part["value"].to_numpy())) for part in rows.partition_by("block")]
+    assert entry.described.n == len(blocks) == SHAPE.blocks
+    assert entry.described.mean == pytest.approx(np.mean(blocks))
+    assert entry.described.sd == pytest.approx(np.std(blocks, ddof=1))
+    assert entry.described.median == pytest.approx(np.median(blocks))
+
+
+def test_failed_and_unsupported_trials_are_counted_and_said(frames) -> None:
+    results = analyse(*frames)
+    failing = platform(find(results, "iperf3-tcp", "throughput"), "gvisor-ptrace")
+    assert (failing.counts.ok, failing.counts.failed, failing.n_blocks, failing.n_left_out) == (8, 4, 8, 4)
+    assert any("4 of 12 blocks left out" in note for note in failing.notes)
+    lacking = platform(find(results, "fileio-seqwr", "throughput"), "gvisor-ptrace")
+    assert lacking.verdict.kind is Kind.NO_DATA
+    assert lacking.verdict.text == "no data: the platform cannot do this"
+    assert lacking.counts.unsupported == 12
+    assert lacking.ratio is None
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_a_value_without_a_logarithm_refuses_its_cell_and_no_other(frames, bad: float) -> None:
+    record, samples, trials = frames
+    spoiled = samples.with_columns(rate_where(DOCKER & (pl.col("block") == 3) & (pl.col("round") == 1), bad))
+    rate = find(analyse(record, spoiled, trials), "prime-slices", "rate")
+    docker = platform(rate, "docker")
+    assert docker.verdict.kind is Kind.NO_DATA
+    assert "1 of 240 samples are zero, negative or not finite" in docker.verdict.text
+    assert docker.ratio is None
+    assert docker.overhead is None
+    assert platform(rate, "runc").verdict.kind is Kind.EQUIVALENT
+
+
+def test_a_baseline_value_without_a_logarithm_refuses_the_row(frames) -> None:
+    record, samples, trials = frames
+    spoiled = samples.with_columns(rate_where(NATIVE & (pl.col("block") == 3), 0.0))
+    rate = find(analyse(record, spoiled, trials), "prime-slices", "rate")
+    assert {entry.verdict.kind for entry in rate.platforms[1:]} == {Kind.NO_DATA}
+    assert all("of the baseline" in entry.verdict.text for entry in rate.platforms[1:])
+
+
+@pytest.mark.parametrize("blocks", [0, 1])
+def test_never_a_figure_from_fewer_than_two_blocks(frames, blocks: int) -> None:
+    record, samples, trials = frames
+    few = samples.filter(~DOCKER | (pl.col("block") < blocks))
+    docker = platform(find(analyse(record, few, trials), "prime-slices", "rate"), "docker")
+    assert (docker.n_blocks, docker.ratio, docker.overhead) == (blocks, None, None)
+    assert docker.verdict.kind is (Kind.INCONCLUSIVE if blocks else Kind.NO_DATA)
+
+
+def test_an_empty_campaign_gives_rows_without_figures(frames) -> None:
+    record, samples, trials = frames
+    results = analyse(record, samples.clear(), trials.clear())
+    assert {entry.verdict.kind for result in results for entry in result.platforms} == {Kind.NO_DATA}
+
+
+def test_a_block_without_one_baseline_arm_uses_the_other_and_says_so(frames) -> None:
+    record, samples, trials = frames
+    fewer = samples.filter(~(NATIVE2 & (pl.col("block") < 3)))
+    rate = find(analyse(record, fewer, trials), "prime-slices", "rate")
+    docker = platform(rate, "docker")
+    assert docker.n_blocks == 12
+    assert "one baseline arm only in 3 of 12 blocks" in docker.notes
+    assert rate.noise_floor is not None
+    assert rate.noise_floor.n_blocks == 9
+
+
+def test_one_baseline_arm_in_the_whole_campaign_gives_no_aa_figure(frames) -> None:
+    record, samples, trials = frames
+    single = record.model_copy(update={"arms": [arm for arm in record.arms if arm != ("native", 1)]})
+    rate = find(analyse(single, samples.filter(~NATIVE2), trials), "prime-slices", "rate")
+    assert rate.noise_floor is None
+    assert platform(rate, "docker").verdict.kind is Kind.EQUIVALENT
+    assert any("no A/A figure" in note for note in platform(rate, "docker").notes)
+
+
+def test_arms_that_differ_make_the_metric_invalid_and_still_show_what_was_seen(frames) -> None:
+    record, samples, trials = frames
+    tilted = samples.with_columns(rate_where(NATIVE2, pl.col("value") * 0.97))
+    results = analyse(record, tilted, trials)
+    rate = find(results, "prime-slices", "rate")
+    assert {entry.verdict.kind for entry in rate.platforms[1:]} == {Kind.INVALID}
+    assert "the two baseline arms differ by" in platform(rate, "docker").verdict.text
+    assert platform(rate, "docker").overhead is not None
+    assert platform(find(results, "prime-slices", "cpu-cost"), "docker").verdict.kind is Kind.EQUIVALENT
+
+
+def test_a_drift_is_noted(frames) -> None:
+    record, samples, trials = frames
+    drifting = samples.with_columns(rate_where(DOCKER, pl.col("value") * (1 + 0.002 * pl.col("block"))))
+    docker = platform(find(analyse(record, drifting, trials), "prime-slices", "rate"), "docker")
+    assert any("drifts" in note for note in docker.notes)
+
+
+def test_contaminated_trials_are_counted_and_kept(frames) -> None:
+    results = analyse(*frames)
+    contaminated = {
+        (result.workload, entry.platform): entry.counts.contaminated
+        for result in results
+        for entry in result.platforms
+        if entry.counts.contaminated
+    }
+    trials = frames[2].filter((pl.col("steal") > 0.02) & (pl.col("status") == "ok"))
+    assert sum(contaminated.values()) == trials.height > 0
+
+
+def test_cost_that_disagrees_with_the_headline_is_flagged(tmp_path: Path) -> None:
+    path = fake_campaign.write(tmp_path / "a.tare", replace(SHAPE, workloads=("prime-slices",)))
+    with Store.read(path) as store:
+        dear = pl.when(DOCKER & (pl.col("metric") == "cpu-cost")).then(pl.col("value") * 1.2).otherwise(pl.col("value"))
+        results = analyse(store.record, store.samples().with_columns(dear.alias("value")), store.trials())
+    cost = platform(find(results, "prime-slices", "cpu-cost"), "docker")
+    assert cost.verdict.text.startswith("costs 2")
+    assert "differs from rate, which is equivalent" in cost.notes
+
+
+def test_block_ratio_is_hodges_lehmann_of_what_is_paired() -> None:
+    arms = [Arm("native"), Arm("native", 1), Arm("docker")]
+    rows = [("native", 0, 0, 2.0), ("native", 0, 1, 4.0), ("native", 1, 0, 8.0), ("docker", 0, 0, 8.0)]
+    rows += [("docker", 0, 1, 12.0), ("docker", 0, 2, 99.0)]
+    samples = pl.DataFrame(
+        [(0, name, replica, index, value) for name, replica, index, value in rows],
+        schema={"block": pl.Int32, "platform": pl.String, "replica": pl.Int8, "round": pl.Int32, "value": pl.Float64},
+        orient="row",
+    )
+    found = block_ratios(Grid.of(samples, arms), 2, [0, 1])
+    # round 0: 8 against the geometric mean of 2 and 8; round 1: 12 against 4 alone; round 2 has no baseline
+    assert found.logs == pytest.approx([(math.log(2) + math.log(3)) / 2])
+    assert found.single_baseline == 0

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tare.analysis.intervals import Interval, t_interval
+from tare.analysis.verdicts import CPU_COST, Kind, LogIntervals, Question, decide, gate, judge
+from tare.model import Direction
+
+
+def logs(low: float, high: float, *, narrow: tuple[float, float] | None = None) -> LogIntervals:
+    """Intervals of the ratio; the 90 % one is a fifth narrower unless given."""
+    wide = Interval((math.log(low) + math.log(high)) / 2, math.log(low), math.log(high))
+    if narrow:
+        return LogIntervals(wide, Interval(wide.point, math.log(narrow[0]), math.log(narrow[1])))
+    return LogIntervals(
+        wide, Interval(wide.point, wide.point - 0.8 * wide.half_width, wide.point + 0.8 * wide.half_width)
+    )
+
+
+TIME = Question("wall", Direction.LOWER, 0.01)
+RATE = Question("rate", Direction.HIGHER, 0.01)
+COST = Question(CPU_COST, Direction.LOWER, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("question", "interval", "kind", "text"),
+    [
+        (TIME, logs(1.036, 1.047), Kind.SLOWER, "4.1 % slower, 3.6 to 4.7"),
+        (RATE, logs(0.953, 0.964), Kind.SLOWER, "4.2 % slower, 3.6 to 4.7"),
+        (TIME, logs(0.953, 0.964), Kind.FASTER, "4.2 % faster, 3.6 to 4.7"),
+        (RATE, logs(1.036, 1.047), Kind.FASTER, "4.1 % faster, 3.6 to 4.7"),
+        (COST, logs(1.036, 1.047), Kind.SLOWER, "costs 4.1 % more CPU, 3.6 to 4.7"),
+        (COST, logs(0.953, 0.964), Kind.FASTER, "costs 4.2 % less CPU, 3.6 to 4.7"),
+        (TIME, logs(3.2, 3.4), Kind.SLOWER, "3.3 times slower, 3.2 to 3.4"),
+        (RATE, logs(1 / 3.4, 1 / 3.2), Kind.SLOWER, "3.3 times slower, 3.2 to 3.4"),
+        (COST, logs(3.2, 3.4), Kind.SLOWER, "costs 3.3 times the CPU, 3.2 to 3.4"),
+        (RATE, logs(3.2, 3.4), Kind.FASTER, "3.3 times faster, 3.2 to 3.4"),
+        (TIME, logs(0.998, 1.005), Kind.EQUIVALENT, "equivalent within 1 % (+0.15 %, \N{MINUS SIGN}0.20 to +0.50)"),
+        (TIME, logs(1.004, 1.006), Kind.EQUIVALENT, "equivalent within 1 % (0.50 % slower, 0.40 to 0.60)"),
+        (
+            TIME,
+            logs(0.995, 1.023),
+            Kind.INCONCLUSIVE,
+            "inconclusive: +0.9 %, \N{MINUS SIGN}0.5 to +2.3; resolves ±1.4 %, the margin is 1 %",
+        ),
+        (
+            TIME,
+            logs(1.004, 1.02),
+            Kind.INCONCLUSIVE,
+            "inconclusive: 1.2 % slower, 0.4 to 2.0: on both sides of the 1 % margin",
+        ),
+    ],
+)
+def test_verdicts_and_their_words(question: Question, interval: LogIntervals, kind: Kind, text: str) -> None:
+    verdict = judge(question, interval)
+    assert (verdict.kind, verdict.text) == (kind, text)
+
+
+def test_equivalence_goes_by_the_90_percent_interval() -> None:
+    assert decide(TIME, logs(0.995, 1.011, narrow=(0.996, 1.0099))) is Kind.EQUIVALENT
+    assert decide(TIME, logs(0.995, 1.011, narrow=(0.996, 1.0101))) is Kind.INCONCLUSIVE
+
+
+def test_equivalence_is_two_one_sided_t_tests() -> None:
+    rng = np.random.default_rng(11)
+    agree = set()
+    for _ in range(200):
+        values = rng.normal(0.003, 0.012, 12)
+        interval = LogIntervals(t_interval(values, 0.95), t_interval(values, 0.90))
+        above = stats.ttest_1samp(values, math.log(0.99), alternative="greater").pvalue
+        below = stats.ttest_1samp(values, math.log(1.01), alternative="less").pvalue
+        shown = max(above, below) < 0.05
+        assert (decide(TIME, interval) is Kind.EQUIVALENT) == shown
+        agree.add(shown)
+    assert agree == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("interval", "closed"),
+    [
+        (logs(0.999, 1.02), False),  # holds zero
+        (logs(1.001, 1.02), False),  # excludes zero, but not beyond half of the margin
+        (logs(1.006, 1.02), True),
+        (logs(0.98, 0.994), True),
+    ],
+)
+def test_the_gate_closes_when_the_arms_differ_beyond_half_of_the_margin(interval: LogIntervals, closed: bool) -> None:
+    said = gate(TIME, interval)
+    assert (said is not None) == closed
+    if said:
+        assert "more than half of the 1 % margin" in said
+
+
+def test_the_gate_is_open_without_a_second_baseline_arm() -> None:
+    assert gate(TIME, None) is None
