@@ -1,0 +1,68 @@
+//! What PID 1 of a machine owes: the usual mounts, and the end of everything.
+
+use std::ffi::CStr;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::mount::MountFlags;
+use rustix::system::RebootCommand;
+
+use crate::sys;
+
+const MOUNTS: [(&CStr, &str); 6] = [
+    (c"proc", "/proc"),
+    (c"sysfs", "/sys"),
+    (c"devtmpfs", "/dev"),
+    (c"tmpfs", "/dev/shm"),
+    (c"tmpfs", "/run"),
+    (c"tmpfs", "/tmp"),
+];
+
+/// Mounts what is not mounted yet. What fails is said on stderr, and the rest goes on.
+pub fn mount_all() {
+    for (kind, path) in MOUNTS {
+        if let Err(error) = mount_one(kind, path) {
+            eprintln!("tare-agent: cannot mount {} on {path}: {error}", kind.to_string_lossy());
+        }
+    }
+}
+
+fn mount_one(kind: &CStr, path: &str) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    if is_mount_point(Path::new(path))? {
+        return Ok(());
+    }
+    let safe = if kind == c"devtmpfs" { MountFlags::NOSUID } else { MountFlags::NOSUID | MountFlags::NODEV };
+    Ok(rustix::mount::mount(kind, path, kind, safe, None)?)
+}
+
+/// A mount point lies on another device than the folder above it.
+fn is_mount_point(path: &Path) -> io::Result<bool> {
+    let above = path.parent().unwrap_or(path);
+    Ok(fs::metadata(path)?.dev() != fs::metadata(above)?.dev())
+}
+
+/// Ends all processes, writes the disks and switches the machine off. Returns only if that fails.
+pub fn power_off() -> io::Result<()> {
+    // Nobody left to kill is no failure.
+    let _alone = sys::kill_everything();
+    rustix::fs::sync();
+    Ok(rustix::system::reboot(RebootCommand::PowerOff)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proc_is_a_mount_point_and_a_new_folder_is_not() {
+        assert!(is_mount_point(Path::new("/proc")).unwrap());
+        let folder = std::env::temp_dir().join(format!("tare-agent-test-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let found = is_mount_point(&folder);
+        fs::remove_dir(&folder).unwrap();
+        assert!(!found.unwrap());
+    }
+}

@@ -1,0 +1,92 @@
+//! The built-in probes: one file each, named in `REGISTRY`.
+
+mod primes;
+mod stream;
+
+use std::collections::BTreeMap;
+
+use crate::message::Scalar;
+
+/// Parameters by name, as the host gave them.
+pub type Params = BTreeMap<String, Scalar>;
+
+/// Work that can be done in small pieces for as long as is wanted.
+pub trait Probe: Send {
+    /// Names of its parts, in the order in which a round does them.
+    fn parts(&self) -> &'static [&'static str];
+
+    /// Most units that one `run` takes.
+    fn max_units(&self) -> u64;
+
+    /// Does `units` units of a part and returns the work done, in the part's own measure (events, bytes). A round
+    /// calls it for each part in turn with the same `units`.
+    fn run(&mut self, part: usize, units: u64) -> u64;
+
+    /// Called once at the end: whether all the work was done right.
+    fn verify(&mut self) -> Result<(), String>;
+}
+
+type Make = fn(&mut Reader<'_>) -> Result<Box<dyn Probe>, String>;
+
+const REGISTRY: [(&str, Make); 2] = [("primes", primes::make), ("stream", stream::make)];
+
+/// The probes' names.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    REGISTRY.iter().map(|(name, _)| *name)
+}
+
+/// Whether there is a probe of this name.
+pub fn exists(name: &str) -> bool {
+    names().any(|known| known == name)
+}
+
+/// Allocates a probe. The error says what is wrong with its parameters.
+pub fn make(name: &str, params: &Params) -> Result<Box<dyn Probe>, String> {
+    let (_, make) = REGISTRY.iter().find(|(known, _)| *known == name).ok_or(format!("no probe {name}"))?;
+    let mut reader = Reader { params, known: Vec::new() };
+    let probe = make(&mut reader)?;
+    match params.keys().find(|key| !reader.known.contains(&key.as_str())) {
+        Some(key) => Err(format!("{name} has no parameter {key}, only {}", reader.known.join(", "))),
+        None => Ok(probe),
+    }
+}
+
+/// Reads parameters with their bounds, and notes which there are.
+pub struct Reader<'a> {
+    params: &'a Params,
+    known: Vec<&'static str>,
+}
+
+impl Reader<'_> {
+    fn integer(&mut self, name: &'static str, default: u64, least: u64, most: u64) -> Result<u64, String> {
+        self.known.push(name);
+        let value = match self.params.get(name) {
+            None => Some(default),
+            Some(Scalar::Int(value)) => u64::try_from(*value).ok(),
+            Some(_) => None,
+        };
+        value
+            .filter(|value| (least..=most).contains(value))
+            .ok_or(format!("{name} is a whole number from {least} to {most}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(name: &str, key: &str, value: Scalar) -> String {
+        match make(name, &Params::from([(key.to_owned(), value)])) {
+            Ok(_) => panic!("{key} was taken"),
+            Err(text) => text,
+        }
+    }
+
+    #[test]
+    fn wrong_parameters_are_named() {
+        assert!(refused("primes", "max_primes", Scalar::Int(5)).contains("max_primes"));
+        assert!(refused("primes", "max_prime", Scalar::Text("5".to_owned())).contains("whole number"));
+        assert!(refused("primes", "max_prime", Scalar::Int(-5)).contains("whole number"));
+        assert!(refused("stream", "array_bytes", Scalar::Int(i64::MAX)).contains("whole number"));
+    }
+}

@@ -1,0 +1,460 @@
+//! The loop: one thread that waits for the host, the children and the probes, and answers.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use thiserror::Error;
+
+use crate::beacon::{self, Beacon};
+use crate::clock::now_ns;
+use crate::exec::Execution;
+use crate::files::{FileError, Get, Put};
+use crate::frame::{Decoder, Frame, FrameError, STDERR, STDIN, STDOUT};
+use crate::message::{self, Code, Counted, Pong, Reply, Request, parse_request};
+use crate::outbox::Outbox;
+use crate::pace::{Event, Mailbox, Pacer};
+use crate::{facts, init, probes, sys};
+
+/// Most requests under way at once.
+pub const MAX_LIVE: usize = 64;
+/// Bytes that are read at once, from the host and from children.
+const SCRATCH: usize = 65_536;
+/// How long the last words may take to be written, in ns.
+const FAREWELL_NS: u64 = 2_000_000_000;
+
+/// Why serving ended otherwise than by `shutdown` or the end of the stream.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    #[error("what the host sent is not the protocol: {0}")]
+    Frame(#[from] FrameError),
+    #[error("what the host sent cannot be answered: {0}")]
+    Message(String),
+    #[error("the machine refuses: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Why the loop goes no further.
+enum End {
+    HostGone,
+    Shutdown { id: u32 },
+    Fault(ServeError),
+}
+
+/// Serves the host on stdin and stdout until it is gone or says `shutdown`. With `init`, and as PID 1, it mounts
+/// what a system needs first and switches the machine off at the end.
+pub fn serve(beacon: Option<&Beacon>, init: bool) -> Result<(), ServeError> {
+    let machine = init && std::process::id() == 1;
+    if machine {
+        init::mount_all();
+    }
+    let (host_in, host_out) = (io::stdin(), io::stdout());
+    set_nonblocking(host_in.as_fd())?;
+    set_nonblocking(host_out.as_fd())?;
+    let mut outbox = Outbox::default();
+    outbox.reply(&Reply::Hello(facts::hello()));
+    outbox.flush(host_out.as_fd())?;
+    if let Some(Err(error)) = beacon.map(beacon::send) {
+        eprintln!("tare-agent: the beacon was not sent: {error}");
+    }
+    let mut agent = Agent::new(outbox)?;
+    let end = agent.run(host_in.as_fd(), host_out.as_fd());
+    agent.kill_all();
+    let result = agent.take_leave(end, host_out.as_fd());
+    if machine {
+        init::power_off()?;
+    }
+    result
+}
+
+fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(fd)?;
+    Ok(rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
+}
+
+/// What a descriptor in the poll set is.
+#[derive(Clone, Copy)]
+enum Source {
+    HostIn,
+    HostOut,
+    Children,
+    Probes,
+    ReadExec { id: u32, channel: u8 },
+    WriteExec { id: u32 },
+}
+
+struct Agent {
+    decoder: Decoder,
+    outbox: Outbox,
+    execs: BTreeMap<u32, Execution>,
+    puts: BTreeMap<u32, Put>,
+    gets: BTreeMap<u32, Get>,
+    pacers: BTreeMap<u32, Pacer>,
+    children: OwnedFd,
+    wake: Arc<OwnedFd>,
+    mailbox: Mailbox,
+    events: Receiver<Event>,
+    scratch: Vec<u8>,
+}
+
+impl Agent {
+    fn new(outbox: Outbox) -> io::Result<Self> {
+        // Before any thread is started, so that none of them takes the signal away.
+        sys::block_sigchld()?;
+        // Orphans come here to be reaped, as they do for PID 1. Without that they go to another who reaps them.
+        let _elsewhere = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let (queue, events) = channel();
+        Ok(Self {
+            decoder: Decoder::default(),
+            outbox,
+            execs: BTreeMap::new(),
+            puts: BTreeMap::new(),
+            gets: BTreeMap::new(),
+            pacers: BTreeMap::new(),
+            children: sys::child_events()?,
+            mailbox: Mailbox::new(queue, Arc::clone(&wake)),
+            wake,
+            events,
+            scratch: vec![0; SCRATCH],
+        })
+    }
+
+    fn run(&mut self, host_in: BorrowedFd<'_>, host_out: BorrowedFd<'_>) -> End {
+        loop {
+            match self.turn(host_in, host_out) {
+                Ok(None) => {}
+                Ok(Some(end)) => return end,
+                // The reader is gone; its writer ends with it or soon after.
+                Err(ServeError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => return End::HostGone,
+                Err(fault) => return End::Fault(fault),
+            }
+        }
+    }
+
+    /// Waits for something to do and does it. Children are looked after first: their wall times end there.
+    fn turn(&mut self, host_in: BorrowedFd<'_>, host_out: BorrowedFd<'_>) -> Result<Option<End>, ServeError> {
+        let ready = self.wait(host_in, host_out)?;
+        if ready.iter().any(|source| matches!(source, Source::Children)) {
+            self.drain_child_events();
+            self.reap()?;
+        }
+        let now = now_ns();
+        self.execs.values_mut().for_each(|exec| exec.check_deadline(now));
+        let mut end = None;
+        for source in ready {
+            match source {
+                Source::HostIn => end = self.read_host(host_in)?,
+                Source::Probes => self.hear_probes(),
+                Source::ReadExec { id, channel } => {
+                    if let Some(exec) = self.execs.get_mut(&id) {
+                        exec.read(channel, &mut self.scratch, &mut self.outbox);
+                    }
+                }
+                Source::WriteExec { id } => {
+                    if let Some(exec) = self.execs.get_mut(&id) {
+                        exec.write(&mut self.outbox);
+                    }
+                }
+                Source::HostOut | Source::Children => {}
+            }
+        }
+        self.read_files();
+        self.finish_execs();
+        self.outbox.flush(host_out)?;
+        Ok(end)
+    }
+
+    /// Sleeps until a descriptor is ready or a time limit is over. Without requests, nothing ever wakes it.
+    fn wait(&self, host_in: BorrowedFd<'_>, host_out: BorrowedFd<'_>) -> io::Result<Vec<Source>> {
+        let timeout = self.timeout();
+        let mut sources = Vec::new();
+        let mut set = Vec::new();
+        let mut add = |source, fd, flags| {
+            sources.push(source);
+            set.push(PollFd::from_borrowed_fd(fd, flags));
+        };
+        add(Source::Children, self.children.as_fd(), PollFlags::IN);
+        add(Source::Probes, self.wake.as_fd(), PollFlags::IN);
+        if self.outbox.has_control_room() {
+            add(Source::HostIn, host_in, PollFlags::IN);
+        }
+        if self.outbox.waiting() > 0 {
+            add(Source::HostOut, host_out, PollFlags::OUT);
+        }
+        for (&id, exec) in &self.execs {
+            for (channel, fd) in exec.readable(self.outbox.has_data_room()) {
+                add(Source::ReadExec { id, channel }, fd, PollFlags::IN);
+            }
+            if let Some(fd) = exec.writable() {
+                add(Source::WriteExec { id }, fd, PollFlags::OUT);
+            }
+        }
+        match poll(&mut set, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready = sources.into_iter().zip(&set);
+        Ok(ready.filter(|(_, polled)| !polled.revents().is_empty()).map(|(source, _)| source).collect())
+    }
+
+    fn timeout(&self) -> Option<Timespec> {
+        let left_ns = if !self.gets.is_empty() && self.outbox.has_data_room() {
+            0
+        } else {
+            let next = self.execs.values().filter_map(Execution::deadline_ns).min()?;
+            next.saturating_sub(now_ns())
+        };
+        Timespec::try_from(std::time::Duration::from_nanos(left_ns)).ok()
+    }
+
+    fn drain_child_events(&mut self) {
+        // What is read does not matter: one signal may stand for many deaths, so all are looked for anyway.
+        while rustix::io::read(&self.children, &mut self.scratch[..]).is_ok_and(|count| count > 0) {}
+    }
+
+    /// Takes every dead child: the commands', whose groups are ended first while their numbers are still taken,
+    /// and orphans that came to us.
+    fn reap(&mut self) -> io::Result<()> {
+        while let Some(pid) = sys::peek_dead()? {
+            let id = self.execs.iter().find(|(_, exec)| exec.pid() == pid).map(|(&id, _)| id);
+            let exec = id.and_then(|id| self.execs.get_mut(&id));
+            if let Some(exec) = &exec {
+                exec.kill();
+            }
+            let reaped = sys::reap(pid)?;
+            match (exec, reaped) {
+                (Some(exec), Some(reaped)) => exec.ended(reaped, &mut self.outbox),
+                (None, Some(_orphan)) => {}
+                (_, None) => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn finish_execs(&mut self) {
+        let outbox = &mut self.outbox;
+        self.execs.retain(|_, exec| match exec.farewell() {
+            Some(reply) => {
+                outbox.reply(&reply);
+                false
+            }
+            None => true,
+        });
+    }
+
+    fn hear_probes(&mut self) {
+        let _count = rustix::io::read(&*self.wake, &mut self.scratch[..8]);
+        while let Ok(event) = self.events.try_recv() {
+            match event {
+                Event::Ready(ready) => self.outbox.reply(&Reply::Ready(ready)),
+                Event::Probed(probed) => {
+                    self.pacers.remove(&probed.id);
+                    self.outbox.reply(&Reply::Probed(probed));
+                }
+                Event::Failed { id, code, text } => {
+                    self.pacers.remove(&id);
+                    self.outbox.refuse(Some(id), code, &text);
+                }
+            }
+        }
+    }
+
+    /// Sends a piece of each file that is being got, while there is room.
+    fn read_files(&mut self) {
+        let ids: Vec<u32> = self.gets.keys().copied().collect();
+        for id in ids {
+            let Some(get) = self.gets.get_mut(&id).filter(|_| self.outbox.has_data_room()) else { continue };
+            match get.read(&mut self.scratch) {
+                Ok([]) => {
+                    let bytes = get.sent();
+                    self.gets.remove(&id);
+                    self.outbox.data(id, STDOUT, &[]);
+                    self.outbox.reply(&Reply::Done(Counted { id, bytes }));
+                }
+                Ok(bytes) => self.outbox.data(id, STDOUT, bytes),
+                Err(error) => {
+                    self.gets.remove(&id);
+                    self.refuse_file(id, &error);
+                }
+            }
+        }
+    }
+
+    fn refuse_file(&mut self, id: u32, error: &FileError) {
+        self.outbox.refuse(Some(id), error.code, &error.text);
+    }
+
+    fn read_host(&mut self, host_in: BorrowedFd<'_>) -> Result<Option<End>, ServeError> {
+        match rustix::io::read(host_in, &mut self.scratch[..]) {
+            Ok(0) => return Ok(Some(End::HostGone)),
+            Ok(count) => self.decoder.feed(&self.scratch[..count]),
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+        while let Some(frame) = self.decoder.next_frame()? {
+            let end = match frame {
+                Frame::Message(json) => self.answer(&json)?,
+                Frame::Data { channel: STDOUT | STDERR, .. } => return Err(FrameError::Channel.into()),
+                Frame::Data { id, channel: STDIN.., bytes } => self.take_data(id, bytes),
+            };
+            if end.is_some() {
+                return Ok(end);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Data of a request that is over is dropped: the host could not know yet.
+    fn take_data(&mut self, id: u32, bytes: Vec<u8>) -> Option<End> {
+        if let Some(exec) = self.execs.get_mut(&id) {
+            if let Err(why) = exec.feed(bytes, &mut self.outbox) {
+                return Some(End::Fault(ServeError::Message(why.to_owned())));
+            }
+        } else if let Some(mut put) = self.puts.remove(&id) {
+            match put.feed(&bytes) {
+                Ok(false) => {
+                    self.puts.insert(id, put);
+                }
+                Ok(true) => match put.finish() {
+                    Ok(bytes) => self.outbox.reply(&Reply::Done(Counted { id, bytes })),
+                    Err(error) => self.refuse_file(id, &error),
+                },
+                Err(error) => self.refuse_file(id, &error),
+            }
+        }
+        None
+    }
+
+    fn answer(&mut self, json: &[u8]) -> Result<Option<End>, ServeError> {
+        let request = match parse_request(json) {
+            Ok(request) => request,
+            Err(message::MessageError { id: None, text }) => return Err(ServeError::Message(text)),
+            // Not for an id that is in use: its own answer is still to come.
+            Err(error) if error.id.is_some_and(|id| self.is_live(id)) => return Err(ServeError::Message(error.text)),
+            Err(error) => {
+                self.outbox.refuse(error.id, Code::BadRequest, &error.text);
+                return Ok(None);
+            }
+        };
+        let id = request.id();
+        match request {
+            Request::Kill(_) => {
+                self.kill(id);
+                return Ok(None);
+            }
+            Request::Slices(slices) => {
+                if self.pacers.get(&id).is_some_and(|pacer| !pacer.plan(slices.slices)) {
+                    return Err(ServeError::Message("slices were given twice".to_owned()));
+                }
+                return Ok(None);
+            }
+            Request::Shutdown(_) => return Ok(Some(End::Shutdown { id })),
+            _ => {}
+        }
+        if self.is_live(id) {
+            return Err(ServeError::Message(format!("id {id} is in use")));
+        }
+        match request {
+            Request::Ping(_) => self.outbox.reply(&Reply::Pong(Pong { id, clock_ns: now_ns() })),
+            _ if self.live() >= MAX_LIVE => {
+                self.outbox.refuse(Some(id), Code::Busy, &format!("{MAX_LIVE} requests are under way"));
+            }
+            other => self.begin(other)?,
+        }
+        Ok(None)
+    }
+
+    /// Begins what takes its time.
+    fn begin(&mut self, request: Request) -> Result<(), ServeError> {
+        match request {
+            Request::Exec(exec) => return self.begin_exec(&exec),
+            Request::Put(put) => match Put::open(&put) {
+                Ok(open) => drop(self.puts.insert(put.id, open)),
+                Err(error) => self.refuse_file(put.id, &error),
+            },
+            Request::Get(get) => match Get::open(&get) {
+                Ok(open) => drop(self.gets.insert(get.id, open)),
+                Err(error) => self.refuse_file(get.id, &error),
+            },
+            Request::Probe(probe) => self.begin_probe(probe),
+            Request::Ping(_) | Request::Kill(_) | Request::Slices(_) | Request::Shutdown(_) => {}
+        }
+        Ok(())
+    }
+
+    fn begin_exec(&mut self, request: &message::Exec) -> Result<(), ServeError> {
+        match Execution::start(request, now_ns()) {
+            Ok(exec) => drop(self.execs.insert(request.id, exec)),
+            Err(error) => self.outbox.refuse(Some(request.id), error.code, &error.text),
+        }
+        // Deaths during the start were not signalled (see exec::spawn).
+        Ok(self.reap()?)
+    }
+
+    fn begin_probe(&mut self, request: message::Probe) {
+        let id = request.id;
+        if !probes::exists(&request.name) {
+            let known: Vec<&str> = probes::names().collect();
+            let text = format!("no probe {}, only {}", request.name, known.join(", "));
+            self.outbox.refuse(Some(id), Code::UnknownProbe, &text);
+            return;
+        }
+        match Pacer::start(request, self.mailbox.clone()) {
+            Ok(pacer) => drop(self.pacers.insert(id, pacer)),
+            Err(error) => self.outbox.refuse(Some(id), Code::Io, &format!("no thread for the probe: {error}")),
+        }
+    }
+
+    fn live(&self) -> usize {
+        self.execs.len() + self.puts.len() + self.gets.len() + self.pacers.len()
+    }
+
+    fn is_live(&self, id: u32) -> bool {
+        self.execs.contains_key(&id)
+            || self.puts.contains_key(&id)
+            || self.gets.contains_key(&id)
+            || self.pacers.contains_key(&id)
+    }
+
+    fn kill(&self, id: u32) {
+        if let Some(exec) = self.execs.get(&id) {
+            exec.kill();
+        }
+        if let Some(pacer) = self.pacers.get(&id) {
+            pacer.stop();
+        }
+    }
+
+    fn kill_all(&self) {
+        self.execs.values().for_each(Execution::kill);
+        self.pacers.values().for_each(Pacer::stop);
+    }
+
+    /// Says the last words and waits a moment for them to be taken.
+    fn take_leave(&mut self, end: End, host_out: BorrowedFd<'_>) -> Result<(), ServeError> {
+        let result = match end {
+            End::HostGone => return Ok(()),
+            End::Shutdown { id } => {
+                self.outbox.reply(&Reply::Done(Counted { id, bytes: 0 }));
+                Ok(())
+            }
+            End::Fault(fault) => {
+                self.outbox.refuse(None, Code::BadRequest, &fault.to_string());
+                Err(fault)
+            }
+        };
+        let limit = now_ns() + FAREWELL_NS;
+        while self.outbox.flush(host_out).is_ok() && self.outbox.waiting() > 0 && now_ns() < limit {
+            let left = std::time::Duration::from_nanos(limit.saturating_sub(now_ns()));
+            let mut set = [PollFd::from_borrowed_fd(host_out, PollFlags::OUT)];
+            let _ready = poll(&mut set, Timespec::try_from(left).ok().as_ref());
+        }
+        result
+    }
+}

@@ -1,0 +1,113 @@
+//! The system calls that rustix does not have, each behind a safe function.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::ptr;
+
+use libc::{c_int, pid_t, sigset_t};
+
+/// How a child ended, and what it used with those of its own children that it waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reaped {
+    /// Exit status; None when a signal ended it.
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    pub user_ns: u64,
+    pub system_ns: u64,
+    pub max_rss_bytes: u64,
+}
+
+fn checked(result: c_int) -> io::Result<c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn sigchld() -> sigset_t {
+    let mut set = MaybeUninit::<sigset_t>::uninit();
+    // SAFETY: sigemptyset writes the whole set that the pointer is for.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: the set was initialised above; SIGCHLD is a valid signal.
+    unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD) };
+    // SAFETY: initialised above.
+    unsafe { set.assume_init() }
+}
+
+fn mask_sigchld(how: c_int) -> io::Result<()> {
+    let set = sigchld();
+    // SAFETY: `set` lives through the call; the old mask is not asked for.
+    match unsafe { libc::pthread_sigmask(how, &raw const set, ptr::null_mut()) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Holds SIGCHLD back in this thread and those that it starts, so that a `child_events` descriptor tells of it.
+pub fn block_sigchld() -> io::Result<()> {
+    mask_sigchld(libc::SIG_BLOCK)
+}
+
+/// Lets SIGCHLD through again: a program must not inherit a mask that hides its children's deaths.
+pub fn unblock_sigchld() -> io::Result<()> {
+    mask_sigchld(libc::SIG_UNBLOCK)
+}
+
+/// A non-blocking descriptor that is readable when a child may have died.
+pub fn child_events() -> io::Result<OwnedFd> {
+    let set = sigchld();
+    // SAFETY: `set` lives through the call; -1 asks for a new descriptor.
+    let fd = checked(unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
+    // SAFETY: the kernel just made this descriptor and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The process id of some dead child, which stays to be reaped; None when none is dead.
+pub fn peek_dead() -> io::Result<Option<pid_t>> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: `info` is writable for the call.
+    match checked(unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), flags) }) {
+        Ok(_) => {}
+        Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    // SAFETY: all zeroes is a valid siginfo_t, whether or not the kernel wrote into it.
+    let info = unsafe { info.assume_init() };
+    // SAFETY: waitid fills the child's fields, or leaves zeroes when no child is dead.
+    let pid = unsafe { info.si_pid() };
+    Ok((pid != 0).then_some(pid))
+}
+
+/// Takes a dead child's status; None when there is none any more (someone else took it).
+pub fn reap(pid: pid_t) -> io::Result<Option<Reaped>> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both pointers are writable for the call.
+    match checked(unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) }) {
+        Ok(0) => return Ok(None),
+        Ok(_) => {}
+        Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    // SAFETY: all zeroes is a valid rusage, and wait4 filled it.
+    let usage = unsafe { usage.assume_init() };
+    Ok(Some(Reaped {
+        code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+        signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+        user_ns: timeval_ns(usage.ru_utime),
+        system_ns: timeval_ns(usage.ru_stime),
+        // Linux counts it in KiB (getrusage(2)).
+        max_rss_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+    }))
+}
+
+fn timeval_ns(time: libc::timeval) -> u64 {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let micros = u64::try_from(time.tv_usec).unwrap_or(0);
+    seconds * 1_000_000_000 + micros * 1000
+}
+
+/// SIGKILL to every process that this one may signal, but itself and PID 1 (kill(2), pid -1).
+pub fn kill_everything() -> io::Result<()> {
+    // SAFETY: takes no pointers.
+    checked(unsafe { libc::kill(-1, libc::SIGKILL) }).map(|_| ())
+}
