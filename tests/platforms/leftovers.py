@@ -1,6 +1,5 @@
 """What is on the host and carries a label of tare's."""
 
-import os
 from pathlib import Path
 
 from tare.host import processes, state
@@ -9,8 +8,8 @@ from tare.host import processes, state
 def left_on_host(label):
     """All on the host that carries the label."""
     found = [line for line in Path("/proc/mounts").read_text().splitlines() if label in line]
-    found += [name for name in os.listdir("/sys/class/net") if label in name]
-    found += [name for name in os.listdir("/run/netns") if label in name]
+    found += [one.name for one in Path("/sys/class/net").iterdir() if label in one.name]
+    found += [one.name for one in Path("/run/netns").glob("*") if label in one.name]
     found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"*/tare/*{label}*")]
     found += [str(path) for path in state.work().glob(f"*{label}*")]
     found += processes.run(["docker", "ps", "-aq", "--filter", f"name={label}"]).text.split()

@@ -1,0 +1,215 @@
+"""Builds the image: a base by mmdebstrap, cached by the recipe's hash, and the agent on top.
+
+Everything is made in a folder beside its place and renamed when it is whole, under a lock: a build that is killed
+leaves nothing that could be taken for an image, and two builds do not meet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tare.errors import HostError, ImageError
+from tare.host import processes, state
+from tare.image import recipe
+from tare.image.recipe import Recipe
+
+Progress = Callable[[str], None]
+
+#: Where the agent is inside.
+AGENT_INSIDE = "usr/local/bin/tare-agent"
+#: The file inside that holds the image's hash.
+HASH_INSIDE = "etc/tare-image"
+#: Base, image, tar and Docker's copy together, with room to work.
+NEEDED_DISK = 3 << 30
+BUILD_LIMIT_S = 1200.0
+#: Manuals and translations are a fifth of the base, and nothing reads them there.
+_LEFT_OUT = ("/usr/share/man/*", "/usr/share/locale/*", "/usr/share/doc/*")
+
+
+class Manifest(BaseModel):
+    """What is in an image; recorded in every campaign."""
+
+    model_config = ConfigDict(frozen=True)
+
+    suite: str
+    recipe_hash: str
+    packages: dict[str, str]  # name -> version, of all packages
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A built image. Nobody writes below ``root``."""
+
+    hash: str  # over recipe, all package versions and the agent; 64 hexadecimal digits
+    root: Path
+    manifest: Manifest
+    agent_hash: str
+
+
+def agent_path() -> Path:
+    """The agent's program: ``TARE_AGENT``, or what `make agent` built. Raises `HostError` when there is none."""
+    named = os.environ.get("TARE_AGENT")
+    agent = Path(named) if named else Path(__file__).parents[3] / "agent" / "target" / "release" / "tare-agent"
+    if not agent.is_file():
+        raise HostError(f"the agent is not built: {agent} is missing", fix="make agent, or set TARE_AGENT")
+    return agent
+
+
+def ensure(agent: Path, *, progress: Progress) -> Image:
+    """The image with this agent: from the cache, else built. Raises `ImageError`."""
+    with _locked():
+        base = _base(recipe.load(), progress)
+        manifest = _manifest(base)
+        agent_hash = hashlib.sha256(agent.read_bytes()).hexdigest()
+        digest = image_hash(manifest, agent_hash)
+        place = state.images() / digest[:16]
+        if not place.is_dir():
+            progress("adding the agent to the image")
+            with _beside(place) as folder:
+                _assemble(base, agent, digest, folder)
+        return Image(digest, place / "root", manifest, agent_hash)
+
+
+def image_hash(manifest: Manifest, agent_hash: str) -> str:
+    """SHA-256 over everything that decides what runs."""
+    packages = "".join(f"{name} {version}\n" for name, version in sorted(manifest.packages.items()))
+    return hashlib.sha256(f"{manifest.recipe_hash}\n{packages}{agent_hash}\n".encode()).hexdigest()
+
+
+def prune(keep: Image | None) -> list[Path]:
+    """Remove all cached images but one, and all bases but its own. Returns what was removed."""
+    kept = set() if keep is None else {keep.root.parent.name, f"base-{keep.manifest.recipe_hash[:16]}"}
+    with _locked():
+        gone = [place for place in state.images().iterdir() if place.is_dir() and place.name not in kept]
+        for place in gone:
+            shutil.rmtree(place)
+    return gone
+
+
+def sources() -> list[str]:
+    """Debian's archives as this host knows them, for mmdebstrap; none on a host of another kind: its own default."""
+    candidates = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
+    suite = recipe.load().suite
+    return [str(file) for file in candidates if file.is_file() and suite in file.read_text()][:1]
+
+
+def _base(wanted: Recipe, progress: Progress) -> Path:
+    place = state.images() / f"base-{wanted.hash[:16]}"
+    if place.is_dir():
+        return place
+    if processes.find("mmdebstrap") is None:
+        raise ImageError("mmdebstrap is not installed", fix="apt-get install mmdebstrap")
+    free = shutil.disk_usage(state.images()).free
+    if free < NEEDED_DISK:
+        raise ImageError(
+            f"{free / 2**30:.1f} GiB are free below {state.images()}, the image needs {NEEDED_DISK / 2**30:.0f} GiB",
+            fix="free some space, or set TARE_HOME to a larger disk",
+        )
+    progress("building the image's base with mmdebstrap (about half a minute)")
+    with _beside(place) as folder:
+        root = folder / "root"
+        done = processes.run(command(wanted, root, sources()), time_limit_s=BUILD_LIMIT_S)
+        if done.code != 0:
+            raise explain(done.stderr.decode(errors="replace"), timed_out=done.timed_out)
+        packages = _installed(root)
+        _check_pins(wanted, packages)
+        manifest = Manifest(suite=wanted.suite, recipe_hash=wanted.hash, packages=packages)
+        (folder / "manifest.json").write_text(manifest.model_dump_json(indent=1))
+    return place
+
+
+def command(wanted: Recipe, root: Path, archives: list[str]) -> list[str]:
+    """The command that builds a base."""
+    left_out = [f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT]
+    options = ["--mode=root", "--format=directory", f"--variant={wanted.variant}", f"--include={wanted.include}"]
+    return ["mmdebstrap", *options, *left_out, wanted.suite, str(root), *archives]
+
+
+def explain(said: str, *, timed_out: bool) -> ImageError:
+    """One line from mmdebstrap's many."""
+    lines = [line.strip() for line in said.splitlines() if line.startswith(("E:", "Err:", "W: Failed"))]
+    last = lines[-1] if lines else (said.strip().splitlines() or ["no message"])[-1]
+    if timed_out:
+        return ImageError(
+            "building the image took too long", fix="see that Debian's archive is reachable, and try again"
+        )
+    if "No space left" in said:
+        return ImageError("no space is left to build the image", fix="free some space, or set TARE_HOME")
+    if "was not found" in said and "Version" in said:
+        pinned = next((line for line in lines if "was not found" in line), last)
+        return ImageError(
+            f"a pinned package is not in Debian's archive any more: {pinned}",
+            fix="set its present version in src/tare/image/recipe.toml; the image's hash changes with it",
+        )
+    offline = ("Could not resolve", "Temporary failure", "Could not connect", "Failed to fetch", "Unable to connect")
+    if any(words in said for words in offline):
+        return ImageError(
+            f"Debian's archive is not reached: {last}",
+            fix="see that apt-get update works on this host; a built image is cached and needs no archive",
+        )
+    return ImageError(f"mmdebstrap failed: {last}", fix="see that apt-get update works on this host")
+
+
+def _assemble(base: Path, agent: Path, digest: str, folder: Path) -> None:
+    root = folder / "root"
+    processes.run(["cp", "-a", "--reflink=auto", str(base / "root"), str(root)], time_limit_s=300).require()
+    inside = root / AGENT_INSIDE
+    inside.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(agent, inside)
+    inside.chmod(0o755)
+    (root / HASH_INSIDE).write_text(digest + "\n")
+    (root / "data").mkdir(exist_ok=True)
+    shutil.copyfile(base / "manifest.json", folder / "manifest.json")
+
+
+def _installed(root: Path) -> dict[str, str]:
+    query = ["dpkg-query", f"--admindir={root}/var/lib/dpkg", "-W", "-f=${Package} ${Version}\n"]
+    pairs = (line.split(" ", 1) for line in processes.run(query).require().text.splitlines())
+    return {name: version for name, version in pairs}  # noqa: C416 (a pair a line, checked by unpacking)
+
+
+def _check_pins(wanted: Recipe, packages: dict[str, str]) -> None:
+    for name, version in wanted.pinned:
+        if packages.get(name) != version:
+            raise ImageError(f"the base has {name} {packages.get(name)}, the recipe pins {version}")
+
+
+def _manifest(place: Path) -> Manifest:
+    try:
+        return Manifest.model_validate_json((place / "manifest.json").read_bytes())
+    except (OSError, ValidationError) as error:
+        raise ImageError(f"the cached base {place} is damaged", fix=f"rm -r {place}; it is built anew") from error
+
+
+@contextlib.contextmanager
+def _beside(place: Path) -> Iterator[Path]:
+    """A folder to make something in; it takes its place when all went well, and is removed when not."""
+    folder = place.with_name(f"new-{place.name}")
+    if folder.exists():  # a killed build's: the lock says that nobody is at work on it
+        shutil.rmtree(folder)
+    folder.mkdir()
+    try:
+        yield folder
+        os.rename(folder, place)  # noqa: PTH104 (atomic; says what is meant)
+    finally:
+        if folder.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked() -> Iterator[None]:
+    descriptor = os.open(state.images() / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

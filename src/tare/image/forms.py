@@ -1,0 +1,58 @@
+"""The forms of the image that platforms need, each made once and cached beside the image's folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tare.errors import ImageError
+from tare.host import processes
+from tare.image.build import Image
+
+LIMIT_S = 600.0
+
+
+def oci_tar(image: Image) -> Path:
+    """A tar of the root filesystem, as ``docker import`` and the like take it."""
+    place = image.root.parent / "root.tar"
+    if not place.exists():
+        part = place.with_suffix(".part")
+        order = ["--sort=name", "--numeric-owner", "--one-file-system", "--xattrs"]
+        _make(["tar", "-C", str(image.root), *order, "-cf", str(part), "."], part)
+        part.rename(place)
+    return place
+
+
+def ext4(image: Image, size_bytes: int) -> Path:
+    """An ext4 filesystem with the image in it, as a sparse file of this size; made without mounting anything."""
+    place = image.root.parent / f"root-{size_bytes >> 20}M.ext4"
+    if not place.exists():
+        part = place.with_suffix(".part")
+        with part.open("wb") as file:
+            file.truncate(size_bytes)
+        _make(["mkfs.ext4", "-q", "-F", "-d", str(image.root), str(part)], part)
+        part.rename(place)
+    return place
+
+
+def disk_bytes(path: Path) -> int:
+    """Disk space that a file or a folder's files really take; a file with several names counts once."""
+    if path.is_file():
+        return path.stat().st_blocks * 512
+    seen: set[tuple[int, int]] = set()
+    total = 0
+    for folder, names, files in os.walk(path):
+        for name in (*names, *files):
+            facts = os.lstat(Path(folder, name))
+            if (facts.st_dev, facts.st_ino) not in seen:
+                seen.add((facts.st_dev, facts.st_ino))
+                total += facts.st_blocks * 512
+    return total
+
+
+def _make(argv: list[str], part: Path) -> None:
+    done = processes.run(argv, time_limit_s=LIMIT_S)
+    if done.code != 0:
+        part.unlink(missing_ok=True)
+        said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise ImageError(f"{argv[0]} cannot make {part.name}: {said}", fix="free disk space below TARE_HOME")
