@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tare.analysis.intervals import Interval
 
@@ -58,3 +59,33 @@ def _plain(value: float, digits: int) -> str:
     if text.startswith("-"):
         text = text[1:] if float(text.replace(",", "")) == 0 else _MINUS + text[1:]
     return text
+
+
+_PREFIXES = ("", "k", "M", "G", "T", "P")
+_TIMES = ("ns", "\N{MICRO SIGN}s", "ms", "s")
+
+
+def quantity(value: float, unit: str) -> str:
+    """A figure in four digits with its unit, scaled: "3,169 events/s", "12.25 ms/event", "1.25 M ops/s"."""
+    name, slash, per = unit.partition("/")
+    if name in _TIMES:
+        value, name = _scaled(value, _TIMES[_TIMES.index(name) :], 1_000.0)
+        return f"{_digits(value)} {name}{slash}{per}"
+    if abs(value) < 100_000:
+        return f"{_digits(value)} {unit}"
+    value, prefix = _scaled(value, _PREFIXES, 1_000.0)
+    return f"{_digits(value)} {prefix} {unit}"
+
+
+def _scaled(value: float, names: Sequence[str], limit: float) -> tuple[float, str]:
+    for name in names[:-1]:
+        if abs(value) < limit:
+            return value, name
+        value /= 1_000
+    return value, names[-1]
+
+
+def _digits(value: float) -> str:
+    whole = abs(value)
+    digits = 0 if whole >= 1_000 else 1 if whole >= 100 else 2 if whole >= 1 else 4
+    return _plain(value, digits)

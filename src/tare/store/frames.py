@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -26,6 +27,11 @@ FROM trial ORDER BY seq, id
 _SLICES = """
 SELECT block, workload, arm, slice.round, position, start_ns, slice.wall_ns, slice.cpu_ns, slice.daemon_cpu_ns, late_ns
 FROM slice JOIN trial ON trial.id = slice.trial ORDER BY trial.id, slice.round
+"""
+_ROWS = """
+SELECT seq, block, workload, arm, status, reason, started, wall_ns, cpu_ns, daemon_cpu_ns, steal, pressure, load,
+    metric, round, value
+FROM trial LEFT JOIN sample ON trial.id = sample.trial ORDER BY seq, trial.id, metric, round
 """
 
 
@@ -74,6 +80,20 @@ def slices(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
     schema: _Schema = {**_KEY, "round": pl.Int32, "position": pl.Int32}
     schema |= dict.fromkeys(("start_ns", "wall_ns", "cpu_ns", "daemon_cpu_ns", "late_ns"), pl.Int64)
     return _with_names(_query(db, _SLICES, schema), names)
+
+
+def rows(db: sqlite3.Connection, names: Names) -> Iterator[dict[str, object]]:
+    """Every trial with its samples, a row each, as they come from the file."""
+    cursor = db.execute(_ROWS)
+    columns = [column[0] for column in cursor.description]
+    for values in cursor:
+        row = dict(zip(columns, values, strict=True))
+        arm = names.arms[row.pop("arm")]
+        row |= {"workload": names.workloads[row["workload"]], "platform": arm.platform, "replica": arm.replica}
+        if row["metric"] is not None:
+            row["metric"] = names.metrics[row["metric"]][1]
+            row["value"] = math.nan if row["value"] is None else row["value"]
+        yield row
 
 
 def _query(db: sqlite3.Connection, sql: str, schema: _Schema) -> pl.DataFrame:

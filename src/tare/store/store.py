@@ -214,6 +214,16 @@ class Store:
         )
         return {name: Output(_unpack(packed, OUTPUT_CAP), full) for name, packed, full in rows}
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All that is read inside is of one instant, also while a run is writing."""
+        with connection.translated(self.path):
+            self._db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._roll_back()
+
     # --- frames --------------------------------------------------------------------------------------------
 
     def samples(self) -> pl.DataFrame:
@@ -241,6 +251,14 @@ class Store:
         """
         with connection.translated(self.path):
             return frames.slices(self._db, self._names)
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        """Every sample with the facts of its trial, whatever its status; a trial without samples gives one row.
+
+        Keys: the columns of `trials`, then metric, round and value (None in a row without a sample). Streams.
+        """
+        with connection.translated(self.path):
+            yield from frames.rows(self._db, self._names)
 
     # --- small print ---------------------------------------------------------------------------------------
 

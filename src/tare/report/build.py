@@ -1,0 +1,157 @@
+"""From a campaign's file to its `Report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+
+from tare.analysis import STEAL_LIMIT, Interval, MetricResult, NoiseFloor, PlatformResult, analyse
+from tare.report.model import (
+    SCHEMA,
+    Contamination,
+    EventReport,
+    FailureReport,
+    LeftOutReport,
+    NoiseFloorReport,
+    PlatformFacts,
+    PlatformReport,
+    Report,
+    ResultReport,
+)
+from tare.store import CampaignRecord, Store, WorkloadRecord
+
+
+def build(path: Path) -> Report:
+    """Read and analyse one campaign's file, also while it is being written. Raises `StoreError`."""
+    with Store.read(path) as store, store.snapshot():
+        return report_on(store, store.samples())
+
+
+def build_all(paths: Iterable[Path]) -> list[Report]:
+    """One report a file. Nothing is pooled over files: blocks of several campaigns are not blocks of one."""
+    return [build(path) for path in paths]
+
+
+def report_on(store: Store, samples: pl.DataFrame) -> Report:
+    """The report of an open store, from its samples (read once by the caller, who may want them too)."""
+    record, trials = store.record, store.trials()
+    return Report(
+        schema_=SCHEMA,
+        id=record.id,
+        file=store.path.name,
+        created=record.created,
+        tare_version=record.tare_version,
+        seed=record.seed,
+        profile=record.profile,
+        status=store.status,
+        baseline=record.baseline,
+        blocks_done=_blocks_done(store, trials),
+        blocks_planned=record.blocks,
+        time_budget_s=record.time_budget_s,
+        resources=record.resources.model_dump(),
+        host=record.host,
+        image=record.image,
+        agent_hash=record.agent_hash,
+        fairness=record.fairness,
+        platforms=[PlatformFacts.model_validate(platform.model_dump()) for platform in record.platforms],
+        workload_params={workload.name: workload.params for workload in record.workloads},
+        results=_results(record, analyse(record, samples, trials)),
+        failures=_failures(trials),
+        left_out=[LeftOutReport.model_validate(entry.model_dump()) for entry in record.left_out],
+        contaminated=_contamination(trials),
+        events=[EventReport(at=event.at, level=event.level, text=event.text) for event in store.events()],
+    )
+
+
+def _results(record: CampaignRecord, results: list[MetricResult]) -> list[ResultReport]:
+    workloads = {workload.name: workload for workload in record.workloads}
+    return [_result(workloads[result.workload], result) for result in results]
+
+
+def _result(workload: WorkloadRecord, result: MetricResult) -> ResultReport:
+    titles = {metric.name: metric.title for metric in workload.metrics}
+    return ResultReport(
+        workload=workload.name,
+        workload_title=workload.title,
+        family=workload.family.value,
+        mode=workload.mode.value,
+        metric=result.metric,
+        metric_title=titles[result.metric],
+        headline=result.metric == workload.metrics[0].name,
+        unit=result.unit,
+        direction=result.direction.value,
+        margin_percent=100 * result.margin,
+        noise_floor=_floor(result.noise_floor) if result.noise_floor else None,
+        platforms=[_platform(platform) for platform in result.platforms],
+    )
+
+
+def _floor(floor: NoiseFloor) -> NoiseFloorReport:
+    point, low, high = _percents(floor.interval)
+    return NoiseFloorReport(
+        point_percent=point,
+        low_percent=low,
+        high_percent=high,
+        half_width_percent=100 * floor.interval.half_width if floor.interval else None,
+        n_blocks=floor.n_blocks,
+        excludes_zero=floor.excludes_zero,
+        reason=floor.reason,
+    )
+
+
+def _platform(result: PlatformResult) -> PlatformReport:
+    op, op_low, op_high = _percents(result.overhead)
+    variability = result.variability_overhead
+    return PlatformReport(
+        platform=result.platform,
+        n_blocks=result.n_blocks,
+        n_left_out=result.n_left_out,
+        n_ok=result.counts.ok,
+        n_failed=result.counts.failed,
+        n_unsupported=result.counts.unsupported,
+        n_contaminated=result.counts.contaminated,
+        mean=result.described.mean,
+        sd=result.described.sd,
+        median=result.described.median,
+        ratio=result.ratio.point if result.ratio else None,
+        ratio_low=result.ratio.low if result.ratio else None,
+        ratio_high=result.ratio.high if result.ratio else None,
+        ratio_bootstrap_low=result.bootstrap.low if result.bootstrap else None,
+        ratio_bootstrap_high=result.bootstrap.high if result.bootstrap else None,
+        op_percent=op,
+        op_low_percent=op_low,
+        op_high_percent=op_high,
+        variability_overhead_percent=None if variability is None else 100 * variability,
+        verdict=result.verdict.kind.value,
+        verdict_text=result.verdict.text,
+        notes=list(result.notes),
+    )
+
+
+def _percents(interval: Interval | None) -> tuple[float | None, float | None, float | None]:
+    if interval is None:
+        return None, None, None
+    return 100 * interval.point, 100 * interval.low, 100 * interval.high
+
+
+def _blocks_done(store: Store, trials: pl.DataFrame) -> int:
+    """Blocks of which every planned trial is in the file."""
+    missing = {key.block for key in set(store.schedule()) - store.done()}
+    return len(set(trials["block"].unique().to_list()) - missing)
+
+
+def _failures(trials: pl.DataFrame) -> list[FailureReport]:
+    groups = (
+        trials.filter(pl.col("status") != "ok")
+        .with_columns(pl.col("workload", "platform").cast(pl.String))
+        .group_by("workload", "platform", "status", "reason", maintain_order=True)
+        .agg(pl.len().alias("n_trials"), pl.col("block").unique().sort().alias("blocks"))
+    )
+    return [FailureReport.model_validate(row) for row in groups.iter_rows(named=True)]
+
+
+def _contamination(trials: pl.DataFrame) -> Contamination:
+    marked = trials.filter((pl.col("status") == "ok") & (pl.col("steal") > STEAL_LIMIT)).height
+    return Contamination(steal_threshold=STEAL_LIMIT, n_trials=marked, n_all_trials=trials.height)

@@ -1,0 +1,69 @@
+"""Every sample with the facts of its trial, as CSV or JSON lines, in batches: a big campaign needs no big memory."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import TextIO
+
+from tare.store import Store
+
+Row = dict[str, object]
+
+COLUMNS = (
+    "campaign", "block", "workload", "platform", "replica", "status", "reason", "seq", "started", "wall_ns", "cpu_ns",
+    "daemon_cpu_ns", "steal", "pressure", "load", "metric", "unit", "direction", "round", "value",
+)  # fmt: skip
+
+
+class Format(StrEnum):
+    """A form of the export."""
+
+    CSV = "csv"
+    JSONL = "jsonl"
+
+
+def export(store: Store, form: Format, out: TextIO) -> int:
+    """Write one row a sample, and one a trial without samples (so that a failure is in the export too).
+
+    Returns the number of rows. CSV: empty where there is nothing. JSON lines: null; NaN and infinities, which JSON
+    does not have, are the strings "nan", "inf" and "-inf".
+    """
+    return _write_csv(store, out) if form is Format.CSV else _write_jsonl(store, out)
+
+
+def _write_csv(store: Store, out: TextIO) -> int:
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    count = 0
+    for row in rows(store):
+        writer.writerow(row)
+        count += 1
+    return count
+
+
+def _write_jsonl(store: Store, out: TextIO) -> int:
+    count = 0
+    for row in rows(store):
+        value = row["value"]
+        if isinstance(value, float) and not math.isfinite(value):
+            row["value"] = str(value)
+        out.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
+        count += 1
+    return count
+
+
+def rows(store: Store) -> Iterator[Row]:
+    """The rows of an export, in order of the schedule."""
+    facts = {
+        (workload.name, metric.name): (metric.unit, metric.direction.value)
+        for workload in store.record.workloads
+        for metric in workload.metrics
+    }
+    for row in store.rows():
+        unit, direction = facts.get((str(row["workload"]), str(row["metric"])), (None, None))
+        row |= {"campaign": store.record.id, "unit": unit, "direction": direction}
+        yield {column: row[column] for column in COLUMNS}

@@ -1,0 +1,177 @@
+"""The report as data: what ``tare report --json`` prints. Documented in docs/report-schema.md.
+
+A field is only ever added under one ``schema``; what changes its meaning gets another number.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+SCHEMA = "tare.report/1"
+SCHEMA_MANY = "tare.reports/1"
+
+VerdictKind = Literal["baseline", "slower", "faster", "equivalent", "inconclusive", "invalid", "no-data"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class NoiseFloorReport(_Frozen):
+    """The A/A figure: overhead of the second baseline arm against the first, in percent, with its 95 % interval."""
+
+    point_percent: float | None
+    low_percent: float | None
+    high_percent: float | None
+    half_width_percent: float | None
+    n_blocks: int
+    excludes_zero: bool
+    reason: str | None  # why there is no figure
+
+
+class PlatformReport(_Frozen):
+    """One platform in one metric. Overheads: positive is worse than the baseline. Intervals: 95 %."""
+
+    platform: str
+    n_blocks: int
+    n_left_out: int
+    n_ok: int
+    n_failed: int
+    n_unsupported: int
+    n_contaminated: int
+    mean: float | None
+    sd: float | None
+    median: float | None
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+    ratio_bootstrap_low: float | None
+    ratio_bootstrap_high: float | None
+    op_percent: float | None
+    op_low_percent: float | None
+    op_high_percent: float | None
+    variability_overhead_percent: float | None
+    verdict: VerdictKind
+    verdict_text: str
+    notes: list[str]
+
+
+class ResultReport(_Frozen):
+    """One metric of one workload over all platforms."""
+
+    workload: str
+    workload_title: str
+    family: str
+    mode: str
+    metric: str
+    metric_title: str
+    headline: bool  # the workload's first metric
+    unit: str
+    direction: Literal["higher", "lower"]
+    margin_percent: float
+    noise_floor: NoiseFloorReport | None
+    platforms: list[PlatformReport]
+
+
+class FailureReport(_Frozen):
+    """Trials of one workload and platform that ended alike."""
+
+    workload: str
+    platform: str
+    status: Literal["failed", "unsupported"]
+    reason: str
+    n_trials: int
+    blocks: list[int]
+
+
+class PlatformFacts(_Frozen):
+    """A platform as it was on the day."""
+
+    name: str
+    title: str
+    version: str
+    details: dict[str, str]
+    image_bytes: int | None
+    not_honoured: list[str]
+    network_path: str
+
+
+class LeftOutReport(_Frozen):
+    """A platform that did not take part, and why."""
+
+    platform: str
+    reason: str
+    fix: str | None
+
+
+class Contamination(_Frozen):
+    """Trials that the machine below disturbed; they are marked, shown and kept."""
+
+    steal_threshold: float  # share of the pinned CPUs' time
+    n_trials: int
+    n_all_trials: int
+
+
+class EventReport(_Frozen):
+    """Something worth knowing that happened while the campaign ran."""
+
+    at: float
+    level: str
+    text: str
+
+
+class Report(_Frozen):
+    """One campaign."""
+
+    schema_: str
+    id: str
+    file: str
+    created: float  # UNIX time, seconds
+    tare_version: str
+    seed: int
+    profile: str
+    status: str
+    baseline: str
+    blocks_done: int
+    blocks_planned: int | None
+    time_budget_s: float | None
+    resources: dict[str, Any]
+    host: dict[str, Any]
+    image: dict[str, Any]
+    agent_hash: str
+    fairness: dict[str, Any]
+    platforms: list[PlatformFacts]
+    workload_params: dict[str, dict[str, int | float | str | bool]]
+    results: list[ResultReport]
+    failures: list[FailureReport]
+    left_out: list[LeftOutReport]
+    contaminated: Contamination
+    events: list[EventReport]
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True
+    )
+
+    def headlines(self) -> list[ResultReport]:
+        """Each workload's first metric."""
+        return [result for result in self.results if result.headline]
+
+
+class ManyReports(_Frozen):
+    """Several campaigns side by side. Nothing is pooled: each stands for itself."""
+
+    schema_: str = SCHEMA_MANY
+    pooled: Literal[False] = False
+    reports: list[Report]
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True
+    )
+
+
+def to_json(reports: list[Report]) -> str:
+    """One campaign: its report. Several: a `ManyReports` of them."""
+    whole = reports[0] if len(reports) == 1 else ManyReports(reports=reports)
+    return whole.model_dump_json(indent=2, by_alias=True)

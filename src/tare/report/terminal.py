@@ -1,0 +1,173 @@
+"""The report in a terminal: the headline table, the noise floor in every row, and by name all that failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tare.analysis import CPU_COST
+from tare.analysis.words import percent
+from tare.report.cells import MARKS, MEANINGS, Cell, baseline_cell, cell
+from tare.report.model import Report, ResultReport, VerdictKind
+
+STYLES: Mapping[VerdictKind, str] = {
+    "baseline": "",
+    "slower": "bold red",
+    "faster": "bold blue",
+    "equivalent": "green",
+    "inconclusive": "yellow",
+    "invalid": "bold magenta",
+    "no-data": "dim",
+}
+
+#: Characters between two columns of the table.
+_PADDING = 2
+#: What moves the cursor or clears the screen: a store from elsewhere may hold it in any text.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|[\u202a-\u202e\u2066-\u2069]")
+
+
+def render(report: Report, *, width: int = 100, every_metric: bool = False) -> Group:
+    """The whole report for a console of this width; ``every_metric`` shows more than headline and CPU cost."""
+    results = [r for r in report.results if every_metric or r.headline or r.metric == CPU_COST]
+    parts: list[RenderableType] = [_title(report)]
+    parts += _tables(report, results, width)
+    parts += [_legend(report), *_cautions(results), *_failures(report), *_left_out(report)]
+    return Group(*parts)
+
+
+def render_all(reports: list[Report], *, width: int = 100, every_metric: bool = False) -> Group:
+    """Several campaigns one below the other, each for itself."""
+    parts: list[RenderableType] = []
+    for report in reports:
+        parts += [render(report, width=width, every_metric=every_metric), Text()]
+    if len(reports) > 1:
+        parts.append(_text("Several campaigns are shown side by side: nothing is pooled over them.", "dim"))
+    return Group(*parts)
+
+
+def clean(text: str) -> str:
+    """Text of a store without what a terminal would obey."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _text(text: str, style: str = "") -> Text:
+    return Text(clean(text), style=style)
+
+
+def _title(report: Report) -> Text:
+    when = datetime.fromtimestamp(report.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    planned = f" of {report.blocks_planned}" if report.blocks_planned is not None else ""
+    host = report.host.get("name") or report.host.get("hostname") or "this host"
+    facts = f"{host}, {when}, profile {report.profile}, seed {report.seed}, {report.blocks_done}{planned} blocks"
+    return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(f"{facts}, {report.status}"))
+
+
+def _tables(report: Report, results: list[ResultReport], width: int) -> Iterator[Table]:
+    """One table, or more where the platforms do not fit side by side; each with the baseline."""
+    names = [entry.name for entry in report.platforms if entry.name != report.baseline]
+    rows = [_row(report, result, names, first=first) for first, result in _first_of_workload(results)]
+    columns = list(zip(*rows, strict=True)) or [()] * (2 + len(names))
+    widths = [
+        max([len(line) for text in column for line in text.plain.split("\n")] + [len(head)]) + _PADDING
+        for head, column in zip(["workload", report.baseline, *names], columns, strict=True)
+    ]
+    for chosen in _groups(widths, width):
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+        for index in chosen:
+            head = ["workload", report.baseline, *names][index]
+            table.add_column(_text(head), justify="right" if index else "left", overflow="fold")
+        for row, (first, _) in zip(rows, _first_of_workload(results), strict=True):
+            if first and row is not rows[0]:
+                table.add_section()
+            table.add_row(*(row[index] for index in chosen))
+        yield table
+
+
+def _first_of_workload(results: list[ResultReport]) -> list[tuple[bool, ResultReport]]:
+    """Each result, and whether it is the first of its workload."""
+    before = [None, *(result.workload for result in results)]
+    return [(result.workload != name, result) for name, result in zip(before, results, strict=False)]
+
+
+def _groups(widths: list[int], width: int) -> Iterator[list[int]]:
+    """Columns that fit side by side: the first two (row names and baseline) in every group, and at least one more."""
+    group: list[int] = [0, 1]
+    for index in range(2, len(widths)):
+        if len(group) > 2 and sum(widths[at] for at in [*group, index]) > width - 1:
+            yield group
+            group = [0, 1]
+        group.append(index)
+    yield group
+
+
+def _row(report: Report, result: ResultReport, names: list[str], *, first: bool) -> list[Text]:
+    platforms = {platform.platform: platform for platform in result.platforms}
+    arrow = "↑" if result.direction == "higher" else "↓"
+    label = _text(f"{result.workload}\n" if first else "", "bold")
+    label.append_text(_text(f"{result.metric} {arrow}", "dim"))
+    base = platforms.get(report.baseline)
+    shown = [Text() if base is None else _cell(baseline_cell(result, base))]
+    for name in names:
+        shown.append(_cell(cell(result, platforms[name])) if name in platforms else Text("–", "dim"))  # noqa: RUF001 (an empty cell)
+    return [label, *shown]
+
+
+def _cell(shown: Cell) -> Text:
+    text = _text(f"{shown.mark} {shown.figure}".strip(), STYLES[shown.kind])
+    return text.append_text(_text(f"\n{shown.span}", "dim"))
+
+
+def _legend(report: Report) -> Text:
+    parts = [f"{MARKS[kind]} {kind}: {meaning}" for kind, meaning in MEANINGS.items()]
+    margins = sorted({(result.margin_percent, result.family) for result in report.results})
+    text = Text(style="dim")
+    text.append(
+        f"Overhead against {clean(report.baseline)} (+ is worse) with its 95 % interval over blocks; 3.3 × is"  # noqa: RUF001
+        " 3.3 times worse. ↑ higher is better, ↓ lower."
+        f" A/A: what the two {clean(report.baseline)} arms differ by, give or take.\n"
+    )
+    text.append("Margins: " + ", ".join(f"{family} {percent(margin / 100)}" for margin, family in margins) + ".\n")
+    text.append("; ".join(parts) + ".")
+    return text
+
+
+def _cautions(results: list[ResultReport]) -> Iterator[RenderableType]:
+    """The verdicts that a cell is too small for, and the notes, in words; what holds for several metrics once."""
+    said: dict[tuple[str, str, str], list[str]] = {}
+    for result in results:
+        for platform in result.platforms:
+            texts = list(platform.notes)
+            if platform.verdict == "invalid" or platform.verdict_text.startswith("refused"):
+                texts.insert(0, platform.verdict_text)
+            for text in texts:
+                said.setdefault((result.workload, platform.platform, text), []).append(result.metric)
+    lines = [f"{where} on {who} ({', '.join(metrics)}): {text}" for (where, who, text), metrics in said.items()]
+    yield from _list("Cautions", lines)
+
+
+def _failures(report: Report) -> Iterator[RenderableType]:
+    lines = [
+        f"{entry.workload} on {entry.platform}: {entry.n_trials} {entry.status}: {entry.reason}"
+        for entry in report.failures
+    ]
+    yield from _list("Trials without a result", lines)
+
+
+def _left_out(report: Report) -> Iterator[RenderableType]:
+    lines = [
+        f"{entry.platform}: {entry.reason}" + (f" (fix: {entry.fix})" if entry.fix else "") for entry in report.left_out
+    ]
+    yield from _list("Platforms that did not take part", lines)
+
+
+def _list(title: str, lines: list[str]) -> Iterator[RenderableType]:
+    if lines:
+        yield _text(f"\n{title}", "bold")
+        for line in lines:
+            yield _text(f"  {' '.join(line.split())}")
