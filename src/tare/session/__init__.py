@@ -1,0 +1,25 @@
+"""The host side of the agent's protocol (docs/protocol.md): one session over one byte stream.
+
+What comes out of a sandbox is hostile until proven dull: everything is bounded, and whatever is not the protocol
+ends the session with one clear error.
+"""
+
+from tare.session.requests import Execution, Probe
+from tare.session.results import ClockOffset, ExecResult, PartResult, ProbeResult, ProbeSlice, Refused
+from tare.session.session import Session
+from tare.session.streams import ByteStream, PipeStream, SocketStream
+
+__all__ = [
+    "ByteStream",
+    "ClockOffset",
+    "ExecResult",
+    "Execution",
+    "PartResult",
+    "PipeStream",
+    "Probe",
+    "ProbeResult",
+    "ProbeSlice",
+    "Refused",
+    "Session",
+    "SocketStream",
+]

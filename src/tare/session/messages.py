@@ -1,0 +1,277 @@
+"""Messages: what the JSON in a message frame may say, strictly and with bounds (docs/protocol.md).
+
+The order of the fields is that of the agent's, so that both sides encode a message to the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from tare.errors import UsageError
+
+PROTOCOL = 1
+#: most bytes of stdin that may be sent to a command before the agent grants more by `Credit`
+STDIN_WINDOW = 262_144
+MAX_SLICES = 1000
+MAX_OUTPUT_CAP = 67_108_864
+MAX_FILE = 2**40
+
+Id = Annotated[int, Field(ge=0, le=2**32 - 1)]
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Instant = Annotated[int, Field(ge=0, le=2**62)]
+Span = Annotated[int, Field(ge=0, le=86_400_000_000_000)]
+Name = Annotated[str, Field(max_length=64)]
+Path = Annotated[str, Field(min_length=1, max_length=4096, pattern="^/[^\\x00]*$")]
+Argument = Annotated[str, Field(max_length=131_072, pattern="^[^\\x00]*$")]
+Variable = Annotated[str, Field(min_length=1, max_length=4096, pattern="^[^=\\x00]+$")]
+Scalar = bool | int | float | Annotated[str, Field(max_length=4096)]
+
+
+class Message(BaseModel):
+    """What all messages have in common: no unknown fields, no conversions."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Ping(Message):
+    """Asks for the agent's clock."""
+
+    type: Literal["ping"] = "ping"
+    id: Id
+
+
+class Exec(Message):
+    """Run a command."""
+
+    type: Literal["exec"] = "exec"
+    id: Id
+    argv: Annotated[list[Argument], Field(min_length=1, max_length=256)]
+    env: Annotated[dict[Variable, Argument], Field(max_length=256)]
+    cwd: Path
+    stdin: bool
+    time_limit_ms: Annotated[int, Field(ge=1, le=86_400_000)]
+    output_cap: Annotated[int, Field(ge=0, le=MAX_OUTPUT_CAP)]
+
+
+class Kill(Message):
+    """End a command's process group, or a probe."""
+
+    type: Literal["kill"] = "kill"
+    id: Id
+
+
+class Put(Message):
+    """Write a file; data of ``size`` bytes and its end follow."""
+
+    type: Literal["put"] = "put"
+    id: Id
+    path: Path
+    mode: Annotated[int, Field(ge=0, le=0o7777)]
+    size: Annotated[int, Field(ge=0, le=MAX_FILE)]
+
+
+class Get(Message):
+    """Read a regular file of at most ``cap`` bytes."""
+
+    type: Literal["get"] = "get"
+    id: Id
+    path: Path
+    cap: Annotated[int, Field(ge=0, le=MAX_FILE)]
+
+
+class ProbeRequest(Message):
+    """Allocate and warm a built-in probe."""
+
+    type: Literal["probe"] = "probe"
+    id: Id
+    name: Name
+    params: Annotated[dict[Name, Scalar], Field(max_length=32)]
+    warmup_ns: Span
+
+
+class Slice(Message):
+    """One turn, on the agent's clock."""
+
+    start_ns: Instant
+    duration_ns: Span
+
+
+class Slices(Message):
+    """The turns of a probe: ascending, not overlapping."""
+
+    type: Literal["slices"] = "slices"
+    id: Id
+    slices: Annotated[list[Slice], Field(max_length=MAX_SLICES)]
+
+    @model_validator(mode="after")
+    def _ascend(self) -> Self:
+        for one, following in pairwise(self.slices):
+            if one.start_ns + one.duration_ns > following.start_ns:
+                raise ValueError("slices ascend and do not overlap")
+        return self
+
+
+class Shutdown(Message):
+    """End the agent."""
+
+    type: Literal["shutdown"] = "shutdown"
+    id: Id
+
+
+Request = Annotated[
+    Ping | Exec | Kill | Put | Get | ProbeRequest | Slices | Shutdown,
+    Field(discriminator="type"),
+]
+
+
+class Hello(Message):
+    """The agent's greeting."""
+
+    type: Literal["hello"] = "hello"
+    protocol: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    agent: Name
+    pid: Id
+    clock_ns: Count
+    cpus: Annotated[int, Field(ge=0, le=65_536)]
+    memory_bytes: Count
+    kernel: Annotated[str, Field(max_length=256)]
+    image: Annotated[str, Field(max_length=4096)] | None
+    probes: Annotated[list[Name], Field(max_length=64)]
+
+
+class Pong(Message):
+    """The answer to a ping."""
+
+    type: Literal["pong"] = "pong"
+    id: Id
+    clock_ns: Count
+
+
+class Credit(Message):
+    """So many more bytes of stdin may be sent to a command."""
+
+    type: Literal["credit"] = "credit"
+    id: Id
+    bytes: Count
+
+
+class Exited(Message):
+    """A command is over."""
+
+    type: Literal["exited"] = "exited"
+    id: Id
+    code: Annotated[int, Field(ge=0, le=255)] | None
+    signal: Annotated[int, Field(ge=1, le=128)] | None
+    timed_out: bool
+    wall_ns: Count
+    spawn_ns: Count
+    user_ns: Count
+    system_ns: Count
+    max_rss_bytes: Count
+    stdout_bytes: Count
+    stderr_bytes: Count
+    truncated: bool
+
+
+class Done(Message):
+    """A put, get or shutdown is over."""
+
+    type: Literal["done"] = "done"
+    id: Id
+    bytes: Count
+
+
+class Ready(Message):
+    """A probe is allocated and warm."""
+
+    type: Literal["ready"] = "ready"
+    id: Id
+    warmup_work: Count
+
+
+class Turn(Message):
+    """What was done in one slice, on the agent's clock; ``work`` and ``wall_ns`` follow the order of ``parts``."""
+
+    start_ns: Count
+    end_ns: Count
+    work: Annotated[list[Count], Field(max_length=16)]
+    wall_ns: Annotated[list[Count], Field(max_length=16)]
+
+
+class Probed(Message):
+    """A probe is over."""
+
+    type: Literal["probed"] = "probed"
+    id: Id
+    parts: Annotated[list[Name], Field(max_length=16)]
+    slices: Annotated[list[Turn], Field(max_length=MAX_SLICES)]
+
+
+class Refusal(Message):
+    """A request is refused and over, or (without an id) the agent ends the session."""
+
+    type: Literal["error"] = "error"
+    id: Id | None
+    code: Literal[
+        "bad-request",
+        "not-found",
+        "denied",
+        "io",
+        "too-big",
+        "busy",
+        "unknown-probe",
+        "spawn-failed",
+        "probe-failed",
+    ]
+    text: Annotated[str, Field(max_length=1024)]
+
+
+Reply = Annotated[
+    Hello | Pong | Credit | Exited | Done | Ready | Probed | Refusal,
+    Field(discriminator="type"),
+]
+
+AnyRequest = Ping | Exec | Kill | Put | Get | ProbeRequest | Slices | Shutdown
+AnyReply = Hello | Pong | Credit | Exited | Done | Ready | Probed | Refusal
+
+REQUESTS: TypeAdapter[AnyRequest] = TypeAdapter(Request)
+REPLIES: TypeAdapter[AnyReply] = TypeAdapter(Reply)
+
+
+def encode(message: Message) -> bytes:
+    """The message as JSON, as short as it gets."""
+    return message.model_dump_json().encode()
+
+
+def why_invalid(error: ValidationError) -> str:
+    """The first thing that is wrong, in one line, without what the other side wrote."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"] if isinstance(part, int) or part.isidentifier())
+    return f"{place[:80] or 'the message'}: {first['msg'][:200]}"
+
+
+def told_protocol(payload: bytes) -> int | None:
+    """The protocol's version that a greeting of any version tells, or None."""
+
+    class Greeting(BaseModel):
+        protocol: int
+
+    try:
+        return Greeting.model_validate_json(payload).protocol
+    except ValidationError:
+        return None
+
+
+M = TypeVar("M", bound=Message)
+
+
+def checked(make: Callable[[], M]) -> M:
+    """Make a request; a caller's mistake is a `UsageError`."""
+    try:
+        return make()
+    except ValidationError as error:
+        raise UsageError(f"no such request can be made: {why_invalid(error)}") from error

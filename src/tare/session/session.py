@@ -1,0 +1,359 @@
+"""One session with one agent: synchronous, without threads; waiting for one request takes what comes for all."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import NoReturn, Self, TypeVar
+
+from pydantic import ValidationError
+
+from tare.errors import SessionError, SessionTimeout, UsageError
+from tare.session import frames, messages
+from tare.session.requests import Clocked, Execution, Pending, Probe, Transfer
+from tare.session.results import ClockOffset, ExecResult
+from tare.session.streams import ByteStream
+from tare.session.text import shown
+
+_RECEIVE = 65_536
+#: how many of the last received bytes an error shows
+_SEEN = 96
+_PUT_PIECE = 32_768
+_ANSWER_LIMIT_S = 10.0
+_LAST_WORDS_S = 0.2
+
+P = TypeVar("P", bound=Pending)
+
+
+class Session:
+    """The host's side of the protocol. Not thread-safe.
+
+    What is not the protocol, silence beyond a limit, and the end of the stream raise `SessionError` (silence:
+    `SessionTimeout`), and the session is then dead: later calls raise the same at once, and `dead` holds it. A
+    `Refused` is an answer and leaves the session alive, and so do the limits that a caller sets to
+    `Execution.wait` and `Execution.wait_output`.
+
+    Buffered bytes are bounded by one frame, and the caps of the requests under way.
+    """
+
+    hello: messages.Hello
+    first_byte_ns: int  # host's `time.monotonic_ns` when the first byte had arrived
+
+    def __init__(self, stream: ByteStream) -> None:
+        """Use `Session.open`."""
+        self._stream = stream
+        self._decoder = frames.Decoder(noise=True)
+        self._live: dict[int, Pending] = {}
+        self._last_id = 0
+        self._hello: messages.Hello | None = None
+        self._first_byte_ns: int | None = None
+        self._seen = b""
+        self._leaving = False
+        self._poll = select.poll()
+        self._poll.register(stream.fileno(), select.POLLIN)
+        self.dead: SessionError | None = None
+
+    @classmethod
+    def open(cls, stream: ByteStream, time_limit_s: float) -> Session:
+        """Wait for the agent's hello, over at most 64 KiB of boot noise. The caller closes the stream if it fails."""
+        session = cls(stream)
+        deadline = time.monotonic() + time_limit_s
+        session.pump_until(lambda: session._hello is not None, deadline, "to say hello", fatal=True)
+        if session._hello is None or session._first_byte_ns is None:
+            session._fail("the agent did not say hello")
+        session.hello = session._hello
+        session.first_byte_ns = session._first_byte_ns
+        return session
+
+    @property
+    def noise(self) -> bytes:
+        """What came before the first frame."""
+        return self._decoder.noise
+
+    # -- requests ---------------------------------------------------------------------------------------------
+
+    def ping(self, time_limit_s: float = _ANSWER_LIMIT_S) -> int:
+        """The round trip in ns."""
+        sent_ns, pong = self._exchange(time_limit_s)
+        return pong.received_ns - sent_ns
+
+    def sync_clock(self, exchanges: int = 8) -> ClockOffset:
+        """How far the agent's clock is ahead, as NTP has it: the exchange with the least round trip counts.
+
+        The true offset is within the uncertainty (half that round trip) whatever the two ways took.
+        """
+        best: ClockOffset | None = None
+        for _ in range(exchanges):
+            sent_ns, pong = self._exchange(_ANSWER_LIMIT_S)
+            middle_ns = (sent_ns + pong.received_ns) // 2
+            offset = ClockOffset(pong.agent_ns - middle_ns, (pong.received_ns - sent_ns + 1) // 2)
+            if best is None or offset.uncertainty_ns < best.uncertainty_ns:
+                best = offset
+        if best is None:
+            raise UsageError("a clock is compared in at least one exchange")
+        return best
+
+    def _exchange(self, time_limit_s: float) -> tuple[int, Clocked]:
+        pong = Clocked(self._next_id())
+        ping = messages.Ping(id=pong.id)
+        sent_ns = time.monotonic_ns()
+        self._ask(pong, ping)
+        self._wait(pong, time.monotonic() + time_limit_s)
+        return sent_ns, pong
+
+    def execute(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str = "/",
+        stdin: bytes = b"",
+        time_limit_s: float = 60.0,
+        output_cap: int = 1 << 20,
+    ) -> ExecResult:
+        """Run a command to its end; see `start`. Raises `Refused` when it cannot be started."""
+        execution = self.start(argv, env=env, cwd=cwd, stdin=stdin, time_limit_s=time_limit_s, output_cap=output_cap)
+        return execution.wait()
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str = "/",
+        stdin: bytes = b"",
+        time_limit_s: float = 60.0,
+        output_cap: int = 1 << 20,
+    ) -> Execution:
+        """Start a command in a process group of its own, and do not wait for it.
+
+        ``env`` is added to PATH, HOME and LANG. The agent kills the group after ``time_limit_s`` (by its own
+        clock), and sends at most ``output_cap`` bytes of each output; what is more is counted, not kept.
+        """
+        request = messages.checked(
+            lambda: messages.Exec(
+                id=self._next_id(),
+                argv=list(argv),
+                env=dict(sorted((env or {}).items())),
+                cwd=cwd,
+                stdin=bool(stdin),
+                time_limit_ms=max(1, round(time_limit_s * 1000)),
+                output_cap=output_cap,
+            )
+        )
+        execution = self._ask(Execution(self, request, stdin), request)
+        execution.push()
+        return execution
+
+    def put(self, path: str, data: bytes, mode: int = 0o644, time_limit_s: float = 60.0) -> None:
+        """Write a file; it appears whole or not at all. Raises `Refused`."""
+        deadline = time.monotonic() + time_limit_s
+        put = Transfer(self._next_id(), f"write {shown(path)}")
+        request = messages.checked(lambda: messages.Put(id=put.id, path=path, mode=mode, size=len(data)))
+        self._ask(put, request)
+        view = memoryview(data)
+        for start in range(0, len(view), _PUT_PIECE):
+            if self._poll.poll(0):
+                self._receive(f"to {put.what}")
+            if put.over or time.monotonic() > deadline:  # refused or too slow: the rest need not be sent
+                break
+            self.send_data(put.id, bytes(view[start : start + _PUT_PIECE]))
+        else:
+            self.send_data(put.id, b"")
+        self._wait(put, deadline)
+
+    def get(self, path: str, cap: int, time_limit_s: float = 60.0) -> bytes:
+        """Read a regular file. Raises `Refused`, with code too-big when it has more than ``cap`` bytes."""
+        get = Transfer(self._next_id(), f"read {shown(path)}", cap)
+        request = messages.checked(lambda: messages.Get(id=get.id, path=path, cap=cap))
+        self._ask(get, request)
+        self._wait(get, time.monotonic() + time_limit_s)
+        return bytes(get.received)
+
+    def probe(
+        self,
+        name: str,
+        params: Mapping[str, int | float | str | bool],
+        warmup_ns: int,
+        slices: Sequence[tuple[int, int]] | None = None,
+    ) -> Probe:
+        """Start a built-in probe, and do not wait for it.
+
+        ``slices`` are (start, duration) in ns on the agent's clock (see `sync_clock`), ascending and not
+        overlapping. Without them give them later by `Probe.begin`, say after `Probe.wait_ready`. A slice ends when
+        it was planned to end, however late it began.
+        """
+        request = messages.checked(
+            lambda: messages.ProbeRequest(
+                id=self._next_id(), name=name, params=dict(sorted(params.items())), warmup_ns=warmup_ns
+            )
+        )
+        probe = self._ask(Probe(self, request), request)
+        if slices is not None:
+            probe.begin(slices)
+        return probe
+
+    def shutdown(self, time_limit_s: float = _ANSWER_LIMIT_S) -> None:
+        """End the agent (as PID 1 of a machine: switch it off). The session is over then."""
+        end = Transfer(self._next_id(), "shut down")
+        self._ask(end, messages.Shutdown(id=end.id))
+        self._wait(end, time.monotonic() + time_limit_s)
+        self.dead = SessionError("the session was shut down")
+
+    def close(self) -> None:
+        """Close the stream, which ends the agent too. May be called twice."""
+        self.dead = self.dead or SessionError("the session was closed")
+        self._stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    # -- what requests use ------------------------------------------------------------------------------------
+
+    def send_message(self, message: messages.Message) -> None:
+        """Send a message. Raises `UsageError` when it does not fit into a frame."""
+        self._send(_encoded(message))
+
+    def send_data(self, request_id: int, data: bytes) -> None:
+        """Send contents of channel 0 of a request."""
+        self._send(frames.encode_data(request_id, frames.STDIN, data))
+
+    def pump_until(self, over: Callable[[], bool], deadline: float, what: str, *, fatal: bool) -> None:
+        """Take what comes until ``over()``. At the deadline `SessionTimeout`, which ends the session if fatal."""
+        began = time.monotonic()
+        while not over():
+            self._check_alive()
+            left_s = max(0.0, deadline - time.monotonic())
+            if self._poll.poll(left_s * 1000):
+                self._receive(what)
+            # Looked at even when something came: an endless flood must not outlast the limit.
+            if time.monotonic() >= deadline and not over():
+                self._time_out(what, time.monotonic() - began, fatal=fatal)
+
+    # -- the stream -------------------------------------------------------------------------------------------
+
+    def _ask(self, pending: P, message: messages.Message) -> P:
+        self._check_alive()
+        frame = _encoded(message)
+        self._live[pending.id] = pending
+        self._send(frame)
+        return pending
+
+    def _wait(self, pending: Pending, deadline: float) -> None:
+        self.pump_until(lambda: pending.over, deadline, f"to {pending.what}", fatal=True)
+        pending.check()
+
+    def _next_id(self) -> int:
+        # Wraps long after the first requests are over.
+        self._last_id = (self._last_id + 1) % 2**32
+        return self._last_id
+
+    def _send(self, frame: bytes) -> None:
+        self._check_alive()
+        try:
+            self._stream.send(frame)
+        except SessionError as error:
+            if not self._leaving:
+                self._leaving = True
+                self._hear_last_words()
+            self._fail(error.what)
+
+    def _hear_last_words(self) -> None:
+        """Take what the agent may have said before it went: it raises a better reason than a broken pipe."""
+        deadline = time.monotonic() + _LAST_WORDS_S
+        while time.monotonic() < deadline and self._poll.poll(_LAST_WORDS_S * 1000):
+            self._receive("to take what was sent to it")
+
+    def _receive(self, what: str) -> None:
+        """Take what is there, at least one byte."""
+        arrived_ns = time.monotonic_ns()
+        data = self._stream.receive(_RECEIVE)
+        if not data:
+            self._fail(f"the sandbox was {what}, but its connection ended", with_seen=True)
+        if self._first_byte_ns is None:
+            self._first_byte_ns = arrived_ns
+        self._seen = (self._seen + data)[-_SEEN:]
+        try:
+            for frame in self._decoder.feed(data):
+                self._dispatch(frame)
+        except frames.FrameError as error:
+            self._fail(f"what came out of the sandbox is not the protocol: {error}", with_seen=True)
+        except SessionError as error:
+            self._fail(error.what, error.fix)
+
+    def _dispatch(self, frame: frames.Frame) -> None:
+        if isinstance(frame, frames.DataFrame):
+            self._pending(frame.id, "data").take(frame.channel, frame.data)
+            return
+        reply = self._read(frame.payload)
+        if isinstance(reply, messages.Hello):
+            self._greet(reply)
+        elif self._hello is None:
+            raise SessionError(f"the agent says {reply.type} before hello")
+        elif reply.id is None:
+            raise SessionError(f"the agent ended the session: {shown(reply.text)}")
+        else:
+            pending = self._pending(reply.id, reply.type)
+            pending.accept(reply)
+            if pending.over:
+                del self._live[reply.id]
+
+    def _read(self, payload: bytes) -> messages.AnyReply:
+        try:
+            return messages.REPLIES.validate_json(payload)
+        except ValidationError as error:
+            version = messages.told_protocol(payload)
+            if self._hello is None and version not in {None, messages.PROTOCOL}:
+                raise _other_version(version) from error
+            why = messages.why_invalid(error)
+            raise SessionError(f"a message that is not the protocol ({why}): {shown(payload)}") from error
+
+    def _greet(self, hello: messages.Hello) -> None:
+        if self._hello is not None:
+            raise SessionError("the agent said hello twice")
+        if hello.protocol != messages.PROTOCOL:
+            raise _other_version(hello.protocol)
+        self._hello = hello
+
+    def _pending(self, request_id: int, kind: str) -> Pending:
+        pending = self._live.get(request_id)
+        if pending is None:
+            raise SessionError(f"the agent sends {kind} for request {request_id}, which is not under way")
+        return pending
+
+    # -- the end ----------------------------------------------------------------------------------------------
+
+    def _check_alive(self) -> None:
+        if self.dead is not None:
+            raise type(self.dead)(self.dead.what, fix=self.dead.fix)
+
+    def _fail(self, what: str, fix: str | None = None, *, with_seen: bool = False) -> NoReturn:
+        if self.dead is None:
+            self.dead = SessionError(what + self._last_bytes() if with_seen else what, fix=fix)
+        raise self.dead
+
+    def _time_out(self, what: str, waited_s: float, *, fatal: bool) -> NoReturn:
+        timeout = SessionTimeout(f"the sandbox was {what}, but has not within {waited_s:.3g} s{self._last_bytes()}")
+        if fatal:
+            self.dead = self.dead or timeout
+        raise timeout
+
+    def _last_bytes(self) -> str:
+        return f"; the last it sent: {shown(self._seen, _SEEN)}" if self._seen else "; it sent nothing"
+
+
+def _encoded(message: messages.Message) -> bytes:
+    try:
+        return frames.encode_message(messages.encode(message))
+    except frames.FrameError as error:
+        raise UsageError(f"a request is too large: {error}") from error
+
+
+def _other_version(version: int | None) -> SessionError:
+    what = f"the agent speaks version {version} of the protocol, not {messages.PROTOCOL}"
+    return SessionError(what, fix="build the image again, so that its agent is that of this tare")
