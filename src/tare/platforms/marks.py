@@ -93,10 +93,10 @@ def is_reply(packet: bytes, identity: int) -> bool:
 
 def internet_checksum(data: bytes) -> int:
     """The ones' complement sum of RFC 1071; ``data`` of even length."""
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
+    return 0xFFFF - total
 
 
 class Datagram:

@@ -1,0 +1,1 @@
+"""Workloads: one file a workload, by family; ``base`` is the contract."""
