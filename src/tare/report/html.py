@@ -1,0 +1,179 @@
+"""The report as one file of HTML that opens without a network: tables, plots, every sample, and the raw data.
+
+All text in it comes from a store that anyone may have made: the template escapes it, the plots' data goes in as JSON
+that cannot end its script, and the page's policy forbids to fetch anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import jinja2
+import polars as pl
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from tare.analysis.words import percent, quantity
+from tare.errors import UsageError
+from tare.report import cells, figures
+from tare.report.build import report_on
+from tare.report.model import Report, ResultReport, to_json
+from tare.store import Store
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file inside the page."""
+
+    name: str
+    title: str
+    bytes: int
+    link: str  # a data: URL
+
+
+@dataclass(frozen=True, slots=True)
+class MetricView:
+    """One metric as the template shows it."""
+
+    result: ResultReport
+    figure: figures.Figure
+    points: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadView:
+    """One workload with its metrics, and the start-up curves where it is a start."""
+
+    name: str
+    title: str
+    params: Mapping[str, object]
+    metrics: list[MetricView]
+    start: figures.Figure | None
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignView:
+    """One campaign as the template shows it."""
+
+    report: Report
+    workloads: list[WorkloadView]
+    floor: figures.Figure
+    downloads: list[Download]
+
+
+def write_html(paths: Sequence[Path], out: Path) -> list[Report]:
+    """Write one page on these campaigns (each for itself) and return their reports.
+
+    Raises `StoreError` for a file that cannot be read, `UsageError` when ``out`` cannot be written.
+    """
+    views = [_view(path) for path in paths]
+    try:
+        out.write_text(page(views), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written: {error.strerror}", fix="choose another name with --html") from None
+    return [view.report for view in views]
+
+
+def page(views: Sequence[CampaignView]) -> str:
+    """The whole page."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"percent": _percent, "number": _number, "when": _when, "size": _size}
+    environment.globals |= {
+        "cell": cells.cell,
+        "baseline_cell": cells.baseline_cell,
+        "noise": cells.noise,
+        "marks": cells.MARKS,
+        "meanings": cells.MEANINGS,
+        "summary": figures.summary,
+    }
+    # Markup: our own style and script, and plotly's, go in as they are.
+    return environment.get_template("report.html").render(
+        campaigns=views,
+        style=Markup(_own("report.css")),  # noqa: S704
+        script=Markup(_own("report.js")),  # noqa: S704
+        plotly=Markup(get_plotlyjs()),  # noqa: S704
+    )
+
+
+def _view(path: Path) -> CampaignView:
+    with Store.read(path) as store, store.snapshot():
+        samples, trials = store.samples(), store.trials()
+        report = report_on(store, samples)
+    parts = samples.partition_by("workload", "metric", as_dict=True)
+    empty = samples.clear()
+    workloads = []
+    for name in dict.fromkeys(result.workload for result in report.results):
+        results = [result for result in report.results if result.workload == name]
+        frames = {result.metric: parts.get((name, result.metric), empty) for result in results}
+        workloads.append(_workload(report, results, frames))
+    return CampaignView(report, workloads, figures.floor_figure(report), _downloads(report, samples, trials))
+
+
+def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, pl.DataFrame]) -> WorkloadView:
+    views = []
+    for result in results:
+        figure = figures.metric_figure(report, result, frames[result.metric])
+        views.append(MetricView(result, figure, figures.note_of(figure)))
+    first = results[0]
+    start = figures.start_figure(report, results, frames) if first.mode == "start" else None
+    return WorkloadView(first.workload, first.workload_title, report.workload_params[first.workload], views, start)
+
+
+# --- raw data ----------------------------------------------------------------------------------------------
+
+
+def _downloads(report: Report, samples: pl.DataFrame, trials: pl.DataFrame) -> list[Download]:
+    stem = Path(report.file).stem
+    return [
+        _packed(f"{stem}-samples.csv.gz", "every sample of the trials that ended ok", samples.write_csv()),
+        _packed(f"{stem}-trials.csv.gz", "every trial, with what the host saw of it", trials.write_csv()),
+        _packed(f"{stem}-report.json.gz", "this report as data (docs/report-schema.md)", to_json([report])),
+    ]
+
+
+def _packed(name: str, title: str, text: str) -> Download:
+    data = gzip.compress(text.encode(), compresslevel=4, mtime=0)
+    link = "data:application/gzip;base64," + base64.b64encode(data).decode()
+    return Download(name, title, len(data), link)
+
+
+# --- filters -----------------------------------------------------------------------------------------------
+
+
+def _own(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else percent(value / 100)  # noqa: RUF001 (an empty cell)
+
+
+def _number(value: float | None, unit: str) -> str:
+    return "–" if value is None else quantity(value, unit)  # noqa: RUF001 (an empty cell)
+
+
+def _when(value: float) -> str:
+    return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _size(value: float | None) -> str:
+    if value is None:
+        return "–"  # noqa: RUF001 (an empty cell)
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:,.0f} {unit}"
+        value /= 1024
+    return f"{value:,.1f} GiB"
