@@ -74,7 +74,7 @@ def begin(order: Order, file: Path, watcher: Watcher) -> None:
 
 
 def resume(file: Path, watcher: Watcher) -> None:
-    """Go on with a campaign: exactly the trials that are missing. Raises `StoreError` when it is not the same any more."""
+    """Go on with a campaign: exactly the trials that are missing. Raises `StoreError` when it cannot be the same."""
     with sole_campaign(), Store.open(file) as store:
         record = store.record
         _check_disk()
@@ -83,9 +83,7 @@ def resume(file: Path, watcher: Watcher) -> None:
         jobs = tuple(Job(workloads.get(one.name), one.params) for one in record.workloads)
         resources = Resources(tuple(record.resources.cpus), record.resources.memory_bytes)
         chosen = platforms.choose([platform.name for platform in record.platforms])
-        plan = Plan(
-            record.profile, record.seed, tuple(chosen), jobs, resources, record.blocks, record.time_budget_s
-        )
+        plan = Plan(record.profile, record.seed, tuple(chosen), jobs, resources, record.blocks, record.time_budget_s)
         try:
             available(chosen, asked=True, progress=watcher.doing)
             with prepared(image, resources, None) as (nursery, client):
@@ -163,8 +161,9 @@ def _workload_record(workload: Workload, params: dict[str, int | float | str | b
 
 def _check_same(record: CampaignRecord, image: Image) -> None:
     if record.image.get("hash") != image.hash:
+        before = str(record.image.get("hash"))[:16]
         raise StoreError(
-            f"the campaign ran image {record.image.get('hash')}, and now there is {image.hash}: other bits, other figures",
+            f"the campaign ran image {before}, and now there is {image.hash[:16]}: other bits, other figures",
             fix=f"resume with tare {record.tare_version}, or begin a new campaign",
         )
     kernel = facts.gather().kernel

@@ -125,7 +125,7 @@ class Nursery:
         command_ns = time.monotonic_ns() - instance.started.monotonic_ns
         if first.code != 0:
             raise PlatformError(f"`true` in {platform.name} ended with {first.code}")
-        marks = self._marks(instance, token, command_ns) if measured else None
+        marks = self._marks(instance, session, token, command_ns) if measured else None
         return Live(arm, instance, session, things, marks, command_ns)
 
     def _check(self, session: Session, platform: Platform) -> None:
@@ -133,9 +133,10 @@ class Nursery:
         if seen != self.image.hash:
             raise PlatformError(f"{platform.name} runs other bits: image {seen or 'unknown'}, not {self.image.hash}")
 
-    def _marks(self, instance: Instance, token: bytes, command_ns: int) -> StartMarks:
+    def _marks(self, instance: Instance, session: Session, token: bytes, command_ns: int) -> StartMarks:
         reasons: dict[str, str] = {}
-        first = instance.first_byte.wait(MARK_LIMIT_S)
+        # The watcher and the session see the same byte; whichever the interpreter let run first is nearer to it.
+        first = min(instance.first_byte.wait(MARK_LIMIT_S) or session.first_byte_ns, session.first_byte_ns)
         datagram = self.datagram.wait(token, MARK_LIMIT_S)
         if datagram is None:
             reasons["datagram_ns"] = f"no datagram reached the host within {MARK_LIMIT_S:.0f} s"
@@ -148,7 +149,7 @@ class Nursery:
             reasons["ping_ns"] = instance.address.no_ping
         began = instance.started
         return StartMarks(
-            first_byte_ns=None if first is None else first - began.monotonic_ns,
+            first_byte_ns=first - began.monotonic_ns,
             command_ns=command_ns,
             datagram_ns=None if datagram is None else datagram - began.realtime_ns,
             ping_ns=None if pinged is None else pinged - began.monotonic_ns,

@@ -27,7 +27,9 @@ class Ready:
     fairness: dict[str, Any]
 
 
-def available(platforms: Iterable[Platform], *, asked: bool, progress: Progress) -> tuple[list[tuple[Platform, Availability]], list[LeftOut]]:
+def available(
+    platforms: Iterable[Platform], *, asked: bool, progress: Progress
+) -> tuple[list[tuple[Platform, Availability]], list[LeftOut]]:
     """Try each platform. One that was asked for by name and is missing is an error; else it is left out."""
     found: list[tuple[Platform, Availability]] = []
     left_out: list[LeftOut] = []

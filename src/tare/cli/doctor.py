@@ -29,7 +29,9 @@ def doctor(
         answer = {
             "schema": "tare.doctor/1",
             "usable": usable,
-            "checks": [{"name": one.name, "state": one.state, "found": one.found, "advice": one.advice} for one in host],
+            "checks": [
+                {"name": one.name, "state": one.state, "found": one.found, "advice": one.advice} for one in host
+            ],
             "platforms": found,
         }
         typer.echo(json.dumps(answer, indent=2))

@@ -66,7 +66,11 @@ class Progress:
             self._table = Text(str(error))
 
     def _bad(self) -> str:
-        return "".join(f", {self._counts[status]} {status.value}" for status in Status if status is not Status.OK and self._counts[status])
+        return "".join(
+            f", {self._counts[status]} {status.value}"
+            for status in Status
+            if status is not Status.OK and self._counts[status]
+        )
 
     def _render(self) -> Group:
         line = Text.assemble(

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,13 @@ from typing import IO
 from tare.errors import HostError
 
 #: A process that is told to enter cgroups does so itself, before it becomes the program: no moment outside them.
+_ENTER_AND_WAIT = """\
+gate=$1; n=$2; shift 2
+while [ "$n" -gt 0 ]; do echo $$ >"$1"; shift; n=$((n-1)); done
+eval "echo >&$gate; read word <&$gate; exec $gate<&-"
+exec "$@\"
+"""
+HOLD_LIMIT_S = 10.0
 _ENTER = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ >"$1"; shift; n=$((n-1)); done; exec "$@"'
 
 
@@ -113,6 +121,51 @@ def start(
         pass_fds=tuple(pass_fds),
         bufsize=0,
     )
+
+
+@dataclass(slots=True)
+class Held:
+    """A process that is inside its control groups and waits for the word to become its program."""
+
+    process: subprocess.Popen[bytes]
+    _gate: socket.socket
+
+    def go(self) -> None:
+        """Give the word."""
+        self._gate.sendall(b"\n")
+        self._gate.close()
+
+
+def start_held(
+    argv: Sequence[str],
+    *,
+    stdin: int | IO[bytes],
+    stdout: int | IO[bytes],
+    stderr: int | IO[bytes],
+    cgroup_procs: Sequence[Path],
+) -> Held:
+    """Start a process up to the moment before it becomes the program.
+
+    Forking from Python and entering control groups take longer than some platforms' whole start; neither is the
+    platform's. Raises `HostError` when the control groups cannot be entered.
+    """
+    ours, theirs = socket.socketpair()
+    with theirs:
+        gate = theirs.fileno()
+        held = ["/bin/sh", "-ec", _ENTER_AND_WAIT, "sh", str(gate), str(len(cgroup_procs)), *map(str, cgroup_procs)]
+        program = find(argv[0]) or argv[0]
+        process = start([*held, program, *argv[1:]], stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=(gate,))
+    ours.settimeout(HOLD_LIMIT_S)
+    try:
+        ready = ours.recv(1)
+    except TimeoutError:
+        ready = b""
+    if not ready:
+        ours.close()
+        kill_group(process)
+        process.wait()
+        raise HostError("the control groups of an instance cannot be entered", fix="tare doctor")
+    return Held(process, ours)
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -40,14 +40,17 @@ class Native(Platform):
         procs = spec.group.leaf("tool")
         log = spec.space.log.open("wb")
         with log:
-            started = Instant.now()
-            process = processes.start(
+            held = processes.start_held(
                 ["chroot", str(root), *spec.agent_argv()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cgroup_procs=procs,
             )
+        stream = pipe_stream(held.process)
+        first_byte = FirstByte(stream.fileno())
+        started = Instant.now()
+        held.go()
         address = Address(
             host=spec.network.host,
             port=spec.port,
@@ -55,8 +58,7 @@ class Native(Platform):
             ping=None,
             no_ping="it shares the host's address, which answers before the start",
         )
-        stream = pipe_stream(process)
-        return Instance(spec, stream, started, address, FirstByte(stream.fileno()))
+        return Instance(spec, stream, started, address, first_byte)
 
 
 PLATFORMS = (Native(),)

@@ -90,10 +90,11 @@ def launch_bundle(
     things.own(janitor.oci_container(runtime, STATE, name))
     argv = [runtime, "--root", str(STATE), *options, "run", "--bundle", str(spec.space.folder), name]
     with spec.space.log.open("wb") as log:
-        started = Instant.now()
-        process = processes.start(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cgroup_procs=procs)
-    stream = pipe_stream(process)
+        held = processes.start_held(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cgroup_procs=procs)
+    stream = pipe_stream(held.process)
     first_byte = FirstByte(stream.fileno())
+    started = Instant.now()
+    held.go()
     pinged = endpoint.address if own_stack else None
     why = "" if own_stack else "its network namespace answers before the sandbox starts"
     address = Address(endpoint.address, spec.port, spec.port, pinged, why)

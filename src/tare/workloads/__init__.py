@@ -1,1 +1,1 @@
-"""Workloads: one file a workload, by family; ``base`` is the contract."""
+"""What is measured: one file a workload, by family. The contract is in `tare.workloads.base`."""

@@ -12,12 +12,16 @@ from tare.errors import UsageError
 from tare.model import Family
 from tare.suggest import nearest
 from tare.workloads.base import Workload
+from tare.workloads.contract import problems
 
 GROUP = "tare.workloads"
 
 
 def all_workloads() -> dict[str, Workload]:
-    """Every known workload by name, in the order of the families, then by name."""
+    """Every known workload by name: by family in the order of `Family`, then by name.
+
+    Raises `UsageError` when a plugin does not load, breaks the contract, or takes a name that is taken.
+    """
     found: dict[str, Workload] = {}
     for workload in (*_built_in(), *_registered()):
         if workload.name in found:
@@ -36,16 +40,35 @@ def get(name: str) -> Workload:
 
 
 def _built_in() -> Iterator[Workload]:
-    for module in pkgutil.walk_packages(tare.workloads.__path__, "tare.workloads."):
-        yield from _of(importlib.import_module(module.name))
+    for family in pkgutil.iter_modules(tare.workloads.__path__, "tare.workloads."):
+        if not family.ispkg:
+            continue
+        package = importlib.import_module(family.name)
+        for module in pkgutil.iter_modules(package.__path__, f"{family.name}."):
+            # Modules without WORKLOAD are what the family's workloads share.
+            workload = getattr(importlib.import_module(module.name), "WORKLOAD", None)
+            if workload is not None:
+                yield workload
 
 
 def _registered() -> Iterator[Workload]:
     for point in importlib.metadata.entry_points(group=GROUP):
-        yield from _of(point.load())
+        yield _load(point)
 
 
-def _of(module: object) -> Iterator[Workload]:
+def _load(point: importlib.metadata.EntryPoint) -> Workload:
+    """The ``WORKLOAD`` of the module that the entry point names."""
+    whose = f"the workload plugin {point.name!r} ({point.value})"
+    fix = "repair or uninstall it; docs/add-a-workload.md has the contract"
+    try:
+        module = point.load()
+    except (ImportError, AttributeError, SyntaxError, TypeError) as error:
+        # TypeError: instantiating a subclass that lacks `plan`, `parse` or `read`.
+        raise UsageError(f"{whose} does not load: {error}", fix=fix) from error
     workload = getattr(module, "WORKLOAD", None)
-    if isinstance(workload, Workload):
-        yield workload
+    if not isinstance(workload, Workload):
+        raise UsageError(f"{whose} has no WORKLOAD that is a tare.workloads.base.Workload", fix=fix)
+    found = problems(workload)
+    if found:
+        raise UsageError(f"{whose} {'; '.join(found)}", fix=fix)
+    return workload

@@ -1,42 +1,67 @@
-"""What sysbench's tests share: the frame of its output, and that a run is whole."""
+"""What all tests of sysbench 1.0 print alike: https://github.com/akopytov/sysbench, sb_report and sb_timer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tare.errors import ParseError
 from tare.workloads.base import Completed
-from tare.workloads.output import number, only, text_of
+from tare.workloads.output import positive, read_lines, text_of
 
-#: Beyond the run time that sysbench is told, for its start and its end.
+PACKAGES = ("sysbench",)
+#: What sysbench may take beyond its ``--time``: it starts, opens files, and flushes at the end.
 GRACE_S = 30.0
-_VERSION = r"^sysbench 1\.0\.\d+ \(using .+\)$"
+
+NUMBER = r"\d+(?:\.\d+)?"
+_TEST = (
+    r"sysbench 1\.0\.\d+ \(using (?:system|bundled) LuaJIT [\w.-]+\)",
+    r"Running the test with following options:",
+    r"Number of threads: (?P<threads>\d+)",
+    r"Initializing random number generator from current time",
+)
+_STARTED = (r"Initializing worker threads\.\.\.", r"Threads started!")
+_GENERAL = (
+    r"General statistics:",
+    rf"total time: +(?P<seconds>{NUMBER})s",
+    r"total number of events: +(?P<events>\d+)",
+    r"Latency \(ms\):",
+    rf"min: +{NUMBER}",
+    rf"avg: +{NUMBER}",
+    rf"max: +{NUMBER}",
+    rf"95th percentile: +{NUMBER}",
+    rf"sum: +{NUMBER}",
+    r"Threads fairness:",
+    rf"events \(avg/stddev\): +{NUMBER}/{NUMBER}",
+    rf"execution time \(avg/stddev\): +{NUMBER}/{NUMBER}",
+)
 
 
-def whole_run(results: Sequence[Completed]) -> str:
-    """The output of one finished run. Raises `ParseError` when it is cut off or reports an error."""
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run. ``fields`` are the named groups of the test's own lines."""
+
+    seconds: float
+    events: int
+    fields: dict[str, str]
+
+
+def read(results: Sequence[Completed], threads: int, options: Sequence[str], figures: Sequence[str]) -> Report:
+    """Read the one run of a trial.
+
+    ``options`` and ``figures`` are patterns of the test's own lines, before and after the threads started. Raises
+    `ParseError` on any other line, a failed run, other threads than were asked for, or a run that did nothing.
+    """
     if len(results) != 1:
-        raise ParseError(f"one run of sysbench was planned, there are {len(results)}")
-    text = text_of(results[0])
-    only(_VERSION, text, "sysbench")
-    if "FATAL:" in text:
-        raise ParseError(f"sysbench failed: {next(line for line in text.splitlines() if 'FATAL:' in line)}")
-    only(r"^    execution time \(avg/stddev\): +[\d.]+/[\d.]+$", text, "sysbench")  # its last line
-    return text
+        raise ParseError(f"one run of sysbench was planned, {len(results)} results came")
+    fields = read_lines("sysbench", text_of(results[0]), (*_TEST, *options, *_STARTED, *figures, *_GENERAL))
+    if int(fields["threads"]) != threads:
+        raise ParseError(f"sysbench ran {fields['threads']} threads and not {threads}")
+    positive("sysbench", "a number of events", fields["events"])
+    return Report(positive("sysbench", "a time", fields["seconds"]), int(fields["events"]), fields)
 
 
-def events(text: str) -> float:
-    """Total number of events."""
-    return number(only(r"^    total number of events: +(\d+)$", text, "sysbench")[1], "sysbench's number of events")
-
-
-def seconds(text: str) -> float:
-    """Total time of the run."""
-    return number(only(r"^    total time: +([\d.]+)s$", text, "sysbench")[1], "sysbench's total time")
-
-
-def agree(shown: float, derived: float, what: str, tolerance: float = 0.05) -> float:
-    """``shown``, when it agrees with what follows from the run's other figures; else the output was not understood."""
-    if abs(shown - derived) > tolerance * derived:
-        raise ParseError(f"sysbench shows {shown:g} {what}, its other figures make {derived:g}")
-    return shown
+def require_time(report: Report, asked_s: float) -> None:
+    """A run by the clock must have lasted as long as it was asked to. Raises `ParseError`."""
+    if report.seconds < asked_s * 0.99:
+        raise ParseError(f"sysbench ended after {report.seconds} s, {asked_s} s were asked for")

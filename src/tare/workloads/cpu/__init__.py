@@ -1,1 +1,1 @@
-"""Workloads of the cpu."""
+"""Workloads that ask for the processor."""

@@ -1,1 +1,1 @@
-"""Workloads of the memory."""
+"""Workloads that ask for memory."""

@@ -1,44 +1,83 @@
-"""sysbench memory with sysbench's own defaults: sequential writes of 1 KiB blocks."""
+"""sysbench memory: how fast one buffer is written again and again.
+
+sysbench's own default is blocks of 1 KiB, with a reading of the clock before and after each: on the machine where
+this was written that is two thirds of the run. Blocks of 1 MiB leave the clock out of the figure. The
+buffer is meant to stay in a cache: `stream` is the workload for the memory behind it. (None of the studies that tare
+starts from fixes these parameters.)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
 
+from tare.errors import ParseError
 from tare.model import Direction, Family, Metric
 from tare.workloads import sysbench
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Surroundings
-from tare.workloads.output import number, only
+from tare.workloads.output import agree, positive
 
 
 class SysbenchMemory(RunWorkload):
-    """MiB a second. Much of a 1 KiB event is sysbench's own clock reading, as it is in everybody's figures of it."""
+    """One run of `sysbench memory`. Parameters: ``block_kib``, ``operation`` (read, write), ``threads``, ``time_s``."""
 
-    name: ClassVar[str] = "sysbench-memory"
-    title: ClassVar[str] = "sysbench memory: sequential writes of 1 KiB, one thread"
-    family: ClassVar[Family] = Family.MEMORY
-    metrics: ClassVar[tuple[Metric, ...]] = (Metric("written", "MiB/s", Direction.HIGHER, "Memory written"),)
-    work_unit: ClassVar[str] = "MiB"
-    packages: ClassVar[tuple[str, ...]] = ("sysbench",)
-    profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"block_kib": 1, "threads": 1, "time_s": 1},
-        "full": {"block_kib": 1, "threads": 1, "time_s": 10},
+    name = "sysbench-memory"
+    title = "sysbench memory: writing blocks of 1 MiB, for a fixed time"
+    family = Family.MEMORY
+    metrics = (Metric("throughput", "MiB/s", Direction.HIGHER, "memory written a second"),)
+    work_unit = "MiB"
+    packages = sysbench.PACKAGES
+    profiles = {
+        "quick": {"block_kib": 1024, "operation": "write", "threads": 1, "time_s": 1},
+        "full": {"block_kib": 1024, "operation": "write", "threads": 1, "time_s": 10},
     }
 
-    def plan(self, params: Params, around: Surroundings) -> RunPlan:  # noqa: ARG002 (one block is all it takes)
-        """One run for a fixed time: the total size is out of reach."""
-        options = [f"--memory-block-size={params['block_kib']}K", "--memory-total-size=1024T", "--memory-oper=write"]
-        argv = ("sysbench", "memory", *options, f"--threads={params['threads']}", f"--time={params['time_s']}", "run")
-        return RunPlan((Command(argv, time_limit_s=float(params["time_s"]) + sysbench.GRACE_S),))
+    def plan(self, params: Params, around: Surroundings) -> RunPlan:
+        argv = (
+            "sysbench",
+            "memory",
+            f"--memory-block-size={params['block_kib']}K",
+            "--memory-total-size=0",  # no end but the time's: the default of 100 GiB is soon done
+            f"--memory-oper={params['operation']}",
+            "--memory-scope=global",
+            "--memory-access-mode=seq",
+            f"--threads={params['threads']}",
+            f"--time={params['time_s']}",
+            "run",
+        )
+        return RunPlan(measures=(Command(argv, time_limit_s=float(params["time_s"]) + sysbench.GRACE_S),))
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
-        """Read MiB a second, checked against what was transferred in the time."""
-        text = sysbench.whole_run(results)
-        only(rf"^  block size: {params['block_kib']}KiB$", text, "sysbench")
-        only(r"^  operation: write$", text, "sysbench")
-        moved = only(r"^([\d.]+) MiB transferred \(([\d.]+) MiB/sec\)$", text, "sysbench")
-        total, rate = number(moved[1], "MiB transferred"), number(moved[2], "MiB/sec")
-        return Outcome({"written": sysbench.agree(rate, total / sysbench.seconds(text), "MiB/s")}, work=total)
+        report = sysbench.read(
+            results,
+            int(params["threads"]),
+            options=(
+                r"Running memory speed test with the following options:",
+                r"block size: (?P<block>\d+)KiB",
+                r"total size: 0MiB",
+                r"operation: (?P<operation>\w+)",
+                r"scope: global",
+            ),
+            figures=(
+                rf"Total operations: (?P<operations>\d+) \( *(?P<rate>{sysbench.NUMBER}) per second\)",
+                rf"(?P<moved>{sysbench.NUMBER}) MiB transferred \((?P<throughput>{sysbench.NUMBER}) MiB/sec\)",
+            ),
+        )
+        if (int(report.fields["block"]), report.fields["operation"]) != (params["block_kib"], params["operation"]):
+            raise ParseError(
+                f"sysbench did {report.fields['operation']} in blocks of {report.fields['block']} KiB, "
+                f"not {params['operation']} of {params['block_kib']} KiB"
+            )
+        sysbench.require_time(report, float(params["time_s"]))
+        return _outcome(report, int(params["block_kib"]))
+
+
+def _outcome(report: sysbench.Report, block_kib: int) -> Outcome:
+    moved = positive("sysbench", "memory", report.fields["moved"])
+    throughput = positive("sysbench", "throughput", report.fields["throughput"])
+    agree("sysbench", "MiB transferred", moved, int(report.fields["operations"]) * block_kib / 1024)
+    agree("sysbench", "operations a second", float(report.fields["rate"]), throughput * 1024 / block_kib)
+    agree("sysbench", "MiB a second", throughput, moved / report.seconds)
+    return Outcome({"throughput": throughput}, work=moved)
 
 
 WORKLOAD = SysbenchMemory()

@@ -1,1 +1,1 @@
-"""Workloads of the network."""
+"""Workloads that ask for the path between an instance and its clients."""

@@ -43,7 +43,16 @@ class Iperf3Tcp(RunWorkload):
             time_limit_s=3 * limit,
             ready=b"Server listening",
         )
-        base: tuple[str, ...] = ("iperf3", "-J", "-c", around.address, "-p", str(around.port), "-t", str(params["time_s"]))
+        base: tuple[str, ...] = (
+            "iperf3",
+            "-J",
+            "-c",
+            around.address,
+            "-p",
+            str(around.port),
+            "-t",
+            str(params["time_s"]),
+        )
         base += ("-O", str(params["omit_s"]), "--connect-timeout", "5000")
         measures = (Command(base, Side.CLIENT, limit), Command((*base, "-R"), Side.CLIENT, limit))
         return RunPlan(measures, servers=(server,))

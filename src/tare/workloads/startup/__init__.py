@@ -1,1 +1,1 @@
-"""Workloads of the startup."""
+"""How long an instance takes to be there."""

@@ -1,50 +1,46 @@
-"""How long a platform takes to start, by four definitions from one start instant.
+"""The start of an instance, by the four definitions that studies use, from one start instant.
 
-The instant is just before the platform's own start command (``docker run``'s create and start, ``runc run`` ...);
-what a user would have prepared (folders, the bundle, its network namespace) is there already.
+The instant is just before the platform's own start command. From there to:
 
-- ``command``: a first command (``true``) has run inside and its exit status is on the host;
-- ``first-byte``: the first byte that the agent writes arrives on the host;
-- ``first-datagram``: a UDP datagram that the agent sends when it starts has reached the host, by the kernel's receive
-  timestamp;
-- ``ping``: the instance's own address answers an echo request; one is sent every millisecond, for Docker from the
-  moment at which it says the address. Platforms without an address of their own have none.
+- ``command``: a first command (`true`) run inside has returned, and its exit status is on the host;
+- ``first-byte``: the first byte of the agent's greeting is on the host;
+- ``first-datagram``: a UDP datagram that the agent sends is on the host, by the kernel's receive timestamp;
+- ``ping``: the instance's address answers an ICMP echo request (one is sent every millisecond).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
-
+from tare.errors import ParseError
 from tare.model import Direction, Family, Metric
-from tare.workloads.base import Params, StartMarks, StartWorkload
+from tare.workloads.base import StartMarks, StartWorkload
 
 
 class Startup(StartWorkload):
-    """Milliseconds from the start instant."""
+    """No parameters. Every metric is in ms; one that a platform cannot show is left out."""
 
-    name: ClassVar[str] = "startup"
-    title: ClassVar[str] = "start-up by four definitions"
-    family: ClassVar[Family] = Family.STARTUP
-    metrics: ClassVar[tuple[Metric, ...]] = (
-        Metric("command", "ms", Direction.LOWER, "Until a first command has returned"),
-        Metric("first-byte", "ms", Direction.LOWER, "Until the agent's first byte"),
-        Metric("first-datagram", "ms", Direction.LOWER, "Until the first UDP datagram reaches the host"),
-        Metric("ping", "ms", Direction.LOWER, "Until the address answers ping"),
+    name = "startup"
+    title = "start of an instance, by four definitions"
+    family = Family.STARTUP
+    metrics = (
+        Metric("command", "ms", Direction.LOWER, "until a first command has returned"),
+        Metric("first-byte", "ms", Direction.LOWER, "until the agent's first byte arrives"),
+        Metric("first-datagram", "ms", Direction.LOWER, "until a UDP datagram from inside arrives"),
+        Metric("ping", "ms", Direction.LOWER, "until the instance's address answers ping"),
     )
-    work_unit: ClassVar[str] = "start"
-    needs_network: ClassVar[bool] = True
-    profiles: ClassVar[Mapping[str, Params]] = {"quick": {}, "full": {}}
+    work_unit = "start"
+    profiles = {"quick": {}, "full": {}}
 
     def read(self, marks: StartMarks) -> dict[str, float]:
-        """Milliseconds by metric; marks that were not seen are left out."""
         seen = {
             "command": marks.command_ns,
             "first-byte": marks.first_byte_ns,
             "first-datagram": marks.datagram_ns,
             "ping": marks.ping_ns,
         }
-        return {name: mark / 1e6 for name, mark in seen.items() if mark is not None}
+        for name, value in seen.items():
+            if value is not None and value <= 0:
+                raise ParseError(f"the start's {name} came {-value} ns before the start")
+        return {name: value / 1e6 for name, value in seen.items() if value is not None}
 
 
 WORKLOAD = Startup()

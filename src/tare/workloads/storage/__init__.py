@@ -1,1 +1,1 @@
-"""Workloads of the storage."""
+"""Workloads that ask for the data volume."""

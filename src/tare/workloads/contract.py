@@ -1,0 +1,73 @@
+"""What every workload must keep to beyond its types; checked on plugins when they load and on our own in the tests."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+
+from tare.workloads.base import SliceWorkload, Workload
+
+#: Names of workloads and metrics: lower case words and digits, joined by single dashes.
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+PROFILES = ("quick", "full")
+#: The campaign computes this metric; a workload must not have its own of that name.
+RESERVED = frozenset({"cpu-cost"})
+
+
+def problems(workload: Workload) -> list[str]:
+    """Each breach of the contract as half a sentence; none when the workload is fine."""
+    missing = [name for name in ("name", "title", "family", "metrics", "work_unit", "profiles") if not _has(workload, name)]
+    if missing:
+        return [f"has no {name}" for name in missing]
+    return [*_texts(workload), *_metrics(workload), *_profiles(workload), *_slices(workload)]
+
+
+def _has(workload: Workload, name: str) -> bool:
+    return hasattr(type(workload), name)
+
+
+def _texts(workload: Workload) -> Iterator[str]:
+    if not NAME.fullmatch(workload.name):
+        yield f"has a name that is not lower case words joined by dashes: {workload.name!r}"
+    if not workload.title.strip() or "\n" in workload.title:
+        yield "has a title that is not one line"
+    if not workload.work_unit.strip():
+        yield "has no unit of work"
+    if not (inspect.getmodule(type(workload)) or workload).__doc__:
+        yield "has no docstring in its module"
+
+
+def _metrics(workload: Workload) -> Iterator[str]:
+    names = [metric.name for metric in workload.metrics]
+    if not names:
+        yield "has no metrics"
+    if len(set(names)) < len(names):
+        yield f"names a metric twice: {', '.join(names)}"
+    for metric in workload.metrics:
+        if not NAME.fullmatch(metric.name) or metric.name in RESERVED:
+            yield f"has a metric with a name that cannot be: {metric.name!r}"
+        if not metric.unit.strip() or not metric.title.strip():
+            yield f"has a metric without a unit or a title: {metric.name}"
+
+
+def _profiles(workload: Workload) -> Iterator[str]:
+    if set(workload.profiles) != set(PROFILES):
+        yield f"has the profiles {', '.join(sorted(workload.profiles))} and not {' and '.join(PROFILES)}"
+        return
+    quick, full = (workload.profiles[name] for name in PROFILES)
+    if quick.keys() != full.keys():
+        yield f"has parameters in only one profile: {', '.join(sorted(quick.keys() ^ full.keys()))}"
+    elif any(type(quick[key]) is not type(full[key]) for key in quick):
+        yield "has a parameter of one type in one profile and of another in the other"
+
+
+def _slices(workload: Workload) -> Iterator[str]:
+    if not isinstance(workload, SliceWorkload):
+        return
+    if {metric.name for metric in workload.metrics} != set(workload.parts):
+        yield "has parts that are not its metrics"
+    for name, params in workload.profiles.items():
+        absent = workload.schedule_keys - params.keys()
+        if absent:
+            yield f"lacks {', '.join(sorted(absent))} in the profile {name}"
