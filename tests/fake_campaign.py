@@ -92,6 +92,16 @@ _WORKLOADS = {
         params={"time_s": 3},
         metrics=[_metric("throughput", "Gbit/s", "higher", "Throughput"), _COST],
     ),
+    "unit-costs": WorkloadRecord(
+        name="unit-costs",
+        title="Eight unit costs in slices",
+        family=Family.CPU,
+        mode=Mode.SLICES,
+        margin=0.01,
+        work_unit="call",
+        params={"slice_ms": 20},
+        metrics=[_metric(f"call-{index}", "ns", "lower", f"Call {index}") for index in range(8)],
+    ),
     "startup": WorkloadRecord(
         name="startup",
         title="Start-up by four definitions",
@@ -194,7 +204,7 @@ def _trial(
         log = np.log(shape.slowdown[key.arm.platform]) + (np.log(shape.aa_shift) if key.arm.replica else 0.0)
         log = log + common + rng.normal(0, shape.noise * scale, rounds) + rng.normal(0, shape.block_noise)
         sign = 1.0 if metric.direction is Direction.LOWER else -1.0
-        values = _LEVEL[metric.name] * np.exp(sign * log)
+        values = _LEVEL.get(metric.name, 250.0) * np.exp(sign * log)
         samples += [Sample(metric.name, float(value), index) for index, value in enumerate(values)]
     slices = tuple(
         SliceFacts(index, 0, 10**9 * index, 10**8, 99_000_000, None, 1000) for index in range(rounds if sliced else 0)

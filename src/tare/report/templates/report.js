@@ -142,7 +142,7 @@
   function start(figure) {
     const rows = Math.ceil(figure.panels.length / 2);
     const shape = layout({
-      height: 300 * rows, showlegend: true, legend: { orientation: "h", y: -0.12 / rows, yanchor: "top" }, margin: { l: 8, r: 8, t: 30, b: 70 },
+      height: 300 * rows, showlegend: true, legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 }, margin: { l: 8, r: 8, t: 34, b: 44 },
       grid: { rows, columns: Math.min(2, figure.panels.length), pattern: "independent", ygap: 0.3 }, annotations: [],
     });
     const order = [...new Set(figure.panels.flatMap((panel) => panel.curves.map((curve) => curve.name)))];

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import fake_campaign
+from tare.errors import StoreError
+from tare.report.build import build, build_all
+from tare.report.model import ManyReports, PlatformReport, Report, ResultReport, to_json
+from tare.store import Store
+
+DOCS = Path(__file__).parents[2] / "docs" / "report-schema.md"
+
+
+def entry(report: Report, workload: str, metric: str, platform: str) -> PlatformReport:
+    (result,) = (r for r in report.results if (r.workload, r.metric) == (workload, metric))
+    (found,) = (p for p in result.platforms if p.platform == platform)
+    return found
+
+
+def test_the_report_has_every_metric_and_platform(campaign: Path) -> None:
+    report = build(campaign)
+    record = fake_campaign.record(fake_campaign.Shape())
+    assert (report.schema_, report.id, report.status, report.baseline) == (
+        "tare.report/1",
+        record.id,
+        "complete",
+        "native",
+    )
+    assert (report.blocks_done, report.blocks_planned, report.seed) == (12, 12, 7)
+    assert [(r.workload, r.metric) for r in report.results] == [
+        (w.name, m.name) for w in record.workloads for m in w.metrics
+    ]
+    assert all([p.platform for p in r.platforms] == list(fake_campaign.SLOWDOWN) for r in report.results)
+    assert [(r.workload, r.metric) for r in report.headlines()] == [
+        (w.name, w.metrics[0].name) for w in record.workloads
+    ]
+
+
+def test_figures_agree_with_each_other(campaign: Path) -> None:
+    report = build(campaign)
+    rate = entry(report, "prime-slices", "rate", "gvisor-systrap")
+    assert rate.ratio is not None
+    assert rate.op_percent == pytest.approx(100 * (1 - rate.ratio))
+    assert rate.op_low_percent == pytest.approx(100 * (1 - rate.ratio_high))
+    assert rate.op_percent == pytest.approx(100 * (1 - 1 / 1.041), abs=0.4)
+    assert rate.verdict == "slower"
+    start = entry(report, "startup", "first-byte", "gvisor-ptrace")
+    assert start.ratio is not None
+    assert start.op_percent == pytest.approx(100 * (start.ratio - 1))
+    assert start.ratio == pytest.approx(3.3, rel=0.02)
+    floor = report.results[0].noise_floor
+    assert floor is not None
+    assert floor.half_width_percent == pytest.approx((floor.high_percent - floor.low_percent) / 2)
+
+
+def test_failures_are_told_with_their_reason_and_blocks(campaign: Path) -> None:
+    report = build(campaign)
+    told = {(f.workload, f.platform, f.status): (f.n_trials, f.blocks, f.reason) for f in report.failures}
+    assert told[("iperf3-tcp", "gvisor-ptrace", "failed")] == (
+        4,
+        [1, 4, 7, 10],
+        "iperf3 took longer than 60 s: connection refused",
+    )
+    assert told[("fileio-seqwr", "gvisor-ptrace", "unsupported")][0] == 12
+    assert report.left_out[0].platform == "kata"
+    assert report.contaminated.n_trials == sum(
+        p.n_contaminated for r in report.results if r.headline for p in r.platforms
+    )
+
+
+def test_json_holds_to_its_schema_and_comes_back(campaign: Path) -> None:
+    report = build(campaign)
+    data = json.loads(to_json([report]))
+    jsonschema.validate(data, Report.model_json_schema(by_alias=True))
+    assert data["schema"] == "tare.report/1"
+    assert Report.model_validate(data) == report
+
+
+def test_several_files_are_several_reports(campaign: Path, tmp_path: Path) -> None:
+    other = fake_campaign.write(tmp_path / "day.tare", fake_campaign.Shape(blocks=2, rounds=2, workloads=("startup",)))
+    data = json.loads(to_json(build_all([campaign, other])))
+    assert (data["schema"], data["pooled"]) == ("tare.reports/1", False)
+    assert [report["file"] for report in data["reports"]] == ["night.tare", "day.tare"]
+    ManyReports.model_validate(data)
+
+
+def test_json_has_no_nan(tmp_path: Path) -> None:
+    shape = fake_campaign.Shape(blocks=3, rounds=2, workloads=("prime-slices",))
+    with Store.create(tmp_path / "a.tare", fake_campaign.record(shape)) as store:
+        for _, trials in fake_campaign._blocks(shape):
+            spoiled = [replace(s, value=math.nan) for s in trials[2].samples]
+            store.commit_trials([*trials[:2], replace(trials[2], samples=tuple(spoiled)), *trials[3:]])
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    data = json.loads(to_json([build(tmp_path / "a.tare")]), parse_constant=refuse)
+    (runc,) = (p for p in data["results"][0]["platforms"] if p["platform"] == "runc")
+    assert (runc["mean"], runc["ratio"], runc["verdict"]) == (None, None, "no-data")
+
+
+def test_a_campaign_that_was_just_made_has_a_report(tmp_path: Path) -> None:
+    with Store.create(tmp_path / "new.tare", fake_campaign.record(fake_campaign.Shape())):
+        report = build(tmp_path / "new.tare")
+    assert (report.status, report.blocks_done) == ("planned", 0)
+    assert {p.verdict for r in report.results for p in r.platforms} == {"no-data"}
+
+
+def test_a_report_beside_the_run_counts_whole_blocks_only(tmp_path: Path) -> None:
+    shape = fake_campaign.Shape(blocks=3, rounds=2)
+    with Store.create(tmp_path / "a.tare", fake_campaign.record(shape)) as store:
+        for block, trials in fake_campaign._blocks(shape):
+            store.plan_block(block, [trial.key for trial in trials])
+            store.commit_trials(trials if block < 2 else trials[:5])
+        report = build(tmp_path / "a.tare")
+    assert report.blocks_done == 2
+
+
+def test_no_report_on_what_is_no_campaign(tmp_path: Path) -> None:
+    (tmp_path / "a.tare").write_text("no")
+    with pytest.raises(StoreError):
+        build(tmp_path / "a.tare")
+
+
+@pytest.mark.parametrize("model", [Report, ResultReport, PlatformReport])
+def test_every_field_is_documented(model: type[Report]) -> None:
+    documented = set(re.findall(r"`([a-z_]+)`", DOCS.read_text()))
+    fields = {name.rstrip("_") for name in model.model_fields}
+    assert fields - documented == set()
+
+
+def test_the_documented_example_is_of_the_schema() -> None:
+    (example,) = re.findall(r"```json\n(.*?)```", DOCS.read_text(), flags=re.DOTALL)
+    Report.model_validate(json.loads(example))

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from tare.analysis.intervals import Interval
+from tare.analysis.words import decimals, percent, quantity, signed, signed_range, times_range
+
+MINUS = "\N{MINUS SIGN}"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (3169.4, "events/s", "3,169 events/s"),
+        (41.7, "MiB/s", "41.70 MiB/s"),
+        (0.01234, "ms", "0.0123 ms"),
+        (315_636.0, "ns/event", "315.6 µs/event"),
+        (4.2e9, "ns", "4.20 s"),
+        (250.0, "ns", "250.0 ns"),
+        (1_250_000.0, "ops/s", "1.25 M ops/s"),
+        (99_999.0, "ops/s", "99,999 ops/s"),
+        (0.0, "ops/s", "0.0000 ops/s"),
+    ],
+)
+def test_quantities(value: float, unit: str, text: str) -> None:
+    assert quantity(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"), [(0.01, "1 %"), (0.0023, "0.23 %"), (0.05, "5 %"), (0.014, "1.4 %"), (1.5, "150 %")]
+)
+def test_percentages(fraction: float, text: str) -> None:
+    assert percent(fraction) == text
+
+
+def test_decimals_follow_the_width_of_the_interval() -> None:
+    assert [decimals(width) for width in (25, 2.8, 0.4, 0.04, 0.0)] == [0, 1, 2, 3, 2]
+
+
+def test_what_rounds_to_zero_has_no_sign() -> None:
+    assert signed(-0.004, 2) == "0.00"
+    assert signed(0.004, 2) == "0.00"
+    assert signed(-0.006, 2) == f"{MINUS}0.01"
+    assert signed_range(Interval(0.0, -0.005, 0.005)) == f"0.0 %, {MINUS}0.5 to +0.5"
+
+
+def test_factors() -> None:
+    assert times_range(Interval(3.3, 3.2, 3.4)) == ("3.3", "3.2 to 3.4")
+    assert times_range(Interval(1234.0, 1100.0, 1400.0)) == ("1,234", "1,100 to 1,400")
+    assert times_range(Interval(15.0, 14.0, 16.0)) == ("15.0", "14.0 to 16.0")

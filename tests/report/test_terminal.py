@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+import fake_campaign
+from tare.report.build import build
+from tare.report.model import Report
+from tare.report.terminal import clean, render, render_all
+
+SNAPSHOT = Path(__file__).parent / "headline.txt"
+
+
+def printed(report: Report, width: int = 100, **options: bool) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, color_system=None).print(render(report, width=width, **options))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+@pytest.fixture(scope="module")
+def report(campaign: Path) -> Report:
+    return build(campaign)
+
+
+def test_the_whole_of_it(report: Report) -> None:
+    assert printed(report) == SNAPSHOT.read_text()
+
+
+def test_five_platforms_fit_100_columns_in_one_table(report: Report) -> None:
+    lines = printed(report).splitlines()
+    assert max(cell_len(line) for line in lines) <= 100
+    (head,) = (line for line in lines if line.strip().startswith("workload"))
+    assert head.split() == ["workload", *fake_campaign.SLOWDOWN]
+
+
+@pytest.mark.parametrize("width", [50, 72, 80])
+def test_a_narrow_terminal_gets_several_tables_with_all_platforms(report: Report, width: int) -> None:
+    lines = printed(report, width).splitlines()
+    assert max(cell_len(line) for line in lines) <= width
+    heads = [line.split() for line in lines if line.strip().startswith("workload")]
+    assert [name for head in heads for name in head[2:]] == list(fake_campaign.SLOWDOWN)[1:]
+    assert all(head[:2] == ["workload", "native"] for head in heads)
+
+
+def test_every_metric_on_demand(report: Report) -> None:
+    assert "ping ↓" not in printed(report)
+    assert "ping ↓" in printed(report, every_metric=True)
+
+
+def test_several_campaigns_say_that_nothing_is_pooled(report: Report) -> None:
+    out = io.StringIO()
+    Console(file=out, width=100).print(render_all([report, report]))
+    assert "nothing is pooled" in out.getvalue()
+    assert out.getvalue().count("tare 0.1.0") == 2
+
+
+def test_what_a_terminal_would_obey_is_taken_out(report: Report) -> None:
+    evil = report.failures[0].model_copy(update={"reason": "\x1b[2Jgone \x9b31m\u202eback [bold]kept[/bold]"})
+    text = printed(report.model_copy(update={"failures": [evil]}))
+    assert not {"\x1b", "\x9b", "\u202e"} & set(text)
+    assert "[bold]kept[/bold]" in text
+    assert clean("plain, ünïcode ▲\n") == "plain, ünïcode ▲\n"
