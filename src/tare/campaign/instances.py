@@ -17,7 +17,7 @@ from tare.image.build import Image
 from tare.model import Arm, Resources
 from tare.platforms.base import Beacon, Instance, LaunchSpec, Platform
 from tare.platforms.marks import Datagram
-from tare.session.session import Session
+from tare.session import Session
 from tare.workloads.base import StartMarks
 
 #: The control group that all instances are siblings in.

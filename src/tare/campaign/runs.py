@@ -13,7 +13,7 @@ from tare.campaign.instances import Live
 from tare.errors import ParseError
 from tare.host import processes, roots
 from tare.host.network import CLIENT_NAMESPACE
-from tare.session.session import Execution
+from tare.session import Execution
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
 
 #: Longest time that a server may take until it says that it is ready.

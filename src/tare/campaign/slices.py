@@ -15,13 +15,15 @@ from tare.campaign.instances import Live
 from tare.campaign.schedule import Stage
 from tare.errors import ParseError, SessionError
 from tare.model import Arm, Sample, SliceFacts
-from tare.session.session import ClockOffset, Probe, ProbeResult, Slice
+from tare.session import ClockOffset, Probe, ProbeResult
 from tare.workloads.base import Params, SliceWorkload
 
 #: Idle time between two slices: the one before may end late, and the host reads the counters in the middle.
 GAP_NS = 10_000_000
-#: Between an instance's warm-up and the next one's.
-LEAD_NS = 20_000_000
+#: From the last agent's being told to the first slice.
+LEAD_NS = 100_000_000
+#: Longest time for a probe to allocate what it needs, beyond its warm-up.
+WARM_LIMIT_S = 20.0
 #: What the host waits beyond the last planned instant for the agents' answers.
 GRACE_S = 10.0
 
@@ -49,7 +51,7 @@ class Sliced:
 
 def plan_turns(rounds: Sequence[Sequence[Arm]], first_ns: int, slice_ns: int) -> list[Turn]:
     """Lay the rounds out in time: a slice, a gap, the next slice."""
-    turns = []
+    turns: list[Turn] = []
     for number, order in enumerate(rounds):
         for position, arm in enumerate(order):
             start = first_ns + len(turns) * (slice_ns + GAP_NS)
@@ -60,7 +62,7 @@ def plan_turns(rounds: Sequence[Sequence[Arm]], first_ns: int, slice_ns: int) ->
 def run_slices(workload: SliceWorkload, params: Params, stage: Stage, lives: Mapping[Arm, Live]) -> dict[Arm, Sliced]:
     """Run one stage in all live instances. An instance that fails does not disturb the others."""
     phase = _Phase(workload, params, lives)
-    phase.agree_on_time()
+    phase.warm_up()
     turns = phase.begin(stage.rounds)
     readings = phase.watch(turns)
     return {arm: phase.collect(arm, turns, readings) for arm in lives}
@@ -89,33 +91,37 @@ class _Phase:
     def warmup_ns(self) -> int:
         return int(float(self.params["warmup_ms"]) * 1e6)
 
-    def agree_on_time(self) -> None:
-        """Find each agent's clock."""
+    def warm_up(self) -> None:
+        """Let every probe allocate and warm up, one after the other: together they would size each other's chunks."""
+        given = self.workload.probe_params(self.params)
         for arm, live in self.lives.items():
+            if arm in self.errors:
+                continue
             try:
+                probe = live.session.probe(self.workload.probe, given, self.warmup_ns)
+                probe.wait_ready(WARM_LIMIT_S + self.warmup_ns / 1e9)
+                # Only now: its clock is read while nothing else runs on its CPUs.
                 self.offsets[arm] = live.session.sync_clock()
+                self.probes[arm] = probe
             except SessionError as error:
                 self.errors[arm] = error
 
     def begin(self, rounds: Sequence[Sequence[Arm]]) -> list[Turn]:
-        """Tell every agent its slices, and wait until all are warm."""
-        # The warm-ups come one after the other: together they would size each other's chunks wrongly.
-        lead_ns = self.warmup_ns + LEAD_NS
-        first_ns = time.monotonic_ns() + len(self.offsets) * lead_ns + 5 * LEAD_NS
-        turns = plan_turns([[arm for arm in order if arm in self.lives] for order in rounds], first_ns, self.slice_ns)
-        given = self.workload.probe_params(self.params)
-        for arm, offset in self.offsets.items():
-            slices = [Slice(turn.start_ns + offset.offset_ns, self.slice_ns) for turn in turns if turn.arm == arm]
+        """Tell every agent its slices."""
+        ready = [[arm for arm in order if arm in self.probes] for order in rounds]
+        turns = plan_turns(ready, time.monotonic_ns() + LEAD_NS, self.slice_ns)
+        for arm, probe in self.probes.items():
+            offset = self.offsets[arm]
             try:
-                session = self.lives[arm].session
-                self.probes[arm] = session.probe(self.workload.probe, given, self.warmup_ns, slices)
+                probe.begin([(offset.to_agent(turn.start_ns), self.slice_ns) for turn in turns if turn.arm == arm])
             except SessionError as error:
                 self.errors[arm] = error
-            time.sleep(lead_ns / 1e9)
         return turns
 
     def watch(self, turns: Sequence[Turn]) -> list[Reading]:
         """Read all counters in the gap before each turn and after the last: one more reading than turns."""
+        if not turns:
+            return []
         instants = [turn.start_ns - GAP_NS // 2 for turn in turns]
         instants.append(turns[-1].start_ns + self.slice_ns + GAP_NS // 2)
         readings: list[Reading] = []
@@ -154,10 +160,14 @@ def read_result(
     for (turn, cpu, daemon), done in zip(mine, result.slices, strict=True):
         start_ns = done.start_ns - offset_ns
         wall_ns = done.end_ns - done.start_ns
-        figures = workload.read_slice({part.name: (part.work, part.wall_ns) for part in done.parts}, cpu)
-        samples += [Sample(name, value, turn.round) for name, value in figures.items()]
         late_ns = start_ns - turn.start_ns
+        if wall_ns > 0:  # else it came so late that its time was over: it is in the facts, and gives no figure
+            parts: dict[str, tuple[float, int]] = {name: (part.work, part.wall_ns) for name, part in done.parts.items()}
+            figures = workload.read_slice(parts, cpu)
+            samples += [Sample(name, value, turn.round) for name, value in figures.items()]
         facts.append(SliceFacts(turn.round, turn.position, start_ns, wall_ns, cpu, daemon, late_ns))
+    if not samples:
+        raise ParseError(f"all of its {len(mine)} slices came too late")
     shared = [daemon for _, _, daemon in mine if daemon is not None]
     return Sliced(tuple(samples), tuple(facts), sum(cpu for _, cpu, _ in mine), sum(shared) if shared else None)
 

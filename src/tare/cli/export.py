@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
 
 import typer
 
 from tare.errors import UsageError
-from tare.report.export import write_csv, write_jsonl
+from tare.report.export import Format
+from tare.report.export import export as write
 from tare.store.store import Store
-
-
-class Format(StrEnum):
-    """What samples can be written as."""
-
-    CSV = "csv"
-    JSONL = "jsonl"
 
 
 def export(
@@ -27,14 +20,14 @@ def export(
 ) -> None:
     """Write every sample with the facts of its trial, failed trials too.
 
-    Examples: [cyan]tare export night.tare --format csv -o night.csv[/], [cyan]tare export night.tare --format jsonl | head[/]
+    Examples: [cyan]tare export night.tare --format csv -o night.csv[/],
+    [cyan]tare export night.tare --format jsonl | head[/]
     """
     if output is not None and output.exists():
         raise UsageError(f"{output} exists and is never overwritten", fix="give another name")
-    write = {Format.CSV: write_csv, Format.JSONL: write_jsonl}[form]
     with Store.read(file) as store:
         if output is None:
-            write(store, sys.stdout)
+            write(store, form, sys.stdout)
         else:
             with output.open("w", encoding="utf-8") as target:
-                write(store, target)
+                write(store, form, target)

@@ -8,14 +8,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from tare.errors import StoreError
 from tare.model import Status, Trial
-from tare.report import build
-from tare.report.terminal import headline
+from tare.report.build import build
+from tare.report.terminal import render
 
 #: Redraws a second: progress must not cost what is measured (at most 1 % of a core).
 REDRAWS = 1.0
@@ -32,7 +32,7 @@ class Progress:
         self._block = -1
         self._left: tuple[float, float] | None = None  # seconds left, and when that was said
         self._doing = "setting up"
-        self._table: object = Text("")
+        self._table: RenderableType = Text("")
         self._live = Live(
             get_renderable=self._render, console=console, refresh_per_second=REDRAWS, transient=True, screen=False
         )
@@ -61,7 +61,7 @@ class Progress:
         if not self._console.is_terminal:
             return
         try:
-            self._table = headline(build(self._file))
+            self._table = render(build(self._file), width=self._console.width)
         except StoreError as error:
             self._table = Text(str(error))
 
@@ -80,7 +80,7 @@ class Progress:
             f", {self._counts[Status.OK]} trials{self._bad()}" if self._block >= 0 else "",
             self._remaining(),
         )
-        return Group(self._table, line, Text(f"  {self._doing}", style="dim"))  # type: ignore[arg-type]
+        return Group(line, Text(f"  {self._doing}", style="dim"), self._table)
 
     def _remaining(self) -> str:
         if self._left is None:

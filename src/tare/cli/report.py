@@ -1,0 +1,46 @@
+"""tare report: what a campaign found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from tare.report.build import build_all
+from tare.report.html import write_html
+from tare.report.model import to_json
+from tare.report.terminal import render_all
+
+#: Width of the tables where the output is not a terminal.
+PLAIN_WIDTH = 120
+
+
+def report(
+    files: list[Path] = typer.Argument(..., help="Campaign files."),
+    html: Path | None = typer.Option(None, "--html", help="Write the HTML report here (one file, opens offline)."),
+    every: bool = typer.Option(False, "--all", help="Show every metric, not only the headlines."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.report/1)."),
+) -> None:
+    """Show what campaigns found: overhead against the baseline with its 95 % interval, verdict and noise floor.
+
+    Examples: [cyan]tare report night.tare[/], [cyan]tare report night.tare --html night.html[/],
+    [cyan]tare report night.tare --json | jq .results[/]
+    """
+    show(files, html=html, as_json=as_json, every=every)
+
+
+def show(files: Sequence[Path], *, html: Path | None, as_json: bool, every: bool = False) -> None:
+    """Print the report, and write the HTML file when a place is given."""
+    reports = write_html(files, html) if html is not None else build_all(files)
+    if as_json:
+        typer.echo(to_json(reports))
+        return
+    console = Console(highlight=False)
+    width = console.width if console.is_terminal else PLAIN_WIDTH
+    console.print(render_all(reports, width=width, every_metric=every))
+    for file in files:
+        console.print(f"campaign: {file}", markup=False)
+    if html is not None:
+        console.print(f"report:   {html.resolve().as_uri()}", markup=False, soft_wrap=True)
