@@ -1,4 +1,4 @@
-"""The nearest names to a mistyped one."""
+"""The nearest names to one that does not exist, as the fix of a `UsageError`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Advice for a name that does not exist: the names most like it, else all."""
-    names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    if close:
-        return f"did you mean {' or '.join(close)}?"
-    return f"use one of {', '.join(names)}"
+    """Say which known names come near; all of them when none does."""
+    names = list(known)
+    by_fold = {one.casefold(): one for one in names}
+    folded = name.casefold()
+    near = [by_fold[one] for one in difflib.get_close_matches(folded, by_fold, n=3, cutoff=0.5)]
+    # Half a name is what people type first: "iperf" for "iperf3-tcp".
+    near += [one for one in names if folded and folded in one.casefold() and one not in near]
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"use one of {', '.join(sorted(names))}" if names else "there are none"

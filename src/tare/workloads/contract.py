@@ -17,7 +17,9 @@ RESERVED = frozenset({"cpu-cost"})
 
 def problems(workload: Workload) -> list[str]:
     """Each breach of the contract as half a sentence; none when the workload is fine."""
-    missing = [name for name in ("name", "title", "family", "metrics", "work_unit", "profiles") if not _has(workload, name)]
+    missing = [
+        name for name in ("name", "title", "family", "metrics", "work_unit", "profiles") if not _has(workload, name)
+    ]
     if missing:
         return [f"has no {name}" for name in missing]
     return [*_texts(workload), *_metrics(workload), *_profiles(workload), *_slices(workload)]

@@ -6,8 +6,11 @@ CPUs: drift and neighbours hit every platform alike, which makes this the finest
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from tare.model import Direction, Family, Metric
-from tare.workloads.base import SliceWorkload
+from tare.workloads.base import Params, SliceWorkload
 
 
 class Primes(SliceWorkload):
@@ -19,8 +22,8 @@ class Primes(SliceWorkload):
     metrics = (Metric("events-per-second", "events/s", Direction.HIGHER, "prime searches a second"),)
     work_unit = "event"
     probe = "primes"
-    parts = {"events-per-second": "events"}
-    profiles = {
+    parts: ClassVar[Mapping[str, str]] = {"events-per-second": "events"}
+    profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"max_prime": 10_000, "slice_ms": 100, "rounds": 8, "warmup_ms": 200},
         "full": {"max_prime": 10_000, "slice_ms": 100, "rounds": 40, "warmup_ms": 500},
     }

@@ -5,7 +5,8 @@ The parameters of Kärnä 2021, 5.1.3, and of Anjali 2020, 4.2: primes to 10,000
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from tare.errors import ParseError
 from tare.model import Direction, Family, Metric
@@ -23,7 +24,7 @@ class SysbenchCpu(RunWorkload):
     metrics = (Metric("events-per-second", "events/s", Direction.HIGHER, "prime searches a second"),)
     work_unit = "event"
     packages = sysbench.PACKAGES
-    profiles = {
+    profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"max_prime": 10_000, "threads": 1, "time_s": 1},
         "full": {"max_prime": 10_000, "threads": 1, "time_s": 10},
     }

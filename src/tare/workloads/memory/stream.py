@@ -7,8 +7,11 @@ holds beside its own system. Bandwidth is in MiB/s (2**20 bytes; STREAM itself p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from tare.model import Direction, Family, Metric
-from tare.workloads.base import SliceWorkload
+from tare.workloads.base import Params, SliceWorkload
 
 MIB = 2**20
 
@@ -28,8 +31,8 @@ class Stream(SliceWorkload):
     work_unit = "MiB"
     work_scale = MIB
     probe = "stream"
-    parts = {"triad": "triad", "copy": "copy", "scale": "scale", "add": "add"}
-    profiles = {
+    parts: ClassVar[Mapping[str, str]] = {"triad": "triad", "copy": "copy", "scale": "scale", "add": "add"}
+    profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"array_bytes": 128 * MIB, "slice_ms": 100, "rounds": 8, "warmup_ms": 500},
         "full": {"array_bytes": 256 * MIB, "slice_ms": 100, "rounds": 40, "warmup_ms": 1000},
     }

@@ -8,7 +8,8 @@ starts from fixes these parameters.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from tare.errors import ParseError
 from tare.model import Direction, Family, Metric
@@ -26,7 +27,7 @@ class SysbenchMemory(RunWorkload):
     metrics = (Metric("throughput", "MiB/s", Direction.HIGHER, "memory written a second"),)
     work_unit = "MiB"
     packages = sysbench.PACKAGES
-    profiles = {
+    profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"block_kib": 1024, "operation": "write", "threads": 1, "time_s": 1},
         "full": {"block_kib": 1024, "operation": "write", "threads": 1, "time_s": 10},
     }

@@ -1,18 +1,23 @@
 """The start of an instance, by the four definitions that studies use, from one start instant.
 
-The instant is just before the platform's own start command. From there to:
+The instant is just before the platform's own start command; what a user would have prepared (folders, the bundle, its
+network namespace) is there already. From there to:
 
 - ``command``: a first command (`true`) run inside has returned, and its exit status is on the host;
 - ``first-byte``: the first byte of the agent's greeting is on the host;
 - ``first-datagram``: a UDP datagram that the agent sends is on the host, by the kernel's receive timestamp;
-- ``ping``: the instance's address answers an ICMP echo request (one is sent every millisecond).
+- ``ping``: the instance's own address answers an ICMP echo request; one is sent every millisecond, and where the
+  platform chooses the address, from the moment at which it says it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from tare.errors import ParseError
 from tare.model import Direction, Family, Metric
-from tare.workloads.base import StartMarks, StartWorkload
+from tare.workloads.base import Params, StartMarks, StartWorkload
 
 
 class Startup(StartWorkload):
@@ -28,7 +33,7 @@ class Startup(StartWorkload):
         Metric("ping", "ms", Direction.LOWER, "until the instance's address answers ping"),
     )
     work_unit = "start"
-    profiles = {"quick": {}, "full": {}}
+    profiles: ClassVar[Mapping[str, Params]] = {"quick": {}, "full": {}}
 
     def read(self, marks: StartMarks) -> dict[str, float]:
         seen = {

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from tare.errors import ParseError
 from tare.model import Direction, Family, Metric
@@ -24,7 +25,7 @@ class SysbenchFileioSeqrd(RunWorkload):
     metrics = (Metric("throughput", "MiB/s", Direction.HIGHER, "data read a second"),)
     work_unit = "MiB"
     packages = sysbench.PACKAGES
-    profiles = {
+    profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"total_mib": 256, "least_mib": 128, "passes": 1, "time_s": 10},
         "full": {"total_mib": 5120, "least_mib": 5120, "passes": 0, "time_s": 30},
     }

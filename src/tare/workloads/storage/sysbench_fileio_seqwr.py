@@ -6,7 +6,8 @@ that no block is allocated and no dirty page of the preparation is flushed while
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from tare.model import Direction, Family, Metric
 from tare.workloads import sysbench
@@ -27,7 +28,7 @@ class SysbenchFileioSeqwr(RunWorkload):
     )
     work_unit = "MiB"
     packages = sysbench.PACKAGES
-    profiles = {
+    profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"total_mib": 256, "least_mib": 128, "passes": 0, "time_s": 2},
         "full": {"total_mib": 5120, "least_mib": 5120, "passes": 0, "time_s": 30},
     }
