@@ -1,132 +1,190 @@
-"""What about this host makes figures wrong or wide, and what to do about it. Pure: facts in, checks out."""
+"""What `tare doctor` says of the host: what tare cannot do without, and what makes figures worse.
+
+Pure functions of `HostFacts`. The fix is for the person at the machine: tare itself changes no setting.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tare.host import processes
-from tare.host.facts import Facts
+from tare.host.facts import HostFacts
 
 State = Literal["ok", "warn", "fail"]
 
-#: Below this, an image and a campaign do not fit.
-NEEDED_DISK = 3 << 30
-BUSY_LOAD = 0.5
-STEAL = 0.01
-#: Clock sources that cost a hypervisor exit or a slow device a reading.
-SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies"})
-TOOLS = {"ip": "iproute2", "mount": "mount", "nsenter": "util-linux", "chroot": "coreutils", "mmdebstrap": "mmdebstrap"}
+GIB = 1 << 30
+#: `tare run` refuses below the first; image, overlays and the 5 GB files of the full profile fit in the second.
+LEAST_DISK, GOOD_DISK = 2 * GIB, 10 * GIB
+#: Instances get 1 GiB, and the page cache of file workloads must not fight with them.
+LEAST_MEMORY = 2 * GIB
+#: Runnable tasks a CPU; above it, neighbours take turns with what is measured.
+QUIET_LOAD = 0.25
+#: From this share on, the hypervisor's other guests show in single runs.
+QUIET_STEAL = 0.005
+#: Clock sources that are read without entering the kernel (vDSO); others make every timestamp a system call.
+FAST_CLOCKS = frozenset({"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"})
+
+_PACKAGES = {
+    "cp": "coreutils",
+    "ip": "iproute2",
+    "iptables": "iptables",
+    "mkfs.ext4": "e2fsprogs",
+    "mmdebstrap": "mmdebstrap",
+    "mount": "mount",
+    "nsenter": "util-linux",
+    "tar": "tar",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One look at the host. ``advice`` is empty when all is well."""
+    """One thing looked at. ``fail``: tare cannot measure here; ``warn``: it can, with worse figures."""
 
     name: str
     state: State
     found: str
-    advice: str = ""
+    advice: str | None = None
 
 
-def checks(facts: Facts) -> list[Check]:
-    """All checks, those that stop a campaign first."""
-    made = [_root(), *_tools()]
-    made += [check(facts) for check in _OF_FACTS]
-    return sorted(made, key=lambda check: ("fail", "warn", "ok").index(check.state))
+def checks(facts: HostFacts) -> list[Check]:
+    """All checks of the host, in a fixed order; what the host does not show is left out."""
+    every = (_rights, _processors, _frequency, _memory, _disk, _noise, _clock, _below, _tools)
+    return [check for part in every for check in part(facts)]
 
 
-def _root() -> Check:
-    if os.geteuid() == 0:
-        return Check("root", "ok", "yes")
-    return Check("root", "fail", "no", "run tare as root (sudo): sandboxes and their accounting need it")
+def _judge(name: str, found: str, *, bad: bool, advice: str, state: State = "warn") -> Check:
+    return Check(name, state, found, advice) if bad else Check(name, "ok", found)
 
 
-def _tools() -> list[Check]:
-    missing = [tool for tool in TOOLS if processes.find(tool) is None]
-    if not missing:
-        return [Check("tools", "ok", ", ".join(TOOLS))]
-    packages = " ".join(sorted({TOOLS[tool] for tool in missing}))
-    return [Check("tools", "fail", f"missing: {', '.join(missing)}", f"apt-get install {packages}")]
-
-
-def _cpus(facts: Facts) -> Check:
-    if facts.cpus >= 2:
-        return Check("cpus", "ok", f"{facts.cpus}")
-    return Check("cpus", "warn", "1", "harness, client and instances share one CPU: figures will be wide")
-
-
-def _disk(facts: Facts) -> Check:
-    found = f"{facts.disk_free_bytes / 2**30:.1f} GiB free, {facts.filesystem}"
-    if facts.disk_free_bytes >= NEEDED_DISK:
-        return Check("disk", "ok", found)
-    return Check("disk", "fail", found, "free some space, or set TARE_HOME to a larger disk")
-
-
-def _cgroups(facts: Facts) -> Check:
-    return Check("cgroups", "ok", facts.cgroups)
-
-
-def _virtualised(facts: Facts) -> Check:
-    if not facts.virtualised:
-        return Check("bare metal", "ok", "yes")
-    return Check("bare metal", "warn", "no: a virtual machine", "overheads here are on top of the hypervisor below")
-
-
-def _governor(facts: Facts) -> Check:
-    if facts.governor in {None, "performance"}:
-        return Check("governor", "ok", facts.governor or "none: no frequency scaling is seen")
-    return Check("governor", "warn", facts.governor or "", "cpupower frequency-set -g performance")
-
-
-def _turbo(facts: Facts) -> Check:
-    if not facts.turbo:
-        return Check("turbo", "ok", "off" if facts.turbo is False else "not seen")
-    return Check("turbo", "warn", "on", "speed drifts with heat: echo 0 >/sys/devices/system/cpu/cpufreq/boost")
-
-
-def _smt(facts: Facts) -> Check:
-    if not facts.smt:
-        return Check("smt", "ok", "off" if facts.smt is False else "not seen")
-    return Check(
-        "smt", "warn", "on", "give --cpus whose siblings are idle, or echo off >/sys/devices/system/cpu/smt/control"
+def _rights(facts: HostFacts) -> Iterator[Check]:
+    found = "root" if facts.root else "not root"
+    yield _judge("root", found, bad=not facts.root, state="fail", advice="run tare as root (sudo)")
+    missing = facts.cgroup_missing
+    found = "none mounted" if facts.cgroup == "none" else facts.cgroup
+    found += f", without {', '.join(missing)}" if missing else ""
+    yield _judge(
+        "control groups",
+        found,
+        bad=bool(missing),
+        state="fail",
+        advice="mount cgroup2 on /sys/fs/cgroup; a controller that is off is put on at boot (cgroup_enable=memory)",
     )
 
 
-def _load(facts: Facts) -> Check:
-    found = f"{facts.load:.2f}"
-    if facts.load <= BUSY_LOAD:
-        return Check("load", "ok", found)
-    return Check("load", "warn", found, "others are at work: blocks and slices cope, intervals are wider")
-
-
-def _steal(facts: Facts) -> Check:
-    found = f"{facts.steal:.2%} since boot"
-    if facts.steal <= STEAL:
-        return Check("steal", "ok", found)
-    return Check("steal", "warn", found, "the hypervisor below takes time away; contaminated trials are marked")
-
-
-def _swap(facts: Facts) -> Check:
-    if facts.swap_bytes == 0:
-        return Check("swap", "ok", "none")
-    return Check("swap", "warn", f"{facts.swap_bytes / 2**30:.1f} GiB", "swapoff -a while you measure memory")
-
-
-def _hugepages(facts: Facts) -> Check:
-    return Check("transparent hugepages", "ok", facts.transparent_hugepages or "not seen")
-
-
-def _clock(facts: Facts) -> Check:
-    if facts.clock_source in SLOW_CLOCKS:
-        return Check(
-            "clock source", "warn", facts.clock_source or "", "reading the clock is slow: prefer tsc or kvm-clock"
+def _processors(facts: HostFacts) -> Iterator[Check]:
+    cpu = facts.cpu
+    shape = f"{cpu.threads} x {cpu.model} ({cpu.cores} cores, {cpu.sockets} socket{'s' * (cpu.sockets > 1)})"
+    yield _judge(
+        "cpus", shape, bad=cpu.threads < 2, advice="one CPU: tare and its clients share it with what they measure"
+    )
+    if cpu.smt is not None:
+        yield _judge(
+            "smt",
+            "on" if cpu.smt else "off",
+            bad=cpu.smt,
+            advice="the other thread of a core takes its share: echo off > /sys/devices/system/cpu/smt/control",
         )
-    return Check("clock source", "ok", facts.clock_source or "not seen")
 
 
-_OF_FACTS: tuple[Callable[[Facts], Check], ...] = (
-    _cpus, _disk, _cgroups, _virtualised, _governor, _turbo, _smt, _load, _steal, _swap, _hugepages, _clock,
-)  # fmt: skip
+def _frequency(facts: HostFacts) -> Iterator[Check]:
+    governors = facts.cpu.governors
+    if governors:
+        yield _judge(
+            "governor",
+            ", ".join(governors),
+            bad=governors != ("performance",),
+            advice="the clock rate follows the load: cpupower frequency-set -g performance",
+        )
+    else:
+        yield Check("governor", "ok", "not set by this kernel")
+    if facts.cpu.turbo is not None:
+        yield _judge(
+            "turbo",
+            "on" if facts.cpu.turbo else "off",
+            bad=facts.cpu.turbo,
+            advice="the clock rate follows heat and neighbours: echo 0 > /sys/devices/system/cpu/cpufreq/boost, "
+            "or echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo",
+        )
+
+
+def _memory(facts: HostFacts) -> Iterator[Check]:
+    yield _judge(
+        "memory",
+        f"{facts.memory_bytes / GIB:.1f} GiB",
+        bad=facts.memory_bytes < LEAST_MEMORY,
+        advice="give instances less than the usual 1 GiB: tare run --memory 512",
+    )
+    found = f"{facts.swap_bytes / GIB:.1f} GiB" if facts.swap_bytes else "none"
+    yield _judge("swap", found, bad=facts.swap_bytes > 0, advice="swapping spoils memory figures: swapoff -a")
+    if facts.huge_pages is not None:
+        yield _judge(
+            "huge pages",
+            facts.huge_pages,
+            bad=facts.huge_pages == "always",
+            advice="whether a run gets huge pages is luck: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+        )
+
+
+def _disk(facts: HostFacts) -> Iterator[Check]:
+    free = facts.disk_free_bytes
+    found = f"{free / GIB:.1f} GiB free, {facts.filesystem}"
+    advice = "free some space, or set TARE_HOME to a larger disk"
+    if free < LEAST_DISK:
+        yield Check("disk", "fail", found, advice)
+    else:
+        yield _judge(
+            "disk", found, bad=free < GOOD_DISK, advice=f"the full profile needs {GOOD_DISK // GIB} GiB: {advice}"
+        )
+
+
+def _noise(facts: HostFacts) -> Iterator[Check]:
+    yield _judge(
+        "load",
+        f"{facts.load:.2f} over the last minute",
+        bad=facts.load > QUIET_LOAD * facts.cpu.threads,
+        advice="other programs run: intervals get wider; stop them, or give --time more",
+    )
+    if facts.steal is not None:
+        yield _judge(
+            "steal",
+            f"{facts.steal:.2%} since boot",
+            bad=facts.steal > QUIET_STEAL,
+            advice="the hypervisor gives these CPUs to other guests too: prefer a dedicated host",
+        )
+    found = "counted" if facts.pressure else "not counted"
+    advice = "trials are not marked for waiting: boot with psi=1"
+    yield _judge("pressure", found, bad=not facts.pressure, advice=advice)
+
+
+def _clock(facts: HostFacts) -> Iterator[Check]:
+    source = facts.clock_source
+    if source is None:
+        return
+    fast = sorted(FAST_CLOCKS.intersection(facts.clock_sources))
+    where = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+    advice = "every timestamp enters the kernel" + (f": echo {fast[0]} > {where}" if fast else "")
+    yield _judge("clock", source, bad=source not in FAST_CLOCKS, advice=advice)
+
+
+def _below(facts: HostFacts) -> Iterator[Check]:
+    yield _judge(
+        "machine",
+        f"a guest of {facts.virtualised}" if facts.virtualised else "bare metal, as far as can be seen",
+        bad=facts.virtualised is not None,
+        advice="figures include the layer below, and platforms with a VM nest in it",
+    )
+    if facts.container is not None:
+        yield Check(
+            "container",
+            "warn",
+            f"tare runs in what looks like a container ({facts.container})",
+            "what is compared is inside it too: run tare on the host itself",
+        )
+
+
+def _tools(facts: HostFacts) -> Iterator[Check]:
+    missing = [name for name, there in facts.tools.items() if not there]
+    packages = " ".join(sorted({_PACKAGES[name] for name in missing}))
+    found = f"missing: {', '.join(missing)}" if missing else "all there"
+    yield _judge("tools", found, bad=bool(missing), state="fail", advice=f"make setup, or apt-get install {packages}")

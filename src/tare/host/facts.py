@@ -1,156 +1,239 @@
-"""What kind of host this is: recorded in every campaign. Nothing that names the machine or its owner."""
+"""What kind of machine this is: recorded in every campaign, and read by `tare doctor`.
+
+All is read from ``/proc`` and ``/sys``. The parsers are pure functions on text; what a machine does not show
+(a guest has no frequency governor, arm64 no hypervisor flag) is None, and never guessed. The machine's name, its
+addresses and its kernel command line are not recorded: campaign files are made to be shared.
+"""
 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from tare.host import cgroup, state
+from tare.host import cgroup, processes, state
 
-_CPU = Path("/sys/devices/system/cpu")
+CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
+
+#: What tare starts on the host.
+TOOLS = ("cp", "ip", "iptables", "mkfs.ext4", "mmdebstrap", "mount", "nsenter", "tar")
 
 
-class Facts(BaseModel):
-    """Facts of a host. Sizes in bytes; None where the kernel does not say."""
-
+class _Facts(BaseModel):
     model_config = ConfigDict(frozen=True)
+
+
+class CpuFacts(_Facts):
+    """The processors that are online."""
+
+    model: str
+    microcode: str | None
+    sockets: int
+    cores: int
+    threads: int
+    smt: bool | None  # whether cores run more than one thread now
+    governors: tuple[str, ...]  # of all CPUs, each once; empty where the kernel does not set the frequency
+    turbo: bool | None
+
+
+class HostFacts(_Facts):
+    """The host of a campaign. Sizes in bytes; shares from 0 to 1."""
 
     kernel: str
     architecture: str
     distribution: str
-    cpu_model: str
-    cpus: int  # usable by this process
-    threads_per_core: int | None
+    root: bool  # whether tare runs as root
+    cpu: CpuFacts
     memory_bytes: int
     swap_bytes: int
-    virtualised: bool  # runs under a hypervisor itself
+    virtualised: str | None  # the hypervisor's name; None on bare metal, as far as can be seen
+    container: str | None  # the kind of container that tare itself runs in, by systemd-detect-virt(1)
     clock_source: str | None
-    cgroups: str  # v1, v2 or hybrid
-    governor: str | None
-    turbo: bool | None
-    smt: bool | None
-    transparent_hugepages: str | None
-    aslr: int | None
+    clock_sources: tuple[str, ...]
+    cgroup: CgroupVersion
+    cgroup_missing: tuple[str, ...]  # controllers that tare needs and the host does not offer
+    pressure: bool  # whether the kernel counts pressure stall information
+    huge_pages: str | None  # transparent huge pages: always, madvise or never
+    aslr: int | None  # kernel.randomize_va_space
     mitigations: dict[str, str]
-    filesystem: str  # below TARE_HOME
+    filesystem: str  # below tare's home, where images, overlays and data are
     disk_free_bytes: int
-    load: float  # 1-minute average
-    steal: float  # share of all CPU time since boot that the hypervisor below took
+    load: float  # over the last minute
+    steal: float | None  # share of the CPUs' time that the hypervisor below took, since boot
+    uptime_s: float
+    tools: dict[str, bool]
 
 
-def gather() -> Facts:
-    """Read this host's facts."""
-    cpuinfo = parse_cpuinfo(_read(Path("/proc/cpuinfo")) or "")
-    memory = parse_meminfo(_read(Path("/proc/meminfo")) or "")
-    names = os.uname()
-    return Facts(
-        kernel=names.release,
-        architecture=names.machine,
-        distribution=parse_os_release(_read(Path("/etc/os-release")) or ""),
-        cpu_model=cpuinfo.get("model name", "unknown"),
-        cpus=len(os.sched_getaffinity(0)),
-        threads_per_core=_threads_per_core(),
-        memory_bytes=memory.get("MemTotal", 0),
-        swap_bytes=memory.get("SwapTotal", 0),
-        virtualised="hypervisor" in cpuinfo.get("flags", "").split(),
-        clock_source=_read(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
-        cgroups=cgroup_version(cgroup.hierarchies()),
-        governor=_read(_CPU / "cpu0/cpufreq/scaling_governor"),
-        turbo=_turbo(),
-        smt=_switch(_CPU / "smt/active"),
-        transparent_hugepages=chosen(_read(Path("/sys/kernel/mm/transparent_hugepage/enabled")) or ""),
-        aslr=_number(Path("/proc/sys/kernel/randomize_va_space")),
+def gather() -> HostFacts:
+    """Read this machine. Raises `HostError` when tare's home cannot be written."""
+    home = state.home()
+    shown = _text("proc/meminfo")
+    version, missing = _cgroup()
+    huge = _text("sys/kernel/mm/transparent_hugepage/enabled")
+    aslr = _text("proc/sys/kernel/randomize_va_space")
+    clocks = "sys/devices/system/clocksource/clocksource0"
+    return HostFacts(
+        kernel=platform.release(),
+        architecture=platform.machine(),
+        distribution=parse_os_release(_text("etc/os-release")),
+        root=os.geteuid() == 0,
+        cpu=_cpu(),
+        memory_bytes=parse_meminfo(shown, "MemTotal"),
+        swap_bytes=parse_meminfo(shown, "SwapTotal"),
+        virtualised=_virtualised(),
+        container=_detected("--container"),
+        clock_source=_text(f"{clocks}/current_clocksource") or None,
+        clock_sources=tuple(_text(f"{clocks}/available_clocksource").split()),
+        cgroup=version,
+        cgroup_missing=missing,
+        pressure=Path("/proc/pressure/cpu").exists(),
+        huge_pages=parse_choice(huge),
+        aslr=int(aslr) if aslr else None,
         mitigations=_mitigations(),
-        filesystem=state.filesystem(state.home()),
-        disk_free_bytes=shutil.disk_usage(state.home()).free,
-        load=os.getloadavg()[0],
-        steal=parse_steal(_read(Path("/proc/stat")) or ""),
+        filesystem=state.filesystem(home),
+        disk_free_bytes=shutil.disk_usage(home).free,
+        load=float(_text("proc/loadavg").split()[0]),
+        steal=parse_steal(_text("proc/stat")),
+        uptime_s=float(_text("proc/uptime").split()[0]),
+        tools={name: processes.find(name) is not None for name in TOOLS},
     )
 
 
-def parse_cpuinfo(text: str) -> dict[str, str]:
-    """The first processor's fields of ``/proc/cpuinfo``."""
-    first = text.split("\n\n", 1)[0]
-    pairs = (line.partition(":") for line in first.splitlines())
-    return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-def parse_meminfo(text: str) -> dict[str, int]:
-    """Fields of ``/proc/meminfo`` in bytes."""
-    found = {}
-    for line in text.splitlines():
-        name, _, value = line.partition(":")
-        words = value.split()
-        if words:
-            found[name] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
-    return found
-
-
 def parse_os_release(text: str) -> str:
-    """The distribution's name for people (os-release(5))."""
-    fields = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-    return fields.get("PRETTY_NAME", "unknown").strip('"')
+    """The distribution's name and version, from ``/etc/os-release`` (os-release(5))."""
+    values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
+    name = values.get("PRETTY_NAME") or values.get("NAME") or "Linux"
+    return name.strip("\"'")
 
 
-def parse_steal(text: str) -> float:
-    """Share of steal in the first line of ``/proc/stat`` (proc(5)), 0 to 1."""
-    fields = [int(value) for value in text.splitlines()[0].split()[1:9]] if text else []
-    total = sum(fields)
-    return fields[7] / total if len(fields) == 8 and total > 0 else 0.0
+def parse_cpuinfo(text: str) -> tuple[str, str | None, bool]:
+    """Model name, microcode (None where there is none) and the hypervisor flag, from ``/proc/cpuinfo``."""
+    first: dict[str, str] = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            first.setdefault(name.strip(), value.strip())
+    model = first.get("model name")
+    if model is None:  # arm64 gives only numbers
+        numbers = [first.get("CPU implementer"), first.get("CPU part")]
+        model = "implementer {}, part {}".format(*numbers) if all(numbers) else "unknown"
+    return model, first.get("microcode"), "hypervisor" in first.get("flags", "").split()
 
 
-def chosen(text: str) -> str | None:
-    """The word in brackets of a kernel setting such as ``always [madvise] never``."""
-    return next((word.strip("[]") for word in text.split() if word.startswith("[")), None)
+def parse_meminfo(text: str, name: str) -> int:
+    """A size in bytes from ``/proc/meminfo`` (proc(5): its kB are KiB); 0 where there is no such line."""
+    for line in text.splitlines():
+        title, _, value = line.partition(":")
+        if title == name:
+            return int(value.split()[0]) * 1024
+    return 0
 
 
-def cgroup_version(tree: cgroup.Hierarchies) -> str:
-    """v2, v1, or hybrid (v1 with a v2 hierarchy without controllers beside it)."""
-    if tree.unified:
-        return "v2"
-    return "hybrid" if tree.v2 is not None else "v1"
+def parse_steal(text: str) -> float | None:
+    """Share of steal in all CPU time since boot, from the sum line of ``/proc/stat``; None without such a line."""
+    for line in text.splitlines():
+        name, *fields = line.split()
+        if name == "cpu":
+            ticks = [int(value) for value in fields[:8]]  # guest time is within user's already
+            total = sum(ticks)
+            return ticks[7] / total if len(ticks) == 8 and total > 0 else None
+    return None
 
 
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return None
+def parse_choice(text: str) -> str | None:
+    """The word in brackets of a file such as ``always [madvise] never``; None where there is none."""
+    chosen = [word.strip("[]") for word in text.split() if word.startswith("[")]
+    return chosen[0] if chosen else None
 
 
-def _number(path: Path) -> int | None:
-    text = _read(path)
-    return int(text) if text is not None and text.lstrip("-").isdigit() else None
+def parse_cpu_list(text: str) -> tuple[int, ...]:
+    """CPU numbers from a list such as ``0-2,5`` (the cpuset(7) list format)."""
+    numbers: list[int] = []
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        numbers.extend(range(int(first), int(last or first) + 1))
+    return tuple(numbers)
 
 
-def _switch(path: Path) -> bool | None:
-    value = _number(path)
-    return None if value is None else value == 1
+def cgroup_version(mounts: cgroup.Hierarchies) -> CgroupVersion:
+    """Which control groups are mounted. Hybrid: limits by v1, and the unified hierarchy beside it."""
+    if mounts.v1:
+        return "hybrid" if mounts.v2 else "v1"
+    return "v2" if mounts.v2 else "none"
+
+
+def _cgroup() -> tuple[CgroupVersion, tuple[str, ...]]:
+    mounts = cgroup.parse_mounts(_text("proc/mounts"))
+    version = cgroup_version(mounts)
+    if version == "v2":
+        assert mounts.v2 is not None
+        offered = set((mounts.v2 / "cgroup.controllers").read_text().split()) | {"cpuacct"}  # cpu.stat is always there
+    else:
+        offered = set(mounts.v1)
+    return version, tuple(name for name in cgroup.CONTROLLERS if name not in offered)
+
+
+def _cpu() -> CpuFacts:
+    model, microcode, _ = parse_cpuinfo(_text("proc/cpuinfo"))
+    online = parse_cpu_list(_text("sys/devices/system/cpu/online"))
+    own = [f"sys/devices/system/cpu/cpu{number}" for number in online]
+    # A machine without a topology (some VMs) gives empty texts: one socket, and every thread a core.
+    cores = {_text(f"{folder}/topology/thread_siblings_list") or folder for folder in own}
+    sockets = {_text(f"{folder}/topology/physical_package_id") for folder in own}
+    governors = {_text(f"{folder}/cpufreq/scaling_governor") for folder in own} - {""}
+    smt = _text("sys/devices/system/cpu/smt/active")
+    return CpuFacts(
+        model=model,
+        microcode=microcode,
+        sockets=len(sockets),
+        cores=len(cores),
+        threads=len(online),
+        smt=smt == "1" if smt else None,
+        governors=tuple(sorted(governors)),
+        turbo=_turbo(),
+    )
 
 
 def _turbo() -> bool | None:
-    boost = _switch(_CPU / "cpufreq/boost")
-    if boost is not None:
-        return boost
-    off = _switch(_CPU / "intel_pstate/no_turbo")
-    return None if off is None else not off
+    """Two drivers, two files, of opposite meaning."""
+    off = _text("sys/devices/system/cpu/intel_pstate/no_turbo")
+    if off:
+        return off == "0"
+    boost = _text("sys/devices/system/cpu/cpufreq/boost")
+    return boost == "1" if boost else None
 
 
-def _threads_per_core() -> int | None:
-    siblings = _read(_CPU / "cpu0/topology/thread_siblings_list")
-    if siblings is None:
+def _virtualised() -> str | None:
+    """By systemd's detector, which knows most; without it by the CPU's flag and the firmware's names."""
+    detected = _detected("--vm")
+    _, _, flagged = parse_cpuinfo(_text("proc/cpuinfo"))
+    if detected or not flagged:
+        return detected
+    named = [_text(f"sys/class/dmi/id/{name}") for name in ("sys_vendor", "product_name")]
+    return _text("sys/hypervisor/type") or " ".join(filter(None, named)) or "a hypervisor without a name"
+
+
+def _detected(kind: str) -> str | None:
+    if processes.find("systemd-detect-virt") is None:
         return None
-    count = 0
-    for part in siblings.split(","):
-        first, _, last = part.partition("-")
-        count += int(last or first) - int(first) + 1
-    return count
+    said = processes.run(["systemd-detect-virt", kind], time_limit_s=5).text.strip()
+    return None if said in {"", "none"} else said
 
 
 def _mitigations() -> dict[str, str]:
-    folder = _CPU / "vulnerabilities"
-    files = sorted(folder.iterdir()) if folder.is_dir() else []
-    return {file.name: _read(file) or "unknown" for file in files}
+    folder = Path("/sys/devices/system/cpu/vulnerabilities")
+    if not folder.is_dir():
+        return {}
+    return {file.name: file.read_text().strip() for file in sorted(folder.iterdir())}
+
+
+def _text(path: str) -> str:
+    """Contents of a file below /, without white space at the ends; empty where it is missing or says nothing."""
+    try:
+        return Path("/", path).read_text().strip()
+    except OSError:
+        return ""
