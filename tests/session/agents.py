@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from tare.host import processes
@@ -13,9 +14,12 @@ from tare.session import PipeStream
 class RunningAgent:
     """The agent's process with a stream to it."""
 
-    def __init__(self, binary: Path, *options: str) -> None:
+    def __init__(self, binary: Path, *options: str, within: Sequence[str] = ()) -> None:
         self.process = processes.start(
-            [str(binary), "serve", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [*within, str(binary), "serve", *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
