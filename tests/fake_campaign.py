@@ -150,7 +150,6 @@ def record(shape: Shape) -> CampaignRecord:
         workloads=[_WORKLOADS[name] for name in shape.workloads],
         resources=ResourceRecord(cpus=[1], memory_bytes=512 << 20),
         host={
-            "name": "fake-host",
             "cpu": {"model": "Invented 9000", "count": 2, "flags": ["aes", "avx2"]},
             "kernel": "6.1.0-fake",
             "clocksource": "tsc",

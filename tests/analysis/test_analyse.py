@@ -129,6 +129,16 @@ def test_an_empty_campaign_gives_rows_without_figures(frames) -> None:
     assert {entry.verdict.kind for result in results for entry in result.platforms} == {Kind.NO_DATA}
 
 
+def test_a_metric_that_a_platform_cannot_show_has_no_figure_and_says_why(frames) -> None:
+    record, samples, trials = frames
+    ping = samples.filter(~(DOCKER & (pl.col("metric") == "ping")))
+    results = analyse(record, ping, trials)
+    assert platform(find(results, "startup", "ping"), "docker").verdict.text == (
+        "no data: none of its 12 good trials could show this"
+    )
+    assert platform(find(results, "startup", "first-byte"), "docker").verdict.kind is Kind.EQUIVALENT
+
+
 def test_a_block_without_one_baseline_arm_uses_the_other_and_says_so(frames) -> None:
     record, samples, trials = frames
     fewer = samples.filter(~(NATIVE2 & (pl.col("block") < 3)))

@@ -145,7 +145,7 @@ def evil_record(record: CampaignRecord) -> CampaignRecord:
         )
         for workload in record.workloads
     ]
-    names = {"host": {"name": EVIL, EVIL: {EVIL: [EVIL]}}, "fairness": {EVIL: EVIL}, "image": {EVIL: EVIL}}
+    names = {"host": {"cpu": {"model": EVIL}, EVIL: {EVIL: [EVIL]}}, "fairness": {EVIL: EVIL}, "image": {EVIL: EVIL}}
     return record.model_copy(update={"platforms": platforms, "workloads": workloads, "profile": EVIL, **names})
 
 

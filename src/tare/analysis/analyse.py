@@ -133,7 +133,9 @@ def _refusal(context: _Context, arm: int, counts: Counts) -> str | None:
     if not grid.counts[arm]:
         if counts.unsupported and not counts.ok and not counts.failed:
             return "no data: the platform cannot do this"
-        return f"no data: all {counts.failed} trials failed" if counts.failed and not counts.ok else "no data"
+        if counts.failed and not counts.ok:
+            return f"no data: all {counts.failed} trials failed"
+        return f"no data: none of its {counts.ok} good trials could show this" if counts.ok else "no data"
     if not grid.counts[list(context.baseline)].sum():
         return "no data: the baseline has none to compare with"
     for who, arms in (("samples", [arm]), ("samples of the baseline", list(context.baseline))):

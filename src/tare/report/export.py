@@ -36,11 +36,11 @@ def export(store: Store, form: Format, out: TextIO) -> int:
 
 
 def _write_csv(store: Store, out: TextIO) -> int:
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
     count = 0
     for row in rows(store):
-        writer.writerow(row)
+        writer.writerow(row.values())  # they come in the order of COLUMNS
         count += 1
     return count
 

@@ -154,6 +154,12 @@ class Report(_Frozen):
         frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True
     )
 
+    def host_title(self) -> str:
+        """What names the host: its name where the campaign recorded one, or its CPU."""
+        cpu = self.host.get("cpu")
+        model = cpu.get("model") if isinstance(cpu, dict) else None
+        return str(self.host.get("name") or model or "this host")
+
     def headlines(self) -> list[ResultReport]:
         """Each workload's first metric."""
         return [result for result in self.results if result.headline]

@@ -63,9 +63,9 @@ def _text(text: str, style: str = "") -> Text:
 def _title(report: Report) -> Text:
     when = datetime.fromtimestamp(report.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
     planned = f" of {report.blocks_planned}" if report.blocks_planned is not None else ""
-    host = report.host.get("name") or report.host.get("hostname") or "this host"
-    facts = f"{host}, {when}, profile {report.profile}, seed {report.seed}, {report.blocks_done}{planned} blocks"
-    return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(f"{facts}, {report.status}"))
+    plan = f"profile {report.profile}, seed {report.seed}, {report.blocks_done}{planned} blocks, {report.status}"
+    facts = f"{report.host_title()}, {when}, {plan}"
+    return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts))
 
 
 def _tables(report: Report, results: list[ResultReport], width: int) -> Iterator[Table]:
