@@ -170,6 +170,21 @@ def test_arms_that_differ_make_the_metric_invalid_and_still_show_what_was_seen(f
     assert platform(find(results, "prime-slices", "cpu-cost"), "docker").verdict.kind is Kind.EQUIVALENT
 
 
+def test_equality_below_the_noise_floor_is_not_claimed(frames) -> None:
+    record, samples, trials = frames
+    # The second native arm jumps by 3 % up and down from block to block: the mean of arms moves, and so does docker.
+    jump = pl.when(pl.col("block") % 2 == 0).then(1.03).otherwise(1 / 1.03)
+    loud = samples.with_columns(rate_where(NATIVE2, pl.col("value") * jump))
+    loud = loud.with_columns(rate_where(DOCKER, pl.col("value") * jump.sqrt()))
+    rate = find(analyse(record, loud, trials), "prime-slices", "rate")
+    assert rate.noise_floor is not None
+    assert rate.noise_floor.interval is not None
+    assert rate.noise_floor.interval.half_width > rate.margin
+    docker = platform(rate, "docker")
+    assert docker.verdict.kind is Kind.INCONCLUSIVE
+    assert "but the noise floor ±1.9 % is wider than the 1 % margin" in docker.verdict.text
+
+
 def test_a_drift_is_noted(frames) -> None:
     record, samples, trials = frames
     drifting = samples.with_columns(rate_where(DOCKER, pl.col("value") * (1 + 0.002 * pl.col("block"))))

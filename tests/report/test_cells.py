@@ -44,6 +44,13 @@ def test_what_rounds_to_zero_has_no_sign() -> None:
     assert signed_range(Interval(0.0, -0.005, 0.005)) == f"0.0 %, {MINUS}0.5 to +0.5"
 
 
+def test_what_is_far_out_says_no_more_than_that() -> None:
+    assert signed_range(Interval(-0.36, -1055.6, 1.0)) == f"{MINUS}36 %, <{MINUS}999 to +100"
+    assert signed(1e6, 0) == ">+999"
+    assert percent(92.1) == ">999 %"
+    assert times_range(Interval(3.4, 0.001, 10_680.2)) == ("3.4", "0.0 to >999")
+
+
 def test_factors() -> None:
     assert times_range(Interval(3.3, 3.2, 3.4)) == ("3.3", "3.2 to 3.4")
     assert times_range(Interval(1234.0, 1100.0, 1400.0)) == ("1,234", "1,100 to 1,400")

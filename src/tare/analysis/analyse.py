@@ -112,7 +112,7 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
         return replace(result, verdict=Verdict(Kind.INCONCLUSIVE, text))
     logs = LogIntervals(t_interval(pairs.logs, _WIDE), t_interval(pairs.logs, _NARROW))
     bootstrap = bca_interval(pairs.logs, _WIDE)
-    verdict = judge(context.question, logs)
+    verdict = _within_noise(context, judge(context.question, logs), logs)
     if context.closed is not None:
         seen = describe(context.question, logs.wide)
         verdict = Verdict(Kind.INVALID, f"invalid: {context.closed}; what was seen: {seen}")
@@ -125,6 +125,18 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
         verdict=verdict,
         notes=(*empty.notes, *_cautions(context, pairs, logs, bootstrap)),
     )
+
+
+def _within_noise(context: _Context, verdict: Verdict, logs: LogIntervals) -> Verdict:
+    """Equality within a margin that is narrower than the noise floor is luck (METHOD, part 3, point 7)."""
+    floor, margin = context.floor, context.question.margin
+    if verdict.kind is not Kind.EQUIVALENT or floor is None or floor.interval is None:
+        return verdict
+    if floor.interval.half_width <= margin:
+        return verdict
+    seen = signed_range(overhead(logs.wide, context.question.direction))
+    wider = f"the noise floor ±{percent(floor.interval.half_width)} is wider than the {percent(margin)} margin"
+    return Verdict(Kind.INCONCLUSIVE, f"inconclusive: {seen}, but {wider}")
 
 
 def _refusal(context: _Context, arm: int, counts: Counts) -> str | None:

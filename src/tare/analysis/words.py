@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from tare.analysis.intervals import Interval
 
 _MINUS = "\N{MINUS SIGN}"
+#: Beyond it a figure (a percentage, the end of a factor's interval) says no more than that: two blocks that differ
+#: much have intervals of a million percent.
+_FAR = 999
 
 
 def decimals(width: float) -> int:
@@ -20,6 +23,8 @@ def decimals(width: float) -> int:
 def percent(fraction: float) -> str:
     """A fraction as a percentage in two or three digits: 0.01 is "1 %"."""
     value = abs(fraction) * 100
+    if value > _FAR:
+        return f">{_FAR} %"
     digits = 0 if value >= 10 else 1 if value >= 1 else 2
     text = f"{value:.{digits}f}"
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
@@ -45,11 +50,14 @@ def times_range(times: Interval) -> tuple[str, str]:
     """A factor: ("3.3", "3.2 to 3.4")."""
     digits = max(0 if times.point >= 100 else 1, decimals(times.high - times.low) - 1)
     digits = min(digits, 2)
-    return _plain(times.point, digits), f"{_plain(times.low, digits)} to {_plain(times.high, digits)}"
+    high = _plain(times.high, digits) if times.high < max(_FAR, 10 * times.point) else f">{max(_FAR, times.point):,.0f}"
+    return _plain(times.point, digits), f"{_plain(times.low, digits)} to {high}"
 
 
 def signed(value: float, digits: int) -> str:
-    """A number with its sign; what rounds to zero has none."""
+    """A number with its sign; what rounds to zero has none, and what is far out is ">+999" or "<-999"."""
+    if abs(value) > _FAR:
+        return f">+{_FAR}" if value > 0 else f"<{_MINUS}{_FAR}"
     text = _plain(value, digits)
     return text if text.startswith(_MINUS) or float(text.replace(",", "")) == 0 else f"+{text}"
 

@@ -25,7 +25,7 @@ MEANINGS: Mapping[VerdictKind, str] = {
     "slower": "worse than the baseline by more than the margin",
     "faster": "better by more than the margin",
     "equivalent": "the difference is within the margin",
-    "inconclusive": "not enough blocks to tell",
+    "inconclusive": "too few blocks, or too much noise, to tell",
     "invalid": "the two baseline arms differ: trust nothing in this row",
     "no-data": "no figure",
 }
