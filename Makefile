@@ -1,0 +1,43 @@
+# Every target works on a machine where nothing was installed by hand (Debian 12, as root).
+SHELL := /bin/bash
+MAKEFLAGS += --no-print-directory
+export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin:/usr/local/go/bin:$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
+
+BIN := .venv/bin
+SOURCES := src tests scripts bench
+
+.PHONY: help setup packages venv agent gvisor image quick lint check test bench clean
+
+help: ## say what there is to make
+	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+setup: ## install all that is missing: packages, .venv, the agent, gVisor, the image
+	@scripts/setup
+
+packages venv agent gvisor image: ## one step of the set-up
+	@scripts/$@
+
+quick: setup ## set up, weigh the usual platforms in some minutes, print the table
+	@mkdir -p build
+	@scripts/with-dockerd $(BIN)/tare run --profile quick -o build/quick-$$(date +%Y%m%d-%H%M%S).tare
+
+lint: ## formatters, linters and type checkers, of Python and Rust
+	@$(BIN)/ruff check --quiet $(SOURCES)
+	@$(BIN)/ruff format --quiet --check $(SOURCES)
+	@$(BIN)/mypy
+	@cd agent && cargo fmt --check
+	@cd agent && cargo clippy --quiet --locked --all-targets -- -D warnings
+
+check: lint ## what a change must pass; needs no root and starts no sandbox
+	@cd agent && cargo test --quiet --locked
+	@$(BIN)/pytest -q -m "not host"
+
+test: setup lint ## set up, then every test, real platforms included
+	@cd agent && cargo test --quiet --locked
+	@scripts/with-dockerd $(BIN)/pytest
+
+bench: setup ## the figures of docs/benchmarks.md
+	@for file in bench/bench_*.py; do scripts/with-dockerd $(BIN)/python $$file || exit; done
+
+clean: ## remove what was built here; images, campaigns and TARE_HOME stay
+	@rm -rf build agent/target agent/fuzz/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
