@@ -17,6 +17,7 @@ from typing import IO
 from tare.errors import HostError
 
 #: A process that is told to enter cgroups does so itself, before it becomes the program: no moment outside them.
+#: bash, because dash cannot name descriptors above 9.
 _ENTER_AND_WAIT = """\
 gate=$1; n=$2; shift 2
 while [ "$n" -gt 0 ]; do echo $$ >"$1"; shift; n=$((n-1)); done
@@ -152,7 +153,7 @@ def start_held(
     ours, theirs = socket.socketpair()
     with theirs:
         gate = theirs.fileno()
-        held = ["/bin/sh", "-ec", _ENTER_AND_WAIT, "sh", str(gate), str(len(cgroup_procs)), *map(str, cgroup_procs)]
+        held = ["bash", "-ec", _ENTER_AND_WAIT, "bash", str(gate), str(len(cgroup_procs)), *map(str, cgroup_procs)]
         program = find(argv[0]) or argv[0]
         process = start([*held, program, *argv[1:]], stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=(gate,))
     ours.settimeout(HOLD_LIMIT_S)
