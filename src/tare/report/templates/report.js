@@ -116,7 +116,8 @@
   function floor(figure) {
     const names = figure.rows.map((row) => plain(row.name));
     const kind = (row) => (row.silent ? "equivalent" : "inconclusive");
-    const worst = Math.max(...figure.rows.map((row) => Math.max(row.margin, Math.abs(row.low), Math.abs(row.high))));
+    // One hopeless metric must not squeeze the others to dots: beyond this its whiskers leave the picture.
+    const worst = Math.min(20, Math.max(...figure.rows.map((row) => Math.max(row.margin, Math.abs(row.low), Math.abs(row.high)))));
     return {
       data: [
         {
