@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from tare.model import Family
 from tare.workloads.base import SliceWorkload, Workload
 
 #: Names of workloads and metrics: lower case words and digits, joined by single dashes.
@@ -13,20 +14,28 @@ NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 PROFILES = ("quick", "full")
 #: The campaign computes this metric; a workload must not have its own of that name.
 RESERVED = frozenset({"cpu-cost"})
+_KINDS: Mapping[str, type] = {
+    "name": str,
+    "title": str,
+    "family": Family,
+    "metrics": tuple,
+    "work_unit": str,
+    "packages": tuple,
+    "profiles": Mapping,
+}
+_SLICE_KINDS: Mapping[str, type] = {**_KINDS, "probe": str, "parts": Mapping}
 
 
 def problems(workload: Workload) -> list[str]:
     """Each breach of the contract as half a sentence; none when the workload is fine."""
-    missing = [
-        name for name in ("name", "title", "family", "metrics", "work_unit", "profiles") if not _has(workload, name)
+    kinds = _SLICE_KINDS if isinstance(workload, SliceWorkload) else _KINDS
+    wrong = [
+        f"has no {name} that is a {kind.__name__}"
+        for name, kind in kinds.items()
+        if not isinstance(getattr(workload, name, None), kind)
     ]
-    if missing:
-        return [f"has no {name}" for name in missing]
-    return [*_texts(workload), *_metrics(workload), *_profiles(workload), *_slices(workload)]
-
-
-def _has(workload: Workload, name: str) -> bool:
-    return hasattr(type(workload), name)
+    # What looks at the values relies on their types.
+    return wrong or [*_texts(workload), *_metrics(workload), *_profiles(workload), *_slices(workload)]
 
 
 def _texts(workload: Workload) -> Iterator[str]:

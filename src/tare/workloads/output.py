@@ -7,18 +7,22 @@ import re
 import shlex
 from collections.abc import Sequence
 from itertools import zip_longest
+from typing import Literal
 
 from tare.errors import ParseError
 from tare.workloads.base import Completed
 
 #: Two figures of one output that say the same thing may differ by what the tool rounds away.
 ROUNDING = 0.02
-_SHOWN_LINES = 3
+_SHOWN_LINES = 2
 _SHOWN_CHARACTERS = 200
 
 
-def text_of(done: Completed) -> str:
-    """Standard output of a command that ended well. Raises `ParseError` that shows how it ended and what it said."""
+def text_of(done: Completed, stream: Literal["stdout", "stderr"] = "stdout") -> str:
+    """What a command that ended well printed.
+
+    Raises `ParseError` for one that did not, which shows how it ended and what it said.
+    """
     if done.timed_out:
         how = f"was ended at its time limit, after {done.wall_ns / 1e9:.1f} s"
     elif done.exit_code is None:
@@ -26,17 +30,17 @@ def text_of(done: Completed) -> str:
     elif done.exit_code != 0:
         how = f"ended with {done.exit_code}"
     else:
-        return decode(done)
-    said = (_decoded(done.stderr).strip() + "\n" + _decoded(done.stdout).strip()).strip()
-    raise ParseError(f"`{shlex.join(done.argv)}` {how}: {_last(said)}")
+        return decode(done.argv[0], done.stdout if stream == "stdout" else done.stderr)
+    said = b"\n".join((done.stdout, done.stderr)).decode(errors="replace")
+    raise ParseError(f"`{shlex.join(done.argv)}` {how}: {shown(said)}")
 
 
-def decode(done: Completed) -> str:
-    """Standard output as text. Raises `ParseError` when it is not UTF-8 (no tool here prints anything else)."""
+def decode(tool: str, raw: bytes) -> str:
+    """Output as text. Raises `ParseError` when it is not UTF-8 (no tool here prints anything else)."""
     try:
-        return done.stdout.decode()
+        return raw.decode()
     except UnicodeDecodeError as error:
-        raise ParseError(f"`{done.argv[0]}` printed bytes that are not text: {done.stdout[:40]!r}") from error
+        raise ParseError(f"{tool} printed bytes that are not text: {raw[:40]!r}") from error
 
 
 def read_lines(tool: str, text: str, grammar: Sequence[str]) -> dict[str, str]:
@@ -58,28 +62,24 @@ def read_lines(tool: str, text: str, grammar: Sequence[str]) -> dict[str, str]:
 
 def positive(tool: str, what: str, value: float | str) -> float:
     """A figure that must be a finite number above zero. Raises `ParseError`."""
-    number = float(value)
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
     if not (math.isfinite(number) and number > 0):
         raise ParseError(f"{tool} reports {what} of {value}")
     return number
 
 
-def agree(tool: str, what: str, one: float, other: float, tolerance: float = ROUNDING) -> None:
-    """Two figures that mean the same must be the same but for rounding. Raises `ParseError`."""
-    if not math.isclose(one, other, rel_tol=tolerance):
+def agree(tool: str, what: str, one: float, other: float, *, slack: float = 0.0) -> None:
+    """Two figures that mean the same must be the same but for rounding and ``slack``. Raises `ParseError`."""
+    if not math.isclose(one, other, rel_tol=ROUNDING, abs_tol=slack):
         raise ParseError(f"{tool} contradicts itself on {what}: {one:g} and {other:g}")
 
 
 def shown(text: str) -> str:
-    """The first lines of what a tool printed, for an error."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()][:_SHOWN_LINES]
-    return " | ".join(line[:_SHOWN_CHARACTERS] for line in lines) or "no output"
-
-
-def _decoded(raw: bytes) -> str:
-    return raw.decode(errors="replace")
-
-
-def _last(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()][-_SHOWN_LINES:]
-    return " | ".join(line[:_SHOWN_CHARACTERS] for line in lines) or "no output"
+    """Both ends of what a tool printed, for an error: some tools say what is wrong first, some last."""
+    lines = [line.strip()[:_SHOWN_CHARACTERS] for line in text.splitlines() if line.strip()]
+    if len(lines) > 2 * _SHOWN_LINES:
+        lines = [*lines[:_SHOWN_LINES], "...", *lines[-_SHOWN_LINES:]]
+    return " | ".join(lines) or "no output"

@@ -102,7 +102,7 @@ def read(done: Completed, *, reverse: bool, duration_s: int, omit_s: int) -> Rep
 def _refuse_failure(done: Completed) -> None:
     """iperf3 puts its errors into the JSON and ends with 1: the reason is there, not in standard error."""
     try:
-        failure = _Failure.model_validate_json(decode(done))
+        failure = _Failure.model_validate_json(decode("iperf3", done.stdout))
     except ValidationError:
         return
     raise ParseError(f"iperf3 failed: {failure.error}")
@@ -113,8 +113,9 @@ def _check(report: Report, *, reverse: bool, duration_s: int) -> None:
     own = report.end.sum_received if reverse else report.end.sum_sent
     counted = [interval.sum for interval in report.intervals if not interval.sum.omitted]
     agree("iperf3", "bytes", sum(one.bytes for one in counted), own.bytes)
-    for total in (report.end.sum_sent, report.end.sum_received):
+    for total in (report.end.sum_sent, report.end.sum_received, *(interval.sum for interval in report.intervals)):
         agree("iperf3", "bits a second", total.bytes * 8 / total.seconds, total.bits_per_second)
+    for total in (report.end.sum_sent, report.end.sum_received):
         if total.bytes == 0:
             raise ParseError("iperf3 moved nothing")
         if total.seconds < 0.9 * duration_s:

@@ -1,0 +1,192 @@
+"""Every workload on captured output of the real tools: the figures, and the refusals."""
+
+import json
+
+import pytest
+
+from tare.errors import ParseError
+from tare.workloads import registry
+from tare.workloads.base import Surroundings
+from workloads.captures import captured, completed, text
+
+FILEIO = {"total_mib": 256, "least_mib": 128}
+IPERF_QUICK = {"time_s": 1, "omit_s": 0}
+IPERF_OMIT = {"time_s": 2, "omit_s": 1}
+
+
+def parse(name, params, *results):
+    workload = registry.get(name)
+    return workload.parse({**workload.profiles["quick"], **params}, results)
+
+
+@pytest.mark.parametrize(
+    ("capture", "params", "rate", "events"),
+    [
+        ("sysbench-cpu", {}, None, None),
+        ("sysbench-cpu-gvisor", {}, 4447.33, 4453),
+        ("sysbench-cpu-two-threads", {"threads": 2}, None, None),
+    ],
+)
+def test_sysbench_cpu(capture, params, rate, events):
+    outcome = parse("sysbench-cpu", params, captured(capture))
+    lines = text(capture).splitlines()
+    shown = next(line.split()[-1] for line in lines if "events per second" in line)
+    total = next(line.split()[-1] for line in lines if "total number of events" in line)
+    assert outcome.samples == {"events-per-second": rate or float(shown)}
+    assert outcome.work == (events or int(total))
+
+
+def test_sysbench_memory():
+    outcome = parse("sysbench-memory", {}, captured("sysbench-memory-gvisor"))
+    assert outcome.samples == {"throughput": 31333.57}
+    assert outcome.work == 31377.0
+    assert parse("sysbench-memory", {}, captured("sysbench-memory")).samples["throughput"] > 1000
+
+
+def test_sysbench_fileio_read():
+    outcome = parse("sysbench-fileio-seqrd", {}, captured("sysbench-fileio-seqrd-gvisor"))
+    assert outcome.samples == {"throughput": 518.13}
+    assert outcome.work == 256, "one pass over the files"
+    assert parse("sysbench-fileio-seqrd", {}, captured("sysbench-fileio-seqrd")).samples == {"throughput": 4719.42}
+    by_time = parse("sysbench-fileio-seqrd", {"passes": 0, "time_s": 1}, captured("sysbench-fileio-seqrd-by-time"))
+    assert by_time.work > 256
+
+
+def test_sysbench_fileio_write():
+    outcome = parse("sysbench-fileio-seqwr", {}, captured("sysbench-fileio-seqwr-gvisor"))
+    assert outcome.samples == {"throughput": 103.18, "fsyncs-per-second": 8479.11}
+    assert outcome.work == pytest.approx(103.18 * 2.0133)
+    outcome = parse("sysbench-fileio-seqwr", {}, captured("sysbench-fileio-seqwr"))
+    assert outcome.samples == {"throughput": 56.43, "fsyncs-per-second": 4667.62}
+
+
+@pytest.mark.parametrize(
+    ("to", "back", "params"),
+    [
+        ("iperf3-to", "iperf3-from", IPERF_QUICK),
+        ("iperf3-to-gvisor", "iperf3-from-gvisor", IPERF_QUICK),
+        ("iperf3-to-omit", "iperf3-from-omit", IPERF_OMIT),
+    ],
+)
+def test_iperf3_takes_the_receivers_figure_and_counts_the_omitted_bytes_as_work(to, back, params):
+    outcome = parse("iperf3-tcp", params, captured(to), captured(back))
+    reports = [json.loads(text(name)) for name in (to, back)]
+    assert outcome.samples == {
+        "to-instance": reports[0]["end"]["sum_received"]["bits_per_second"] / 1e6,
+        "from-instance": reports[1]["end"]["sum_received"]["bits_per_second"] / 1e6,
+    }
+    moved = sum(interval["sum"]["bytes"] for report in reports for interval in report["intervals"])
+    assert outcome.work == moved / 2**20
+    omitted = [interval for report in reports for interval in report["intervals"] if interval["sum"]["omitted"]]
+    assert bool(omitted) == (params["omit_s"] > 0)
+
+
+def test_iperf3_says_that_it_listens_as_the_plan_expects():
+    plan = registry.get("iperf3-tcp").plan(IPERF_QUICK, Surroundings(2**30, 1, 2**30, "192.0.2.3", 5201, 5201))
+    assert plan.servers[0].ready in text("iperf3-server").encode()
+
+
+KILLED = {"signal": 9}
+FAILED = {"code": 1}
+
+
+@pytest.mark.parametrize(
+    ("workload", "capture", "ended", "params", "message"),
+    [
+        ("sysbench-cpu", "sysbench-cpu-wrong-option", FAILED, {}, "invalid option: --cpu-max-primes=10000"),
+        ("sysbench-cpu", "sysbench-cpu-killed", KILLED, {}, r"killed by signal 9: sysbench 1.* \| Threads started!"),
+        ("sysbench-cpu", "sysbench-cpu-killed", {"timed_out": True}, {}, "ended at its time limit, after 1.0 s"),
+        ("sysbench-cpu", "sysbench-cpu-killed", {}, {}, "printed 7 lines and not 21"),
+        ("sysbench-cpu", "sysbench-cpu-two-threads", {}, {}, "ran 2 threads and not 1"),
+        ("sysbench-cpu", "sysbench-cpu", {}, {"max_prime": 20_000}, "primes to 10000, not 20000"),
+        ("sysbench-cpu", "sysbench-cpu", {}, {"time_s": 10}, r"ended after 1\.\d+ s, 10.0 s were asked for"),
+        ("sysbench-cpu", "sysbench-memory", {}, {}, "strange line"),
+        ("sysbench-memory", "sysbench-memory-no-memory", FAILED, {}, "Failed to allocate buffer"),
+        ("sysbench-memory", "sysbench-memory-no-memory", {}, {}, "strange line.*Failed to allocate"),
+        ("sysbench-memory", "sysbench-memory-total-reached", {}, {}, "strange line.*total size: 1024MiB"),
+        ("sysbench-memory", "sysbench-memory", {}, {"block_kib": 1}, "blocks of 1024 KiB, not write of 1 KiB"),
+        (
+            "sysbench-fileio-seqrd",
+            "sysbench-fileio-seqrd-missing-files",
+            FAILED,
+            {},
+            "Did you forget to run the prepare",
+        ),
+        ("sysbench-fileio-seqrd", "sysbench-fileio-seqrd-missing-files", {}, {}, "strange line.*Cannot open file"),
+        ("sysbench-fileio-seqrd", "sysbench-fileio-seqwr", {}, {}, "strange line.*sequential write"),
+        ("sysbench-fileio-seqrd", "sysbench-fileio-seqrd", {}, {"passes": 0}, "ended after 0.0537 s"),
+        ("sysbench-fileio-seqrd", "sysbench-fileio-seqrd", {}, {"total_mib": 128}, "files of 256 MiB, 128 were"),
+        ("sysbench-fileio-seqwr", "sysbench-fileio-seqwr-no-space", FAILED, {}, "No space left on device"),
+        ("sysbench-fileio-seqwr", "sysbench-fileio-seqwr-no-space", {}, {}, "strange line.*No space left on device"),
+        ("sysbench-fileio-seqwr", "sysbench-fileio-seqrd", {}, {}, "strange line.*sequential read"),
+    ],
+)
+def test_sysbench_is_refused_and_shown(workload, capture, ended, params, message):
+    with pytest.raises(ParseError, match=message):
+        parse(workload, params, captured(capture, **ended))
+
+
+@pytest.mark.parametrize(
+    ("capture", "ended", "message"),
+    [
+        ("iperf3-no-server", {}, "iperf3 failed: unable to connect to server: Connection refused"),
+        ("iperf3-no-server", FAILED, "iperf3 failed: unable to connect"),
+        ("iperf3-busy", {}, "iperf3 failed: the server is busy running a test"),
+        ("iperf3-server-killed", {}, "iperf3 failed: control socket has closed unexpectedly"),
+        ("iperf3-terminated", {}, "iperf3 failed: interrupt - the client has terminated"),
+        ("iperf3-killed", KILLED, "killed by signal 9: no output"),
+        ("iperf3-killed", {}, "something else than a report.*no output"),
+        ("iperf3-wrong-option", FAILED, "unrecognized option '--no-such-option'"),
+        ("iperf3-from", {}, "another test than was asked"),
+        ("iperf3-to-omit", {}, "another test than was asked"),
+    ],
+)
+def test_iperf3_is_refused_and_shown(capture, ended, message):
+    with pytest.raises(ParseError, match=message):
+        parse("iperf3-tcp", IPERF_QUICK, captured(capture, **ended), captured("iperf3-from"))
+    if capture != "iperf3-from":
+        with pytest.raises(ParseError, match=message):
+            parse("iperf3-tcp", IPERF_QUICK, captured("iperf3-to"), captured(capture, **ended))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda report: report["intervals"].clear(), "intervals"),
+        (lambda report: report["intervals"][0]["sum"].pop("omitted"), "omitted"),
+        (lambda report: report["end"]["sum_received"].update(bits_per_second="fast"), "bits_per_second"),
+        (lambda report: report["end"]["sum_received"].update(bytes=0, bits_per_second=0.0), "moved nothing"),
+        (lambda report: report["end"]["sum_received"].update(bits_per_second=1e9), "contradicts itself on bits"),
+        (lambda report: report["end"]["sum_sent"].update(bytes=10**9, bits_per_second=8e9), "contradicts itself"),
+        (lambda report: report["start"]["test_start"].update(num_streams=2), "another test"),
+        (lambda report: report["start"]["test_start"].update(protocol="UDP"), "another test"),
+    ],
+)
+def test_iperf3_reports_that_are_not_whole(change, message):
+    report = json.loads(text("iperf3-to"))
+    change(report)
+    with pytest.raises(ParseError, match=message):
+        parse("iperf3-tcp", IPERF_QUICK, completed(json.dumps(report)), captured("iperf3-from"))
+
+
+def test_a_short_iperf3_test_is_no_figure():
+    report = text("iperf3-to").replace('"duration":\t1', '"duration":\t30')
+    with pytest.raises(ParseError, match="30 s were asked for"):
+        parse("iperf3-tcp", {"time_s": 30, "omit_s": 0}, completed(report), captured("iperf3-from"))
+
+
+@pytest.mark.parametrize("name", ["sysbench-cpu", "sysbench-memory", "sysbench-fileio-seqrd", "sysbench-fileio-seqwr"])
+def test_the_number_of_results_must_be_the_plans(name):
+    for results in ([], [captured(name), captured(name)]):
+        with pytest.raises(ParseError, match="one run of sysbench was planned"):
+            parse(name, {}, *results)
+
+
+def test_iperf3_needs_both_results():
+    with pytest.raises(ParseError, match="two runs of iperf3 were planned, 1 results came"):
+        parse("iperf3-tcp", IPERF_QUICK, captured("iperf3-to"))
+
+
+def test_output_that_is_not_text():
+    with pytest.raises(ParseError, match="not text"):
+        parse("sysbench-cpu", {}, completed(b"\xff\xfe\x00"))

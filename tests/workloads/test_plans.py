@@ -1,0 +1,130 @@
+"""What the workloads run, word by word, and what they refuse."""
+
+import pytest
+
+from tare.errors import HostError
+from tare.model import Mode
+from tare.workloads import registry
+from tare.workloads.base import Side, Surroundings
+
+GIB = 2**30
+ROOMY = Surroundings(
+    memory_bytes=GIB,
+    cpu_count=1,
+    disk_free_bytes=100 * GIB,
+    address="192.0.2.3",
+    port=20107,
+    instance_port=5201,
+)
+RUNS = [name for name, one in registry.all_workloads().items() if one.mode is Mode.RUN]
+
+
+def plan(name, profile="quick", around=ROOMY):
+    workload = registry.get(name)
+    return workload.plan(workload.profiles[profile], around)
+
+
+def lines(commands):
+    return [" ".join(command.argv) for command in commands]
+
+
+def disk(free):
+    return Surroundings(GIB, 1, free, None, None, None)
+
+
+def test_sysbench_cpu():
+    assert lines(plan("sysbench-cpu").measures) == ["sysbench cpu --cpu-max-prime=10000 --threads=1 --time=1 run"]
+    full = plan("sysbench-cpu", "full").measures
+    assert lines(full) == ["sysbench cpu --cpu-max-prime=10000 --threads=1 --time=10 run"]
+
+
+def test_sysbench_memory():
+    assert lines(plan("sysbench-memory").measures) == [
+        "sysbench memory --memory-block-size=1024K --memory-total-size=0 --memory-oper=write --memory-scope=global "
+        "--memory-access-mode=seq --threads=1 --time=1 run"
+    ]
+
+
+def test_sysbench_fileio_reads_every_file_once_in_quick():
+    quick = plan("sysbench-fileio-seqrd")
+    files = "sysbench fileio --file-num=128 --file-total-size=256M"
+    assert lines(quick.prepare) == [f"{files} prepare"]
+    assert lines(quick.measures) == [
+        f"{files} --file-test-mode=seqrd --file-block-size=16K --file-io-mode=sync --file-fsync-freq=100 "
+        "--file-fsync-end=on --threads=1 --events=16384 --time=10 run"
+    ]
+    assert lines(quick.cleanup) == [f"{files} cleanup"]
+    assert quick.cold
+    assert all(command.cwd == "/data" for command in (*quick.prepare, *quick.measures, *quick.cleanup))
+
+
+@pytest.mark.parametrize("mode", ["seqrd", "seqwr"])
+def test_sysbench_fileio_is_the_studys_test_in_full(mode):
+    full = plan(f"sysbench-fileio-{mode}", "full")
+    assert lines(full.measures) == [
+        f"sysbench fileio --file-num=128 --file-total-size=5120M --file-test-mode={mode} --file-block-size=16K "
+        "--file-io-mode=sync --file-fsync-freq=100 --file-fsync-end=on --threads=1 --events=0 --time=30 run"
+    ]
+    assert full.cold
+
+
+@pytest.mark.parametrize(
+    ("free", "size"), [(100 * GIB, 256), (512 * 2**20, 256), (512 * 2**20 - 1, 128), (256 * 2**20, 128)]
+)
+def test_the_files_are_halved_on_a_small_disk(free, size):
+    assert f"--file-total-size={size}M" in plan("sysbench-fileio-seqwr", around=disk(free)).measures[0].argv
+
+
+@pytest.mark.parametrize(
+    ("profile", "free", "message"),
+    [
+        ("quick", 256 * 2**20 - 1, "files of 128 MiB need 256 MiB free on the data volume, which has 255"),
+        ("full", 10 * GIB - 1, "files of 5120 MiB need 10240 MiB free on the data volume, which has 10239"),
+    ],
+)
+def test_a_full_disk_is_refused_with_the_fix(profile, free, message):
+    with pytest.raises(HostError, match=message) as refused:
+        plan("sysbench-fileio-seqrd", profile, disk(free))
+    assert "quick" in refused.value.fix
+
+
+def test_iperf3_connects_to_the_open_port_and_serves_the_instances_own():
+    quick = plan("iperf3-tcp")
+    assert lines(quick.servers) == ["iperf3 -s --forceflush -p 5201"]
+    assert quick.servers[0].side is Side.INSTANCE
+    forth = "iperf3 -c 192.0.2.3 -p 20107 -J -t 1 -O 0 --connect-timeout 5000"
+    assert lines(quick.measures) == [forth, f"{forth} -R"]
+    assert all(command.side is Side.CLIENT for command in quick.measures)
+    assert "-t 10 -O 2" in lines(plan("iperf3-tcp", "full").measures)[0]
+
+
+def test_the_server_outlives_both_tests():
+    for profile in ("quick", "full"):
+        one = plan("iperf3-tcp", profile)
+        assert one.servers[0].time_limit_s >= sum(command.time_limit_s for command in one.measures)
+
+
+def test_iperf3_without_a_network_is_refused():
+    with pytest.raises(HostError, match="needs an instance with a network"):
+        plan("iperf3-tcp", around=disk(GIB))
+
+
+@pytest.mark.parametrize("profile", ["quick", "full"])
+@pytest.mark.parametrize("name", RUNS)
+def test_every_plan_measures_something_and_gives_it_time(name, profile):
+    one = plan(name, profile)
+    asked_s = float(registry.get(name).profiles[profile]["time_s"])
+    assert one.measures
+    for command in (*one.prepare, *one.measures, *one.cleanup, *one.servers):
+        assert all(command.argv)
+        assert command.time_limit_s > 0
+    assert all(command.time_limit_s > asked_s + 5 for command in one.measures)
+    assert plan(name, profile) == one, "a plan is pure"
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_programs_are_of_the_packages_that_the_workload_names(name):
+    one = plan(name)
+    assert {command.argv[0] for command in (*one.prepare, *one.measures, *one.cleanup, *one.servers)} == set(
+        registry.get(name).packages
+    )

@@ -1,0 +1,163 @@
+"""What there is, the contract that all keep, and plugins through their entry point."""
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import pytest
+
+from tare.errors import ParseError, UsageError
+from tare.model import Direction, Family, Metric, Mode
+from tare.suggest import nearest
+from tare.workloads import registry
+from tare.workloads.base import Surroundings
+from tare.workloads.contract import problems
+from workloads.captures import captured, completed, text
+
+EXAMPLE = Path(__file__).parent / "example" / "dd_syscalls.py"
+GUIDE = Path(__file__).parents[2] / "docs" / "add-a-workload.md"
+AROUND = Surroundings(2**30, 1, 2**30, None, None, None)
+
+
+def test_all_workloads_by_family_and_name():
+    assert list(registry.all_workloads()) == [
+        "primes",
+        "sysbench-cpu",
+        "stream",
+        "sysbench-memory",
+        "sysbench-fileio-seqrd",
+        "sysbench-fileio-seqwr",
+        "iperf3-tcp",
+        "startup",
+    ]
+
+
+@pytest.mark.parametrize("workload", registry.all_workloads().values(), ids=lambda one: one.name)
+def test_every_workload_keeps_the_contract(workload):
+    assert problems(workload) == []
+
+
+def test_every_family_has_a_workload():
+    assert {one.family for one in registry.all_workloads().values()} == set(Family)
+
+
+def test_every_timed_workload_has_the_cpu_cost_of_its_work():
+    for workload in registry.all_workloads().values():
+        units = {metric.name: metric.unit for metric in workload.all_metrics}
+        assert ("cpu-cost" in units) == (workload.mode is not Mode.START)
+        assert units.get("cpu-cost", f"ns/{workload.work_unit}") == f"ns/{workload.work_unit}"
+
+
+@pytest.mark.parametrize(
+    ("typed", "advice"),
+    [
+        ("sysbnch-cpu", "sysbench-cpu"),
+        ("iperf", "iperf3-tcp"),
+        ("STREAM", "stream"),
+        ("seqrd", "sysbench-fileio-seqrd"),
+        ("qqq", "use one of iperf3-tcp, primes, startup"),
+    ],
+)
+def test_an_unknown_name_gets_the_nearest(typed, advice):
+    with pytest.raises(UsageError) as refused:
+        registry.get(typed)
+    assert repr(typed) in refused.value.what
+    assert advice in refused.value.fix
+
+
+def test_nearest_of_nothing():
+    assert nearest("docker", []) == "there are none"
+    assert nearest("", ["docker", "runc"]) == "use one of docker, runc"
+
+
+def _broken(**attributes):
+    base = type(registry.get("primes"))
+    return type("Broken", (base,), {"__module__": base.__module__, **attributes})()
+
+
+METRIC = registry.get("primes").metrics[0]
+PARAMS = registry.get("primes").profiles["quick"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "problem"),
+    [
+        ({"name": "Not A Name"}, "not lower case words"),
+        ({"name": "trailing-"}, "not lower case words"),
+        ({"name": 5}, "no name that is a str"),
+        ({"title": "two\nlines"}, "title that is not one line"),
+        ({"family": "cpu time"}, "no family"),
+        ({"work_unit": " "}, "no unit of work"),
+        ({"metrics": ()}, "no metrics"),
+        ({"metrics": (METRIC, METRIC)}, "a metric twice"),
+        ({"metrics": (dataclasses.replace(METRIC, unit=""),)}, "without a unit"),
+        ({"metrics": (Metric("cpu-cost", "ns", Direction.LOWER, "cost"),)}, "name that cannot be: 'cpu-cost'"),
+        ({"metrics": (dataclasses.replace(METRIC, name="Events"),)}, "name that cannot be: 'Events'"),
+        ({"profiles": {"quick": PARAMS}}, "the profiles quick and not"),
+        ({"profiles": {"quick": PARAMS, "full": {**PARAMS, "more": 1}}}, "only one profile: more"),
+        ({"profiles": {"quick": PARAMS, "full": {**PARAMS, "rounds": "40"}}}, "one type in one profile"),
+        ({"profiles": {"quick": {"rounds": 1}, "full": {"rounds": 1}}}, "lacks slice_ms, warmup_ms"),
+        ({"parts": {"other": "events"}}, "parts that are not its metrics"),
+        ({"probe": None}, "no probe that is a str"),
+        ({"__module__": "workloads.captures.nowhere"}, "no docstring in its module"),
+    ],
+)
+def test_breaches_of_the_contract_are_named(attributes, problem):
+    assert problem in "; ".join(problems(_broken(**attributes)))
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """Installs a module as a package of its own would: importable, with an entry point in its metadata."""
+
+    def install(source, module="dd_syscalls"):
+        (tmp_path / f"{module}.py").write_text(source)
+        metadata = tmp_path / "tare_dd-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: tare-dd\nVersion: 1.0\n")
+        (metadata / "entry_points.txt").write_text(f"[tare.workloads]\ndd-syscalls = {module}\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.delitem(sys.modules, module, raising=False)
+
+    yield install
+    sys.modules.pop("dd_syscalls", None)
+
+
+def test_the_guides_example_is_this_one():
+    source = EXAMPLE.read_text()
+    assert f"```python\n{source}```" in GUIDE.read_text()
+
+
+def test_a_plugin_is_a_workload_like_all_others(plugin):
+    plugin(EXAMPLE.read_text())
+    workload = registry.get("dd-syscalls")
+    assert workload.metrics[0].unit == "calls/s"
+    params = workload.profiles["quick"]
+    argv = workload.plan(params, AROUND).measures[0].argv
+    assert argv == ("dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=200000")
+    done = completed(stderr=text("dd-syscalls", ".err"))
+    assert workload.parse(params, [done]).samples == {"syscalls-per-second": pytest.approx(400_000 / 0.0909595)}
+    with pytest.raises(ParseError, match="No space left on device"):
+        workload.parse(params, [captured("dd-syscalls-no-space", code=1)])
+    with pytest.raises(ParseError, match="not 5"):
+        workload.parse({"count": 5}, [done])
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import no_such_module", "does not load: No module named 'no_such_module'"),
+        ("def (", "does not load"),
+        ("from tare.workloads.base import RunWorkload\nWORKLOAD = RunWorkload()", "does not load"),
+        ("", "has no WORKLOAD"),
+        ("WORKLOAD = 5", "has no WORKLOAD"),
+        (EXAMPLE.read_text().replace('"dd-syscalls"', '"DD"'), "not lower case words"),
+        (EXAMPLE.read_text().replace('"dd-syscalls"', '"stream"'), "two workloads are called 'stream'"),
+    ],
+)
+def test_a_broken_plugin_is_one_line_with_the_fix(plugin, source, message):
+    plugin(source)
+    with pytest.raises(UsageError, match=message) as refused:
+        registry.all_workloads()
+    assert "\n" not in str(refused.value)
+    assert "uninstall" in refused.value.fix
