@@ -38,8 +38,9 @@ def show(files: Sequence[Path], *, html: Path | None, as_json: bool, every: bool
         typer.echo(to_json(reports))
         return
     console = Console(highlight=False)
-    width = console.width if console.is_terminal else PLAIN_WIDTH
-    console.print(render_all(reports, width=width, every_metric=every))
+    if not console.is_terminal:
+        console = Console(highlight=False, width=PLAIN_WIDTH)
+    console.print(render_all(reports, width=console.width, every_metric=every))
     for file in files:
         console.print(f"campaign: {file}", markup=False)
     if html is not None:

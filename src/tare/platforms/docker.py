@@ -158,8 +158,10 @@ class AttachedStream:
     def receive(self, limit: int) -> bytes:
         """Some bytes of the container's stdout; b"" at its end."""
         while True:
-            if self._left == 0 and not self._next_frame():
-                return b""
+            if self._left == 0:
+                if not self._next_frame():
+                    return b""
+                continue  # the frame may be empty
             part = self._read(min(limit, self._left))
             if not part:
                 return b""
