@@ -1,0 +1,102 @@
+"""Each check on a quiet machine, and on one with the fault that it looks for."""
+
+import pytest
+
+from tare.host.checks import GIB, checks
+from tare.host.facts import TOOLS, CpuFacts, HostFacts
+
+CPU = CpuFacts(
+    model="A CPU", microcode="0x1", sockets=1, cores=4, threads=4, smt=False, governors=("performance",), turbo=False
+)
+QUIET = HostFacts(
+    kernel="6.1.0",
+    architecture="x86_64",
+    distribution="Debian GNU/Linux 12 (bookworm)",
+    root=True,
+    cpu=CPU,
+    memory_bytes=16 * GIB,
+    swap_bytes=0,
+    virtualised=None,
+    container=None,
+    clock_source="tsc",
+    clock_sources=("tsc", "hpet"),
+    cgroup="v2",
+    cgroup_missing=(),
+    pressure=True,
+    huge_pages="madvise",
+    aslr=2,
+    mitigations={},
+    filesystem="ext4 on /dev/sda1",
+    disk_free_bytes=100 * GIB,
+    load=0.1,
+    steal=0.0,
+    uptime_s=1000.0,
+    tools=dict.fromkeys(TOOLS, True),
+)
+
+
+def found(facts):
+    return {check.name: check for check in checks(facts)}
+
+
+def changed(**values):
+    return QUIET.model_copy(update=values)
+
+
+def with_cpu(**values):
+    return changed(cpu=CPU.model_copy(update=values))
+
+
+def test_a_quiet_machine_needs_no_advice():
+    assert {(check.state, check.advice) for check in checks(QUIET)} == {("ok", None)}
+
+
+@pytest.mark.parametrize(
+    ("facts", "name", "state", "says", "advises"),
+    [
+        (changed(root=False), "root", "fail", "not root", "sudo"),
+        (changed(cgroup="none", cgroup_missing=("cpu", "memory")), "control groups", "fail", "none", "mount"),
+        (changed(cgroup_missing=("memory",)), "control groups", "fail", "v2, without memory", "boot"),
+        (with_cpu(threads=1, cores=1), "cpus", "warn", "1 x A CPU", "share"),
+        (with_cpu(smt=True, threads=8), "smt", "warn", "on", "smt/control"),
+        (with_cpu(governors=("powersave",)), "governor", "warn", "powersave", "performance"),
+        (with_cpu(governors=("performance", "powersave")), "governor", "warn", "performance, powersave", "cpupower"),
+        (with_cpu(turbo=True), "turbo", "warn", "on", "no_turbo"),
+        (changed(memory_bytes=GIB), "memory", "warn", "1.0 GiB", "--memory"),
+        (changed(swap_bytes=2 * GIB), "swap", "warn", "2.0 GiB", "swapoff"),
+        (changed(huge_pages="always"), "huge pages", "warn", "always", "madvise"),
+        (changed(disk_free_bytes=5 * GIB), "disk", "warn", "5.0 GiB free, ext4 on /dev/sda1", "TARE_HOME"),
+        (changed(disk_free_bytes=GIB), "disk", "fail", "1.0 GiB", "TARE_HOME"),
+        (changed(load=3.0), "load", "warn", "3.00", "--time"),
+        (changed(steal=0.02), "steal", "warn", "2.00%", "dedicated"),
+        (changed(pressure=False), "pressure", "warn", "not counted", "psi=1"),
+        (changed(clock_source="hpet"), "clock", "warn", "hpet", "echo tsc"),
+        (changed(clock_source="acpi_pm", clock_sources=("acpi_pm",)), "clock", "warn", "acpi_pm", "enters the kernel"),
+        (changed(virtualised="kvm"), "machine", "warn", "a guest of kvm", "layer below"),
+        (changed(container="lxc"), "container", "warn", "lxc", "host itself"),
+        (changed(tools={"ip": False, "tar": True}), "tools", "fail", "missing: ip", "apt-get install iproute2"),
+    ],
+)
+def test_a_fault_is_found_and_has_a_fix(facts, name, state, says, advises):
+    check = found(facts)[name]
+    assert check.state == state
+    assert says in check.found
+    assert advises in check.advice
+    others = [other for other in checks(facts) if other.name != name]
+    assert {other.state for other in others} == {"ok"}
+
+
+def test_what_the_host_does_not_show_is_not_judged():
+    hidden = changed(
+        cpu=CPU.model_copy(update={"smt": None, "governors": (), "turbo": None}),
+        clock_source=None,
+        huge_pages=None,
+        steal=None,
+    )
+    assert {"smt", "turbo", "clock", "huge pages", "steal"}.isdisjoint(found(hidden))
+    assert {check.state for check in checks(hidden)} == {"ok"}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_every_tool_has_its_package(tool):
+    assert "apt-get install " in found(changed(tools={tool: False}))["tools"].advice

@@ -1,0 +1,111 @@
+"""The parsers on files captured from a real host (Debian 12 in a KVM guest), and on the shapes of other machines."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tare.host import cgroup, facts
+
+DATA = Path(__file__).parent / "data"
+
+
+def captured(name):
+    return (DATA / name).read_text()
+
+
+def test_distribution():
+    assert facts.parse_os_release(captured("os-release")) == "Debian GNU/Linux 12 (bookworm)"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("NAME='Alpine Linux'\nID=alpine\n", "Alpine Linux"),
+        ("# a comment = no value\nPRETTY_NAME=Plain\n", "Plain"),
+        ("", "Linux"),
+    ],
+)
+def test_distributions_of_other_shapes(text, name):
+    assert facts.parse_os_release(text) == name
+
+
+def test_cpuinfo_of_a_guest():
+    assert facts.parse_cpuinfo(captured("cpuinfo")) == ("AMD EPYC", "0x1000065", True)
+
+
+def test_cpuinfo_of_bare_metal_has_no_hypervisor_flag():
+    text = captured("cpuinfo").replace(" hypervisor ", " ")
+    assert facts.parse_cpuinfo(text) == ("AMD EPYC", "0x1000065", False)
+
+
+def test_cpuinfo_of_arm64_has_only_numbers():
+    text = "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
+    assert facts.parse_cpuinfo(text) == ("implementer 0x41, part 0xd0c", None, False)
+
+
+def test_cpuinfo_that_says_nothing():
+    assert facts.parse_cpuinfo("") == ("unknown", None, False)
+
+
+def test_memory_is_in_bytes():
+    assert facts.parse_meminfo(captured("meminfo"), "MemTotal") == 24684084 * 1024
+    assert facts.parse_meminfo(captured("meminfo"), "SwapTotal") == 0
+    assert facts.parse_meminfo(captured("meminfo"), "NoSuchLine") == 0
+
+
+def test_steal_is_a_share_of_all_time():
+    sum_line = captured("stat").splitlines()[0]
+    ticks = [int(word) for word in sum_line.split()[1:9]]
+    assert facts.parse_steal(captured("stat")) == pytest.approx(ticks[7] / sum(ticks))
+    assert facts.parse_steal("cpu  50 0 25 20 0 0 0 5 40 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n") == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("text", ["", "cpu0 1 2 3 4 5 6 7 8\n", "cpu 0 0 0 0 0 0 0 0\n", "cpu 1 2 3 4\n"])
+def test_steal_that_cannot_be_told(text):
+    assert facts.parse_steal(text) is None
+
+
+def test_the_choice_is_in_brackets():
+    assert facts.parse_choice("always [madvise] never") == "madvise"
+    assert facts.parse_choice("") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"), [("0-1", (0, 1)), ("0", (0,)), ("0-2,5,8-9", (0, 1, 2, 5, 8, 9)), ("", ()), ("3\n", (3,))]
+)
+def test_cpu_lists(text, numbers):
+    assert facts.parse_cpu_list(text) == numbers
+
+
+@pytest.mark.parametrize(
+    ("mounts", "version"),
+    [
+        (captured("mounts"), "hybrid"),
+        ("\n".join(line for line in captured("mounts").splitlines() if "cgroup2" not in line), "v1"),
+        ("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nsdelegate 0 0", "v2"),
+        ("proc /proc proc rw 0 0", "none"),
+    ],
+)
+def test_cgroup_versions(mounts, version):
+    assert facts.cgroup_version(cgroup.parse_mounts(mounts)) == version
+
+
+def test_this_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+    found = facts.gather()
+    assert found.kernel == os.uname().release
+    assert found.cpu.threads >= found.cpu.cores >= found.cpu.sockets >= 1
+    assert found.memory_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert found.disk_free_bytes > 0
+    assert set(found.tools) == set(facts.TOOLS)
+    assert facts.HostFacts.model_validate_json(found.model_dump_json()) == found
+
+
+def test_campaign_files_are_shared_so_the_machine_is_not_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+    # As a word of its own: short names such as "vm" are also parts of other words.
+    name = re.compile(rf"(?<![\w-]){re.escape(os.uname().nodename)}(?![\w-])")
+    said = [str(value) for value in facts.gather().model_dump(exclude={"mitigations"}).values()]
+    assert not [text for text in said if name.search(text)]
