@@ -9,7 +9,7 @@ from tare.workloads import registry
 from tare.workloads.base import Surroundings
 from workloads.captures import captured, completed, text
 
-FILEIO = {"total_mib": 256, "least_mib": 128}
+SEQWR = {"total_mib": 256, "time_s": 2}
 IPERF_QUICK = {"time_s": 1, "omit_s": 0}
 IPERF_OMIT = {"time_s": 2, "omit_s": 1}
 
@@ -53,10 +53,10 @@ def test_sysbench_fileio_read():
 
 
 def test_sysbench_fileio_write():
-    outcome = parse("sysbench-fileio-seqwr", {}, captured("sysbench-fileio-seqwr-gvisor"))
+    outcome = parse("sysbench-fileio-seqwr", SEQWR, captured("sysbench-fileio-seqwr-gvisor"))
     assert outcome.samples == {"throughput": 103.18, "fsyncs-per-second": 8479.11}
     assert outcome.work == pytest.approx(103.18 * 2.0133)
-    outcome = parse("sysbench-fileio-seqwr", {}, captured("sysbench-fileio-seqwr"))
+    outcome = parse("sysbench-fileio-seqwr", SEQWR, captured("sysbench-fileio-seqwr"))
     assert outcome.samples == {"throughput": 56.43, "fsyncs-per-second": 4667.62}
 
 

@@ -72,7 +72,7 @@ def test_sysbench_fileio_is_the_studys_test_in_full(mode):
     ("free", "size"), [(100 * GIB, 256), (512 * 2**20, 256), (512 * 2**20 - 1, 128), (256 * 2**20, 128)]
 )
 def test_the_files_are_halved_on_a_small_disk(free, size):
-    assert f"--file-total-size={size}M" in plan("sysbench-fileio-seqwr", around=disk(free)).measures[0].argv
+    assert f"--file-total-size={size}M" in plan("sysbench-fileio-seqrd", around=disk(free)).measures[0].argv
 
 
 @pytest.mark.parametrize(
