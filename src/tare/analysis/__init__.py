@@ -1,6 +1,6 @@
 """Estimates, intervals and verdicts: pure functions on frames and arrays (docs/method.md)."""
 
-from tare.analysis.analyse import STEAL_LIMIT, analyse
+from tare.analysis.analyse import STEAL_LIMIT, WIDE_FLOOR, analyse
 from tare.analysis.intervals import Interval
 from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
 from tare.analysis.verdicts import CPU_COST, Kind, Verdict
@@ -8,6 +8,7 @@ from tare.analysis.verdicts import CPU_COST, Kind, Verdict
 __all__ = [
     "CPU_COST",
     "STEAL_LIMIT",
+    "WIDE_FLOOR",
     "Counts",
     "Description",
     "Interval",

@@ -21,6 +21,8 @@ from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
 #: A trial is marked as contaminated when the hypervisor below took more of the pinned CPUs' time than this share.
 STEAL_LIMIT = 0.02
+#: How the note begins that holds for a whole row: a report may gather such rows into one line.
+WIDE_FLOOR = "the noise floor"
 #: Rank correlation of a block's number with its ratio beyond which a drift is noted, from `DRIFT_FROM` blocks on;
 #: with few blocks chance gives as much, so it must be improbable (`DRIFT_P`) too.
 DRIFT_LIMIT, DRIFT_FROM, DRIFT_P = 0.3, 10, 0.001
@@ -135,8 +137,12 @@ def _within_noise(context: _Context, verdict: Verdict, logs: LogIntervals) -> Ve
     if floor.interval.half_width <= margin:
         return verdict
     seen = signed_range(overhead(logs.wide, context.question.direction))
-    wider = f"the noise floor ±{percent(floor.interval.half_width)} is wider than the {percent(margin)} margin"
+    wider = _wide_floor(floor.interval.half_width, margin)
     return Verdict(Kind.INCONCLUSIVE, f"inconclusive: {seen}, but {wider}")
+
+
+def _wide_floor(half_width: float, margin: float) -> str:
+    return f"{WIDE_FLOOR} ±{percent(half_width)} is wider than the {percent(margin)} margin"
 
 
 def _refusal(context: _Context, arm: int, counts: Counts) -> str | None:
@@ -226,9 +232,7 @@ def _floor_cautions(context: _Context) -> list[str]:
         return [f"no A/A figure: {floor.reason}"]
     notes = []
     if floor.interval.half_width > margin:
-        notes.append(
-            f"the noise floor ±{percent(floor.interval.half_width)} is wider than the {percent(margin)} margin"
-        )
+        notes.append(_wide_floor(floor.interval.half_width, margin))
     if floor.excludes_zero and context.closed is None and abs(floor.interval.point) > margin / 2:
         notes.append("the A/A interval excludes zero: take this with care")
     return notes

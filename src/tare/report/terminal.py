@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tare.analysis import CPU_COST
+from tare.analysis import CPU_COST, WIDE_FLOOR
 from tare.analysis.words import percent
 from tare.report.cells import MARKS, MEANINGS, Cell, baseline_cell, cell
 from tare.report.model import Report, ResultReport, VerdictKind
@@ -142,13 +142,23 @@ def _cautions(results: list[ResultReport]) -> Iterator[RenderableType]:
     said: dict[tuple[str, str, str], list[str]] = {}
     for result in results:
         for platform in result.platforms:
-            texts = list(platform.notes)
+            texts = [note for note in platform.notes if not note.startswith(WIDE_FLOOR)]
             if platform.verdict == "invalid" or platform.verdict_text.startswith("refused"):
                 texts.insert(0, platform.verdict_text)
             for text in texts:
                 said.setdefault((result.workload, platform.platform, text), []).append(result.metric)
     lines = [f"{where} on {who} ({', '.join(metrics)}): {text}" for (where, who, text), metrics in said.items()]
-    yield from _list("Cautions", lines)
+    yield from _list("Cautions", [*_wide_floors(results), *lines])
+
+
+def _wide_floors(results: list[ResultReport]) -> Iterator[str]:
+    rows: dict[str, list[str]] = {}
+    for result in results:
+        if any(note.startswith(WIDE_FLOOR) for platform in result.platforms for note in platform.notes):
+            rows.setdefault(result.workload, []).append(result.metric)
+    if rows:
+        where = "; ".join(f"{workload} ({', '.join(metrics)})" for workload, metrics in rows.items())
+        yield f"The noise floor is wider than the margin: equality cannot be shown, more blocks narrow it: {where}"
 
 
 def _failures(report: Report) -> Iterator[RenderableType]:
