@@ -31,8 +31,6 @@ HASH_INSIDE = "etc/tare-image"
 #: Base, image, tar and Docker's copy together, with room to work.
 NEEDED_DISK = 3 << 30
 BUILD_LIMIT_S = 1200.0
-#: Manuals and translations are a fifth of the base, and nothing reads them there.
-_LEFT_OUT = ("/usr/share/man/*", "/usr/share/locale/*", "/usr/share/doc/*")
 
 
 class Manifest(BaseModel):
@@ -66,7 +64,7 @@ def agent_path() -> Path:
 
 def ensure(agent: Path, *, progress: Progress) -> Image:
     """The image with this agent: from the cache, else built. Raises `ImageError`."""
-    with _locked():
+    with _locked(progress):
         base = _base(recipe.load(), progress)
         manifest = _manifest(base)
         agent_hash = hashlib.sha256(agent.read_bytes()).hexdigest()
@@ -88,7 +86,7 @@ def image_hash(manifest: Manifest, agent_hash: str) -> str:
 def prune(keep: Image | None) -> list[Path]:
     """Remove all cached images but one, and all bases but its own. Returns what was removed."""
     kept = set() if keep is None else {keep.root.parent.name, f"base-{keep.manifest.recipe_hash[:16]}"}
-    with _locked():
+    with _locked(lambda _: None):
         gone = [place for place in state.images().iterdir() if place.is_dir() and place.name not in kept]
         for place in gone:
             shutil.rmtree(place)
@@ -117,11 +115,13 @@ def _base(wanted: Recipe, progress: Progress) -> Path:
     progress("building the image's base with mmdebstrap (about half a minute)")
     with _beside(place) as folder:
         root = folder / "root"
-        done = processes.run(command(wanted, root, sources()), time_limit_s=BUILD_LIMIT_S)
+        dated = {**os.environ, "SOURCE_DATE_EPOCH": str(wanted.epoch)}
+        done = processes.run(command(wanted, root, sources()), time_limit_s=BUILD_LIMIT_S, env=dated)
         if done.code != 0:
             raise explain(done.stderr.decode(errors="replace"), timed_out=done.timed_out)
         packages = _installed(root)
         _check_pins(wanted, packages)
+        neutralise(wanted, root)
         manifest = Manifest(suite=wanted.suite, recipe_hash=wanted.hash, packages=packages)
         (folder / "manifest.json").write_text(manifest.model_dump_json(indent=1))
     return place
@@ -129,9 +129,22 @@ def _base(wanted: Recipe, progress: Progress) -> Path:
 
 def command(wanted: Recipe, root: Path, archives: list[str]) -> list[str]:
     """The command that builds a base."""
-    left_out = [f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT]
+    left_out = [f"--dpkgopt=path-exclude={pattern}" for pattern in wanted.left_out]
     options = ["--mode=root", "--format=directory", f"--variant={wanted.variant}", f"--include={wanted.include}"]
     return ["mmdebstrap", *options, *left_out, wanted.suite, str(root), *archives]
+
+
+def neutralise(wanted: Recipe, root: Path) -> None:
+    """Take out of a base what it has of the host that built it."""
+    for pattern in wanted.removed:
+        for path in root.glob(pattern):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+    for name, contents in wanted.files:
+        (root / name).unlink(missing_ok=True)  # not through a link, which may point anywhere
+        (root / name).write_text(contents)
 
 
 def explain(said: str, *, timed_out: bool) -> ImageError:
@@ -161,7 +174,8 @@ def explain(said: str, *, timed_out: bool) -> ImageError:
 
 def _assemble(base: Path, agent: Path, digest: str, folder: Path) -> None:
     root = folder / "root"
-    processes.run(["cp", "-a", "--reflink=auto", str(base / "root"), str(root)], time_limit_s=300).require()
+    copy = ["cp", "-a", "--reflink=auto", str(base / "root"), str(root)]
+    processes.run(copy, time_limit_s=300).require(fix=f"free some space below {state.home()}")
     inside = root / AGENT_INSIDE
     inside.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(agent, inside)
@@ -199,17 +213,25 @@ def _beside(place: Path) -> Iterator[Path]:
     folder.mkdir()
     try:
         yield folder
-        os.rename(folder, place)  # noqa: PTH104 (atomic; says what is meant)
+        folder.rename(place)
+    except OSError as error:
+        raise ImageError(
+            f"the image cannot be written: {error.strerror}", fix=f"free some space below {state.home()}"
+        ) from error
     finally:
         if folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
-def _locked() -> Iterator[None]:
+def _locked(progress: Progress) -> Iterator[None]:
     descriptor = os.open(state.images() / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress("waiting for another build of the image")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)

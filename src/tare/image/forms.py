@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tare.errors import ImageError
 from tare.host import processes
+from tare.image import recipe
 from tare.image.build import Image
 
 LIMIT_S = 600.0
@@ -17,7 +18,10 @@ def oci_tar(image: Image) -> Path:
     place = image.root.parent / "root.tar"
     if not place.exists():
         part = place.with_suffix(".part")
+        # The same bytes for the same contents, whenever and wherever they were copied together.
         order = ["--sort=name", "--numeric-owner", "--one-file-system", "--xattrs"]
+        order += [f"--mtime=@{recipe.load().epoch}", "--clamp-mtime", "--format=posix"]
+        order += ["--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime"]
         _make(["tar", "-C", str(image.root), *order, "-cf", str(part), "."], part)
         part.rename(place)
     return place
@@ -27,6 +31,12 @@ def ext4(image: Image, size_bytes: int) -> Path:
     """An ext4 filesystem with the image in it, as a sparse file of this size; made without mounting anything."""
     place = image.root.parent / f"root-{size_bytes >> 20}M.ext4"
     if not place.exists():
+        needed = disk_bytes(image.root)
+        if size_bytes < needed:
+            raise ImageError(
+                f"{size_bytes >> 20} MiB do not hold the image, which takes {needed >> 20} MiB",
+                fix=f"a disk of at least {(needed * 5 // 4) >> 20} MiB",
+            )
         part = place.with_suffix(".part")
         with part.open("wb") as file:
             file.truncate(size_bytes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
@@ -16,6 +17,10 @@ class Recipe:
 
     suite: str
     variant: str
+    epoch: int  # UNIX seconds; dates inside the image are not later
+    left_out: tuple[str, ...]  # patterns of files that dpkg does not unpack
+    removed: tuple[str, ...]  # patterns of files that are removed at the end, relative to the root
+    files: tuple[tuple[str, str], ...]  # path relative to the root, contents
     pinned: tuple[tuple[str, str], ...]  # package, version
     recorded: tuple[str, ...]
     hash: str  # SHA-256 of the recipe's text, 64 hexadecimal digits
@@ -38,11 +43,25 @@ def parse(text: bytes) -> Recipe:
         return Recipe(
             suite=str(data["suite"]),
             variant=str(data["variant"]),
-            pinned=tuple(sorted((str(name), str(version)) for name, version in data["pinned"].items())),
-            recorded=tuple(sorted(str(name) for name in data["recorded"]["packages"])),
+            epoch=int(data["epoch"]),
+            left_out=_words(data["left_out"]),
+            removed=_words(data["removed"]),
+            files=_pairs(data["files"]),
+            pinned=_pairs(data["pinned"]),
+            recorded=_words(data["recorded"]["packages"]),
             hash=hashlib.sha256(text).hexdigest(),
         )
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, AttributeError, TypeError) as error:
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise ImageError(
             f"the image's recipe cannot be read: {error!r}", fix="restore src/tare/image/recipe.toml"
         ) from error
+
+
+def _words(values: Sequence[object]) -> tuple[str, ...]:
+    if isinstance(values, str):
+        raise TypeError(f"{values!r} is not a list")
+    return tuple(sorted(str(value) for value in values))
+
+
+def _pairs(values: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, str(value)) for name, value in values.items()))
