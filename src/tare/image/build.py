@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ HASH_INSIDE = "etc/tare-image"
 #: Base, image, tar and Docker's copy together, with room to work.
 NEEDED_DISK = 3 << 30
 BUILD_LIMIT_S = 1200.0
+_OFFLINE = ("Could not resolve", "Temporary failure", "Could not connect", "Unable to connect", "Failed to fetch")
 
 
 class Manifest(BaseModel):
@@ -149,27 +151,27 @@ def neutralise(wanted: Recipe, root: Path) -> None:
 
 def explain(said: str, *, timed_out: bool) -> ImageError:
     """One line from mmdebstrap's many."""
-    lines = [line.strip() for line in said.splitlines() if line.startswith(("E:", "Err:", "W: Failed"))]
-    last = lines[-1] if lines else (said.strip().splitlines() or ["no message"])[-1]
     if timed_out:
         return ImageError(
             "building the image took too long", fix="see that Debian's archive is reachable, and try again"
         )
+    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["no message"]
+    # The first error is the cause; what follows it says only that each caller failed too.
+    cause = next((line.removeprefix("E: ") for line in lines if line.startswith("E: ")), lines[-1])
     if "No space left" in said:
         return ImageError("no space is left to build the image", fix="free some space, or set TARE_HOME")
-    if "was not found" in said and "Version" in said:
-        pinned = next((line for line in lines if "was not found" in line), last)
+    pin = re.search(r"Version '(.+)' for '(.+)' was not found", said)
+    if pin is not None:
         return ImageError(
-            f"a pinned package is not in Debian's archive any more: {pinned}",
-            fix="set its present version in src/tare/image/recipe.toml; the image's hash changes with it",
+            f"Debian's archive does not have {pin[2]} {pin[1]} any more, which the recipe pins",
+            fix=f"pin a version that `apt-cache madison {pin[2]}` shows in src/tare/image/recipe.toml",
         )
-    offline = ("Could not resolve", "Temporary failure", "Could not connect", "Failed to fetch", "Unable to connect")
-    if any(words in said for words in offline):
+    if any(words in said for words in _OFFLINE):
         return ImageError(
-            f"Debian's archive is not reached: {last}",
+            f"Debian's archive is not reached: {cause}",
             fix="see that apt-get update works on this host; a built image is cached and needs no archive",
         )
-    return ImageError(f"mmdebstrap failed: {last}", fix="see that apt-get update works on this host")
+    return ImageError(f"mmdebstrap failed: {cause}", fix="see that apt-get update works on this host")
 
 
 def _assemble(base: Path, agent: Path, digest: str, folder: Path) -> None:

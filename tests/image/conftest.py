@@ -1,0 +1,80 @@
+"""A stand-in for mmdebstrap: a script that makes the few files that the build looks at."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tare.image import recipe
+
+FAKE = """\
+#!/bin/sh
+# The root is the argument after the suite.
+while [ "$1" != bookworm ]; do shift; done
+root=$2
+echo run >>"$FAKE_RUNS"
+mkdir -p "$root/var/lib/dpkg" "$root/etc/apt/sources.list.d" "$root/var/log/apt" "$root/usr/bin"
+echo "the builder" >"$root/etc/hostname"
+ln -s /nowhere/resolv.conf "$root/etc/resolv.conf"
+echo "a mirror" >"$root/etc/apt/sources.list.d/0000.sources"
+echo "dates" >"$root/var/log/apt/history.log"
+echo "a program" >"$root/usr/bin/tool"
+cp "$FAKE_STATUS" "$root/var/lib/dpkg/status"
+[ -z "$FAKE_SAYS" ] || { cat "$FAKE_SAYS" >&2; exit 25; }
+"""
+
+
+def status(**versions):
+    """A dpkg database with these packages installed."""
+    entry = "Package: {}\nStatus: install ok installed\nArchitecture: amd64\nVersion: {}\nMaintainer: X <x@y>\n"
+    return "\n".join(entry.format(name, version) for name, version in versions.items())
+
+
+class Bench:
+    """A home, an agent, and what the stand-in does next."""
+
+    def __init__(self, folder, monkeypatch):
+        self._monkeypatch = monkeypatch
+        self.home = folder / "home"
+        self.images = self.home / "images"
+        self.agent = folder / "agent"
+        self.agent.write_bytes(b"an agent")
+        self._runs, self._status = folder / "runs", folder / "status"
+        program = folder / "bin" / "mmdebstrap"
+        program.parent.mkdir()
+        program.write_text(FAKE)
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        monkeypatch.setenv("TARE_HOME", str(self.home))
+        monkeypatch.setenv("FAKE_RUNS", str(self._runs))
+        monkeypatch.setenv("FAKE_STATUS", str(self._status))
+        self.says(None)
+        self.progress = []
+
+    def says(self, file):
+        """Fail with these words from now on, or do not."""
+        self._monkeypatch.setenv("FAKE_SAYS", str(file or ""))
+
+    def has(self, **versions):
+        """The packages of the root that comes out."""
+        self._status.write_text(status(**versions))
+
+    @property
+    def runs(self):
+        return self._runs.read_text().count("run") if self._runs.exists() else 0
+
+    @property
+    def places(self):
+        return sorted(place.name for place in self.images.iterdir() if place.name != "lock")
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    made = Bench(tmp_path, monkeypatch)
+    made.has(libc6="2.36-9", **dict(recipe.load().pinned))
+    return made
+
+
+@pytest.fixture
+def data():
+    return Path(__file__).parent / "data"
