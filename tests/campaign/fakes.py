@@ -94,7 +94,7 @@ class FakeLive(Live):
         self.nursery = nursery
         self.arm = arm
         self.marks = marks
-        self.session = SimpleNamespace(execute=self._execute)
+        self.session = SimpleNamespace(execute=self._execute, dead=None)
         spec = SimpleNamespace(
             resources=Resources((0,), 1 << 30),
             space=SimpleNamespace(data="/"),
@@ -119,7 +119,8 @@ class FakeLive(Live):
         self.nursery.log.append(f"{argv[1]} on {self.arm}")
         if self.nursery.die.get(str(self.arm)) == self.ran:
             del self.nursery.die[str(self.arm)]
-            raise SessionError("the stream ended")
+            self.session.dead = SessionError("the stream ended")
+            raise self.session.dead
         return SimpleNamespace(
             code=0, stdout=b"42.0", stderr=b"", wall_ns=1, timed_out=False, signal=None, truncated=False
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -71,18 +72,19 @@ class Nursery:
     journal: Journal
     work: Path
     datagram: Datagram
-    _born: int = field(default=0)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def start(self, platform: Platform, arm: Arm, *, measured: bool) -> Live:
         """Start an instance and wait until its agent has run a first command.
 
         Raises `PlatformError`, `SessionError` or `HostError` with the sandbox's last words; nothing stays.
         """
-        name = f"{self.campaign}x{self._born}"
+        number = next(self._numbers)
+        name = f"{self.campaign}x{number}"
         spaces = self.work / name
         things = Belongings(self.journal)
         try:
-            return self._start(platform, arm, name, spaces, things, measured=measured)
+            return self._start(platform, arm, number, spaces, things, measured=measured)
         except TareError as error:
             said = _last_words(spaces / "console.log")
             with contextlib.suppress(HostError):  # the journal keeps what could not be removed
@@ -96,9 +98,9 @@ class Nursery:
             raise
 
     def _start(
-        self, platform: Platform, arm: Arm, name: str, folder: Path, things: Belongings, *, measured: bool
+        self, platform: Platform, arm: Arm, number: int, folder: Path, things: Belongings, *, measured: bool
     ) -> Live:
-        self._born += 1
+        name = folder.name
         group = cgroup.Group(f"{PARENT_GROUP}/{name}")
         things.own(janitor.control_group(group.path))
         group.create(self.resources)
@@ -111,7 +113,7 @@ class Nursery:
             group=group,
             space=space,
             network=self.network,
-            port=FIRST_PORT + self._born % PORTS,
+            port=FIRST_PORT + number % PORTS,
             beacon=Beacon(self.datagram.host, self.datagram.port, token) if measured else None,
         )
         instance = platform.launch(spec, things)

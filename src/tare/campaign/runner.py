@@ -139,9 +139,10 @@ class Runner:
         return live if live is not None else self._start(arm, measured=False)
 
     def _bury(self, arm: Arm) -> None:
-        """End an instance that is lost, so that the arm's next trial gets a fresh one."""
-        live = self._lives.pop(arm, None)
-        if live is not None:
+        """End an instance that is lost, so that the arm's next trial gets a fresh one. One that is not stays."""
+        live = self._lives.get(arm)
+        if live is not None and live.session.dead is not None:
+            del self._lives[arm]
             for error in stop_all([live]):
                 self.store.add_event("warning", str(error))
 

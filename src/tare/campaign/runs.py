@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import time
@@ -18,8 +19,6 @@ from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, Ru
 
 #: Longest time that a server may take until it says that it is ready.
 READY_LIMIT_S = 10.0
-#: What the host waits beyond a command's own limit for the agent to say that the limit struck.
-GRACE_S = 5.0
 OUTPUT_CAP = 4 * 1024 * 1024
 
 
@@ -62,19 +61,32 @@ def run_trial(workload: RunWorkload, params: Params, live: Live, client: Client)
     or `SessionError` (the instance is lost).
     """
     plan = workload.plan(params, surroundings(live))
-    _all(plan.prepare, live, client)
-    servers = [_serve(command, live) for command in plan.servers]
     try:
-        if plan.cold:
-            roots.drop_page_cache(live.instance.spec.space.data)
-        measured = _measure(workload, params, plan, live, client)
-    finally:
-        for server in servers:
-            server.kill()
-    for server in servers:
-        server.wait(READY_LIMIT_S)
+        _all(plan.prepare, live, client)
+        measured = _beside_servers(workload, params, plan, live, client)
+    except ParseError:
+        with contextlib.suppress(ParseError):  # what went wrong first is what is told
+            _all(plan.cleanup, live, client)
+        raise
     _all(plan.cleanup, live, client)
     return measured
+
+
+def _beside_servers(workload: RunWorkload, params: Params, plan: RunPlan, live: Live, client: Client) -> Measured:
+    servers: list[Execution] = []
+    try:
+        for command in plan.servers:
+            servers.append(_start(command, live))
+            if command.ready is not None:
+                servers[-1].wait_output(command.ready, READY_LIMIT_S)
+        if plan.cold:
+            roots.drop_page_cache(live.instance.spec.space.data)
+        return _measure(workload, params, plan, live, client)
+    finally:
+        if not live.session.dead:
+            for server in servers:
+                server.kill()
+                server.wait(READY_LIMIT_S)
 
 
 def _measure(workload: RunWorkload, params: Params, plan: RunPlan, live: Live, client: Client) -> Measured:
@@ -106,7 +118,17 @@ def _inside(command: Command, live: Live) -> Completed:
 
 def _at_client(command: Command, client: Client) -> Completed:
     namespace = f"--net=/run/netns/{CLIENT_NAMESPACE}"
-    argv = ["nsenter", namespace, "chroot", str(client.root), "env", "-C", command.cwd, *command.argv]
+    argv = [
+        "nsenter",
+        namespace,
+        "chroot",
+        str(client.root),
+        "env",
+        "-C",
+        command.cwd,
+        *_assignments(command),
+        *command.argv,
+    ]
     began = time.monotonic_ns()
     process = processes.start(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cgroup_procs=client.cgroup_procs
@@ -117,13 +139,14 @@ def _at_client(command: Command, client: Client) -> Completed:
     return Completed(command.argv, code, done.stdout, done.stderr, wall_ns, timed_out=done.timed_out, signal=signal)
 
 
-def _serve(command: Command, live: Live) -> Execution:
-    server = live.session.start(
+def _assignments(command: Command) -> list[str]:
+    return [f"{name}={value}" for name, value in command.env.items()]
+
+
+def _start(command: Command, live: Live) -> Execution:
+    return live.session.start(
         list(command.argv), env=dict(command.env), cwd=command.cwd, time_limit_s=command.time_limit_s
     )
-    if command.ready is not None:
-        server.wait_output(command.ready, READY_LIMIT_S)
-    return server
 
 
 def _all(commands: Sequence[Command], live: Live, client: Client) -> None:

@@ -12,6 +12,7 @@ to an instance that is still starting does not wait for address resolution.
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ class Network:
 
     def __init__(self, subnet: ipaddress.IPv4Network) -> None:
         self.subnet = subnet
-        self._next = 10
+        self._hosts = itertools.cycle(range(10, 251))  # reused after 241 starts: the former holder is long gone
 
     @property
     def host(self) -> str:
@@ -84,10 +85,7 @@ class Network:
         return endpoint
 
     def _claim(self) -> str:
-        address = str(self.subnet[self._next])
-        # Reused after 240 starts: by then the former holder is long gone.
-        self._next = self._next + 1 if self._next < 250 else 10
-        return address
+        return str(self.subnet[next(self._hosts)])
 
     def _plug(self, things: Belongings, namespace: str, outer: str, endpoint: Endpoint) -> None:
         things.own(janitor.link(outer))
