@@ -1,9 +1,9 @@
 """Run a command with a Docker daemon: the one that answers, else one that is started and always stopped again.
 
 The started one knows gVisor's runtimes, and runs with all its children in the control group ``tare-daemons``: so
-their CPU time can be counted, and nothing of them is left behind. What dockerd does to the host's network (a
-bridge, chains of the packet filter, forwarding) it does not undo by itself: that is done here, if it was not there
-before. Its data (``/var/lib/docker``) stays, as a cache.
+their CPU time can be counted, and nothing of them is left behind. What dockerd does to the host (a
+bridge, chains of the packet filter, forwarding, mounts) it does not undo by itself: that is done here, if it was not
+there before. Its data (``/var/lib/docker``) stays, as a cache.
 
 Ends as the command ends; 2 when there is no daemon to be had.
 """
@@ -78,7 +78,9 @@ def started() -> Iterator[None]:
     """A daemon of our own."""
     if os.geteuid() != 0:
         raise HostError("no Docker daemon answers, and to start one takes root", fix="sudo make test, or start dockerd")
-    before = NetworkState.read()
+    if processes.find("dockerd") is None:
+        raise HostError("no Docker daemon answers, and dockerd is not installed", fix="make packages")
+    before = HostState.read()
     LOG.parent.mkdir(parents=True, exist_ok=True)
     CONFIG.write_text(json.dumps(configuration(), indent=1))
     with LOG.open("wb") as log:
@@ -98,7 +100,10 @@ def started() -> Iterator[None]:
 
 def configuration() -> dict[str, object]:
     """The daemon's configuration: the user's own, and gVisor's runtimes where there is a runsc."""
-    own: dict[str, object] = json.loads(USERS_CONFIG.read_text()) if USERS_CONFIG.exists() else {}
+    try:
+        own: dict[str, object] = json.loads(USERS_CONFIG.read_text()) if USERS_CONFIG.exists() else {}
+    except ValueError as error:
+        raise HostError(f"{USERS_CONFIG} is not JSON: {error}", fix="correct it, or remove it") from error
     runsc = find_runsc()
     if runsc is None:
         return own
@@ -128,23 +133,28 @@ def _await(daemon: subprocess.Popen[bytes]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class NetworkState:
-    """What of the host's network dockerd changes and leaves."""
+class HostState:
+    """What of the host dockerd changes and leaves."""
 
     bridge: bool
     forwarding: str
     policy: str | None  # of the chain FORWARD; None without a packet filter
     docker_rules: bool
+    mounts: frozenset[str]
 
     @classmethod
-    def read(cls) -> NetworkState:
+    def read(cls) -> HostState:
         """The state now."""
         rules = _rules("filter")
         policy = next((rule.split()[2] for rule in rules if rule.startswith("-P FORWARD ")), None)
-        return cls(_BRIDGE.exists(), _FORWARDING.read_text(), policy, any("DOCKER" in rule for rule in rules))
+        return cls(
+            _BRIDGE.exists(), _FORWARDING.read_text(), policy, any("DOCKER" in rule for rule in rules), _mounts()
+        )
 
     def restore(self) -> None:
         """Back to this state. A docker0 that was there before stays, with its rules: another daemon may own it."""
+        for point in sorted(_mounts() - self.mounts, reverse=True):  # inner ones first
+            processes.run(["umount", point]).require()
         if self.bridge or self.docker_rules:
             return
         if _BRIDGE.exists():
@@ -155,6 +165,13 @@ class NetworkState:
             processes.run(["iptables", "-w", "-P", "FORWARD", self.policy]).require()
         if _FORWARDING.read_text() != self.forwarding:
             _FORWARDING.write_text(self.forwarding)
+
+
+def _mounts() -> frozenset[str]:
+    """Mounts below Docker's folders: its root, which it binds to itself, and namespaces that runtimes keep."""
+    below = tuple(f"{folder}/" for folder in (configuration().get("data-root", "/var/lib/docker"), "/run/docker"))
+    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    return frozenset(point for point in points if f"{point}/".startswith(below))
 
 
 def _remove_dockers_rules(table: str) -> None:
