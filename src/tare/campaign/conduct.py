@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 import time
@@ -15,7 +16,7 @@ from tare.campaign.ground import default_cpus, prepared, sole_campaign
 from tare.campaign.plan import Job, Plan, how_long, make_jobs
 from tare.campaign.preflight import Ready, available, try_each
 from tare.campaign.runner import Runner, Watcher
-from tare.errors import HostError, StoreError
+from tare.errors import HostError, StoreError, UsageError
 from tare.host import facts, state
 from tare.image import build
 from tare.image.build import Image
@@ -28,6 +29,7 @@ from tare.workloads import registry as workloads
 from tare.workloads.base import Workload
 
 DEFAULT_MEMORY = 1 << 30
+LEAST_MEMORY = 256 << 20
 #: Below this the overlays, the data and the campaign file may not fit.
 LEAST_FREE_DISK = 2 << 30
 
@@ -52,7 +54,7 @@ def begin(order: Order, file: Path, watcher: Watcher) -> None:
     length = how_long(order.profile, order.blocks, order.budget_s)
     chosen = _platforms(order.platforms)
     jobs = make_jobs(_workloads(order.workloads), order.profile)
-    resources = Resources(order.cpus or default_cpus(), order.memory_bytes)
+    resources = _resources(order)
     if file.exists():
         raise StoreError(f"{file} exists and is never overwritten", fix="give another name, or --resume it")
     with sole_campaign():
@@ -93,6 +95,20 @@ def resume(file: Path, watcher: Watcher) -> None:
                 _run(Runner(plan, store, nursery, client, watcher))
         finally:
             _close(chosen)
+
+
+def _resources(order: Order) -> Resources:
+    usable = os.sched_getaffinity(0)
+    for cpu in order.cpus:
+        if cpu not in usable:
+            shown = ",".join(str(one) for one in sorted(usable))
+            raise UsageError(f"CPU {cpu} cannot be used here", fix=f"give --cpus out of {shown}")
+    if order.memory_bytes < LEAST_MEMORY:
+        raise UsageError(
+            f"{order.memory_bytes >> 20} MiB are too little for an instance",
+            fix=f"give --memory {LEAST_MEMORY >> 20} or more",
+        )
+    return Resources(order.cpus or default_cpus(), order.memory_bytes)
 
 
 def _run(runner: Runner) -> None:

@@ -23,7 +23,7 @@ class Profile:
 
 
 PROFILES: Mapping[str, Profile] = {
-    "quick": Profile(blocks=None, budget_s=300.0),
+    "quick": Profile(blocks=None, budget_s=320.0),
     "full": Profile(blocks=30, budget_s=None),
 }
 

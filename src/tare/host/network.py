@@ -63,8 +63,10 @@ class Network:
         if Path("/sys/class/net", BRIDGE).exists():
             raise HostError(f"the link {BRIDGE} exists already", fix="tare clean")
         things.own(janitor.link(BRIDGE), janitor.network_namespace(CLIENT_NAMESPACE))
+        # A bridge without a MAC of its own takes the lowest of its ports', and so another with every instance that
+        # comes or goes: the client would talk to an address that nobody has.
         ip_batch(
-            f"link add {BRIDGE} type bridge",
+            f"link add {BRIDGE} address {_mac(self.host)} type bridge",
             f"addr add {self.host}/{self.prefix} dev {BRIDGE}",
             f"link set {BRIDGE} up",
             f"netns add {CLIENT_NAMESPACE}",

@@ -1,0 +1,135 @@
+"""Sandboxes that hang, die or flood: the trial fails within its limit with a reason, and the campaign goes on."""
+
+import secrets
+import time
+
+import pytest
+
+from campaign.fakes import Quiet, a_record
+from tare.campaign import ground, instances
+from tare.campaign.plan import Job, Plan
+from tare.campaign.runner import Runner
+from tare.errors import HostError, TareError
+from tare.host import cgroup, processes, state
+from tare.host.journal import Journal
+from tare.image import build
+from tare.model import Arm, Direction, Family, Metric, Resources
+from tare.platforms import registry
+from tare.platforms.base import LaunchSpec
+from tare.store.store import Store
+from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload
+from tare.workloads.output import text_of
+
+pytestmark = pytest.mark.host
+
+
+class Odd(RunWorkload):
+    """Runs one shell command, and takes its standard output for the figure."""
+
+    title = "an odd one"
+    family = Family.CPU
+    metrics = (Metric("figure", "1", Direction.HIGHER, "figure"),)
+    work_unit = "run"
+    profiles = {"quick": {}, "full": {}}
+
+    def __init__(self, name, script, **options):
+        self.name = name
+        self._command = Command(("sh", "-c", script), **options)
+
+    def plan(self, params, around):
+        return RunPlan((self._command,))
+
+    def parse(self, params, results):
+        return Outcome({"figure": float(text_of(results[0]))}, work=1.0)
+
+
+class TooBig(Odd):
+    def plan(self, params, around):
+        raise HostError("it needs more than this host has")
+
+
+ODD = (
+    Odd("well", "echo 42"),
+    Odd("hangs", "sleep 1000", time_limit_s=1.0),
+    Odd("floods", "yes", time_limit_s=1.0),
+    Odd("fails", "echo oh >&2; exit 3"),
+    Odd("kills-the-agent", "kill -9 $PPID", time_limit_s=5.0),
+    TooBig("too-big", "true"),
+)
+#: Longest time that a trial of these may take, with the start of a fresh instance.
+LIMIT_S = 15.0
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+    """One block over real platforms; returns trials by workload and what is left on the host."""
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    platforms = tuple(one for one in registry.choose(["native", "runc", "docker", "gvisor"]))
+    resources = Resources(ground.default_cpus(), 512 << 20)
+    plan = Plan("quick", secrets.randbelow(1000), platforms, tuple(Job(odd, {}) for odd in ODD), resources, 2, None)
+    file = tmp_path_factory.mktemp("weather") / "odd.tare"
+    with (
+        ground.sole_campaign(),
+        ground.prepared(image, resources, None) as (nursery, client),
+        Store.create(file, a_record(plan)) as store,
+    ):
+        for platform in platforms:
+            platform.prepare(image)
+        Runner(plan, store, nursery, client, Quiet()).run()
+        trials = store.trials()
+    for platform in platforms:
+        platform.close()
+    return trials
+
+
+def _of(trials, workload):
+    return trials.filter(trials["workload"] == workload)
+
+
+def test_every_trial_is_a_row(outcome):
+    assert outcome.height == 2 * 5 * len(ODD)
+
+
+@pytest.mark.parametrize(
+    ("workload", "status", "reason"),
+    [
+        ("hangs", "failed", "time limit"),
+        ("floods", "failed", "time limit"),
+        ("fails", "failed", "exit code 3"),
+        ("kills-the-agent", "failed", ""),
+        ("too-big", "unsupported", "more than this host has"),
+    ],
+)
+def test_it_fails_within_its_limit_with_a_reason(outcome, workload, status, reason):
+    rows = _of(outcome, workload)
+    assert set(rows["status"]) == {status}
+    assert all(said and reason in said for said in rows["reason"]), list(rows["reason"])
+    assert rows["wall_ns"].max() / 1e9 < LIMIT_S
+
+
+def test_the_others_are_not_disturbed(outcome):
+    assert set(_of(outcome, "well")["status"]) == {"ok"}
+
+
+def test_nothing_is_left(outcome):
+    assert Journal(state.journal()).entries() == []
+    assert not [root for root in cgroup.hierarchies().every if (root / ground.PARENT_GROUP).exists()]
+    assert not list(state.work().iterdir())
+    assert processes.run(["docker", "ps", "-aq", "--filter", "label=tare"]).text == ""
+
+
+def test_a_silent_sandbox_is_given_up(outcome, monkeypatch):
+    """An agent that never speaks: `sleep` in its place."""
+    monkeypatch.setattr(LaunchSpec, "agent_argv", lambda self, *_: ["/bin/sleep", "1000"])
+    monkeypatch.setattr(instances, "START_LIMIT_S", 2.0)
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    resources = Resources(ground.default_cpus(), 512 << 20)
+    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
+        for name in ("native", "runc", "docker", "gvisor"):
+            platform = registry.choose([name])[0]
+            began = time.monotonic()
+            with pytest.raises(TareError):
+                nursery.start(platform, Arm(name), measured=False)
+            assert time.monotonic() - began < LIMIT_S
+            platform.close()
+            assert not [path for path in state.work().iterdir() if "client" not in path.name]

@@ -1,0 +1,23 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def tare(tmp_path):
+    """Runs the command as a user does, in a folder of its own."""
+
+    def run(*arguments, env=None, time_limit_s=120):
+        return subprocess.run(
+            [sys.executable, "-c", "from tare.cli import main; main()", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=time_limit_s,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,48 @@
+"""Ctrl-C and SIGTERM in the middle of a campaign: torn down, kept, and resumable."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tare.host import processes, state
+from tare.host.journal import Journal
+from tare.store.store import Store
+
+pytestmark = pytest.mark.host
+
+MAIN = "from tare.cli import main; main()"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_was_made_is_removed_and_what_was_measured_is_kept(tmp_path, number):
+    file = tmp_path / "cut.tare"
+    arguments = ["run", "-p", "runc", "-p", "docker", "-w", "startup", "-w", "sysbench-cpu", "--blocks", "3"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", MAIN, *arguments, "-o", str(file)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    while not file.exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(2.5)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert b"interrupted" in said
+    assert b"Traceback" not in said
+    assert Journal(state.journal()).entries() == []
+    assert "tare" not in processes.run(["ip", "-o", "link"]).text
+    with Store.read(file) as store:
+        kept = store.done()
+        assert kept
+        assert store.status == "interrupted"
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, "run", "--resume", str(file)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    with Store.read(file) as store:
+        assert len(store.done()) == 3 * 4 * 2
+        assert kept <= store.done()
+        assert store.status == "complete"
