@@ -67,9 +67,11 @@ def run(
     time_limit_s: float = 60.0,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    cgroup_procs: Sequence[Path] = (),
 ) -> Finished:
     """Run to the end and return what it left; never raises for its exit code (see `Finished.require`)."""
-    process = start(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, cwd=cwd)
+    pipe = subprocess.PIPE
+    process = start(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, cgroup_procs=cgroup_procs)
     return finish(process, argv, stdin=stdin, time_limit_s=time_limit_s)
 
 

@@ -21,8 +21,9 @@ CAPABILITIES = (
     "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT",
 )  # fmt: skip
 
-#: Where the runtimes keep their state.
-STATE = Path("/run/tare")
+
+#: runsc keeps a namespace mounted here below its state, and never takes it away.
+NULL_NETNS = "null-netns"
 
 
 def bundle_config(
@@ -87,8 +88,10 @@ def launch_bundle(
     (spec.space.folder / "config.json").write_text(json.dumps(config))
     procs = spec.group.leaf("tool")
     name = f"tare-{spec.id}"
-    things.own(janitor.oci_container(runtime, STATE, name))
-    argv = [runtime, "--root", str(STATE), *options, "run", "--bundle", str(spec.space.folder), name]
+    # State of its own: nothing is shared with other containers of the runtime, and it goes with the instance.
+    state = spec.space.folder / "state"
+    things.own(janitor.mount(state / NULL_NETNS), janitor.oci_container(runtime, state, name))
+    argv = [runtime, "--root", str(state), *options, "run", "--bundle", str(spec.space.folder), name]
     with spec.space.log.open("wb") as log:
         held = processes.start_held(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cgroup_procs=procs)
     stream = pipe_stream(held.process)
