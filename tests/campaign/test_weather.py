@@ -95,7 +95,7 @@ def test_every_trial_is_a_row(outcome):
     [
         ("hangs", "failed", "time limit"),
         ("floods", "failed", "time limit"),
-        ("fails", "failed", "exit code 3"),
+        ("fails", "failed", "ended with 3: oh"),
         ("kills-the-agent", "failed", ""),
         ("too-big", "unsupported", "more than this host has"),
     ],

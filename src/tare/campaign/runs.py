@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.campaign.instances import Live
-from tare.errors import ParseError
+from tare.errors import ParseError, TareError
 from tare.host import processes, roots
 from tare.host.network import CLIENT_NAMESPACE
 from tare.session import Execution
@@ -93,9 +93,18 @@ def _measure(workload: RunWorkload, params: Params, plan: RunPlan, live: Live, c
     cpu, daemon = live.cpu_ns(), live.daemon_cpu_ns()
     results = tuple(_run(command, live, client) for command in plan.measures)
     cpu_after, daemon_after = live.cpu_ns(), live.daemon_cpu_ns()
-    outcome = workload.parse(params, results)
+    outcome = _parse(workload, params, results)
     shared = daemon_after - daemon if daemon is not None and daemon_after is not None else None
     return Measured(outcome, results, cpu_after - cpu, shared)
+
+
+def _parse(workload: RunWorkload, params: Params, results: Sequence[Completed]) -> Outcome:
+    try:
+        return workload.parse(params, results)
+    except TareError:
+        raise
+    except Exception as error:  # others write parsers, and what one trips over must not end a campaign
+        raise ParseError(f"the parser of {workload.name} fails on what it got: {error!r}") from error
 
 
 def _run(command: Command, live: Live, client: Client) -> Completed:

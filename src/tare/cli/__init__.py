@@ -13,6 +13,8 @@ from tare import __version__
 from tare.cli import clean, doctor, export, inventory, report, run
 from tare.errors import TareError
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     name="tare",
     no_args_is_help=True,
@@ -56,9 +58,10 @@ def main() -> None:
         if error.fix:
             errors.print(f"[bold]fix:[/] {_plain(error.fix)}", soft_wrap=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        errors.print("interrupted: what tare made on this host is removed, what was measured is kept")
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # typer has turned the interrupt into this
+            errors.print("interrupted: what tare made on this host is removed, what was measured is kept")
+        raise
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
