@@ -22,7 +22,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from tare.host.cgroup import Group
 from tare.host.journal import Belongings
@@ -112,6 +112,12 @@ class Address:
     instance_port: int  # the same port as seen inside
     ping: str | None  # the address that answers echo requests once the instance is up; None: it has none of its own
     no_ping: str = ""  # the reason, when ping is None
+
+    @classmethod
+    def on_host(cls, spec: LaunchSpec) -> Self:
+        """Of an instance that shares the host's network."""
+        why = "it shares the host's address, which answers before the start"
+        return cls(spec.network.host, spec.port, spec.port, None, why)
 
 
 @dataclass(slots=True)

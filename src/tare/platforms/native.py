@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from typing import ClassVar
 
-from tare.host import processes, roots
+from tare.host import roots
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
-from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.marks import FirstByte
-from tare.platforms.pipes import pipe_stream
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.pipes import start
 
 
 class Native(Platform):
@@ -37,28 +35,8 @@ class Native(Platform):
         """Start the agent in a chroot, in the instance's control group."""
         root = roots.overlay_root(things, spec.space, spec.image.root)
         roots.chroot_mounts(things, root, spec.space.data)
-        procs = spec.group.leaf("tool")
-        log = spec.space.log.open("wb")
-        with log:
-            held = processes.start_held(
-                ["chroot", str(root), *spec.agent_argv()],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                cgroup_procs=procs,
-            )
-        stream = pipe_stream(held.process)
-        first_byte = FirstByte(stream.fileno())
-        started = Instant.now()
-        held.go()
-        address = Address(
-            host=spec.network.host,
-            port=spec.port,
-            instance_port=spec.port,
-            ping=None,
-            no_ping="it shares the host's address, which answers before the start",
-        )
-        return Instance(spec, stream, started, address, first_byte)
+        began = start(spec, ["chroot", str(root), *spec.agent_argv()])
+        return Instance(spec, began.stream, began.at, Address.on_host(spec), began.first_byte)
 
 
 PLATFORMS = (Native(),)

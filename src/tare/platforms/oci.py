@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tare.host import janitor, network, processes, roots
+from tare.host import janitor, network, roots
 from tare.host.journal import Belongings
 from tare.model import Resources
-from tare.platforms.base import Address, Instance, Instant, LaunchSpec
-from tare.platforms.marks import FirstByte, Ping
-from tare.platforms.pipes import pipe_stream
+from tare.platforms.base import Address, Instance, LaunchSpec
+from tare.platforms.marks import Ping
+from tare.platforms.pipes import start
 
 #: Docker's default set, so that a bundle and a container of Docker's may do the same.
 CAPABILITIES = (
@@ -86,20 +85,14 @@ def launch_bundle(
     root = roots.overlay_root(things, spec.space, spec.image.root)
     config = bundle_config(spec.agent_argv(), root, spec.space.data, spec.resources, f"{spec.group.path}/box", netns)
     (spec.space.folder / "config.json").write_text(json.dumps(config))
-    procs = spec.group.leaf("tool")
     name = f"tare-{spec.id}"
     # State of its own: nothing is shared with other containers of the runtime, and it goes with the instance.
     state = spec.space.folder / "state"
     things.own(janitor.mount(state / NULL_NETNS), janitor.oci_container(runtime, state, name))
     argv = [runtime, "--root", str(state), *options, "run", "--bundle", str(spec.space.folder), name]
-    with spec.space.log.open("wb") as log:
-        held = processes.start_held(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cgroup_procs=procs)
-    stream = pipe_stream(held.process)
-    first_byte = FirstByte(stream.fileno())
-    started = Instant.now()
-    held.go()
+    began = start(spec, argv)
     pinged = endpoint.address if own_stack else None
     why = "" if own_stack else "its network namespace answers before the sandbox starts"
     address = Address(endpoint.address, spec.port, spec.port, pinged, why)
     ping = Ping(pinged) if pinged and spec.measured else None
-    return Instance(spec, stream, started, address, first_byte, ping)
+    return Instance(spec, began.stream, began.at, address, began.first_byte, ping)

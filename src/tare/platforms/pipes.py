@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tare.host import processes
-from tare.session.streams import PipeStream
+from tare.platforms.base import Instant, LaunchSpec
+from tare.platforms.marks import FirstByte
+from tare.session import PipeStream
 
 
 class ProcessStream(PipeStream):
@@ -30,6 +34,26 @@ class ProcessStream(PipeStream):
             self._process.wait()
 
 
-def pipe_stream(process: subprocess.Popen[bytes]) -> ProcessStream:
-    """Wrap a process that was started with pipes for stdin and stdout."""
-    return ProcessStream(process)
+@dataclass(frozen=True, slots=True)
+class Began:
+    """An agent on pipes: its stream, the start instant, and the watcher of its first byte."""
+
+    stream: ProcessStream
+    at: Instant
+    first_byte: FirstByte
+
+
+def start(spec: LaunchSpec, argv: Sequence[str]) -> Began:
+    """Run a platform's start command inside the instance's control group; its stdin and stdout are the agent's.
+
+    The start instant is that of the command itself: by then the process is in its groups and the stream is watched.
+    """
+    procs = spec.group.leaf("tool")
+    pipe = subprocess.PIPE
+    with spec.space.log.open("wb") as log:
+        held = processes.start_held(argv, stdin=pipe, stdout=pipe, stderr=log, cgroup_procs=procs)
+    stream = ProcessStream(held.process)
+    first_byte = FirstByte(stream.fileno())
+    at = Instant.now()
+    held.go()
+    return Began(stream, at, first_byte)

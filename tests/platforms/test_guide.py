@@ -1,0 +1,52 @@
+"""The platform of docs/add-a-platform.md, exactly as it stands there, found by its entry point and really run."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from platforms.leftovers import left_on_host
+from tare.campaign import ground
+from tare.image import build
+from tare.model import Arm, Resources
+from tare.platforms import registry
+
+GUIDE = Path(__file__).parents[2] / "docs" / "add-a-platform.md"
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """The guide's package, installed as far as Python can tell."""
+    text = GUIDE.read_text()
+    code = re.search(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
+    points = re.search(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
+    (tmp_path / "tare_unshare.py").write_text(code)
+    info = tmp_path / "tare_unshare-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tare-unshare\nVersion: 1\n")
+    section = points.replace('[project.entry-points."tare.platforms"]', "[tare.platforms]").replace('"', "")
+    (info / "entry_points.txt").write_text(section)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+def test_it_is_found_by_its_entry_point(plugin):
+    [platform] = registry.choose(["unshare"])
+    assert platform.title.startswith("util-linux")
+
+
+@pytest.mark.host
+def test_it_runs_and_leaves_nothing(plugin):
+    [platform] = registry.choose(["unshare"])
+    assert platform.detect().available
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    resources = Resources(ground.default_cpus(), 512 << 20)
+    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
+        platform.prepare(image)
+        live = nursery.start(platform, Arm("unshare"), measured=True)
+        assert live.session.hello.pid == 1
+        assert live.session.execute(["hostname", "other"], time_limit_s=10).code == 0
+        assert live.marks.datagram_ns > 0
+        label = live.instance.spec.id
+        live.stop()
+        assert left_on_host(label) == []
+    assert Path("/proc/sys/kernel/hostname").read_text().strip() != "other"
