@@ -15,10 +15,10 @@ from rich.text import Text
 from tare.errors import StoreError
 from tare.model import Status, Trial
 from tare.report.build import build
-from tare.report.terminal import render
+from tare.report.terminal import headline
 
 #: Redraws a second: progress must not cost what is measured (at most 1 % of a core).
-REDRAWS = 1.0
+REDRAWS = 0.5
 
 
 class Progress:
@@ -61,7 +61,7 @@ class Progress:
         if not self._console.is_terminal:
             return
         try:
-            self._table = render(build(self._file), width=self._console.width)
+            self._table = headline(build(self._file), width=self._console.width)
         except StoreError as error:
             self._table = Text(str(error))
 

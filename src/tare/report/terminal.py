@@ -41,6 +41,11 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False) -> G
     return Group(*parts)
 
 
+def headline(report: Report, *, width: int = 100) -> Group:
+    """Only the headlines' table: small enough to be drawn again and again while a campaign runs."""
+    return Group(*_tables(report, [result for result in report.results if result.headline], width))
+
+
 def render_all(reports: list[Report], *, width: int = 100, every_metric: bool = False) -> Group:
     """Several campaigns one below the other, each for itself."""
     parts: list[RenderableType] = []
