@@ -35,7 +35,11 @@ class HostError(TareError):
 
 
 class PlatformError(TareError):
-    """A sandbox did not start, or died."""
+    """A sandbox did not start, or died; with all that its console said."""
+
+    def __init__(self, what: str, *, fix: str | None = None, console: bytes = b"") -> None:
+        super().__init__(what, fix=fix)
+        self.console = console
 
 
 class SessionError(TareError):

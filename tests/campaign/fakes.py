@@ -83,7 +83,7 @@ class FakeNursery:
         assert platform.name == arm.platform
         self.log.append(f"start {arm}{' measured' if measured else ''}")
         if str(arm) in self.refuse:
-            raise PlatformError(f"{arm} does not want to")
+            raise PlatformError(f"{arm} does not want to", console=b"no, no")
         self.living.add(str(arm))
         marks = StartMarks(1, 2_000_000, None, None, {"ping_ns": "no address"}) if measured else None
         return FakeLive(self, arm, marks)
@@ -106,6 +106,9 @@ class FakeLive(Live):
 
     def cpu_ns(self):
         return 1000 * self.ran
+
+    def console(self):
+        return b"its last words"
 
     def daemon_cpu_ns(self):
         return None

@@ -56,6 +56,7 @@ def test_each_block_starts_every_arm_fresh_in_the_scheduled_order_and_stops_all(
 def test_a_platform_that_does_not_start_fails_all_its_trials_with_the_reason_and_the_rest_goes_on(plan, store):
     _runner(plan, store, FakeNursery(refuse={"docker"})).run()
     trials = store.trials()
+    assert {data for _, data in store.attachments()} == {b"no, no"}
     failed = trials.filter(trials["platform"] == "docker")
     assert set(failed["status"]) == {"failed"}
     assert all("does not want to" in reason for reason in failed["reason"])
@@ -72,6 +73,7 @@ def test_an_instance_that_dies_fails_that_trial_and_the_next_gets_a_fresh_one(st
     assert sorted(runc["status"]) == ["failed", "ok"]
     assert [line for line in nursery.log if "start runc" in line] == ["start runc measured", "start runc"]
     assert nursery.living == set()
+    assert [data for _, data in store.attachments()] == [b"its last words"]
 
 
 @pytest.mark.parametrize("after", range(1, 24))

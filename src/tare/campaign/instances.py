@@ -27,6 +27,8 @@ PARENT_GROUP = "tare"
 START_LIMIT_S = 60.0
 #: After the first command has returned, the datagram and the ping have this long to come.
 MARK_LIMIT_S = 3.0
+#: Most that is kept of a sandbox's console: its end.
+CONSOLE_CAP = 1 << 20
 #: Ports of instances on the host, above what Linux hands out by itself and below common services' ranges.
 FIRST_PORT, PORTS = 20_100, 2_000
 
@@ -50,6 +52,10 @@ class Live:
         """CPU time of the platform's shared daemons so far; None where there are none that can be read."""
         daemons = self.instance.daemons
         return sum(group.cpu_ns() for group in daemons) if daemons else None
+
+    def console(self) -> bytes:
+        """The end of what its console said so far."""
+        return read_console(self.instance.spec.space.log)
 
     def stop(self) -> None:
         """End the instance and remove what was made for it. Raises `HostError` when something stays."""
@@ -86,11 +92,13 @@ class Nursery:
         try:
             return self._start(platform, arm, number, spaces, things, measured=measured)
         except TareError as error:
-            said = _last_words(spaces / "console.log")
+            console = read_console(spaces / "console.log")
+            said = _last_words(console)
             with contextlib.suppress(HostError):  # the journal keeps what could not be removed
                 things.release()
             if said:
-                raise PlatformError(f"{error.what}; its console ends: {said}", fix=error.fix) from error
+                what = f"{error.what}; its console ends: {said}"
+                raise PlatformError(what, fix=error.fix, console=console) from error
             raise
         except BaseException:
             with contextlib.suppress(HostError):
@@ -170,9 +178,16 @@ def stop_all(lives: Iterable[Live]) -> list[HostError]:
     return errors
 
 
-def _last_words(log: Path) -> str:
+def read_console(log: Path) -> bytes:
+    """The end of what a sandbox's console said; empty when there is none."""
     try:
-        lines = log.read_bytes().decode(errors="replace").strip().splitlines()
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - CONSOLE_CAP))
+            return file.read(CONSOLE_CAP)
     except OSError:
-        return ""
+        return b""
+
+
+def _last_words(console: bytes) -> str:
+    lines = console.decode(errors="replace").strip().splitlines()
     return " | ".join(line[:300] for line in lines[-3:])

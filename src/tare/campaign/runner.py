@@ -13,7 +13,7 @@ from tare.campaign.plan import Job, Plan
 from tare.campaign.runs import Client, run_trial
 from tare.campaign.schedule import BlockSchedule, Stage, schedule_block
 from tare.campaign.slices import run_slices
-from tare.errors import HostError, SessionError, TareError
+from tare.errors import HostError, PlatformError, SessionError, TareError
 from tare.model import Arm, Mode, Sample, Status, Trial, TrialKey
 from tare.platforms.base import Platform
 from tare.store.store import Store
@@ -120,7 +120,11 @@ class Runner:
             self._commit([self._start_trial(key, live, clock) for key in keys])
 
     def _start(self, arm: Arm, *, measured: bool) -> Live:
-        live = self.nursery.start(self._platform(arm), arm, measured=measured)
+        try:
+            live = self.nursery.start(self._platform(arm), arm, measured=measured)
+        except PlatformError as error:
+            self._keep_console(arm, error.console)
+            raise
         self._lives[arm] = live
         return live
 
@@ -143,8 +147,13 @@ class Runner:
         live = self._lives.get(arm)
         if live is not None and live.session.dead is not None:
             del self._lives[arm]
+            self._keep_console(arm, live.console())
             for error in stop_all([live]):
                 self.store.add_event("warning", str(error))
+
+    def _keep_console(self, arm: Arm, console: bytes) -> None:
+        if console:
+            self.store.add_attachment(f"console of {arm}", console)
 
     # Runs
 
