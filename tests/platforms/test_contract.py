@@ -21,7 +21,7 @@ pytestmark = pytest.mark.host
 MEMORY = 512 << 20
 PLATFORMS = registry.all_platforms()
 #: These must run wherever the suite runs: `make test` sets them up.
-REQUIRED = {"native", "runc", "docker", "gvisor", "docker-gvisor"}
+REQUIRED = {"native", "runc", "crun", "docker", "lxc", "gvisor", "docker-gvisor"}
 
 
 @pytest.fixture(scope="module")
@@ -73,12 +73,13 @@ def test_the_same_bits_run_inside(live, image):
     assert inside.stdout.split()[0] == outside.stdout.split()[0]
 
 
-def test_sixteen_mebibytes_go_both_ways_unharmed(live):
+def test_sixteen_mebibytes_go_both_ways_unharmed(live, platform):
     data = secrets.token_bytes(16 << 20)
     live.session.put("/data/blob", data, 0o644)
     assert live.session.get("/data/blob", cap=len(data)) == data
-    assert (live.instance.spec.space.data / "blob").read_bytes() == data
-    (live.instance.spec.space.data / "blob").unlink()
+    if platform.shares_data:
+        assert (live.instance.spec.space.data / "blob").read_bytes() == data
+    assert live.session.execute(["rm", "/data/blob"], time_limit_s=30).code == 0
 
 
 def test_exit_codes_signals_and_stdin(live):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +44,11 @@ def folder(path: Path) -> Thing:
     return Thing("folder", {"path": str(path)})
 
 
+def file(path: Path) -> Thing:
+    """A single file outside tare's folders."""
+    return Thing("file", {"path": str(path)})
+
+
 def control_group(path: str) -> Thing:
     """A control group (path below each hierarchy's root) and the processes in it."""
     return Thing("cgroup", {"path": path})
@@ -64,9 +69,9 @@ def iptables_rule(chain: str, *rule: str) -> Thing:
     return Thing("iptables", {"rule": [chain, *rule]})
 
 
-def oci_container(runtime: str, root: Path, name: str) -> Thing:
-    """A container of an OCI runtime that is used without a daemon."""
-    return Thing("oci", {"runtime": runtime, "root": str(root), "name": name})
+def oci_container(runtime: str, root: Path, name: str, within: Sequence[str] = ()) -> Thing:
+    """A container of an OCI runtime that is used without a daemon, inside what ``within`` makes (see `processes`)."""
+    return Thing("oci", {"runtime": runtime, "root": str(root), "name": name, "within": list(within)})
 
 
 def docker_container(name: str) -> Thing:
@@ -107,6 +112,14 @@ def _remove_folder(facts: Mapping[str, Fact]) -> None:
         raise HostError(f"{path} cannot be removed")
 
 
+def _remove_file(facts: Mapping[str, Fact]) -> None:
+    path = Path(str(facts["path"]))
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise HostError(f"{path} cannot be removed: {error.strerror}") from error
+
+
 def _remove_cgroup(facts: Mapping[str, Fact]) -> None:
     cgroup.destroy(str(facts["path"]))
 
@@ -137,12 +150,14 @@ def _remove_iptables(facts: Mapping[str, Fact]) -> None:
 
 def _remove_oci(facts: Mapping[str, Fact]) -> None:
     runtime, root, name = str(facts["runtime"]), str(facts["root"]), str(facts["name"])
+    within = facts.get("within", [])
+    assert isinstance(within, list)
     state = Path(root)
     if processes.find(runtime) is None or not state.is_dir():
         return
     if not any(name in entry.name for entry in state.iterdir()):
         return
-    deleted = processes.run([runtime, "--root", root, "delete", "--force", name], time_limit_s=20)
+    deleted = processes.run([*within, runtime, "--root", root, "delete", "--force", name], time_limit_s=20)
     if deleted.code != 0 and any(name in entry.name for entry in state.iterdir()):
         deleted.require()
 
@@ -181,6 +196,7 @@ def _gone_soon(client: docker.DockerClient, name: str) -> bool:
 _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "mount": _remove_mount,
     "folder": _remove_folder,
+    "file": _remove_file,
     "cgroup": _remove_cgroup,
     "netns": _remove_netns,
     "link": _remove_link,

@@ -16,15 +16,14 @@ from typing import IO
 
 from tare.errors import HostError
 
-#: A process that is told to enter cgroups does so itself, before it becomes the program: no moment outside them.
 #: bash, because dash cannot name descriptors above 9.
-_ENTER_AND_WAIT = """\
-gate=$1; n=$2; shift 2
-while [ "$n" -gt 0 ]; do echo $$ >"$1"; shift; n=$((n-1)); done
+_WAIT = """\
+gate=$1; shift
 eval "echo >&$gate; read word <&$gate; exec $gate<&-"
 exec "$@\"
 """
 HOLD_LIMIT_S = 10.0
+#: A process that is told to enter cgroups does so itself, before it becomes the program: no moment outside them.
 _ENTER = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ >"$1"; shift; n=$((n-1)); done; exec "$@"'
 
 
@@ -112,7 +111,7 @@ def start(
         raise HostError(f"{full[0]} is not installed", fix=f"apt-get install the package that has {full[0]}")
     full[0] = program
     if cgroup_procs:
-        full = ["/bin/sh", "-c", _ENTER, "sh", str(len(cgroup_procs)), *map(str, cgroup_procs), *full]
+        full = ["/bin/sh", "-ec", _ENTER, "sh", str(len(cgroup_procs)), *map(str, cgroup_procs), *full]
     return subprocess.Popen(  # noqa: S603 (argv lists only)
         full,
         stdin=stdin,
@@ -146,18 +145,20 @@ def start_held(
     stdout: int | IO[bytes],
     stderr: int | IO[bytes],
     cgroup_procs: Sequence[Path],
+    within: Sequence[str] = (),
 ) -> Held:
     """Start a process up to the moment before it becomes the program.
 
     Forking from Python and entering control groups take longer than some platforms' whole start; neither is the
-    platform's. Raises `HostError` when the control groups cannot be entered.
+    platform's. ``within``: a command that makes the surroundings (namespaces) and then becomes what follows it; it too
+    has done its part before the word. Raises `HostError` when groups or surroundings cannot be entered.
     """
     ours, theirs = socket.socketpair()
     with theirs:
         gate = theirs.fileno()
-        held = ["bash", "-ec", _ENTER_AND_WAIT, "bash", str(gate), str(len(cgroup_procs)), *map(str, cgroup_procs)]
         program = find(argv[0]) or argv[0]
-        process = start([*held, program, *argv[1:]], stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=(gate,))
+        held = [*within, "bash", "-ec", _WAIT, "bash", str(gate), program, *argv[1:]]
+        process = start(held, stdin=stdin, stdout=stdout, stderr=stderr, cgroup_procs=cgroup_procs, pass_fds=(gate,))
     ours.settimeout(HOLD_LIMIT_S)
     try:
         ready = ours.recv(1)
@@ -167,7 +168,7 @@ def start_held(
         ours.close()
         kill_group(process)
         process.wait()
-        raise HostError("the control groups of an instance cannot be entered", fix="tare doctor")
+        raise HostError("the control groups or namespaces of an instance cannot be entered", fix="tare doctor")
     return Held(process, ours)
 
 

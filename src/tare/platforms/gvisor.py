@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 
-from tare.host import cgroup, janitor, processes, state
-from tare.host.journal import Belongings, Journal
+from tare.host import janitor, processes, state
+from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
-from tare.model import Resources
+from tare.platforms.attempt import Ground, complaint
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.oci import NULL_NETNS, launch_bundle
-
-DETECT_MEMORY = 1 << 30
 
 
 def find_runsc() -> str | None:
@@ -40,24 +38,16 @@ class Gvisor(Platform):
         if os.geteuid() != 0:
             return Availability(False, reason="a sandbox of gVisor's needs root here", fix="run tare as root (sudo)")
         version = processes.run([runsc, "--version"], time_limit_s=5).text.splitlines()
-        tried = self._try(runsc)
-        if tried.code != 0:
-            said = (tried.stderr or tried.stdout).decode(errors="replace").strip().splitlines()
-            why = said[-1] if said else ("no answer within 10 s" if tried.timed_out else "no message")
+        why = complaint(lambda ground: self._command(runsc, ground))
+        if why:
             return Availability(False, reason=f"a trivial sandbox fails: {why}", fix="make gvisor")
         shown = version[0].removeprefix("runsc version ").strip() if version else "unknown"
         return Availability(True, version=shown, details={"platform": self._trap, "runsc": runsc})
 
-    def _try(self, runsc: str) -> processes.Finished:
-        folder = state.work() / f"detect{os.getpid()}"
-        group = cgroup.Group(f"tare-detect{os.getpid()}")
-        with Belongings(Journal(state.journal())) as things:
-            things.own(janitor.folder(folder), janitor.mount(folder / NULL_NETNS), janitor.control_group(group.path))
-            folder.mkdir()
-            group.create(Resources(tuple(os.sched_getaffinity(0)), DETECT_MEMORY))
-            options = [f"--root={folder}", f"--platform={self._trap}", "--network=none", "--ignore-cgroups"]
-            # In a group of its own: a sandbox that hangs goes with it.
-            return processes.run([runsc, *options, "do", "true"], time_limit_s=10, cgroup_procs=group.leaf("tool"))
+    def _command(self, runsc: str, ground: Ground) -> list[str]:
+        ground.things.own(janitor.mount(ground.folder / NULL_NETNS))
+        options = [f"--root={ground.folder}", f"--platform={self._trap}", "--network=none", "--ignore-cgroups"]
+        return [runsc, *options, "do", "true"]
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""

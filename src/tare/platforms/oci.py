@@ -71,12 +71,18 @@ def bundle_config(
 
 
 def launch_bundle(
-    spec: LaunchSpec, things: Belongings, runtime: str, options: Sequence[str], *, own_stack: bool
+    spec: LaunchSpec,
+    things: Belongings,
+    runtime: str,
+    options: Sequence[str],
+    *,
+    own_stack: bool,
+    within: Sequence[str] = (),
 ) -> Instance:
     """Write the bundle, and run it in the foreground: its stdin and stdout are the agent's.
 
     ``own_stack``: the runtime takes the namespace's address over for a network stack of its own; the kernel's must
-    then not answer pings in its stead.
+    then not answer pings in its stead. ``within``: the surroundings that the runtime needs (`processes.start_held`).
     """
     endpoint = spec.network.new_namespace(things, spec.id)
     netns = network.namespace_path(spec.id)
@@ -88,9 +94,9 @@ def launch_bundle(
     name = f"tare-{spec.id}"
     # State of its own: nothing is shared with other containers of the runtime, and it goes with the instance.
     state = spec.space.folder / "state"
-    things.own(janitor.mount(state / NULL_NETNS), janitor.oci_container(runtime, state, name))
+    things.own(janitor.mount(state / NULL_NETNS), janitor.oci_container(runtime, state, name, within))
     argv = [runtime, "--root", str(state), *options, "run", "--bundle", str(spec.space.folder), name]
-    began = start(spec, argv)
+    began = start(spec, argv, within)
     pinged = endpoint.address if own_stack else None
     why = "" if own_stack else "its network namespace answers before the sandbox starts"
     address = Address(endpoint.address, spec.port, spec.port, pinged, why)

@@ -43,15 +43,16 @@ class Began:
     first_byte: FirstByte
 
 
-def start(spec: LaunchSpec, argv: Sequence[str]) -> Began:
+def start(spec: LaunchSpec, argv: Sequence[str], within: Sequence[str] = ()) -> Began:
     """Run a platform's start command inside the instance's control group; its stdin and stdout are the agent's.
 
     The start instant is that of the command itself: by then the process is in its groups and the stream is watched.
+    ``within``: what makes the surroundings before that instant (see `processes.start_held`).
     """
     procs = spec.group.leaf("tool")
     pipe = subprocess.PIPE
     with spec.space.log.open("wb") as log:
-        held = processes.start_held(argv, stdin=pipe, stdout=pipe, stderr=log, cgroup_procs=procs)
+        held = processes.start_held(argv, stdin=pipe, stdout=pipe, stderr=log, cgroup_procs=procs, within=within)
     stream = ProcessStream(held.process)
     first_byte = FirstByte(stream.fileno())
     at = Instant.now()

@@ -1,0 +1,49 @@
+"""How a platform is tried without an instance: one trivial sandbox, of which nothing stays."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.host import cgroup, janitor, processes, state
+from tare.host.journal import Belongings, Journal
+from tare.model import Resources
+
+MEMORY = 1 << 30
+LIMIT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What an attempt may use: a folder, a control group, and who removes what else it makes."""
+
+    folder: Path
+    group: cgroup.Group
+    things: Belongings
+
+
+def system_folders() -> list[Path]:
+    """Where the host's own programs and libraries are: enough of a root for a trivial program."""
+    return [path for path in map(Path, ("/usr", "/bin", "/lib", "/lib64")) if path.exists()]
+
+
+def complaint(command: Callable[[Ground], Sequence[str]]) -> str:
+    """Run the command that starts a trivial sandbox; "" when it ends well, else what it says."""
+    label = f"detect{os.getpid()}{secrets.token_hex(2)}"
+    ground = Ground(state.work() / label, cgroup.Group(f"tare-{label}"), Belongings(Journal(state.journal())))
+    with ground.things as things:
+        things.own(janitor.folder(ground.folder), janitor.control_group(ground.group.path))
+        ground.folder.mkdir()
+        ground.group.create(Resources(tuple(sorted(os.sched_getaffinity(0))), MEMORY))
+        argv = command(ground)
+        # In a group of its own: a sandbox that hangs goes with it.
+        tried = processes.run(argv, time_limit_s=LIMIT_S, cgroup_procs=ground.group.leaf("tool"))
+    if tried.timed_out:
+        return f"no answer within {LIMIT_S:.0f} s"
+    if tried.code == 0:
+        return ""
+    said = (tried.stderr or tried.stdout).decode(errors="replace").strip().splitlines()
+    return said[-1].strip() if said else f"exit code {tried.code}, and no message"

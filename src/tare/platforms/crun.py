@@ -1,0 +1,88 @@
+"""crun: the OCI runtime written in C, without a daemon, on a bundle over the image."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from tare.host import cgroup, janitor, processes
+from tare.host.journal import Belongings
+from tare.image.build import Image
+from tare.image.forms import disk_bytes
+from tare.model import Resources
+from tare.platforms.attempt import MEMORY, Ground, complaint, system_folders
+from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.oci import bundle_config, launch_bundle
+
+_INSTALL = "apt-get install crun"
+
+
+def surroundings(tree: cgroup.Hierarchies) -> list[str]:
+    """A mount namespace without the v2 hierarchy, where the host has one beside v1's.
+
+    crun sees both and says `cgroups in hybrid mode not supported`; it uses v1's when there is nothing else to see.
+    """
+    if tree.unified or tree.v2 is None:
+        return []
+    # Not private: what is unmounted on the host later must go here too.
+    script = 'umount "$0" && exec "$@"'
+    return ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script, str(tree.v2)]
+
+
+def trial_config(root: Path, group: str) -> dict[str, Any]:
+    """A bundle that runs the host's own `true` in a root with nothing else."""
+    resources = Resources(tuple(sorted(os.sched_getaffinity(0))), MEMORY)
+    config = bundle_config(["true"], root, root, resources, f"{group}/box", Path("/"))
+    options = ["rbind", "ro"]
+    config["mounts"] = [one for one in config["mounts"] if one["destination"] in {"/proc", "/dev"}] + [
+        {"destination": str(path), "type": "bind", "source": str(path), "options": options} for path in system_folders()
+    ]
+    config["linux"]["namespaces"] = [{"type": kind} for kind in ("pid", "ipc", "uts", "mount", "network")]
+    return config
+
+
+class Crun(Platform):
+    """Namespaces, cgroups and capabilities by crun; the same bundle as runc's."""
+
+    name = "crun"
+    title = "crun on an OCI bundle, no daemon"
+    network_path = "client, bridge, veth"
+    by_default = False
+
+    def detect(self) -> Availability:
+        """Run a trivial bundle."""
+        if processes.find("crun") is None:
+            return Availability(False, reason="crun is not installed", fix=_INSTALL)
+        if os.geteuid() != 0:
+            return Availability(False, reason="a bundle needs root here", fix="run tare as root (sudo)")
+        why = complaint(self._trial)
+        if why:
+            return Availability(False, reason=f"a trivial bundle fails: {why}", fix="tare doctor")
+        version = processes.run(["crun", "--version"], time_limit_s=5).text.splitlines()
+        shown = version[0].removeprefix("crun version ").strip() if version else "unknown"
+        hidden = surroundings(cgroup.hierarchies())
+        return Availability(True, version=shown, details={"hidden from it": hidden[-1]} if hidden else {})
+
+    def _trial(self, ground: Ground) -> list[str]:
+        root = ground.folder / "root"
+        root.mkdir()
+        (ground.folder / "config.json").write_text(json.dumps(trial_config(root, ground.group.path)))
+        state = ground.folder / "state"
+        name = ground.folder.name
+        within = surroundings(cgroup.hierarchies())
+        ground.things.own(janitor.oci_container("crun", state, name, within))
+        return [*within, "crun", "--root", str(state), "run", "--bundle", str(ground.folder), name]
+
+    def prepare(self, image: Image) -> Prepared:
+        """The image as a folder."""
+        return Prepared("folder", disk_bytes(image.root))
+
+    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+        """Run the bundle."""
+        within = surroundings(cgroup.hierarchies())
+        return launch_bundle(spec, things, "crun", [], own_stack=False, within=within)
+
+
+PLATFORMS = (Crun(),)
