@@ -12,6 +12,8 @@ def left_on_host(label):
     found += [one.name for one in Path("/run/netns").glob("*") if label in one.name]
     found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"*/tare/*{label}*")]
     found += [str(path) for path in state.work().glob(f"*{label}*")]
+    found += [str(path) for path in Path("/run/lxc/lock").glob(f".*{label}*")]
+    found += [str(path) for path in Path("/run/systemd/nspawn").glob(f"*/*{label}*")]
     found += processes.run(["docker", "ps", "-aq", "--filter", f"name={label}"]).text.split()
     for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
         try:

@@ -135,7 +135,10 @@ class Group:
                 folder.mkdir(exist_ok=True)
                 if root == self._tree.v1["cpuset"]:
                     _copy(folder.parent, folder, ("cpuset.cpus", "cpuset.mems"))
-        (self._tree.v1["cpuset"] / self.path / "cpuset.cpus").write_text(_cpu_list(resources.cpus))
+        cpuset = self._tree.v1["cpuset"] / self.path
+        (cpuset / "cpuset.cpus").write_text(_cpu_list(resources.cpus))
+        # A cpuset without CPUs takes no process, and not every runtime (LXC) fills those that it makes below.
+        (cpuset / "cgroup.clone_children").write_text("1")
         memory = self._tree.v1["memory"] / self.path / "memory.limit_in_bytes"
         memory.write_text(str(resources.memory_bytes))
 

@@ -86,6 +86,15 @@ class Network:
         ip_batch(f"-n {namespace} route add default via {self.host}")
         return endpoint
 
+    def new_endpoint(self, things: Belongings, name: str) -> tuple[Endpoint, str]:
+        """For a platform that makes its link on the bridge itself: the address and MAC, and the link's name, owned."""
+        address = self._claim()
+        endpoint = Endpoint(address, _mac(address))
+        outer = f"tare{name}"[:15]
+        things.own(janitor.link(outer))
+        ip_batch(f"neigh replace {endpoint.address} lladdr {endpoint.mac} dev {BRIDGE} nud permanent")
+        return endpoint, outer
+
     def _claim(self) -> str:
         return str(self.subnet[next(self._hosts)])
 

@@ -1,0 +1,109 @@
+"""LXC: system containers by lxc-start in the foreground, with the settings that its templates include."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from tare.host import janitor, processes, roots
+from tare.host.journal import Belongings
+from tare.host.network import BRIDGE, Endpoint
+from tare.image.build import Image
+from tare.image.forms import disk_bytes
+from tare.platforms.attempt import Ground, complaint
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.marks import Ping
+from tare.platforms.pipes import start
+
+#: Capabilities, seccomp filter, mounts and devices: what every template of LXC's includes.
+COMMON = Path("/usr/share/lxc/config/common.conf")
+#: liblxc keeps a lock a container here, below the path that it is told its containers are in, for good.
+LOCKS = Path("/run/lxc/lock")
+FIX = "apt-get install --no-install-recommends lxc"
+
+
+def config(name: str, group: str, *more: str) -> str:
+    """A container's configuration (lxc.container.conf(5)), its control groups below ``group``."""
+    lines = [
+        f"lxc.include = {COMMON}",
+        f"lxc.uts.name = {name}",
+        # The streams are handed on as they are: with a console or a tty, lxc-start puts a pty in between.
+        "lxc.console.path = none",
+        "lxc.tty.max = 0",
+        f"lxc.cgroup.dir.monitor = {group}/monitor",
+        f"lxc.cgroup.dir.monitor.pivot = {group}/pivot",
+        f"lxc.cgroup.dir.container = {group}/box",
+        *more,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def start_argv(things: Belongings, folder: Path, name: str, argv: Sequence[str]) -> list[str]:
+    """The command that starts a container whose configuration is in the folder."""
+    things.own(janitor.file(LOCKS / f".{name}"))
+    # Where containers are said to be: as the configuration is given, it only says where their locks are.
+    return ["lxc-start", "-P", "/.", "-n", name, "-f", str(folder / "config"), "-F", "--", *argv]
+
+
+class Lxc(Platform):
+    """A container of lxc-start's, the agent its first process, on a veth that LXC makes and plugs into the bridge."""
+
+    name = "lxc"
+    title = "LXC: lxc-start, no daemon"
+    network_path = "client, bridge, veth"
+    by_default = False
+
+    def detect(self) -> Availability:
+        """Start a trivial container on the host's own root."""
+        if processes.find("lxc-start") is None or not COMMON.exists():
+            return Availability(False, reason="LXC is not installed", fix=FIX)
+        if os.geteuid() != 0:
+            return Availability(False, reason="containers of LXC's need root here", fix="run tare as root (sudo)")
+        version = processes.run(["lxc-start", "--version"], time_limit_s=5).text.strip()
+        why = complaint(self._command)
+        if why:
+            return Availability(False, reason=f"a trivial container fails: {why}", fix="see `lxc-checkconfig`")
+        return Availability(True, version=version)
+
+    def _command(self, ground: Ground) -> list[str]:
+        name = f"tare-{ground.folder.name}"
+        (ground.folder / "config").write_text(config(name, ground.group.path, "lxc.net.0.type = empty"))
+        return start_argv(ground.things, ground.folder, name, ["true"])
+
+    def prepare(self, image: Image) -> Prepared:
+        """The image as a folder."""
+        return Prepared("folder", disk_bytes(image.root))
+
+    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+        """Write the configuration and start it in the foreground: its stdin and stdout are the agent's."""
+        endpoint, link = spec.network.new_endpoint(things, spec.id)
+        name = f"tare-{spec.id}"
+        folder = spec.space.folder
+        root = roots.overlay_root(things, spec.space, spec.image.root)
+        settings = [
+            f"lxc.rootfs.path = dir:{root}",
+            f"lxc.mount.entry = {spec.space.data} data none bind,create=dir 0 0",
+            *_network(spec, endpoint, link),
+        ]
+        (folder / "config").write_text(config(name, spec.group.path, *settings))
+        began = start(spec, start_argv(things, folder, name, spec.agent_argv()))
+        ping = Ping(endpoint.address) if spec.measured else None
+        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
+        return Instance(spec, began.stream, began.at, address, began.first_byte, ping)
+
+
+def _network(spec: LaunchSpec, endpoint: Endpoint, link: str) -> list[str]:
+    return [
+        "lxc.net.0.type = veth",
+        f"lxc.net.0.link = {BRIDGE}",
+        f"lxc.net.0.veth.pair = {link}",
+        "lxc.net.0.name = eth0",
+        f"lxc.net.0.hwaddr = {endpoint.mac}",
+        f"lxc.net.0.ipv4.address = {endpoint.address}/{spec.network.prefix}",
+        f"lxc.net.0.ipv4.gateway = {spec.network.host}",
+        "lxc.net.0.flags = up",
+    ]
+
+
+PLATFORMS = (Lxc(),)
