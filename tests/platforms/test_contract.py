@@ -21,7 +21,7 @@ pytestmark = pytest.mark.host
 MEMORY = 512 << 20
 PLATFORMS = registry.all_platforms()
 #: These must run wherever the suite runs: `make test` sets them up.
-REQUIRED = {"native", "runc", "crun", "docker", "lxc", "gvisor", "docker-gvisor"}
+REQUIRED = {"native", "runc", "crun", "bubblewrap", "nspawn", "docker", "lxc", "gvisor", "docker-gvisor", "qemu"}
 
 
 @pytest.fixture(scope="module")

@@ -95,6 +95,12 @@ class Network:
         ip_batch(f"neigh replace {endpoint.address} lladdr {endpoint.mac} dev {BRIDGE} nud permanent")
         return endpoint, outer
 
+    def new_tap(self, things: Belongings, name: str) -> tuple[Endpoint, str]:
+        """A TAP on the bridge for a guest, which is to have the endpoint's address and MAC; and the TAP's name."""
+        endpoint, tap = self.new_endpoint(things, name)
+        ip_batch(f"tuntap add {tap} mode tap", f"link set {tap} master {BRIDGE} up")
+        return endpoint, tap
+
     def _claim(self) -> str:
         return str(self.subnet[next(self._hosts)])
 

@@ -146,6 +146,8 @@ class Platform(ABC):
     #: what this platform cannot honour of what all get alike, in words
     not_honoured: tuple[str, ...] = ()
     baseline: ClassVar[bool] = False
+    #: whether /data is the workspace's folder on the host; a machine with a disk of its own keeps that disk in there
+    shares_data: bool = True
     by_default: bool = True  # whether it takes part when the user names no platforms
 
     @abstractmethod

@@ -1,0 +1,108 @@
+"""What a virtual machine needs besides the image: a guest kernel, and an initramfs that mounts the image.
+
+The kernel is Debian's for clouds, unpacked below TARE_HOME and never installed on the host. Both are cached: the
+kernel by its version, the initramfs by the hash of all that is in it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import shutil
+import tempfile
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from tare.errors import ImageError
+from tare.host import processes, state
+
+METAPACKAGE = "linux-image-cloud-amd64"
+#: In the order in which they need each other; ext4 is built into this kernel.
+MODULES = (
+    "virtio_ring", "virtio", "virtio_mmio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
+    "virtio_blk", "failover", "net_failover", "virtio_net", "virtio_console",
+)  # fmt: skip
+DOWNLOAD_LIMIT_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A kernel and its initramfs."""
+
+    release: str  # as uname says it inside
+    kernel: Path
+    initramfs: Path
+
+
+def ensure() -> Guest:
+    """The guest's kernel and initramfs, from the cache or made. Raises `ImageError`."""
+    folder = state.home() / "guest"
+    folder.mkdir(exist_ok=True)
+    place = _kernel(folder)
+    kernel = next((place / "boot").glob("vmlinuz-*"))
+    release = kernel.name.removeprefix("vmlinuz-")
+    return Guest(release, kernel, _initramfs(folder, place, release))
+
+
+def _kernel(folder: Path) -> Path:
+    cached = sorted(path for path in folder.glob("linux-image-*") if path.is_dir())
+    if cached:
+        return cached[-1]
+    package = depends(processes.run(["apt-cache", "show", "--no-all-versions", METAPACKAGE]).text)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        got = processes.run(["apt-get", "download", package], cwd=Path(scratch), time_limit_s=DOWNLOAD_LIMIT_S)
+        files = list(Path(scratch).glob("*.deb"))
+        if got.code != 0 or len(files) != 1:
+            said = (got.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+            raise ImageError(f"the guest's kernel {package} cannot be fetched: {said}", fix="apt-get update")
+        unpacked = Path(scratch, "unpacked")
+        processes.run(["dpkg-deb", "-x", str(files[0]), str(unpacked)], time_limit_s=120).require()
+        place = folder / package
+        unpacked.rename(place)
+    return place
+
+
+def depends(shown: str) -> str:
+    """The kernel's package, from what ``apt-cache show`` says of the metapackage. Raises `ImageError`."""
+    for line in shown.splitlines():
+        if line.startswith("Depends: linux-image-"):
+            return line.removeprefix("Depends: ").split()[0]
+    raise ImageError(
+        f"Debian's archive shows no {METAPACKAGE}", fix="apt-get update; tare needs a Debian host for guests"
+    )
+
+
+def _initramfs(folder: Path, place: Path, release: str) -> Path:
+    busybox = processes.find("busybox")
+    if busybox is None or processes.find("cpio") is None:
+        raise ImageError("busybox and cpio are needed for the guest", fix="apt-get install busybox-static cpio")
+    init = resources.files("tare.image").joinpath("init.sh").read_bytes()
+    digest = hashlib.sha256(init + Path(busybox).read_bytes() + release.encode()).hexdigest()[:16]
+    made = folder / f"initramfs-{digest}.gz"
+    if not made.exists():
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            tree = Path(scratch, "tree")
+            _populate(tree, Path(busybox), init, place / "lib" / "modules" / release)
+            packed = Path(scratch, "packed")
+            packed.write_bytes(gzip.compress(_cpio(tree), mtime=0))
+            packed.rename(made)
+    return made
+
+
+def _populate(tree: Path, busybox: Path, init: bytes, modules: Path) -> None:
+    for name in ("bin", "dev", "proc", "sys", "root", "modules"):
+        (tree / name).mkdir(parents=True)
+    shutil.copy(busybox, tree / "bin" / "busybox")
+    (tree / "init").write_bytes(init)
+    (tree / "init").chmod(0o755)
+    there = {file.stem: file for file in modules.rglob("*.ko")}
+    order = [name for name in MODULES if name in there]  # what is not a file is built in
+    for name in order:
+        shutil.copy(there[name], tree / "modules")
+    (tree / "modules" / "order").write_text("\n".join(order) + "\n")
+
+
+def _cpio(tree: Path) -> bytes:
+    names = "\n".join(sorted(str(path.relative_to(tree)) for path in tree.rglob("*")))
+    return processes.run(["cpio", "--quiet", "-o", "-H", "newc"], stdin=names.encode(), cwd=tree).require().stdout
