@@ -85,11 +85,14 @@ class Group:
         else:
             self._create_v1(resources)
 
-    def leaf(self, name: str) -> list[Path]:
-        """Make the leaf if need be, and return the ``cgroup.procs`` files that a process enters it by."""
-        folders = [root / self.path / name for root in self._roots()]
+    def leaf(self, name: str, *, everywhere: bool = False) -> list[Path]:
+        """Make the leaf if need be, and return the ``cgroup.procs`` files that a process enters it by.
+
+        ``everywhere``: in the hierarchies that tare does not use too, for what makes groups below its own in them.
+        """
+        folders = [root / self.path / name for root in (self._tree.every if everywhere else self._roots())]
         for folder in folders:
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(exist_ok=True, parents=everywhere)
             if not self._tree.unified and folder == self._tree.v1["cpuset"] / self.path / name:
                 _copy(folder.parent, folder, ("cpuset.cpus", "cpuset.mems"))
         return [folder / "cgroup.procs" for folder in folders]

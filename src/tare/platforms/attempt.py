@@ -39,8 +39,9 @@ def complaint(command: Callable[[Ground], Sequence[str]]) -> str:
         ground.folder.mkdir()
         ground.group.create(Resources(tuple(sorted(os.sched_getaffinity(0))), MEMORY))
         argv = command(ground)
-        # In a group of its own: a sandbox that hangs goes with it.
-        tried = processes.run(argv, time_limit_s=LIMIT_S, cgroup_procs=ground.group.leaf("tool"))
+        # In a group of its own: a sandbox that hangs goes with it, and so do the groups that it makes below.
+        procs = ground.group.leaf("tool", everywhere=True)
+        tried = processes.run(argv, time_limit_s=LIMIT_S, cgroup_procs=procs)
     if tried.timed_out:
         return f"no answer within {LIMIT_S:.0f} s"
     if tried.code == 0:

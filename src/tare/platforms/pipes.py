@@ -43,13 +43,16 @@ class Began:
     first_byte: FirstByte
 
 
-def start(spec: LaunchSpec, argv: Sequence[str], within: Sequence[str] = ()) -> Began:
+def start(
+    spec: LaunchSpec, argv: Sequence[str], within: Sequence[str] = (), *, in_every_hierarchy: bool = False
+) -> Began:
     """Run a platform's start command inside the instance's control group; its stdin and stdout are the agent's.
 
     The start instant is that of the command itself: by then the process is in its groups and the stream is watched.
-    ``within``: what makes the surroundings before that instant (see `processes.start_held`).
+    ``within``: what makes the surroundings before that instant (see `processes.start_held`). ``in_every_hierarchy``:
+    see `cgroup.Group.leaf`.
     """
-    procs = spec.group.leaf("tool")
+    procs = spec.group.leaf("tool", everywhere=in_every_hierarchy)
     pipe = subprocess.PIPE
     with spec.space.log.open("wb") as log:
         held = processes.start_held(argv, stdin=pipe, stdout=pipe, stderr=log, cgroup_procs=procs, within=within)

@@ -1,0 +1,78 @@
+"""bubblewrap: the sandbox below Flatpak; namespaces by one small program, no daemon, no limits of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from tare.host import network, processes, roots
+from tare.host.journal import Belongings
+from tare.image.build import Image
+from tare.image.forms import disk_bytes
+from tare.platforms.attempt import Ground, complaint, system_folders
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.oci import CAPABILITIES
+from tare.platforms.pipes import start
+
+_INSTALL = "apt-get install bubblewrap"
+#: Not --die-with-parent: the kernel takes the parent's thread for the parent, and a campaign starts some in threads
+#: that end. The end of its stdin and the control group see to its end.
+_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", "tare")
+
+
+def sandbox_argv(root: Path, data: Path, command: Sequence[str]) -> list[str]:
+    """A sandbox with a writable root, devices of its own, and what a bundle of the OCI runtimes may do."""
+    # bwrap gives a real root every capability; the others get Docker's set.
+    kept = [word for name in CAPABILITIES for word in ("--cap-add", name)]
+    mounts = ["--bind", str(root), "/", "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys"]
+    return ["bwrap", *mounts, "--bind", str(data), "/data", *_NAMESPACES, "--cap-drop", "ALL", *kept, *command]
+
+
+def trial_argv(_: Ground) -> list[str]:
+    """The same namespaces (and one of the network) around the host's own `true`."""
+    binds = [word for path in system_folders() for word in ("--ro-bind", str(path), str(path))]
+    return ["bwrap", *binds, "--proc", "/proc", "--dev", "/dev", *_NAMESPACES, "--unshare-net", "true"]
+
+
+class Bubblewrap(Platform):
+    """bwrap as root: mount, pid, ipc and uts namespaces, and a network namespace that it is started in."""
+
+    name = "bubblewrap"
+    title = "bubblewrap (bwrap), run as root"
+    network_path = "client, bridge, veth"
+    not_honoured = (
+        "bwrap can only unshare the network, not join one: it is started inside its network namespace by `ip netns "
+        "exec`, before the start instant",
+    )
+    by_default = False
+
+    def detect(self) -> Availability:
+        """Run a trivial sandbox."""
+        if processes.find("bwrap") is None:
+            return Availability(False, reason="bwrap is not installed", fix=_INSTALL)
+        if os.geteuid() != 0:
+            return Availability(False, reason="its network namespace needs root", fix="run tare as root (sudo)")
+        why = complaint(trial_argv)
+        if why:
+            return Availability(False, reason=f"a trivial sandbox fails: {why}", fix="try `bwrap --ro-bind / / true`")
+        version = processes.run(["bwrap", "--version"], time_limit_s=5).text
+        return Availability(True, version=version.removeprefix("bubblewrap ").strip())
+
+    def prepare(self, image: Image) -> Prepared:
+        """The image as a folder."""
+        return Prepared("folder", disk_bytes(image.root))
+
+    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+        """Run bwrap in the foreground; bwrap itself is pid 1 inside, and reaps."""
+        endpoint = spec.network.new_namespace(things, spec.id)
+        # Not nsenter: bwrap binds the /sys that it finds, and `ip netns exec` brings the namespace's own.
+        within = ["ip", "netns", "exec", network.namespace_path(spec.id).name]
+        root = roots.overlay_root(things, spec.space, spec.image.root)
+        began = start(spec, sandbox_argv(root, spec.space.data, spec.agent_argv()), within)
+        why = "its network namespace answers before the sandbox starts"
+        address = Address(endpoint.address, spec.port, spec.port, None, why)
+        return Instance(spec, began.stream, began.at, address, began.first_byte)
+
+
+PLATFORMS = (Bubblewrap(),)

@@ -1,0 +1,91 @@
+"""nspawn: systemd's container tool, without systemd: no unit, no registration, no bus."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tare.host import janitor, network, processes, roots
+from tare.host.janitor import Thing
+from tare.host.journal import Belongings
+from tare.image.build import Image
+from tare.image.forms import disk_bytes
+from tare.platforms.attempt import Ground, complaint, system_folders
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.pipes import start
+
+_RUN = Path("/run/systemd/nspawn")
+_INSTALL = "apt-get install systemd-container"
+#: Pipes instead of a terminal, in the caller's control group, and the image left as it is.
+_PLAIN = ("--quiet", "--register=no", "--keep-unit", "--console=pipe", "--resolv-conf=off", "--timezone=off")
+
+
+def traces(root: Path, name: str, group: str) -> list[Thing]:
+    """What an nspawn that is killed forgets, below /run; its processes go before, lest they make it anew."""
+    seen = root.stat()
+    export = _RUN / "unix-export" / name  # systemd 256 and later
+    return [
+        janitor.folder(export),
+        janitor.mount(export),
+        janitor.folder(_RUN / "propagate" / name),
+        janitor.file(_RUN / "locks" / f"inode-{seen.st_dev}:{seen.st_ino}"),
+        janitor.control_group(f"{group}/tool"),
+    ]
+
+
+def sandbox_argv(name: str, root: Path, *more: str) -> list[str]:
+    """The command in front of what runs inside."""
+    return ["systemd-nspawn", *_PLAIN, f"--machine={name}", f"--directory={root}", *more]
+
+
+def trial_argv(ground: Ground) -> list[str]:
+    """The host's own `true`, in a root with nothing else."""
+    root = ground.folder / "root"
+    (root / "usr").mkdir(parents=True)  # what nspawn knows a root by
+    name = f"tare-{ground.folder.name}"
+    ground.things.own(*traces(root, name, ground.group.path))
+    binds = [f"--bind-ro={path}" for path in system_folders()]
+    return [*sandbox_argv(name, root, "--private-network", *binds), "true"]
+
+
+class Nspawn(Platform):
+    """systemd-nspawn with its own defaults of capabilities and seccomp filter; the agent is pid 1."""
+
+    name = "nspawn"
+    title = "systemd-nspawn, without systemd's units"
+    network_path = "client, bridge, veth"
+    by_default = False
+
+    def detect(self) -> Availability:
+        """Run a trivial container."""
+        if processes.find("systemd-nspawn") is None:
+            return Availability(False, reason="systemd-nspawn is not installed", fix=_INSTALL)
+        if os.geteuid() != 0:
+            return Availability(False, reason="systemd-nspawn needs root", fix="run tare as root (sudo)")
+        why = complaint(trial_argv)
+        if why:
+            fix = "try `systemd-nspawn --volatile=yes -D / true`"
+            return Availability(False, reason=f"a trivial container fails: {why}", fix=fix)
+        version = processes.run(["systemd-nspawn", "--version"], time_limit_s=5).text.splitlines()
+        return Availability(True, version=version[0].removeprefix("systemd ").strip() if version else "unknown")
+
+    def prepare(self, image: Image) -> Prepared:
+        """The image as a folder."""
+        return Prepared("folder", disk_bytes(image.root))
+
+    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+        """Run it in the foreground."""
+        endpoint = spec.network.new_namespace(things, spec.id)
+        root = roots.overlay_root(things, spec.space, spec.image.root)
+        name = f"tare-{spec.id}"
+        things.own(*traces(root, name, spec.group.path))
+        joined = f"--network-namespace-path={network.namespace_path(spec.id)}"
+        argv = sandbox_argv(name, root, joined, f"--bind={spec.space.data}:/data")
+        # It makes groups for itself and its payload in hierarchies that tare has no use for.
+        began = start(spec, [*argv, *spec.agent_argv()], in_every_hierarchy=True)
+        why = "its network namespace answers before the container starts"
+        address = Address(endpoint.address, spec.port, spec.port, None, why)
+        return Instance(spec, began.stream, began.at, address, began.first_byte)
+
+
+PLATFORMS = (Nspawn(),)
