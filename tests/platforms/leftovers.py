@@ -15,6 +15,8 @@ def left_on_host(label):
     found += [str(path) for path in Path("/run/lxc/lock").glob(f".*{label}*")]
     found += [str(path) for path in Path("/run/systemd/nspawn").glob(f"*/*{label}*")]
     found += processes.run(["docker", "ps", "-aq", "--filter", f"name={label}"]).text.split()
+    if processes.find("podman"):
+        found += processes.run(["podman", "ps", "-aq", "--filter", f"name={label}"]).text.split()
     for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if label.encode() in cmdline.read_bytes():

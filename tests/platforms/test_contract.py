@@ -21,7 +21,19 @@ pytestmark = pytest.mark.host
 MEMORY = 512 << 20
 PLATFORMS = registry.all_platforms()
 #: These must run wherever the suite runs: `make test` sets them up.
-REQUIRED = {"native", "runc", "crun", "bubblewrap", "nspawn", "docker", "lxc", "gvisor", "docker-gvisor", "qemu"}
+REQUIRED = {
+    "native",
+    "runc",
+    "crun",
+    "bubblewrap",
+    "nspawn",
+    "docker",
+    "lxc",
+    "podman",
+    "gvisor",
+    "docker-gvisor",
+    "qemu",
+}
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,8 @@ STARTER = textwrap.dedent("""
 
 @pytest.mark.parametrize("delay", [0.02, 0.15, 0.4])
 @pytest.mark.parametrize(
-    "name", ["native", "runc", "crun", "bubblewrap", "nspawn", "docker", "lxc", "gvisor", "docker-gvisor", "qemu"]
+    "name",
+    ["native", "runc", "crun", "bubblewrap", "nspawn", "docker", "lxc", "podman", "gvisor", "docker-gvisor", "qemu"],
 )
 def test_a_harness_killed_mid_start_leaves_nothing_that_clean_does_not_find(name, delay):
     process = subprocess.Popen([sys.executable, "-c", STARTER, name], stdout=subprocess.PIPE)

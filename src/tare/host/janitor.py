@@ -79,6 +79,11 @@ def docker_container(name: str) -> Thing:
     return Thing("container", {"name": name})
 
 
+def podman_container(name: str, group: str) -> Thing:
+    """A container of podman's, by name, and the control group whose leaf ``tool`` has the podman that makes it."""
+    return Thing("podman", {"name": name, "group": group})
+
+
 def remove(thing: Thing) -> None:
     """Remove a thing if it is there."""
     remover = _REMOVERS.get(thing.kind)
@@ -193,6 +198,24 @@ def _gone_soon(client: docker.DockerClient, name: str) -> bool:
     return False
 
 
+def _remove_podman(facts: Mapping[str, Fact]) -> None:
+    if processes.find("podman") is None:
+        return
+    name, tool = str(facts["name"]), f"{facts['group']}/tool"
+    argv = ["podman", "--cgroup-manager=cgroupfs", "--log-level=error", "rm", "--force", "--ignore", "--time=0", name]
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        # A podman that is still making the container is let finish: a killed one leaves parts that none knows of.
+        making = bool(cgroup.Group(tool).pids())
+        removed = processes.run(argv, time_limit_s=20)
+        if removed.code == 0 and not making:
+            return
+        # Of a container that was killed, podman first learns that it is dead, fails for it, and then can remove it.
+        time.sleep(0.02)
+    cgroup.destroy(tool)
+    processes.run(argv, time_limit_s=20).require()
+
+
 _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "mount": _remove_mount,
     "folder": _remove_folder,
@@ -203,6 +226,7 @@ _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "iptables": _remove_iptables,
     "oci": _remove_oci,
     "container": _remove_container,
+    "podman": _remove_podman,
 }
 
 

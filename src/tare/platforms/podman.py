@@ -1,0 +1,127 @@
+"""Podman as root, without a daemon: its own defaults, a bridge by netavark with a published port."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+from tare.errors import PlatformError
+from tare.host import janitor, processes
+from tare.host.journal import Belongings
+from tare.image.build import Image
+from tare.image.forms import oci_tar
+from tare.platforms.attempt import Ground, complaint
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.pipes import start
+
+LABEL = "tare"
+IMPORT_LIMIT_S = 300.0
+#: cgroupfs: a host that is a container has no systemd to ask. Quiet: warnings are not why a container fails.
+PODMAN = ("podman", "--cgroup-manager=cgroupfs", "--log-level=error")
+#: The limits that podman raises by itself, and how far; that takes CAP_SYS_RESOURCE, which such a host may lack too.
+RAISED = {"nofile": (resource.RLIMIT_NOFILE, 1 << 20), "nproc": (resource.RLIMIT_NPROC, 1 << 15)}
+FACTS = "{{.Version.Version}} {{.Store.GraphDriverName}} {{.Host.NetworkBackend}}"
+#: What a program of the host's needs below /, where a trivial container runs one.
+SYSTEM = ("/bin", "/lib", "/lib64", "/usr")
+
+
+class Podman(Platform):
+    """A container of ``podman run``: seccomp filter, overlay storage, conmon as its monitor."""
+
+    network_path = "client, bridge, published port (NAT), podman0, veth"
+    by_default = False
+
+    def __init__(self, name: str, runtime: str) -> None:
+        self.name = name
+        self.title = f"Podman with {runtime}, as root, no daemon"
+        self._runtime = runtime
+
+    def detect(self) -> Availability:
+        """Run a trivial container of the host's own files, without a network."""
+        missing = [program for program in ("podman", self._runtime) if processes.find(program) is None]
+        if missing:
+            fix = "apt-get install --no-install-recommends podman netavark runc"
+            return Availability(False, reason=f"{missing[0]} is not installed", fix=fix)
+        if os.geteuid() != 0:
+            return Availability(False, reason="only rootful podman is driven", fix="run tare as root (sudo)")
+        asked = processes.run([*PODMAN, "info", "--format", FACTS], time_limit_s=10)
+        if asked.code != 0:
+            return Availability(False, reason="`podman info` fails", fix="see what `podman info` says")
+        version, storage, backend = asked.text.split()
+        why = complaint(self._command)
+        if why:
+            return Availability(False, reason=f"a trivial container fails: {why}", fix="see what `podman info` says")
+        details = {"storage": storage, "network": backend, "runtime": self._runtime}
+        return Availability(True, version=version, details=details)
+
+    def _command(self, ground: Ground) -> list[str]:
+        name = f"tare-{ground.folder.name}"
+        root = ground.folder / "root"
+        root.mkdir()
+        ground.things.own(janitor.podman_container(name, ground.group.path))
+        binds = [f"--volume={path.resolve()}:{path}:ro" for path in map(Path, SYSTEM) if path.exists()]
+        argv = self._run(name, ground.group.path)
+        return [*argv, "--network=none", *binds, "--rootfs", str(root), "/bin/true"]
+
+    def prepare(self, image: Image) -> Prepared:
+        """Import the image once; it stays in podman's own storage as ``tare:HASH``."""
+        tag = _tag(image)
+        if processes.run([*PODMAN, "image", "exists", tag]).code != 0:
+            change = f"--change=LABEL {LABEL}={image.hash}"
+            _told([*PODMAN, "import", "--quiet", change, str(oci_tar(image)), tag])
+        size = _told([*PODMAN, "image", "inspect", "--format", "{{.Size}}", tag])
+        return Prepared(f"image {tag}", int(size))
+
+    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+        """``podman run -i``: its stdin and stdout are the agent's."""
+        name = f"tare-{spec.id}"
+        things.own(janitor.podman_container(name, spec.group.path))
+        where = f"{spec.network.host}:{spec.port}:{spec.port}"
+        argv = [
+            *self._run(name, spec.group.path),
+            f"--cpuset-cpus={','.join(map(str, spec.resources.cpus))}",
+            f"--memory={spec.resources.memory_bytes}b",
+            f"--memory-swap={spec.resources.memory_bytes}b",
+            f"--volume={spec.space.data}:/data:rw",
+            f"--publish={where}/tcp",
+            f"--publish={where}/udp",
+            "--pull=never",
+            _tag(spec.image),
+            *spec.agent_argv(),
+        ]
+        # conmon notes that memory ran out in a file `oom` in the folder that podman was called in.
+        began = start(spec, argv, ("env", f"--chdir={spec.space.folder}"))
+        why = "its network namespace answers before the sandbox starts"
+        address = Address(spec.network.host, spec.port, spec.port, None, why)
+        return Instance(spec, began.stream, began.at, address, began.first_byte)
+
+    def _run(self, name: str, group: str) -> list[str]:
+        # No log: the stream is tare's protocol, and journald would keep it for good.
+        options = ["--interactive", "--rm", f"--name={name}", f"--cgroup-parent=/{group}", "--log-driver=none"]
+        return [*PODMAN, f"--runtime={self._runtime}", "run", *options, *_ulimits()]
+
+
+def _ulimits() -> list[str]:
+    """Podman's own limits, where they are not above what this process may have."""
+    flags = []
+    for name, (number, wanted) in RAISED.items():
+        hard = resource.getrlimit(number)[1]
+        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        flags.append(f"--ulimit={name}={limit}:{limit}")
+    return flags
+
+
+def _tag(image: Image) -> str:
+    return f"{LABEL}:{image.hash[:12]}"
+
+
+def _told(argv: list[str]) -> str:
+    done = processes.run(argv, time_limit_s=IMPORT_LIMIT_S)
+    if done.code != 0:
+        said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise PlatformError(f"podman refuses: {said}", fix="see what `podman info` says")
+    return done.text.strip()
+
+
+PLATFORMS = (Podman("podman", "runc"),)
