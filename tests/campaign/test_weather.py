@@ -1,6 +1,7 @@
 """Sandboxes that hang, die or flood: the trial fails within its limit with a reason, and the campaign goes on."""
 
 import secrets
+import threading
 import time
 
 import pytest
@@ -127,9 +128,10 @@ def test_a_silent_sandbox_is_given_up(outcome, monkeypatch):
     with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
         for name in ("native", "runc", "docker", "gvisor"):
             platform = registry.choose([name])[0]
-            began = time.monotonic()
+            began, threads = time.monotonic(), threading.active_count()
             with pytest.raises(TareError):
-                nursery.start(platform, Arm(name), measured=False)
+                nursery.start(platform, Arm(name), measured=True)
             assert time.monotonic() - began < LIMIT_S
+            assert threading.active_count() == threads, "somebody still watches or pings what was given up"
             platform.close()
             assert not [path for path in state.work().iterdir() if "client" not in path.name]

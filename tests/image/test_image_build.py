@@ -164,16 +164,6 @@ def test_builds_do_not_meet(bench):
     assert built[0].root.is_dir()
 
 
-def test_prune_keeps_one_image_and_its_base(bench):
-    old = ensure(bench)
-    bench.agent.write_bytes(b"a newer agent")
-    kept = ensure(bench)
-    assert build.prune(kept) == [old.root.parent]
-    assert bench.places == sorted([kept.root.parent.name, f"base-{kept.manifest.recipe_hash[:16]}"])
-    assert len(build.prune(None)) == 2
-    assert bench.places == []
-
-
 def test_the_command_pins_and_leaves_out(tmp_path):
     argv = build.command(recipe.load(), tmp_path, ["/etc/apt/some.sources"])
     assert argv[-3:] == ["bookworm", str(tmp_path), "/etc/apt/some.sources"]

@@ -29,7 +29,7 @@ START_LIMIT_S = 60.0
 MARK_LIMIT_S = 3.0
 #: Most that is kept of a sandbox's console: its end.
 CONSOLE_CAP = 1 << 20
-#: Ports of instances on the host, above what Linux hands out by itself and below common services' ranges.
+#: Ports of instances on the host, below those that Linux hands out by itself (from 32,768).
 FIRST_PORT, PORTS = 20_100, 2_000
 
 
@@ -42,7 +42,6 @@ class Live:
     session: Session
     things: Belongings
     marks: StartMarks | None
-    start_ns: int  # from the start instant to a first command's exit status
 
     def cpu_ns(self) -> int:
         """CPU time of the whole platform so far."""
@@ -129,14 +128,14 @@ class Nursery:
             session = Session.open(instance.stream, START_LIMIT_S)
             self._check(session, platform)
             first = session.execute(["true"], time_limit_s=START_LIMIT_S)
-        except SessionError:
-            instance.stream.close()
+            command_ns = time.monotonic_ns() - instance.started.monotonic_ns
+            if first.code != 0:
+                raise PlatformError(f"`true` in {platform.name} ended with {first.code}")
+        except BaseException:
+            instance.abandon()
             raise
-        command_ns = time.monotonic_ns() - instance.started.monotonic_ns
-        if first.code != 0:
-            raise PlatformError(f"`true` in {platform.name} ended with {first.code}")
         marks = self._marks(instance, session, token, command_ns) if measured else None
-        return Live(arm, instance, session, things, marks, command_ns)
+        return Live(arm, instance, session, things, marks)
 
     def _check(self, session: Session, platform: Platform) -> None:
         seen = (session.hello.image or "").strip()

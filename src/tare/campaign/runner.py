@@ -170,7 +170,10 @@ class Runner:
         seq = self._seq[key]
         try:
             live = self._alive(key.arm)
-            clock = TrialClock.begin(self.plan.resources.cpus)
+        except TareError as error:  # whatever a start lacks, the workload is not what is unsupported
+            return clock.failed(key, seq, str(error))
+        clock = TrialClock.begin(self.plan.resources.cpus)
+        try:
             measured = run_trial(job.workload, job.params, live, self.client)
         except HostError as error:
             return clock.failed(key, seq, str(error), status=Status.UNSUPPORTED)

@@ -6,7 +6,6 @@ nothing. A thing that cannot be removed raises `HostError` and stays in the jour
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -228,8 +227,3 @@ _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "container": _remove_container,
     "podman": _remove_podman,
 }
-
-
-def is_root() -> bool:
-    """Whether this process may remove (and make) what tare makes."""
-    return os.geteuid() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,10 +60,16 @@ def chroot_mounts(things: Belongings, root: Path, data: Path) -> None:
 
 
 def drop_page_cache(folder: Path) -> None:
-    """Write back and drop the cached pages of all files below a folder; nothing else on the host is touched."""
+    """Write back and drop the cached pages of all files below a folder; nothing else on the host is touched.
+
+    What is below was made by a sandbox: links and pipes are passed over, not followed or waited for.
+    """
     for below, _, names in os.walk(folder):
         for name in names:
-            descriptor = os.open(Path(below, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            path = Path(below, name)
+            if not stat.S_ISREG(path.lstat().st_mode):
+                continue
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
                 os.fsync(descriptor)
                 os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

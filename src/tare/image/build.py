@@ -85,16 +85,6 @@ def image_hash(manifest: Manifest, agent_hash: str) -> str:
     return hashlib.sha256(f"{manifest.recipe_hash}\n{packages}{agent_hash}\n".encode()).hexdigest()
 
 
-def prune(keep: Image | None) -> list[Path]:
-    """Remove all cached images but one, and all bases but its own. Returns what was removed."""
-    kept = set() if keep is None else {keep.root.parent.name, f"base-{keep.manifest.recipe_hash[:16]}"}
-    with _locked(lambda _: None):
-        gone = [place for place in state.images().iterdir() if place.is_dir() and place.name not in kept]
-        for place in gone:
-            shutil.rmtree(place)
-    return gone
-
-
 def sources() -> list[str]:
     """Debian's archives as this host knows them, for mmdebstrap; none on a host of another kind: its own default."""
     candidates = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))

@@ -136,6 +136,13 @@ class Instance:
         """Process ids on the host of all that belongs to this instance, shared daemons left out."""
         return self.spec.group.pids()
 
+    def abandon(self) -> None:
+        """Give up an instance that did not come up: nobody watches or pings it any more, and its stream is closed."""
+        self.first_byte.wait(0)
+        if self.ping is not None:
+            self.ping.wait(0)
+        self.stream.close()
+
 
 class Platform(ABC):
     """One way to isolate, with its options."""

@@ -104,7 +104,6 @@ class Workload(ABC):
     metrics: ClassVar[tuple[Metric, ...]]  # the first is the headline
     work_unit: ClassVar[str]
     packages: ClassVar[tuple[str, ...]] = ()  # Debian packages that the image must hold
-    needs_network: ClassVar[bool] = False
     profiles: ClassVar[Mapping[str, Params]]  # "quick" and "full"
 
     @property

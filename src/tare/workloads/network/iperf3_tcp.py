@@ -33,7 +33,6 @@ class Iperf3Tcp(RunWorkload):
     )
     work_unit = "MiB"
     packages = ("iperf3",)
-    needs_network = True
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"time_s": 1, "omit_s": 0},
         "full": {"time_s": 10, "omit_s": 2},
