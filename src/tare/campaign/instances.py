@@ -43,9 +43,9 @@ class Live:
     things: Belongings
     marks: StartMarks | None
 
-    def cpu_ns(self) -> int:
-        """CPU time of the whole platform so far."""
-        return self.instance.spec.group.cpu_ns()
+    def cpu_ns(self) -> int | None:
+        """CPU time of the whole platform so far; None where this host does not see its work."""
+        return self.instance.spec.group.cpu_ns() if self.instance.accounted else None
 
     def daemon_cpu_ns(self) -> int | None:
         """CPU time of the platform's shared daemons so far; None where there are none that can be read."""

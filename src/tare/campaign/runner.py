@@ -183,7 +183,7 @@ class Runner:
         except TareError as error:
             return clock.failed(key, seq, str(error))
         samples = [Sample(name, value) for name, value in measured.outcome.samples.items()]
-        if measured.outcome.work > 0:
+        if measured.outcome.work > 0 and measured.cpu_ns is not None:
             samples.append(Sample("cpu-cost", measured.cpu_ns / measured.outcome.work))
         outputs = {f"{number} {done.argv[0]}": done.stdout for number, done in enumerate(measured.results)}
         return clock.ended(

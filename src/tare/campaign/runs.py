@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.campaign.instances import Live
+from tare.campaign.slices import spent
 from tare.errors import ParseError, TareError
 from tare.host import processes, roots
 from tare.host.network import CLIENT_NAMESPACE
@@ -36,7 +37,7 @@ class Measured:
 
     outcome: Outcome
     results: tuple[Completed, ...]
-    cpu_ns: int
+    cpu_ns: int | None
     daemon_cpu_ns: int | None
 
 
@@ -49,7 +50,7 @@ def surroundings(live: Live) -> Surroundings:
         cpu_count=len(spec.resources.cpus),
         disk_free_bytes=shutil.disk_usage(spec.space.data).free,
         address=address.host,
-        port=address.port,
+        port=address.port if address.host is not None else None,
         instance_port=address.instance_port,
     )
 
@@ -94,8 +95,7 @@ def _measure(workload: RunWorkload, params: Params, plan: RunPlan, live: Live, c
     results = tuple(_run(command, live, client) for command in plan.measures)
     cpu_after, daemon_after = live.cpu_ns(), live.daemon_cpu_ns()
     outcome = _parse(workload, params, results)
-    shared = daemon_after - daemon if daemon is not None and daemon_after is not None else None
-    return Measured(outcome, results, cpu_after - cpu, shared)
+    return Measured(outcome, results, spent(cpu, cpu_after), spent(daemon, daemon_after))
 
 
 def _parse(workload: RunWorkload, params: Params, results: Sequence[Completed]) -> Outcome:

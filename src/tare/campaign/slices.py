@@ -8,7 +8,7 @@ trap 3).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tare.campaign.instances import Live
@@ -69,7 +69,7 @@ def run_slices(workload: SliceWorkload, params: Params, stage: Stage, lives: Map
 
 
 #: CPU time by arm, of the instance and of its daemons, at one gap.
-Reading = dict[Arm, tuple[int, int | None]]
+Reading = dict[Arm, tuple[int | None, int | None]]
 
 
 @dataclass(slots=True)
@@ -134,11 +134,11 @@ class _Phase:
         """Take in what an agent has to say."""
         if arm in self.errors:
             return Sliced(error=self.errors[arm])
-        mine = [
-            (turn, *_spent(readings[at][arm], readings[at + 1][arm]))
-            for at, turn in enumerate(turns)
-            if turn.arm == arm
-        ]
+        mine = []
+        for at, turn in enumerate(turns):
+            if turn.arm == arm:
+                (cpu, daemon), (cpu_after, daemon_after) = readings[at][arm], readings[at + 1][arm]
+                mine.append((turn, spent(cpu, cpu_after), spent(daemon, daemon_after)))
         try:
             result = self.probes[arm].wait(GRACE_S)
             return read_result(self.workload, result, mine, self.offsets[arm].offset_ns)
@@ -147,7 +147,7 @@ class _Phase:
 
 
 def read_result(
-    workload: SliceWorkload, result: ProbeResult, mine: Sequence[tuple[Turn, int, int | None]], offset_ns: int
+    workload: SliceWorkload, result: ProbeResult, mine: Sequence[tuple[Turn, int | None, int | None]], offset_ns: int
 ) -> Sliced:
     """Put what the agent says beside what the host read (CPU time of instance and daemons, by turn).
 
@@ -168,10 +168,15 @@ def read_result(
         facts.append(SliceFacts(turn.round, turn.position, start_ns, wall_ns, cpu, daemon, late_ns))
     if not samples:
         raise ParseError(f"all of its {len(mine)} slices came too late")
-    shared = [daemon for _, _, daemon in mine if daemon is not None]
-    return Sliced(tuple(samples), tuple(facts), sum(cpu for _, cpu, _ in mine), sum(shared) if shared else None)
+    own, shared = _total(cpu for _, cpu, _ in mine), _total(daemon for _, _, daemon in mine)
+    return Sliced(tuple(samples), tuple(facts), own, shared)
 
 
-def _spent(before: tuple[int, int | None], after: tuple[int, int | None]) -> tuple[int, int | None]:
-    daemon = after[1] - before[1] if after[1] is not None and before[1] is not None else None
-    return after[0] - before[0], daemon
+def spent(before: int | None, after: int | None) -> int | None:
+    """CPU time between two readings of a counter; None where it could not be read."""
+    return None if before is None or after is None else after - before
+
+
+def _total(times: Iterable[int | None]) -> int | None:
+    known = [time for time in times if time is not None]
+    return sum(known) if known else None

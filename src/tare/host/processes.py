@@ -146,19 +146,22 @@ def start_held(
     stderr: int | IO[bytes],
     cgroup_procs: Sequence[Path],
     within: Sequence[str] = (),
+    pass_fds: Sequence[int] = (),
 ) -> Held:
     """Start a process up to the moment before it becomes the program.
 
     Forking from Python and entering control groups take longer than some platforms' whole start; neither is the
     platform's. ``within``: a command that makes the surroundings (namespaces) and then becomes what follows it; it too
-    has done its part before the word. Raises `HostError` when groups or surroundings cannot be entered.
+    has done its part before the word. ``pass_fds``: descriptors that the program inherits. Raises `HostError` when
+    groups or surroundings cannot be entered.
     """
     ours, theirs = socket.socketpair()
     with theirs:
         gate = theirs.fileno()
         program = find(argv[0]) or argv[0]
         held = [*within, "bash", "-ec", _WAIT, "bash", str(gate), program, *argv[1:]]
-        process = start(held, stdin=stdin, stdout=stdout, stderr=stderr, cgroup_procs=cgroup_procs, pass_fds=(gate,))
+        inherited = (gate, *pass_fds)
+        process = start(held, stdin=stdin, stdout=stdout, stderr=stderr, cgroup_procs=cgroup_procs, pass_fds=inherited)
     ours.settimeout(HOLD_LIMIT_S)
     try:
         ready = ours.recv(1)

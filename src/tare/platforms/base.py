@@ -34,6 +34,7 @@ from tare.platforms.marks import FirstByte, Ping
 from tare.session.streams import ByteStream
 
 AGENT = "/usr/local/bin/tare-agent"
+NO_NETWORK = "it has no network"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class LaunchSpec:
 class Address:
     """How others reach an instance."""
 
-    host: str  # for the client's TCP and UDP
+    host: str | None  # for the client's TCP and UDP; None: it has no network
     port: int
     instance_port: int  # the same port as seen inside
     ping: str | None  # the address that answers echo requests once the instance is up; None: it has none of its own
@@ -118,6 +119,11 @@ class Address:
         """Of an instance that shares the host's network."""
         why = "it shares the host's address, which answers before the start"
         return cls(spec.network.host, spec.port, spec.port, None, why)
+
+    @classmethod
+    def nowhere(cls, spec: LaunchSpec) -> Self:
+        """Of an instance without a network."""
+        return cls(None, spec.port, spec.port, None, NO_NETWORK)
 
 
 @dataclass(slots=True)
@@ -131,6 +137,7 @@ class Instance:
     first_byte: FirstByte  # watches the stream since before the agent could speak
     ping: Ping | None = None  # watches the address, when the start is measured and there is one to watch
     daemons: Sequence[Group] = ()  # groups of shared daemons; read only
+    accounted: bool = True  # whether the instance's group has all of its work: not so on another machine
 
     def host_processes(self) -> list[int]:
         """Process ids on the host of all that belongs to this instance, shared daemons left out."""

@@ -1,11 +1,16 @@
-"""Finds platforms: the modules of this package, and those that others register."""
+"""Finds platforms: the modules of this package, and those that others register.
+
+A platform that only exists with an argument (a host to reach, an image to boot) is chosen as ``FAMILY:ARGUMENT``; the
+module names in ``FAMILIES`` who makes it.
+"""
 
 from __future__ import annotations
 
 import importlib
 import importlib.metadata
 import pkgutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
 
 import tare.platforms
 from tare.errors import UsageError
@@ -28,15 +33,31 @@ def all_platforms() -> dict[str, Platform]:
 def choose(names: Sequence[str]) -> list[Platform]:
     """The platforms of these names. Raises `UsageError` that says the nearest names."""
     known = all_platforms()
-    for name in names:
-        if name not in known:
-            raise UsageError(f"there is no platform {name!r}", fix=nearest(name, known))
-    return [known[name] for name in dict.fromkeys(names)]
+    return [_one(name, known) for name in dict.fromkeys(names)]
+
+
+def families() -> dict[str, Callable[[str], Platform]]:
+    """What makes a platform from the argument in ``FAMILY:ARGUMENT``, by family."""
+    found: dict[str, Callable[[str], Platform]] = {}
+    for module in _modules():
+        named: Mapping[str, Callable[[str], Platform]] = getattr(module, "FAMILIES", {})
+        found |= named
+    return found
+
+
+def _one(name: str, known: Mapping[str, Platform]) -> Platform:
+    if name in known:
+        return known[name]
+    family, separator, argument = name.partition(":")
+    makers = families()
+    if separator and argument and family in makers:
+        return makers[family](argument)
+    raise UsageError(f"there is no platform {name!r}", fix=nearest(name, [*known, *(f"{one}:" for one in makers)]))
 
 
 def _built_in() -> Iterator[Platform]:
-    for module in pkgutil.iter_modules(tare.platforms.__path__, "tare.platforms."):
-        yield from _of(importlib.import_module(module.name))
+    for module in _modules():
+        yield from _of(module)
 
 
 def _registered() -> Iterator[Platform]:
@@ -44,6 +65,11 @@ def _registered() -> Iterator[Platform]:
         yield from _of(point.load())
 
 
-def _of(module: object) -> Iterable[Platform]:
+def _modules() -> Iterator[ModuleType]:
+    for module in pkgutil.iter_modules(tare.platforms.__path__, "tare.platforms."):
+        yield importlib.import_module(module.name)
+
+
+def _of(module: object) -> Sequence[Platform]:
     platforms: tuple[Platform, ...] = getattr(module, "PLATFORMS", ())
     return platforms

@@ -1,0 +1,76 @@
+"""A daemon of tare's own, for platforms that need one and find none: started when wanted, and always stopped again.
+
+It runs with all its children in a control group of its own, so that their CPU time can be shown apart from the
+instances', and nothing of them is left behind, also after a kill (`tare clean`).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import HostError
+from tare.host import cgroup, janitor, processes
+from tare.host.journal import Belongings
+from tare.model import Resources
+
+#: Parent of the daemons' control groups, a sibling of the instances'.
+PARENT = "tare-daemons"
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """A daemon that is in service. ``group``: its control group, for reading its CPU time."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    group: cgroup.Group
+
+    def stop(self, time_limit_s: float = 10.0) -> None:
+        """Ask it to end; what does not end goes with its control group, which its owner removes."""
+        self.process.terminate()
+        try:
+            self.process.wait(time_limit_s)
+        except subprocess.TimeoutExpired:
+            processes.kill_group(self.process)
+            self.process.wait()
+
+
+def start(
+    things: Belongings,
+    name: str,
+    argv: Sequence[str],
+    *,
+    ready: Callable[[], bool],
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    time_limit_s: float = 30.0,
+) -> Daemon:
+    """Start a daemon and wait until ``ready`` says that it answers.
+
+    Raises `HostError` with its last words when it ends or does not answer within the limit.
+    """
+    group = cgroup.Group(f"{PARENT}/{name}")
+    things.own(janitor.control_group(group.path))
+    group.create(Resources(tuple(sorted(os.sched_getaffinity(0))), _all_memory()))
+    with log.open("wb") as file:
+        procs = group.leaf("daemon", everywhere=True)
+        process = processes.start(argv, stdout=file, stderr=file, env=env, cgroup_procs=procs)
+    daemon = Daemon(name, process, group)
+    deadline = time.monotonic() + time_limit_s
+    while not ready():
+        if process.poll() is not None or time.monotonic() > deadline:
+            how = "does not answer" if process.poll() is None else f"ended with {process.poll()}"
+            daemon.stop(0)
+            said = log.read_text(errors="replace").strip().splitlines()
+            raise HostError(f"{name} {how}: {said[-1][:300] if said else 'it said nothing'}", fix=f"see {log}")
+        time.sleep(0.05)
+    return daemon
+
+
+def _all_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
