@@ -6,13 +6,10 @@ leaves nothing that could be taken for an image, and two builds do not meet.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +18,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from tare.errors import HostError, ImageError
 from tare.host import processes, state
 from tare.image import recipe
+from tare.image.places import Progress, beside, locked
 from tare.image.recipe import Recipe
-
-Progress = Callable[[str], None]
 
 #: Where the agent is inside.
 AGENT_INSIDE = "usr/local/bin/tare-agent"
@@ -66,7 +62,7 @@ def agent_path() -> Path:
 
 def ensure(agent: Path, *, progress: Progress) -> Image:
     """The image with this agent: from the cache, else built. Raises `ImageError`."""
-    with _locked(progress):
+    with locked(state.images(), progress):
         base = _base(recipe.load(), progress)
         manifest = _manifest(base)
         agent_hash = hashlib.sha256(agent.read_bytes()).hexdigest()
@@ -74,7 +70,7 @@ def ensure(agent: Path, *, progress: Progress) -> Image:
         place = state.images() / digest[:16]
         if not place.is_dir():
             progress("adding the agent to the image")
-            with _beside(place) as folder:
+            with beside(place) as folder:
                 _assemble(base, agent, digest, folder)
         return Image(digest, place / "root", manifest, agent_hash)
 
@@ -105,7 +101,7 @@ def _base(wanted: Recipe, progress: Progress) -> Path:
             fix="free some space, or set TARE_HOME to a larger disk",
         )
     progress("building the image's base with mmdebstrap (about half a minute)")
-    with _beside(place) as folder:
+    with beside(place) as folder:
         root = folder / "root"
         dated = {**os.environ, "SOURCE_DATE_EPOCH": str(wanted.epoch)}
         done = processes.run(command(wanted, root, sources()), time_limit_s=BUILD_LIMIT_S, env=dated)
@@ -194,36 +190,3 @@ def _manifest(place: Path) -> Manifest:
         return Manifest.model_validate_json((place / "manifest.json").read_bytes())
     except (OSError, ValidationError) as error:
         raise ImageError(f"the cached base {place} is damaged", fix=f"rm -r {place}; it is built anew") from error
-
-
-@contextlib.contextmanager
-def _beside(place: Path) -> Iterator[Path]:
-    """A folder to make something in; it takes its place when all went well, and is removed when not."""
-    folder = place.with_name(f"new-{place.name}")
-    if folder.exists():  # a killed build's: the lock says that nobody is at work on it
-        shutil.rmtree(folder)
-    folder.mkdir()
-    try:
-        yield folder
-        folder.rename(place)
-    except OSError as error:
-        raise ImageError(
-            f"the image cannot be written: {error.strerror}", fix=f"free some space below {state.home()}"
-        ) from error
-    finally:
-        if folder.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _locked(progress: Progress) -> Iterator[None]:
-    descriptor = os.open(state.images() / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress("waiting for another build of the image")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -74,33 +75,41 @@ def depends(shown: str) -> str:
 
 
 def _initramfs(folder: Path, place: Path, release: str) -> Path:
-    busybox = processes.find("busybox")
-    if busybox is None or processes.find("cpio") is None:
-        raise ImageError("busybox and cpio are needed for the guest", fix="apt-get install busybox-static cpio")
+    busybox = busybox_path()
     init = resources.files("tare.image").joinpath("init.sh").read_bytes()
-    digest = hashlib.sha256(init + Path(busybox).read_bytes() + release.encode()).hexdigest()[:16]
+    digest = hashlib.sha256(init + busybox.read_bytes() + release.encode()).hexdigest()[:16]
     made = folder / f"initramfs-{digest}.gz"
     if not made.exists():
+        there = {file.stem: file for file in (place / "lib" / "modules" / release).rglob("*.ko")}
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            tree = Path(scratch, "tree")
-            _populate(tree, Path(busybox), init, place / "lib" / "modules" / release)
             packed = Path(scratch, "packed")
-            packed.write_bytes(gzip.compress(_cpio(tree), mtime=0))
+            # What is not a file is built in.
+            packed.write_bytes(pack(init, busybox, [there[name] for name in MODULES if name in there]))
             packed.rename(made)
     return made
 
 
-def _populate(tree: Path, busybox: Path, init: bytes, modules: Path) -> None:
-    for name in ("bin", "dev", "proc", "sys", "root", "modules"):
-        (tree / name).mkdir(parents=True)
-    shutil.copy(busybox, tree / "bin" / "busybox")
-    (tree / "init").write_bytes(init)
-    (tree / "init").chmod(0o755)
-    there = {file.stem: file for file in modules.rglob("*.ko")}
-    order = [name for name in MODULES if name in there]  # what is not a file is built in
-    for name in order:
-        shutil.copy(there[name], tree / "modules")
-    (tree / "modules" / "order").write_text("\n".join(order) + "\n")
+def busybox_path() -> Path:
+    """The host's static busybox, once cpio is there too. Raises `ImageError`."""
+    busybox = processes.find("busybox")
+    if busybox is None or processes.find("cpio") is None:
+        raise ImageError("busybox and cpio are needed for the guest", fix="apt-get install busybox-static cpio")
+    return Path(busybox)
+
+
+def pack(init: bytes, busybox: Path, modules: Sequence[Path]) -> bytes:
+    """An initramfs, compressed: busybox, its init, and modules, whose order is in ``/modules/order``."""
+    with tempfile.TemporaryDirectory() as scratch:
+        tree = Path(scratch)
+        for name in ("bin", "dev", "proc", "sys", "root", "modules"):
+            (tree / name).mkdir(parents=True)
+        shutil.copy(busybox, tree / "bin" / "busybox")
+        (tree / "init").write_bytes(init)
+        (tree / "init").chmod(0o755)
+        for module in modules:
+            shutil.copy(module, tree / "modules")
+        (tree / "modules" / "order").write_text("".join(f"{module.stem}\n" for module in modules))
+        return gzip.compress(_cpio(tree), mtime=0)
 
 
 def _cpio(tree: Path) -> bytes:

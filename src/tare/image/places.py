@@ -1,0 +1,49 @@
+"""How things that are built take their place: made beside it and renamed when whole, one builder at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tare.errors import ImageError
+from tare.host import state
+
+Progress = Callable[[str], None]
+
+
+@contextlib.contextmanager
+def beside(place: Path, what: str = "the image") -> Iterator[Path]:
+    """A folder to make something in; it takes its place when all went well, and is removed when not."""
+    folder = place.with_name(f"new-{place.name}")
+    if folder.exists():  # a killed build's: the lock says that nobody is at work on it
+        shutil.rmtree(folder)
+    folder.mkdir()
+    try:
+        yield folder
+        folder.rename(place)
+    except OSError as error:
+        raise ImageError(
+            f"{what} cannot be written: {error.strerror}", fix=f"free some space below {state.home()}"
+        ) from error
+    finally:
+        if folder.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def locked(folder: Path, progress: Progress, what: str = "the image") -> Iterator[None]:
+    """Hold the builds of a folder; another builder is waited for."""
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress(f"waiting for another build of {what}")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
