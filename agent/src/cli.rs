@@ -1,17 +1,23 @@
-//! The command line: `serve [--beacon ADDR:PORT --token HEX] [--init]`, and `version`.
+//! The command line: `serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS]`, and `version`.
 
 use std::process::ExitCode;
 
 use crate::beacon::{self, Beacon};
 use crate::serve;
 
-const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT --token HEX] [--init] | tare-agent version";
+const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] \
+                     | tare-agent version";
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Task {
     Version,
-    Serve { beacon: Option<Beacon>, init: bool },
+    Serve {
+        beacon: Option<Beacon>,
+        init: bool,
+        /// The kernel's uptime when the guest's userspace began, in ns: the boot's scripts know it.
+        userspace_ns: Option<u64>,
+    },
 }
 
 /// Does what the arguments say; 2 for arguments that cannot be understood.
@@ -21,7 +27,7 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
             println!("tare-agent {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
         }
-        Ok(Task::Serve { beacon, init }) => match serve::serve(beacon.as_ref(), init) {
+        Ok(Task::Serve { beacon, init, userspace_ns }) => match serve::serve(beacon.as_ref(), init, userspace_ns) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("tare-agent: {error}");
@@ -46,13 +52,14 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
 }
 
 fn parse_serve(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
-    let (mut target, mut token, mut init) = (None, None, false);
+    let (mut target, mut token, mut init, mut userspace_ns) = (None, None, false, None);
     while let Some(option) = args.next() {
         let mut value = || args.next().ok_or(format!("{option} lacks its value"));
         match option.as_str() {
             "--beacon" => target = Some(value()?),
             "--token" => token = Some(value()?),
             "--init" => init = true,
+            "--userspace-at" => userspace_ns = Some(nanoseconds(&value()?)?),
             other => return Err(format!("unknown option {other:?}")),
         }
     }
@@ -61,7 +68,18 @@ fn parse_serve(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
         (None, None) => None,
         _ => return Err("--beacon and --token go together".to_owned()),
     };
-    Ok(Task::Serve { beacon, init })
+    Ok(Task::Serve { beacon, init, userspace_ns })
+}
+
+/// Seconds with a decimal point, as `/proc/uptime` has them; at most a century.
+fn nanoseconds(seconds: &str) -> Result<u64, String> {
+    let value: f64 = seconds.parse().map_err(|_| format!("{seconds:?} is not a number of seconds"))?;
+    if !(0.0..=3.2e9).contains(&value) {
+        return Err(format!("{seconds} seconds are no uptime"));
+    }
+    // Within the range, and never negative.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    Ok((value * 1e9) as u64)
 }
 
 #[cfg(test)]
@@ -74,13 +92,24 @@ mod tests {
 
     #[test]
     fn serve_takes_a_beacon_with_its_token() {
-        let Ok(Task::Serve { beacon: Some(beacon), init: true }) =
+        let Ok(Task::Serve { beacon: Some(beacon), init: true, userspace_ns: None }) =
             parsed("serve --init --beacon 10.0.0.1:99 --token 00ff")
         else {
             panic!("not understood");
         };
         assert_eq!(beacon.token, [0, 255]);
         assert_eq!(beacon.target.port(), 99);
+    }
+
+    #[test]
+    fn serve_takes_the_uptime_as_proc_has_it() {
+        assert_eq!(
+            parsed("serve --userspace-at 1.25"),
+            Ok(Task::Serve { beacon: None, init: false, userspace_ns: Some(1_250_000_000) })
+        );
+        for wrong in ["soon", "-1", "NaN", "inf", "1e300"] {
+            assert!(parsed(&format!("serve --userspace-at {wrong}")).unwrap_err().contains(wrong));
+        }
     }
 
     #[test]

@@ -1,11 +1,20 @@
-//! The agent's clock: CLOCK_MONOTONIC in nanoseconds.
+//! The agent's clocks, in nanoseconds: CLOCK_MONOTONIC, and CLOCK_BOOTTIME for the age of its kernel.
 
 use rustix::time::{ClockId, clock_gettime};
 
 /// Now, in ns since an arbitrary point (boot, as a rule).
 pub fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    // The monotonic clock is never negative, so neither conversion can fail.
+    read(ClockId::Monotonic)
+}
+
+/// How long the kernel that the agent runs on has been up, in ns, time asleep included.
+pub fn uptime_ns() -> u64 {
+    read(ClockId::Boottime)
+}
+
+fn read(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    // Neither clock is ever negative, so neither conversion can fail.
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }

@@ -10,8 +10,26 @@ const IMAGE_FILE: &str = "/etc/tare-image";
 /// Longest image mark that is told, in bytes.
 const IMAGE_MAX: u64 = 4096;
 
+/// When a start's stages were reached inside, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Began {
+    /// The agent's own first moment, on its clock.
+    pub clock_ns: u64,
+    /// The kernel's uptime at that moment.
+    pub uptime_ns: u64,
+    /// The kernel's uptime when the guest's userspace began; None when nobody said.
+    pub userspace_ns: Option<u64>,
+}
+
+impl Began {
+    /// This moment.
+    pub fn now(userspace_ns: Option<u64>) -> Self {
+        Self { clock_ns: clock::now_ns(), uptime_ns: clock::uptime_ns(), userspace_ns }
+    }
+}
+
 /// The agent's greeting. Everything in it is quick to learn: a start is being timed.
-pub fn hello() -> Hello {
+pub fn hello(began: Began) -> Hello {
     let memory = rustix::system::sysinfo();
     // The fields' widths differ between architectures.
     #[allow(clippy::useless_conversion)]
@@ -20,12 +38,16 @@ pub fn hello() -> Hello {
         protocol: PROTOCOL,
         agent: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
-        clock_ns: clock::now_ns(),
+        began_ns: began.clock_ns,
+        uptime_ns: began.uptime_ns,
+        userspace_ns: began.userspace_ns,
         cpus: rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count()),
         memory_bytes,
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         image: image(),
         probes: probes::names().map(str::to_owned).collect(),
+        // Last: what is told above is part of the agent's own start.
+        clock_ns: clock::now_ns(),
     }
 }
 

@@ -16,12 +16,13 @@ use thiserror::Error;
 use crate::beacon::{self, Beacon};
 use crate::clock::now_ns;
 use crate::exec::Execution;
+use crate::facts::{self, Began};
 use crate::files::{FileError, Get, Put};
 use crate::frame::{Decoder, Frame, FrameError, STDERR, STDIN, STDOUT};
 use crate::message::{Code, Counted, Reply};
 use crate::outbox::Outbox;
 use crate::pace::{Event, Mailbox, Pacer};
-use crate::{facts, init, sys};
+use crate::{init, sys};
 
 /// Bytes that are read at once, from the host and from children.
 const SCRATCH: usize = 65_536;
@@ -47,8 +48,9 @@ enum End {
 }
 
 /// Serves the host on stdin and stdout until it is gone or says `shutdown`. With `init`, and as PID 1, it mounts
-/// what a system needs first and switches the machine off at the end.
-pub fn serve(beacon: Option<&Beacon>, init: bool) -> Result<(), ServeError> {
+/// what a system needs first and switches the machine off at the end. `userspace_ns`: what the greeting tells of it.
+pub fn serve(beacon: Option<&Beacon>, init: bool, userspace_ns: Option<u64>) -> Result<(), ServeError> {
+    let began = Began::now(userspace_ns);
     let machine = init && std::process::id() == 1;
     if machine {
         init::mount_all();
@@ -57,7 +59,7 @@ pub fn serve(beacon: Option<&Beacon>, init: bool) -> Result<(), ServeError> {
     set_nonblocking(host_in.as_fd())?;
     set_nonblocking(host_out.as_fd())?;
     let mut outbox = Outbox::default();
-    outbox.reply(&Reply::Hello(facts::hello()));
+    outbox.reply(&Reply::Hello(facts::hello(began)));
     outbox.flush(host_out.as_fd())?;
     if let Some(Err(error)) = beacon.map(beacon::send) {
         eprintln!("tare-agent: the beacon was not sent: {error}");

@@ -5,6 +5,7 @@ bb=/bin/busybox
 $bb mount -t proc proc /proc
 $bb mount -t sysfs sysfs /sys
 $bb mount -t devtmpfs devtmpfs /dev
+read -r began _ </proc/uptime
 
 for word in $($bb cat /proc/cmdline); do
     case $word in
@@ -36,4 +37,4 @@ $bb ip addr add "$address" dev eth0
 $bb ip link set eth0 up
 $bb ip route add default via "$gateway"
 for folder in proc sys dev; do $bb mount --move /$folder /root/$folder; done
-exec $bb switch_root /root /usr/local/bin/tare-agent "$@" --init <>"/root/dev/$port" >&0 2>/root/dev/console
+exec $bb switch_root /root /usr/local/bin/tare-agent "$@" --init --userspace-at "$began" <>"/root/dev/$port" >&0 2>/root/dev/console

@@ -135,7 +135,10 @@ class Hello(Message):
     protocol: Annotated[int, Field(ge=0, le=2**31 - 1)]
     agent: Name
     pid: Id
-    clock_ns: Count
+    clock_ns: Count  # when it was written
+    began_ns: Count  # the agent's first moment, on the same clock
+    uptime_ns: Count  # of the kernel below it, at that moment
+    userspace_ns: Count | None  # the kernel's uptime when the guest's userspace began, where a boot script says so
     cpus: Annotated[int, Field(ge=0, le=65_536)]
     memory_bytes: Count
     kernel: Annotated[str, Field(max_length=256)]
