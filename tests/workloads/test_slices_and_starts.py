@@ -60,6 +60,13 @@ def test_what_a_platform_cannot_show_is_left_out():
     assert registry.get("startup").read(marks) == {"first-byte": 2.0, "command": 3.0}
 
 
+def test_the_parts_of_a_start_are_figures_too_unless_they_are_nothing():
+    marks = StartMarks(2_000_000, 3_000_000, None, None, parts={"runtime": 1_500_000, "agent": 500_000, "userspace": 0})
+    figures = registry.get("startup").read(marks)
+    assert figures == {"first-byte": 2.0, "command": 3.0, "runtime": 1.5, "agent": 0.5}
+    assert set(figures) <= {metric.name for metric in registry.get("startup").metrics}
+
+
 @pytest.mark.parametrize("field", ["first_byte_ns", "command_ns", "datagram_ns", "ping_ns"])
 @pytest.mark.parametrize("value", [0, -5])
 def test_nothing_happens_before_the_start(field, value):

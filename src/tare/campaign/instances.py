@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tare.campaign.starts import marks
 from tare.errors import HostError, PlatformError, SessionError, TareError
 from tare.host import cgroup, janitor, roots
 from tare.host.journal import Belongings, Journal
@@ -25,8 +26,6 @@ from tare.workloads.base import StartMarks
 PARENT_GROUP = "tare"
 #: A sandbox that has not said a word by then has failed to start.
 START_LIMIT_S = 60.0
-#: After the first command has returned, the datagram and the ping have this long to come.
-MARK_LIMIT_S = 3.0
 #: Most that is kept of a sandbox's console: its end.
 CONSOLE_CAP = 1 << 20
 #: Ports of instances on the host, below those that Linux hands out by itself (from 32,768).
@@ -134,36 +133,15 @@ class Nursery:
         except BaseException:
             instance.abandon()
             raise
-        marks = self._marks(instance, session, token, command_ns) if measured else None
-        return Live(arm, instance, session, things, marks)
+        seen = None
+        if measured:
+            seen = marks(instance, session, self.datagram, token, command_ns, own_kernel=platform.own_kernel)
+        return Live(arm, instance, session, things, seen)
 
     def _check(self, session: Session, platform: Platform) -> None:
         seen = (session.hello.image or "").strip()
         if seen != self.image.hash:
             raise PlatformError(f"{platform.name} runs other bits: image {seen or 'unknown'}, not {self.image.hash}")
-
-    def _marks(self, instance: Instance, session: Session, token: bytes, command_ns: int) -> StartMarks:
-        reasons: dict[str, str] = {}
-        # The watcher and the session see the same byte; whichever the interpreter let run first is nearer to it.
-        first = min(instance.first_byte.wait(MARK_LIMIT_S) or session.first_byte_ns, session.first_byte_ns)
-        datagram = self.datagram.wait(token, MARK_LIMIT_S)
-        if datagram is None:
-            reasons["datagram_ns"] = f"no datagram reached the host within {MARK_LIMIT_S:.0f} s"
-        pinged = None
-        if instance.ping is not None:
-            pinged = instance.ping.wait(MARK_LIMIT_S)
-            if pinged is None:
-                reasons["ping_ns"] = f"{instance.address.ping} did not answer within {MARK_LIMIT_S:.0f} s"
-        else:
-            reasons["ping_ns"] = instance.address.no_ping
-        began = instance.started
-        return StartMarks(
-            first_byte_ns=first - began.monotonic_ns,
-            command_ns=command_ns,
-            datagram_ns=None if datagram is None else datagram - began.realtime_ns,
-            ping_ns=None if pinged is None else pinged - began.monotonic_ns,
-            reasons=reasons,
-        )
 
 
 def stop_all(lives: Iterable[Live]) -> list[HostError]:

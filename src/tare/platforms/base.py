@@ -162,6 +162,7 @@ class Platform(ABC):
     baseline: ClassVar[bool] = False
     #: whether /data is the workspace's folder on the host; a machine with a disk of its own keeps that disk in there
     shares_data: bool = True
+    own_kernel: bool = False  # whether a kernel is booted for each instance, whose uptime the agent then sees
     by_default: bool = True  # whether it takes part when the user names no platforms
 
     @abstractmethod

@@ -180,6 +180,8 @@ class StartMarks:
     datagram_ns: int | None
     ping_ns: int | None
     reasons: Mapping[str, str] = field(default_factory=dict)
+    #: what the first byte's time is made of: runtime, kernel, userspace, agent; those that there are
+    parts: Mapping[str, int] = field(default_factory=dict)
 
 
 class StartWorkload(Workload):

@@ -1,0 +1,86 @@
+"""What was seen of one start: marks by four definitions, and the parts that the first byte's time is made of."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tare.platforms.base import Instance
+from tare.platforms.marks import Datagram
+from tare.session import Session
+from tare.workloads.base import StartMarks
+
+#: After the first command has returned, the datagram and the ping have this long to come.
+MARK_LIMIT_S = 3.0
+
+
+class Greeting(Protocol):
+    """What an agent's hello says of its own start, in ns."""
+
+    @property
+    def clock_ns(self) -> int: ...
+    @property
+    def began_ns(self) -> int: ...
+    @property
+    def uptime_ns(self) -> int: ...
+    @property
+    def userspace_ns(self) -> int | None: ...
+
+
+def marks(
+    instance: Instance, session: Session, datagram: Datagram, token: bytes, command_ns: int, *, own_kernel: bool
+) -> StartMarks:
+    """Gather the marks of a start whose first command has returned."""
+    reasons: dict[str, str] = {}
+    # The watcher and the session see the same byte; whichever the interpreter let run first is nearer to it.
+    first = min(instance.first_byte.wait(MARK_LIMIT_S) or session.first_byte_ns, session.first_byte_ns)
+    sent = None
+    if instance.address.host is None:
+        reasons["datagram_ns"] = instance.address.no_ping
+    else:
+        sent = datagram.wait(token, MARK_LIMIT_S)
+        if sent is None:
+            reasons["datagram_ns"] = f"no datagram reached the host within {MARK_LIMIT_S:.0f} s"
+    pinged = None
+    if instance.ping is not None:
+        pinged = instance.ping.wait(MARK_LIMIT_S)
+        if pinged is None:
+            reasons["ping_ns"] = f"{instance.address.ping} did not answer within {MARK_LIMIT_S:.0f} s"
+    else:
+        reasons["ping_ns"] = instance.address.no_ping
+    began = instance.started
+    first_byte_ns = first - began.monotonic_ns
+    made_of = parts(first_byte_ns, session.hello, own_kernel=own_kernel)
+    if not made_of:
+        reasons["parts"] = "the clock inside says that more time passed than the host's does"
+    return StartMarks(
+        first_byte_ns=first_byte_ns,
+        command_ns=command_ns,
+        datagram_ns=None if sent is None else sent - began.realtime_ns,
+        ping_ns=None if pinged is None else pinged - began.monotonic_ns,
+        reasons=reasons,
+        parts=made_of,
+    )
+
+
+def parts(first_byte_ns: int, hello: Greeting, *, own_kernel: bool) -> dict[str, int]:
+    """Split the time to the first byte, in ns: who took it.
+
+    ``agent``: from its first moment to its greeting. ``kernel`` and ``userspace``, where a kernel was booted for the
+    instance: by that kernel's uptime, which begins when it has found its clock; userspace is split off where a boot
+    script told when it began. ``runtime``: what is left, the platform's own work, on the host before the guest's
+    kernel or the agent. Only durations cross between the clocks, so their offsets do not matter. Empty when they do
+    not fit into the whole.
+    """
+    agent = hello.clock_ns - hello.began_ns
+    seen = {"agent": agent}
+    booted = 0
+    if own_kernel:
+        booted = hello.uptime_ns
+        userspace = hello.userspace_ns
+        seen["kernel"] = booted if userspace is None else userspace
+        if userspace is not None:
+            seen["userspace"] = booted - userspace
+    runtime = first_byte_ns - booted - agent
+    if runtime < 0 or any(part < 0 for part in seen.values()):
+        return {}
+    return {"runtime": runtime, **seen}
