@@ -4,7 +4,7 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 
-from tare.platforms.qemu import Machine, command
+from tare.platforms.machine import Machine, command
 
 MACHINE = Machine(
     kind="q35",

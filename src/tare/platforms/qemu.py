@@ -11,15 +11,17 @@ import socket
 import subprocess
 from collections.abc import Sequence
 
-from tare.errors import HostError, ImageError
+from tare.errors import HostError, ImageError, PlatformError
 from tare.host import processes
 from tare.host.journal import Belongings
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.machine import Machine, command
 from tare.platforms.marks import FirstByte, Ping
+from tare.platforms.vm import MONITOR_BYTES, PROGRAM, ROOT_BYTES, MachineStream, accelerated, accept, data_volume
 
-QEMU = "qemu-system-x86_64"
+__all__ = ("PLATFORMS", "PROGRAM", "ROOT_BYTES", "MachineStream", "Qemu", "accelerated", "accept", "data_volume")
 
 
 class Qemu(Platform):
@@ -42,7 +44,7 @@ class Qemu(Platform):
 
     def detect(self) -> Availability:
         """Look for QEMU, get the guest's kernel, and find out whether KVM runs it."""
-        if processes.find(QEMU) is None:
+        if processes.find(PROGRAM) is None:
             return Availability(False, reason="QEMU is not installed", fix="apt-get install qemu-system-x86")
         if os.geteuid() != 0:
             return Availability(False, reason="a TAP needs root", fix="run tare as root (sudo)")
@@ -50,7 +52,7 @@ class Qemu(Platform):
             accel, why = accelerated(guest.ensure())
         except (ImageError, HostError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
-        version = processes.run([QEMU, "--version"], time_limit_s=10).text.split("\n")[0]
+        version = processes.run([PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
         details = {"accelerator": f"{accel}: {why}", "guest kernel": guest.ensure().release}
         shown = version.removeprefix("QEMU emulator version ").split()[0]
         return Availability(True, version=f"{shown}, {accel}", details=details)
@@ -87,7 +89,6 @@ class Qemu(Platform):
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(control))
             listener.listen(1)
-            listener.settimeout(CONNECT_LIMIT_S)
             started, process = _start(spec, command(machine))
             connection = _connected(listener, process)
         stream = MachineStream(connection, process)
@@ -95,6 +96,15 @@ class Qemu(Platform):
         ping = Ping(endpoint.address) if spec.measured else None
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
         return Instance(spec, stream, started, address, first_byte, ping)
+
+
+def _connected(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket:
+    try:
+        return accept(listener, lambda: process.poll() is not None)
+    except PlatformError:
+        processes.kill_group(process)
+        process.wait()
+        raise
 
 
 def _start(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.Popen[bytes]]:

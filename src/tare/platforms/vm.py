@@ -1,0 +1,110 @@
+"""What virtual machines share, whoever starts them: how instructions are run, the data volume, the agent's port."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tare.errors import PlatformError
+from tare.host import processes, state
+from tare.image import guest
+from tare.session import SocketStream
+
+PROGRAM = "qemu-system-x86_64"
+#: The image's filesystem, with room for what the guest writes beside /data.
+ROOT_BYTES = 1200 << 20
+#: At most; sparse, so it takes what is written to it.
+DATA_BYTES = 16 << 30
+#: Of the instance's memory limit, for the monitor itself and, under TCG, its translated code.
+MONITOR_BYTES = 256 << 20
+#: QEMU's own default is 1 GiB, which would have the monitor killed at the instance's memory limit.
+TRANSLATED_MIB = 96
+#: A guest that has not said a word by then does not run on this host.
+KVM_LIMIT_S = 5.0
+CONNECT_LIMIT_S = 10.0
+
+
+class MachineStream(SocketStream):
+    """The agent's port; closing it ends the machine."""
+
+    def __init__(self, connection: socket.socket, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(connection)
+        self._process = process
+
+    def close(self) -> None:
+        """Close the port: the agent switches the machine off. By force if it does not."""
+        super().close()
+        try:
+            self._process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            processes.kill_group(self._process)
+            self._process.wait()
+
+
+def accelerator(accel: str) -> list[str]:
+    """How the guest's instructions are run, and the processor that it sees."""
+    if accel == "kvm":
+        return ["-accel", "kvm", "-cpu", "host"]
+    return ["-accel", f"tcg,thread=multi,tb-size={TRANSLATED_MIB}", "-cpu", "max"]
+
+
+@functools.cache
+def accelerated(made: guest.Guest) -> tuple[str, str]:
+    """Which accelerator runs a stock guest here, and why; kept for as long as the host is not rebooted."""
+    kept = state.home() / "guest" / "kvm.json"
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    key = [boot, made.release]
+    try:
+        seen = json.loads(kept.read_text())
+    except (OSError, ValueError):
+        seen = {}
+    if not isinstance(seen, dict) or seen.get("key") != key:
+        seen = {"key": key, "why": _try_kvm(made)}
+        kept.write_text(json.dumps(seen))
+    why = seen["why"]
+    return ("kvm", "a guest came up") if why is None else ("tcg", f"KVM: {why}")
+
+
+def _try_kvm(made: guest.Guest) -> str | None:
+    """None when a guest comes up by KVM; else why not. A /dev/kvm that opens proves nothing."""
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "/dev/kvm cannot be opened"
+    argv = [PROGRAM, *accelerator("kvm"), "-M", "q35", "-m", "256M", "-nodefaults", "-display", "none", "-no-reboot"]
+    argv += ["-serial", "stdio", "-kernel", str(made.kernel), "-initrd", str(made.initramfs)]
+    tried = processes.run([*argv, "-append", "console=ttyS0 quiet panic=-1 tare.probe"], time_limit_s=KVM_LIMIT_S)
+    if b"tare-guest-runs" in tried.stdout:
+        return None
+    if tried.timed_out:
+        return f"a guest does not come up within {KVM_LIMIT_S:.0f} s"
+    said = (tried.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+    return f"a guest does not start: {said}"
+
+
+def data_volume(folder: Path) -> Path:
+    """An empty filesystem on a sparse file in the folder: the guest's /data."""
+    place = folder / "data.ext4"
+    size = min(DATA_BYTES, shutil.disk_usage(folder).free // 2)
+    with place.open("wb") as file:
+        file.truncate(size)
+    processes.run(["mkfs.ext4", "-q", "-F", str(place)]).require(fix="apt-get install e2fsprogs")
+    return place
+
+
+def accept(listener: socket.socket, gone: Callable[[], bool]) -> socket.socket:
+    """The agent's port, once the machine's monitor has connected it. Raises `PlatformError` when it will not."""
+    deadline = time.monotonic() + CONNECT_LIMIT_S
+    listener.settimeout(0.2)
+    while time.monotonic() < deadline:
+        try:
+            return listener.accept()[0]
+        except TimeoutError:
+            if gone():
+                break
+    raise PlatformError("QEMU ended before it connected the agent's port", fix="see the console kept in the campaign")
