@@ -16,12 +16,25 @@ MAY_IMPORT = {
     "session": {"errors", "model"},
     "image": {"errors", "model", "host"},
     "platforms": {"errors", "model", "suggest", "host", "image", "session"},
+    "lab": {"errors", "model", "suggest", "host", "image", "platforms", "session"},
     "workloads": {"errors", "model", "suggest"},
     "store": {"errors", "model"},
     "analysis": {"errors", "model", "store"},
     "report": {"errors", "model", "store", "analysis"},
     "campaign": {"errors", "model", "suggest", "host", "image", "session", "platforms", "workloads", "store"},
-    "cli": {"errors", "model", "host", "image", "platforms", "workloads", "store", "analysis", "report", "campaign"},
+    "cli": {
+        "errors",
+        "model",
+        "host",
+        "image",
+        "platforms",
+        "workloads",
+        "store",
+        "analysis",
+        "report",
+        "campaign",
+        "lab",
+    },
 }
 
 

@@ -88,8 +88,13 @@ def sources() -> list[str]:
     return [str(file) for file in candidates if file.is_file() and suite in file.read_text()][:1]
 
 
+def base_place() -> Path:
+    """Where the base of the present recipe is, or will be."""
+    return state.images() / f"base-{recipe.load().hash[:16]}"
+
+
 def _base(wanted: Recipe, progress: Progress) -> Path:
-    place = state.images() / f"base-{wanted.hash[:16]}"
+    place = base_place()
     if place.is_dir():
         return place
     if processes.find("mmdebstrap") is None:
@@ -107,7 +112,7 @@ def _base(wanted: Recipe, progress: Progress) -> Path:
         done = processes.run(command(wanted, root, sources()), time_limit_s=BUILD_LIMIT_S, env=dated)
         if done.code != 0:
             raise explain(done.stderr.decode(errors="replace"), timed_out=done.timed_out)
-        packages = _installed(root)
+        packages = installed(root)
         _check_pins(wanted, packages)
         neutralise(wanted, root)
         manifest = Manifest(suite=wanted.suite, recipe_hash=wanted.hash, packages=packages)
@@ -173,7 +178,8 @@ def _assemble(base: Path, agent: Path, digest: str, folder: Path) -> None:
     shutil.copyfile(base / "manifest.json", folder / "manifest.json")
 
 
-def _installed(root: Path) -> dict[str, str]:
+def installed(root: Path) -> dict[str, str]:
+    """Packages in a Debian root, and their versions."""
     query = ["dpkg-query", f"--admindir={root}/var/lib/dpkg", "-W", "-f=${Package} ${Version}\n"]
     pairs = (line.split(" ", 1) for line in processes.run(query).require().text.splitlines())
     return {name: version for name, version in pairs}  # noqa: C416 (a pair a line, checked by unpacking)

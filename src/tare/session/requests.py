@@ -143,6 +143,10 @@ class Execution(Pending):
         """What came of its standard error so far."""
         return bytes(self._outputs[frames.STDERR])
 
+    def since(self, channel: int, place: int) -> bytes:
+        """What came of one output (`frames.STDOUT`, `frames.STDERR`) from a place on."""
+        return bytes(self._outputs[channel][place:])
+
     def push(self) -> None:
         """Send as much of its stdin as the agent has granted."""
         while self._window and self._sent < len(self._stdin):

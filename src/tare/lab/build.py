@@ -1,0 +1,176 @@
+"""Builds what a lab is made of, each part once: an emulator, a host's disk by flavour, and the goods that go in.
+
+The emulator is Debian's QEMU of backports in a small root of its own: the host's own QEMU stays as it is. Nothing
+here names an archive: the host's own apt sources say where Debian is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tare.errors import ImageError
+from tare.host import processes, state
+from tare.image import build as image_build
+from tare.image.places import Progress, beside, locked
+from tare.lab import recipe
+from tare.lab.recipe import Root
+
+#: Roots, disks and goods together, with room to work.
+NEEDED_DISK = 8 << 30
+LIMIT_S = 1800.0
+#: Where the emulator's root has TARE_HOME.
+HOME_INSIDE = "tare"
+#: What the host's initramfs loads, and what these need; what is not a module is built in.
+MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "virtio_rng", "crc32c_generic", "ext4")
+
+
+def folder() -> Path:
+    """Where the lab's parts are."""
+    place = state.home() / "lab"
+    place.mkdir(exist_ok=True)
+    return place
+
+
+def emulator(progress: Progress) -> Path:
+    """The root of the emulator; made if need be. Raises `ImageError`."""
+    wanted = recipe.load().emulator
+    place = folder() / f"qemu-{wanted.hash}"
+    with locked(folder(), progress, "the lab"):
+        if not place.is_dir():
+            progress(f"making the emulator's root from {wanted.newer} (about half a minute)")
+            with beside(place, "the lab's emulator") as made:
+                _bootstrap(wanted, made / "root")
+                (made / "root" / HOME_INSIDE).mkdir()
+    return place / "root"
+
+
+def host(flavour: str, progress: Progress) -> Path:
+    """The folder with the disk, kernel and modules of a host; made if need be. Raises `ImageError`, `UsageError`."""
+    known = recipe.load()
+    wanted = known.host(flavour)
+    place = folder() / f"host-{flavour}-{wanted.hash}"
+    with locked(folder(), progress, "the lab"):
+        if not place.is_dir():
+            progress(f"making the host {flavour} (about a minute and a half)")
+            with beside(place, "the lab's host") as made:
+                root = made / "root"
+                _bootstrap(wanted, root)
+                _take_kernel(root, made)
+                (made / "packages.json").write_text(json.dumps(image_build.installed(root), indent=1))
+                (root / "goods").mkdir()
+                (root / "lab").mkdir()
+                disk(root, made / "disk.ext4", known.disk_bytes)
+                shutil.rmtree(root)
+    return place
+
+
+def disk(root: Path, file: Path, size_bytes: int) -> None:
+    """An ext4 filesystem with all below a folder in it, as a sparse file."""
+    with file.open("wb") as made:
+        made.truncate(size_bytes)
+    argv = ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", "-d", str(root), str(file)]
+    processes.run(argv, time_limit_s=600).require(fix="free disk space below TARE_HOME")
+
+
+def newer_sources(text: str, suite: str, newer: str) -> str:
+    """The stanza or line of apt's sources that has a suite, for another suite of the same archive; "" without one."""
+    for stanza in re.split(r"\n\s*\n", text):
+        lines = [line for line in stanza.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+        if any(re.match(rf"Suites:.*\b{suite}(\s|$)", line) for line in lines):
+            return "".join(f"Suites: {newer}\n" if line.startswith("Suites:") else f"{line}\n" for line in lines)
+        for line in lines:
+            if re.match(rf"deb\s.*\s{suite}\s", line):
+                return re.sub(rf"\s{suite}\s", f" {newer} ", line) + "\n"
+    return ""
+
+
+def _bootstrap(wanted: Root, root: Path) -> None:
+    free = shutil.disk_usage(folder()).free
+    if free < NEEDED_DISK:
+        what = f"{free / 2**30:.1f} GiB are free below {folder()}, the lab needs {NEEDED_DISK / 2**30:.0f} GiB"
+        raise ImageError(what, fix="free some space, or set TARE_HOME to a larger disk")
+    if processes.find("mmdebstrap") is None:
+        raise ImageError("mmdebstrap is not installed", fix="apt-get install mmdebstrap")
+    archives = [*image_build.sources()]
+    with tempfile.TemporaryDirectory() as scratch:
+        if wanted.newer:
+            archives.append(_newer_file(Path(scratch), wanted, archives))
+        done = processes.run(_command(wanted, root, archives), time_limit_s=LIMIT_S)
+    if done.code != 0:
+        said = done.stderr.decode(errors="replace")
+        if wanted.newer and wanted.newer in said:
+            what = f"the lab's QEMU comes from {wanted.newer}, and that suite is not reached or lacks it"
+            raise ImageError(
+                f"{what}: {image_build.explain(said, timed_out=done.timed_out).what}",
+                fix=f"see that this host's Debian archive has {wanted.newer}, then tare lab build",
+            )
+        raise image_build.explain(said, timed_out=done.timed_out)
+
+
+def _newer_file(scratch: Path, wanted: Root, archives: Sequence[str]) -> str:
+    stanza = newer_sources(Path(archives[0]).read_text() if archives else "", wanted.suite, wanted.newer)
+    if not stanza:
+        raise ImageError(
+            f"this host's apt sources show no archive with {wanted.suite}, so where {wanted.newer} is, is not known",
+            fix=f"build the lab on Debian 12, whose sources have {wanted.suite}",
+        )
+    file = scratch / f"newer{Path(archives[0]).suffix}"
+    file.write_text(stanza)
+    return str(file)
+
+
+def _command(wanted: Root, root: Path, archives: Sequence[str]) -> list[str]:
+    options = [f"--dpkgopt=path-exclude={pattern}" for pattern in wanted.left_out]
+    if wanted.newer:
+        options.append(f'--aptopt=APT::Default-Release "{wanted.newer}"')
+    options += ["--mode=root", "--format=directory", "--variant=minbase", f"--include={','.join(wanted.packages)}"]
+    return ["mmdebstrap", *options, wanted.suite, str(root), *archives]
+
+
+def _take_kernel(root: Path, made: Path) -> None:
+    """Kernel, hypervisor and the initramfs's modules beside the disk: the emulator reads them from there."""
+    kernel = next((root / "boot").glob("vmlinuz-*"))
+    shutil.copy(kernel, made / "vmlinuz")
+    for hypervisor in sorted((root / "boot").glob("xen-*-amd64.gz"))[:1]:
+        # QEMU's multiboot loader takes the plain ELF file.
+        (made / "xen").write_bytes(processes.run(["gzip", "-dc", str(hypervisor)]).require().stdout)
+    for initrd in (root / "boot").glob("initrd*"):
+        initrd.unlink()  # Debian's own; a lab has one of tare's
+    tree = root / "lib" / "modules" / kernel.name.removeprefix("vmlinuz-")
+    (made / "modules").mkdir()
+    for number, name in enumerate(loading_order((tree / "modules.dep").read_text(), MODULES)):
+        shutil.copy(tree / name, made / "modules" / f"{number:02d}-{Path(name).name}")
+
+
+def loading_order(dependencies: str, wanted: Sequence[str]) -> list[str]:
+    """Module files in the order in which they load, from a ``modules.dep``; modules that are not there are built in."""
+    needs = {name: rest.split() for name, _, rest in (line.partition(":") for line in dependencies.splitlines())}
+    by_stem = {Path(name).stem.replace("-", "_"): name for name in needs}
+    order: list[str] = []
+
+    def add(name: str) -> None:
+        for needed in needs[name]:
+            add(needed)
+        if name not in order:
+            order.append(name)
+
+    for stem in wanted:
+        if stem in by_stem:
+            add(by_stem[stem])
+    return order
+
+
+def built() -> dict[str, int]:
+    """The parts that are there, and the disk space that each takes."""
+    parts = sorted(path for path in folder().iterdir() if path.is_dir() and not path.name.startswith("new-"))
+    return {path.name: _disk_bytes(path) for path in parts}
+
+
+def _disk_bytes(path: Path) -> int:
+    return sum(os.lstat(Path(below, name)).st_blocks * 512 for below, _, names in os.walk(path) for name in names)

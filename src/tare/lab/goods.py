@@ -1,0 +1,114 @@
+"""What goes into a lab besides its host: tare's Python packages, the image, the agent, gVisor, the guest's kernel.
+
+It is a disk of its own, for reading, cached by the hash of what is on it. tare's code itself changes with every edit
+and is sent when a lab runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import sys
+import sysconfig
+import tarfile
+from pathlib import Path
+
+import tare
+from tare.errors import ImageError
+from tare.host import processes, state
+from tare.image import build as image_build
+from tare.image import forms, guest
+from tare.image.build import Image
+from tare.image.places import Progress, beside, locked
+from tare.lab import build
+from tare.platforms.gvisor import find_runsc
+from tare.platforms.vm import ROOT_BYTES
+
+#: The lab's Debian has this one, and compiled packages fit one version only.
+PYTHON = (3, 11)
+#: Large, and of no use in a lab.
+LEFT_OUT = ("mypy", "mypyc", "ruff", "pip", "setuptools")
+#: Room for the filesystem's own tables.
+SPARE_BYTES = 256 << 20
+#: Of a checkout: what its tests read.
+CHECKOUT = ("src", "tests", "docs", "protocol", "README.md", "pyproject.toml")
+
+
+def ensure(image: Image, progress: Progress) -> Path:
+    """The disk with the goods, as a file; made if need be. Raises `ImageError`, `HostError`."""
+    if sys.version_info[:2] != PYTHON:
+        found = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        raise ImageError(f"the lab runs Python 3.11, tare runs here by {found}", fix="PYTHON=python3.11 make setup")
+    made_guest = guest.ensure()
+    packages = Path(sysconfig.get_paths()["purelib"])
+    runsc = find_runsc()
+    facts = [image.hash, made_guest.release, made_guest.initramfs.name, _listing(packages), _digest(runsc)]
+    place = build.folder() / f"goods-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
+    with locked(build.folder(), progress, "the lab"):
+        if not place.is_dir():
+            progress("packing what goes into the lab (about half a minute)")
+            with beside(place, "the lab's goods") as made:
+                tree = made / "tree"
+                _fill(tree, image, made_guest, packages, runsc)
+                build.disk(tree, made / "goods.ext4", forms.disk_bytes(tree) * 9 // 8 + SPARE_BYTES)
+                shutil.rmtree(tree)
+            for other in build.folder().glob("goods-*"):
+                if other != place:
+                    shutil.rmtree(other, ignore_errors=True)
+    return place / "goods.ext4"
+
+
+def checkout() -> bytes:
+    """The code of tare itself as a tar, with compiled modules, which save seconds; of a checkout, its tests."""
+    package = Path(tare.__file__).parent
+    top = package.parent.parent
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        if (top / "pyproject.toml").is_file() and package.parent.name == "src":
+            for name in CHECKOUT:
+                if (top / name).exists():
+                    tar.add(top / name, name)
+        else:
+            tar.add(package, "src/tare")
+    return packed.getvalue()
+
+
+def _fill(tree: Path, image: Image, made_guest: guest.Guest, packages: Path, runsc: str | None) -> None:
+    home = tree / "home"
+    place = image.root.parent
+    inside = home / "images" / place.name
+    inside.mkdir(parents=True)
+    for one in (image.root, place / "manifest.json", forms.ext4(image, ROOT_BYTES)):
+        _copy(one, inside)
+    base = image_build.base_place()
+    (home / "images" / base.name).mkdir()
+    _copy(base / "manifest.json", home / "images" / base.name)
+    (home / "guest").mkdir()
+    for one in (made_guest.kernel.parent.parent, made_guest.initramfs):
+        _copy(one, home / "guest")
+    (home / "bin").mkdir()
+    if runsc is not None:
+        _copy(Path(runsc), home / "bin")
+    _copy(image_build.agent_path(), tree / "tare-agent")
+    (tree / "site-packages").mkdir()
+    for one in packages.iterdir():
+        if one.name.split("-")[0] not in LEFT_OUT and not one.name.startswith("__editable__"):
+            _copy(one, tree / "site-packages")
+
+
+def _copy(source: Path, target: Path) -> None:
+    argv = ["cp", "-a", "--reflink=auto", "--sparse=auto", str(source), str(target)]
+    processes.run(argv, time_limit_s=300).require(fix=f"free some space below {state.home()}")
+
+
+def _listing(packages: Path) -> str:
+    return " ".join(sorted(entry.name for entry in os.scandir(packages) if entry.name.endswith(".dist-info")))
+
+
+def _digest(program: str | None) -> str:
+    if program is None:
+        return ""
+    with Path(program).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,191 @@
+"""One lab: a throwaway machine, by KVM where that runs guests here and else by emulation, and the agent as its PID 1.
+
+QEMU runs in its own root and its own mount namespace, in a control group of the lab's, so that nothing of it can stay:
+the namespace goes with the process, and group and folder are in the journal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import HostError, PlatformError, SessionError
+from tare.host import cgroup, janitor, processes, state
+from tare.host.journal import Belongings, Journal
+from tare.image import guest
+from tare.image.places import Progress
+from tare.lab.build import HOME_INSIDE
+from tare.model import Resources
+from tare.platforms import vm
+from tare.session import Session, SocketStream
+
+#: An emulated host on a busy machine; it usually takes a tenth of this.
+BOOT_LIMIT_S = 240.0
+#: QEMU's translated code, and what else it needs beside the machine's memory.
+TRANSLATED_MIB = 512
+MONITOR_BYTES = 1 << 30
+#: Makes the emulator's root whole: devices, and TARE_HOME with the disks. Seen by QEMU alone.
+_ENTER = """\
+root=$1 home=$2 inside=$3; shift 3
+mount --bind /dev "$root/dev"
+mount --bind "$home" "$root/$inside"
+exec chroot "$root" "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a machine is started from: the folder of a host, the file of goods, the emulator's root."""
+
+    emulator: Path
+    host: Path
+    goods: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """All that decides the command line."""
+
+    accel: str  # kvm or tcg
+    cpus: int
+    memory_bytes: int
+    host: Path  # the folder with disk, kernel and perhaps hypervisor
+    goods: Path
+    initramfs: Path
+    control: Path
+    console: Path
+
+
+def command(machine: Machine, home: Path) -> list[str]:
+    """The command inside the emulator's root; ``home`` is TARE_HOME, which that root has elsewhere."""
+
+    def inside(path: Path) -> str:
+        return str("/" / Path(HOME_INSIDE) / path.relative_to(home))
+
+    hypervisor = machine.host / "xen"
+    kernel, initramfs = machine.host / "vmlinuz", inside(machine.initramfs)
+    if hypervisor.exists():
+        # A multiboot kernel: what it loads, with arguments, is in the place of the initramfs.
+        booted = [
+            "-kernel",
+            inside(hypervisor),
+            "-append",
+            f"console=com1 dom0_mem={_dom0_mib(machine)}M loglvl=warning",
+        ]
+        booted += ["-initrd", f"{inside(kernel)} console=hvc0 quiet panic=-1,{initramfs}"]
+    else:
+        booted = ["-kernel", inside(kernel), "-initrd", initramfs]
+        booted += ["-append", "console=ttyS0 quiet panic=-1 mitigations=off nokaslr"]
+    return [
+        vm.PROGRAM,
+        *_accelerator(machine.accel),
+        *("-M", "q35", "-smp", str(machine.cpus), "-m", f"{machine.memory_bytes >> 20}M"),
+        *("-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{inside(machine.console)}"),
+        *booted,
+        *("-drive", f"if=none,id=host,file={inside(machine.host / 'disk.ext4')},format=raw,snapshot=on,cache=unsafe"),
+        *("-drive", f"if=none,id=goods,file={inside(machine.goods)},format=raw,readonly=on"),
+        *("-device", "virtio-blk-pci,drive=host", "-device", "virtio-blk-pci,drive=goods"),
+        *("-device", "virtio-rng-pci"),
+        *("-chardev", f"socket,id=agent,path={inside(machine.control)}"),
+        *("-device", "virtio-serial-pci", "-device", "virtserialport,chardev=agent,name=tare.0"),
+    ]
+
+
+def _accelerator(accel: str) -> list[str]:
+    if accel == "kvm":
+        return ["-accel", "kvm", "-cpu", "host"]
+    return ["-accel", f"tcg,thread=multi,tb-size={TRANSLATED_MIB}", "-cpu", "max,+svm"]
+
+
+def _dom0_mib(machine: Machine) -> int:
+    """Half of the memory, at most 2 GiB: the rest is for the guests and for Xen."""
+    return min(2048, machine.memory_bytes >> 21)
+
+
+def accelerator() -> tuple[str, str]:
+    """Which accelerator runs a lab here, and why."""
+    if processes.find(vm.PROGRAM) is None:
+        return "tcg", "KVM: not tried, QEMU is not installed"
+    return vm.accelerated(guest.ensure())
+
+
+@contextlib.contextmanager
+def running(parts: Parts, cpus: int, memory_bytes: int, progress: Progress) -> Iterator[Session]:
+    """Boot a machine, and end it. Raises `PlatformError` with its last words."""
+    if os.geteuid() != 0:
+        raise HostError("the lab's emulator needs a root of its own", fix="run tare as root (sudo)")
+    label = f"lab{secrets.token_hex(3)}"
+    space = state.work() / label
+    group = cgroup.Group(f"tare-{label}")
+    console = space / "console.log"
+    with Belongings(Journal(state.journal())) as things:
+        things.own(janitor.folder(space), janitor.control_group(group.path))
+        space.mkdir()
+        group.create(Resources(tuple(sorted(os.sched_getaffinity(0))), memory_bytes + MONITOR_BYTES))
+        initramfs = space / "initramfs"
+        initramfs.write_bytes(_initramfs(parts.host))
+        accel, why = accelerator()
+        progress(f"booting the lab by {accel} ({why})")
+        control = space / "control"
+        machine = Machine(accel, cpus, memory_bytes, parts.host, parts.goods, initramfs, control, console)
+        with _connected(machine, parts.emulator, space, group) as session:
+            yield session
+
+
+@contextlib.contextmanager
+def _connected(machine: Machine, root: Path, space: Path, group: cgroup.Group) -> Iterator[Session]:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(machine.control))
+        listener.listen(1)
+        process = _start(machine, root, space, group)
+        try:
+            stream = SocketStream(_accept(listener, process))
+            try:
+                session = Session.open(stream, BOOT_LIMIT_S)
+            except SessionError as error:
+                stream.close()
+                raise _failed(f"the lab does not come up: {error.what}", machine.console) from error
+            with session:
+                yield session
+        finally:
+            # Nothing in there is kept, so it need not be switched off.
+            processes.kill_group(process)
+            process.wait()
+
+
+def _start(machine: Machine, root: Path, space: Path, group: cgroup.Group) -> subprocess.Popen[bytes]:
+    home = state.home()
+    within = f"/{HOME_INSIDE}/{space.relative_to(home)}"
+    # TMPDIR: what the machine writes to its disk goes to a nameless file there.
+    inner = ["env", f"TMPDIR={within}", *command(machine, home)]
+    entered = ["sh", "-ec", _ENTER, "sh", str(root), str(home), HOME_INSIDE, *inner]
+    with machine.console.with_name("qemu.log").open("wb") as log:
+        argv = ["unshare", "--mount", "--propagation", "private", *entered]
+        return processes.start(argv, stdout=log, stderr=log, cgroup_procs=group.leaf("tool"))
+
+
+def _accept(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket:
+    try:
+        return vm.accept(listener, lambda: process.poll() is not None)
+    except PlatformError as error:
+        log = Path(listener.getsockname()).with_name("qemu.log")
+        raise _failed("the lab's emulator does not start", log) from error
+
+
+def _failed(what: str, log: Path) -> PlatformError:
+    said = log.read_bytes()[-65536:] if log.exists() else b""
+    lines = said.decode(errors="replace").strip().splitlines()[-3:]
+    tail = " | ".join(line.strip()[:300] for line in lines) or "nothing"
+    fix = "tare lab build; with another --memory, or --cpus 1"
+    return PlatformError(f"{what}; its console ends: {tail}", fix=fix, console=said)
+
+
+def _initramfs(host: Path) -> bytes:
+    init = Path(__file__).with_name("init.sh").read_bytes()
+    return guest.pack(init, guest.busybox_path(), sorted((host / "modules").iterdir()))

@@ -1,0 +1,56 @@
+#!/bin/sh
+# Makes a host of the machine that came up: what an init system would have done, and TARE_HOME out of the goods.
+#   prepare.sh FLAVOUR
+set -eu
+flavour=$1
+
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mkdir -p /dev/pts /dev/shm
+mount -t devpts -o ptmxmode=666 devpts /dev/pts
+mount -t securityfs securityfs /sys/kernel/security || true
+ln -sf /proc/self/fd /dev/fd
+hostname "lab-$flavour"
+ip link set lo up
+
+for module in overlay bridge veth tun loop; do
+    modprobe "$module" || echo "no module $module" >&2
+done
+
+case $flavour in
+kvm)
+    vendor=intel
+    grep -qw svm /proc/cpuinfo && vendor=amd
+    modprobe "kvm-$vendor" nested=1
+    ;;
+xen)
+    for module in xen-evtchn xen-gntdev xen-gntalloc xen-privcmd xenfs xen-blkback xen-netback; do
+        modprobe "$module" || echo "no module $module" >&2
+    done
+    mount -t xenfs xenfs /proc/xen
+    mkdir -p /run/xen /var/log/xen /var/lib/xenstored
+    bin=/usr/lib/xen-4.17/bin
+    "$bin/xenstored" --pid-file /run/xen/xenstored.pid
+    "$bin/xen-init-dom0"
+    "$bin/xenconsoled" --pid-file=/run/xen/xenconsoled.pid
+    ;;
+esac
+
+home=/var/lib/tare
+for place in /goods/home/images/*; do
+    mkdir -p "$home/images/$(basename "$place")"
+    ln -s "$place"/* "$home/images/$(basename "$place")/"
+done
+for kind in bin guest; do
+    mkdir -p "$home/$kind"
+    ln -s /goods/home/$kind/* "$home/$kind/"
+done
+
+mkdir -p /lab/checkout /lab/files /lab/out
+tar -C /lab/checkout -xf /lab/checkout.tar
+cat >/usr/local/bin/tare <<'END'
+#!/usr/bin/python3
+from tare.cli import main
+
+main()
+END
+chmod 755 /usr/local/bin/tare

@@ -1,0 +1,167 @@
+"""Runs a command in a lab: what it needs goes in, its output comes out as it is made, its results come back."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+import tarfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tare.errors import HostError, PlatformError, SessionTimeout, UsageError
+from tare.image import build as image_build
+from tare.image.places import Progress
+from tare.lab import build, goods
+from tare.lab.machine import Parts, running
+from tare.session import Session
+from tare.session.frames import STDERR, STDOUT
+from tare.session.messages import MAX_OUTPUT_CAP
+from tare.session.requests import Execution
+
+#: Output of a command: the channel (1 or 2), and some bytes.
+Output = Callable[[int, bytes], None]
+#: Everything in there takes this many times as long as elsewhere.
+PATIENCE = 12
+PREPARE_LIMIT_S = 120.0
+FILE_LIMIT_S = 600.0
+#: Most that comes back.
+RESULTS_CAP = 1 << 30
+#: Exit code of a command that was ended at its time limit, as of timeout(1).
+TIMED_OUT = 124
+#: How often output is looked for, in seconds.
+_TURN_S = 0.1
+_ENV = {
+    "PATH": "/lab/files:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "PYTHONPATH": "/lab/checkout/src:/goods/site-packages",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "TARE_HOME": "/var/lib/tare",
+    "TARE_AGENT": "/goods/tare-agent",
+    "TARE_PATIENCE": str(PATIENCE),
+    "TERM": "dumb",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A command, and the lab that it is to run in."""
+
+    argv: Sequence[str]
+    flavour: str
+    memory_bytes: int
+    cpus: int
+    time_limit_s: float
+    files: Sequence[Path] = ()  # of this host, to be in there on PATH
+    results: Path | None = None  # folder here that gets what the command leaves in /lab/out
+
+    def check(self) -> None:
+        """Raise `UsageError` for what cannot be, before anything is built."""
+        if not self.argv:
+            raise UsageError("no command is given", fix="tare lab run -- COMMAND")
+        if self.memory_bytes < 1 << 30:
+            raise UsageError("a lab needs at least 1G of memory", fix="--memory 4G")
+        if self.cpus < 1:
+            raise UsageError("a lab needs at least one processor", fix="--cpus 2")
+        for file in self.files:
+            if not file.is_file():
+                raise UsageError(f"{file} is no file", fix="give --file a file of this host")
+
+
+def ensure(flavour: str, progress: Progress) -> Parts:
+    """All that a lab of this flavour is made of; made if need be."""
+    host = build.host(flavour, progress)
+    emulator = build.emulator(progress)
+    image = image_build.ensure(image_build.agent_path(), progress=progress)
+    return Parts(emulator, host, goods.ensure(image, progress))
+
+
+def run(order: Order, output: Output, progress: Progress) -> int:
+    """Boot a lab, run the command in it, and return its exit code. The lab and all in it is gone then."""
+    order.check()
+    parts = ensure(order.flavour, progress)
+    began = time.monotonic()
+    with running(parts, order.cpus, order.memory_bytes, progress) as session:
+        progress("making a host of it")
+        _prepare(session, order)
+        progress(f"ready after {time.monotonic() - began:.0f} s")
+        code = _command(session, order, output)
+        if order.results is not None:
+            progress("fetching the results")
+            fetch(session, order.results)
+    return code
+
+
+def _prepare(session: Session, order: Order) -> None:
+    session.put("/lab/checkout.tar", goods.checkout(), time_limit_s=FILE_LIMIT_S)
+    script = Path(__file__).with_name("prepare.sh").read_bytes()
+    session.put("/lab/prepare.sh", script, 0o755)
+    done = session.execute(["/lab/prepare.sh", order.flavour], time_limit_s=PREPARE_LIMIT_S)
+    if done.code != 0:
+        said = " | ".join(done.stderr.decode(errors="replace").strip().splitlines()[-3:])
+        raise PlatformError(f"the lab came up, but cannot be made a host: {said}", console=done.stderr)
+    for file in order.files:
+        mode = 0o755 if file.stat().st_mode & 0o111 else 0o644
+        session.put(f"/lab/files/{file.name}", file.read_bytes(), mode, time_limit_s=FILE_LIMIT_S)
+
+
+def _command(session: Session, order: Order, output: Output) -> int:
+    env = {**_ENV, "TARE_LAB": order.flavour}
+    execution = session.start(
+        order.argv, env=env, cwd="/lab/checkout", time_limit_s=order.time_limit_s, output_cap=MAX_OUTPUT_CAP
+    )
+    _stream(session, execution, output)
+    done = execution.wait()
+    if done.truncated:
+        output(STDERR, b"tare: the command said more than 64 MiB; the rest is not shown\n")
+    if done.timed_out:
+        output(STDERR, f"tare: the command was ended at its limit of {order.time_limit_s:.0f} s\n".encode())
+        return TIMED_OUT
+    return done.code if done.code is not None else 128 + (done.signal or 0)
+
+
+def _stream(session: Session, execution: Execution, output: Output) -> None:
+    shown = {STDOUT: 0, STDERR: 0}
+    while True:
+        over = execution.over
+        for channel, place in shown.items():
+            new = execution.since(channel, place)
+            if new:
+                output(channel, new)
+                shown[channel] = place + len(new)
+        if over:
+            return
+        with contextlib.suppress(SessionTimeout):
+            turn = time.monotonic() + _TURN_S
+            session.pump_until(lambda: execution.over, turn, f"to {execution.what}", fatal=False)
+
+
+def fetch(session: Session, folder: Path) -> None:
+    """Bring what is in /lab/out into a folder here; plain files and folders, nothing else."""
+    packed = session.execute(["tar", "-C", "/lab/out", "-cf", "/lab/out.tar", "."], time_limit_s=FILE_LIMIT_S)
+    if packed.code != 0:
+        raise PlatformError("the results cannot be packed in the lab", console=packed.stderr)
+    unpack(session.get("/lab/out.tar", RESULTS_CAP, time_limit_s=FILE_LIMIT_S), folder)
+
+
+def unpack(packed: bytes, folder: Path) -> None:
+    """Plain files and folders of a tar, none of them outside of the folder: a lab runs what may be hostile."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+            for member in tar:
+                name = PurePosixPath(member.name)
+                if name.is_absolute() or ".." in name.parts:
+                    continue
+                place = folder / name
+                if member.isdir():
+                    place.mkdir(parents=True, exist_ok=True)
+                elif member.isfile() and (source := tar.extractfile(member)) is not None:
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    with source, place.open("wb") as file:
+                        shutil.copyfileobj(source, file)
+    except (OSError, tarfile.TarError) as error:
+        raise HostError(
+            f"the results cannot be written to {folder}: {error}", fix="give --out another folder"
+        ) from error
