@@ -1,12 +1,14 @@
-//! The command line: `serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS]`, and `version`.
+//! The command line: `serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] [--host HOST]`, and
+//! `version`.
 
 use std::process::ExitCode;
 
+use crate::away;
 use crate::beacon::{self, Beacon};
 use crate::serve;
 
 const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] \
-                     | tare-agent version";
+                     [--host vsock:CID:PORT|tcp:ADDR:PORT] | tare-agent version";
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub enum Task {
         init: bool,
         /// The kernel's uptime when the guest's userspace began, in ns: the boot's scripts know it.
         userspace_ns: Option<u64>,
+        /// Where the host is, if not at stdin and stdout.
+        away: Option<away::Host>,
     },
 }
 
@@ -27,13 +31,15 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
             println!("tare-agent {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
         }
-        Ok(Task::Serve { beacon, init, userspace_ns }) => match serve::serve(beacon.as_ref(), init, userspace_ns) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("tare-agent: {error}");
-                ExitCode::FAILURE
+        Ok(Task::Serve { beacon, init, userspace_ns, away }) => {
+            match serve::serve(beacon.as_ref(), init, userspace_ns, away) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    eprintln!("tare-agent: {error}");
+                    ExitCode::FAILURE
+                }
             }
-        },
+        }
         Err(what) => {
             eprintln!("tare-agent: {what}; {USAGE}");
             ExitCode::from(2)
@@ -52,7 +58,7 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
 }
 
 fn parse_serve(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
-    let (mut target, mut token, mut init, mut userspace_ns) = (None, None, false, None);
+    let (mut target, mut token, mut init, mut userspace_ns, mut away) = (None, None, false, None, None);
     while let Some(option) = args.next() {
         let mut value = || args.next().ok_or(format!("{option} lacks its value"));
         match option.as_str() {
@@ -60,6 +66,7 @@ fn parse_serve(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
             "--token" => token = Some(value()?),
             "--init" => init = true,
             "--userspace-at" => userspace_ns = Some(nanoseconds(&value()?)?),
+            "--host" => away = Some(away::parse(&value()?)?),
             other => return Err(format!("unknown option {other:?}")),
         }
     }
@@ -68,7 +75,7 @@ fn parse_serve(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
         (None, None) => None,
         _ => return Err("--beacon and --token go together".to_owned()),
     };
-    Ok(Task::Serve { beacon, init, userspace_ns })
+    Ok(Task::Serve { beacon, init, userspace_ns, away })
 }
 
 /// Seconds with a decimal point, as `/proc/uptime` has them; at most a century.
@@ -92,7 +99,7 @@ mod tests {
 
     #[test]
     fn serve_takes_a_beacon_with_its_token() {
-        let Ok(Task::Serve { beacon: Some(beacon), init: true, userspace_ns: None }) =
+        let Ok(Task::Serve { beacon: Some(beacon), init: true, userspace_ns: None, away: None }) =
             parsed("serve --init --beacon 10.0.0.1:99 --token 00ff")
         else {
             panic!("not understood");
@@ -105,7 +112,7 @@ mod tests {
     fn serve_takes_the_uptime_as_proc_has_it() {
         assert_eq!(
             parsed("serve --userspace-at 1.25"),
-            Ok(Task::Serve { beacon: None, init: false, userspace_ns: Some(1_250_000_000) })
+            Ok(Task::Serve { beacon: None, init: false, userspace_ns: Some(1_250_000_000), away: None })
         );
         for wrong in ["soon", "-1", "NaN", "inf", "1e300"] {
             assert!(parsed(&format!("serve --userspace-at {wrong}")).unwrap_err().contains(wrong));
@@ -118,6 +125,7 @@ mod tests {
         assert!(parsed("dance").unwrap_err().contains("dance"));
         assert!(parsed("serve --loud").unwrap_err().contains("--loud"));
         assert!(parsed("serve --beacon").unwrap_err().contains("lacks its value"));
+        assert!(parsed("serve --host 2").unwrap_err().contains("CID:PORT"));
         assert!(parsed("serve --beacon 10.0.0.1:99").unwrap_err().contains("go together"));
         assert!(parsed("serve --beacon nowhere --token 00").unwrap_err().contains("nowhere"));
         assert!(parsed("serve --beacon 10.0.0.1:99 --token 0x").unwrap_err().contains("token"));

@@ -4,6 +4,7 @@
 //! One thread waits in `poll` for everything (the host, the children's pipes, their deaths, the probes), so an
 //! idle agent costs nothing and every buffer has one owner and one bound. Only probes have threads of their own.
 
+pub mod away;
 pub mod beacon;
 pub mod cli;
 pub mod clock;

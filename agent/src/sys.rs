@@ -1,8 +1,8 @@
 //! The system calls that rustix does not have, each behind a safe function.
 
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
 use libc::{c_int, pid_t, sigset_t};
@@ -110,4 +110,23 @@ fn timeval_ns(time: libc::timeval) -> u64 {
 pub fn kill_everything() -> io::Result<()> {
     // SAFETY: takes no pointers.
     checked(unsafe { libc::kill(-1, libc::SIGKILL) }).map(|_| ())
+}
+
+/// A stream to a port of another machine, or of the host, by a virtio socket.
+pub fn connect_vsock(cid: u32, port: u32) -> io::Result<OwnedFd> {
+    // SAFETY: takes no pointers.
+    let fd = checked(unsafe { libc::socket(libc::AF_VSOCK, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: the kernel just made this descriptor and nobody else has it.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: all zeroes is a valid sockaddr_vm.
+    let mut address: libc::sockaddr_vm = unsafe { MaybeUninit::zeroed().assume_init() };
+    // Both fit: 40, and a structure of 16 bytes.
+    #[allow(clippy::cast_possible_truncation)]
+    let (family, length) = (libc::AF_VSOCK as libc::sa_family_t, size_of::<libc::sockaddr_vm>() as libc::socklen_t);
+    address.svm_family = family;
+    address.svm_cid = cid;
+    address.svm_port = port;
+    // SAFETY: `address` lives through the call, and `length` is its length.
+    checked(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) })?;
+    Ok(socket)
 }

@@ -22,7 +22,7 @@ use crate::frame::{Decoder, Frame, FrameError, STDERR, STDIN, STDOUT};
 use crate::message::{Code, Counted, Reply};
 use crate::outbox::Outbox;
 use crate::pace::{Event, Mailbox, Pacer};
-use crate::{init, sys};
+use crate::{away, init, sys};
 
 /// Bytes that are read at once, from the host and from children.
 const SCRATCH: usize = 65_536;
@@ -49,11 +49,20 @@ enum End {
 
 /// Serves the host on stdin and stdout until it is gone or says `shutdown`. With `init`, and as PID 1, it mounts
 /// what a system needs first and switches the machine off at the end. `userspace_ns`: what the greeting tells of it.
-pub fn serve(beacon: Option<&Beacon>, init: bool, userspace_ns: Option<u64>) -> Result<(), ServeError> {
+/// `away`: where the host is instead.
+pub fn serve(
+    beacon: Option<&Beacon>,
+    init: bool,
+    userspace_ns: Option<u64>,
+    away: Option<away::Host>,
+) -> Result<(), ServeError> {
     let began = Began::now(userspace_ns);
     let machine = init && std::process::id() == 1;
     if machine {
         init::mount_all();
+    }
+    if let Some(host) = away {
+        away::take_place(host)?;
     }
     let (host_in, host_out) = (io::stdin(), io::stdout());
     set_nonblocking(host_in.as_fd())?;

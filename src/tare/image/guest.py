@@ -10,7 +10,7 @@ import gzip
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -19,11 +19,18 @@ from tare.errors import ImageError
 from tare.host import processes, state
 
 METAPACKAGE = "linux-image-cloud-amd64"
-#: In the order in which they need each other; ext4 is built into this kernel.
-MODULES = (
-    "virtio_ring", "virtio", "virtio_mmio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
-    "virtio_blk", "failover", "net_failover", "virtio_net", "virtio_console",
-)  # fmt: skip
+#: By kind of guest, in the order in which they need each other; ext4 is built into this kernel.
+MODULES: Mapping[str, Sequence[str]] = {
+    "virtio": (
+        "virtio_ring", "virtio", "virtio_mmio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
+        "virtio_blk", "failover", "net_failover", "virtio_net", "virtio_console",
+    ),
+    "firecracker": (
+        "virtio_ring", "virtio", "virtio_mmio", "virtio_blk", "failover", "net_failover", "virtio_net",
+        "vsock", "vmw_vsock_virtio_transport_common", "vmw_vsock_virtio_transport",
+    ),
+    "xen": ("xen-blkfront", "xen-netfront"),
+}  # fmt: skip
 DOWNLOAD_LIMIT_S = 300.0
 
 
@@ -36,14 +43,14 @@ class Guest:
     initramfs: Path
 
 
-def ensure() -> Guest:
-    """The guest's kernel and initramfs, from the cache or made. Raises `ImageError`."""
+def ensure(kind: str = "virtio") -> Guest:
+    """The kernel and initramfs of a kind of guest, from the cache or made. Raises `ImageError`."""
     folder = state.home() / "guest"
     folder.mkdir(exist_ok=True)
     place = _kernel(folder)
     kernel = next((place / "boot").glob("vmlinuz-*"))
     release = kernel.name.removeprefix("vmlinuz-")
-    return Guest(release, kernel, _initramfs(folder, place, release))
+    return Guest(release, kernel, _initramfs(folder, place, release, MODULES[kind]))
 
 
 def _kernel(folder: Path) -> Path:
@@ -74,17 +81,18 @@ def depends(shown: str) -> str:
     )
 
 
-def _initramfs(folder: Path, place: Path, release: str) -> Path:
+def _initramfs(folder: Path, place: Path, release: str, modules: Sequence[str]) -> Path:
     busybox = busybox_path()
     init = resources.files("tare.image").joinpath("init.sh").read_bytes()
-    digest = hashlib.sha256(init + busybox.read_bytes() + release.encode()).hexdigest()[:16]
+    named = " ".join((release, *modules)).encode()
+    digest = hashlib.sha256(init + busybox.read_bytes() + named).hexdigest()[:16]
     made = folder / f"initramfs-{digest}.gz"
     if not made.exists():
         there = {file.stem: file for file in (place / "lib" / "modules" / release).rglob("*.ko")}
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             packed = Path(scratch, "packed")
             # What is not a file is built in.
-            packed.write_bytes(pack(init, busybox, [there[name] for name in MODULES if name in there]))
+            packed.write_bytes(pack(init, busybox, [there[name] for name in modules if name in there]))
             packed.rename(made)
     return made
 

@@ -1,7 +1,8 @@
 #!/bin/busybox sh
 # PID 1 of a guest until the image is mounted; the agent takes its place. What the agent is to do comes after "--" on
-# the kernel's command line, as arguments.
+# the kernel's command line, as arguments: where the host is too, if not at the virtio port named tare.0.
 bb=/bin/busybox
+channel=port disk=/dev/vd
 $bb mount -t proc proc /proc
 $bb mount -t sysfs sysfs /sys
 $bb mount -t devtmpfs devtmpfs /dev
@@ -11,6 +12,8 @@ for word in $($bb cat /proc/cmdline); do
     case $word in
     tare.ip=*) address=${word#tare.ip=} ;;
     tare.gw=*) gateway=${word#tare.gw=} ;;
+    tare.channel=*) channel=${word#tare.channel=} ;;
+    tare.disk=*) disk=/dev/${word#tare.disk=} ;;
     tare.probe) echo tare-guest-runs >/dev/console; $bb poweroff -f ;;
     esac
 done
@@ -19,22 +22,46 @@ for module in $($bb cat /modules/order); do
     $bb insmod "/modules/$module.ko" || echo "no module $module" >/dev/console
 done
 
+# Says why it goes no further, and ends the machine. Where a machine has no power switch it restarts, which ends it too.
+give_up() {
+    echo "tare: $1" >/dev/console
+    $bb usleep 100000 # the line is slow
+    [ "$channel" = vsock ] && $bb reboot -f
+    $bb poweroff -f
+}
+
+# Whether the way to the host is there.
+reachable() {
+    case $channel in
+    port)
+        for name in /sys/class/virtio-ports/*/name; do
+            [ "$($bb cat "$name" 2>/dev/null)" = tare.0 ] && port=$($bb basename "$($bb dirname "$name")")
+        done
+        [ -n "$port" ]
+        ;;
+    vsock) [ -n "$($bb find /sys/bus/virtio/drivers/vmw_vsock_virtio_transport -name 'virtio*')" ] ;;
+    network) [ -d /sys/class/net/eth0 ] ;;
+    esac
+}
+
 # The devices come up in the background.
 tries=0
-until [ -b /dev/vda ] && [ -b /dev/vdb ] && [ -d /sys/class/net/eth0 ] && [ -n "$port" ]; do
-    for name in /sys/class/virtio-ports/*/name; do
-        [ "$($bb cat "$name" 2>/dev/null)" = tare.0 ] && port=$($bb basename "$($bb dirname "$name")")
-    done
+until [ -b "${disk}a" ] && [ -b "${disk}b" ] && [ -d /sys/class/net/eth0 ] && reachable; do
     tries=$((tries + 1))
-    [ $tries -lt 1000 ] || { echo "tare: the guest's devices do not come up" >/dev/console; $bb poweroff -f; }
+    [ $tries -lt 1000 ] || give_up "the guest's devices do not come up"
     $bb usleep 10000
 done
 
-$bb mount -t ext4 /dev/vda /root || { echo "tare: the image cannot be mounted" >/dev/console; $bb poweroff -f; }
-$bb mount -t ext4 /dev/vdb /root/data || echo "tare: the data volume cannot be mounted" >/dev/console
+$bb mount -t ext4 "${disk}a" /root || give_up "the image cannot be mounted"
+$bb mount -t ext4 "${disk}b" /root/data || echo "tare: the data volume cannot be mounted" >/dev/console
 $bb ip link set lo up
 $bb ip addr add "$address" dev eth0
 $bb ip link set eth0 up
 $bb ip route add default via "$gateway"
+if [ "$channel" = network ]; then
+    # What is sent before the other side is there is lost, and sent again after a second only.
+    until [ "$($bb cat /sys/class/net/eth0/carrier)" = 1 ]; do $bb usleep 1000; done
+fi
 for folder in proc sys dev; do $bb mount --move /$folder /root/$folder; done
-exec $bb switch_root /root /usr/local/bin/tare-agent "$@" --init --userspace-at "$began" <>"/root/dev/$port" >&0 2>/root/dev/console
+[ "$channel" = port ] && exec <>"/root/dev/$port" >&0
+exec $bb switch_root /root /usr/local/bin/tare-agent "$@" --init --userspace-at "$began" 2>/root/dev/console
