@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from tare.host.patience import stretched
 from tare.platforms.base import Instance
 from tare.platforms.marks import Datagram
 from tare.session import Session
 from tare.workloads.base import StartMarks
 
 #: After the first command has returned, the datagram and the ping have this long to come.
-MARK_LIMIT_S = 3.0
+MARK_LIMIT_S = stretched(3.0)
 
 
 class Greeting(Protocol):

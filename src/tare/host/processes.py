@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from tare.errors import HostError
+from tare.host.patience import stretched
 
 #: bash, because dash cannot name descriptors above 9.
 _WAIT = """\
@@ -77,11 +78,11 @@ def run(
 def finish(
     process: subprocess.Popen[bytes], argv: Sequence[str], *, stdin: bytes = b"", time_limit_s: float = 60.0
 ) -> Finished:
-    """Wait for a process that was started with pipes; at the limit its group is killed."""
+    """Wait for a process that was started with pipes; at the limit (see `patience`) its group is killed."""
     began = time.monotonic_ns()
     timed_out = False
     try:
-        out, err = process.communicate(stdin, timeout=time_limit_s)
+        out, err = process.communicate(stdin, timeout=stretched(time_limit_s))
     except subprocess.TimeoutExpired:
         timed_out = True
         kill_group(process)
@@ -162,7 +163,7 @@ def start_held(
         held = [*within, "bash", "-ec", _WAIT, "bash", str(gate), program, *argv[1:]]
         inherited = (gate, *pass_fds)
         process = start(held, stdin=stdin, stdout=stdout, stderr=stderr, cgroup_procs=cgroup_procs, pass_fds=inherited)
-    ours.settimeout(HOLD_LIMIT_S)
+    ours.settimeout(stretched(HOLD_LIMIT_S))
     try:
         ready = ours.recv(1)
     except TimeoutError:

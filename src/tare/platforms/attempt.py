@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tare.host import cgroup, janitor, processes, state
 from tare.host.journal import Belongings, Journal
+from tare.host.patience import stretched
 from tare.model import Resources
 
 MEMORY = 1 << 30
@@ -43,7 +44,7 @@ def complaint(command: Callable[[Ground], Sequence[str]]) -> str:
         procs = ground.group.leaf("tool", everywhere=True)
         tried = processes.run(argv, time_limit_s=LIMIT_S, cgroup_procs=procs)
     if tried.timed_out:
-        return f"no answer within {LIMIT_S:.0f} s"
+        return f"no answer within {stretched(LIMIT_S):.0f} s"
     if tried.code == 0:
         return ""
     said = (tried.stderr or tried.stdout).decode(errors="replace").strip().splitlines()

@@ -12,6 +12,8 @@ from tare.platforms.attempt import Ground, complaint
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.oci import NULL_NETNS, launch_bundle
 
+KVM_FIX = "use a host whose KVM runs guests, or a lab: tare lab run -- tare doctor"
+
 
 def find_runsc() -> str | None:
     """The runsc that `make gvisor` built, else one on PATH."""
@@ -37,10 +39,14 @@ class Gvisor(Platform):
             return Availability(False, reason="runsc is not installed", fix="make gvisor")
         if os.geteuid() != 0:
             return Availability(False, reason="a sandbox of gVisor's needs root here", fix="run tare as root (sudo)")
+        if self._trap == "kvm" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
+            return Availability(False, reason="/dev/kvm cannot be opened", fix=KVM_FIX)
         version = processes.run([runsc, "--version"], time_limit_s=5).text.splitlines()
+        # Where KVM is there and does not work, this hangs, and is ended.
         why = complaint(lambda ground: self._command(runsc, ground))
         if why:
-            return Availability(False, reason=f"a trivial sandbox fails: {why}", fix="make gvisor")
+            fix = KVM_FIX if self._trap == "kvm" else "make gvisor"
+            return Availability(False, reason=f"a trivial sandbox fails: {why}", fix=fix)
         shown = version[0].removeprefix("runsc version ").strip() if version else "unknown"
         return Availability(True, version=shown, details={"platform": self._trap, "runsc": runsc})
 
@@ -61,4 +67,4 @@ class Gvisor(Platform):
         return launch_bundle(spec, things, runsc, options, own_stack=True)
 
 
-PLATFORMS = (Gvisor("gvisor", "systrap"), Gvisor("gvisor-ptrace", "ptrace"))
+PLATFORMS = (Gvisor("gvisor", "systrap"), Gvisor("gvisor-ptrace", "ptrace"), Gvisor("gvisor-kvm", "kvm"))

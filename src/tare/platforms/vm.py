@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tare.errors import PlatformError
 from tare.host import processes, state
+from tare.host.patience import stretched
 from tare.image import guest
 from tare.session import SocketStream
 
@@ -82,7 +83,7 @@ def _try_kvm(made: guest.Guest) -> str | None:
     if b"tare-guest-runs" in tried.stdout:
         return None
     if tried.timed_out:
-        return f"a guest does not come up within {KVM_LIMIT_S:.0f} s"
+        return f"a guest does not come up within {stretched(KVM_LIMIT_S):.0f} s"
     said = (tried.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
     return f"a guest does not start: {said}"
 
@@ -99,7 +100,7 @@ def data_volume(folder: Path) -> Path:
 
 def accept(listener: socket.socket, gone: Callable[[], bool]) -> socket.socket:
     """The agent's port, once the machine's monitor has connected it. Raises `PlatformError` when it will not."""
-    deadline = time.monotonic() + CONNECT_LIMIT_S
+    deadline = time.monotonic() + stretched(CONNECT_LIMIT_S)
     listener.settimeout(0.2)
     while time.monotonic() < deadline:
         try:
