@@ -22,20 +22,12 @@ MAY_IMPORT = {
     "analysis": {"errors", "model", "store"},
     "report": {"errors", "model", "store", "analysis"},
     "campaign": {"errors", "model", "suggest", "host", "image", "session", "platforms", "workloads", "store"},
+    "contract": {"errors", "model", "suggest", "host", "image", "platforms", "campaign"},
     "cli": {
-        "errors",
-        "model",
-        "host",
-        "image",
-        "platforms",
-        "workloads",
-        "store",
-        "analysis",
-        "report",
-        "campaign",
-        "lab",
+        "errors", "model", "host", "image", "platforms", "workloads", "store", "analysis", "report", "campaign",
+        "contract", "lab",
     },
-}
+}  # fmt: skip
 
 
 def _modules():

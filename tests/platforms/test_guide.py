@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from platforms.leftovers import left_on_host
 from tare.campaign import ground
+from tare.contract.leftovers import left_on_host
 from tare.image import build
 from tare.model import Arm, Resources
 from tare.platforms import registry

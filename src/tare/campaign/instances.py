@@ -15,6 +15,7 @@ from tare.errors import HostError, PlatformError, SessionError, TareError
 from tare.host import cgroup, janitor, roots
 from tare.host.journal import Belongings, Journal
 from tare.host.network import Network
+from tare.host.patience import stretched
 from tare.image.build import Image
 from tare.model import Arm, Resources
 from tare.platforms.base import Beacon, Instance, LaunchSpec, Platform
@@ -25,7 +26,7 @@ from tare.workloads.base import StartMarks
 #: The control group that all instances are siblings in.
 PARENT_GROUP = "tare"
 #: A sandbox that has not said a word by then has failed to start.
-START_LIMIT_S = 60.0
+START_LIMIT_S = stretched(60.0)
 #: Most that is kept of a sandbox's console: its end.
 CONSOLE_CAP = 1 << 20
 #: Ports of instances on the host, below those that Linux hands out by itself (from 32,768).
@@ -76,6 +77,7 @@ class Nursery:
     journal: Journal
     work: Path
     datagram: Datagram
+    start_limit_s: float = field(default_factory=lambda: START_LIMIT_S)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def start(self, platform: Platform, arm: Arm, *, measured: bool) -> Live:
@@ -121,12 +123,13 @@ class Nursery:
             network=self.network,
             port=FIRST_PORT + number % PORTS,
             beacon=Beacon(self.datagram.host, self.datagram.port, token) if measured else None,
+            start_limit_s=self.start_limit_s,
         )
         instance = platform.launch(spec, things)
         try:
-            session = Session.open(instance.stream, START_LIMIT_S)
+            session = Session.open(instance.stream, self.start_limit_s)
             self._check(session, platform)
-            first = session.execute(["true"], time_limit_s=START_LIMIT_S)
+            first = session.execute(["true"], time_limit_s=self.start_limit_s)
             command_ns = time.monotonic_ns() - instance.started.monotonic_ns
             if first.code != 0:
                 raise PlatformError(f"`true` in {platform.name} ended with {first.code}")
@@ -140,7 +143,7 @@ class Nursery:
 
     def _check(self, session: Session, platform: Platform) -> None:
         seen = (session.hello.image or "").strip()
-        if seen != self.image.hash:
+        if platform.same_bits and seen != self.image.hash:
             raise PlatformError(f"{platform.name} runs other bits: image {seen or 'unknown'}, not {self.image.hash}")
 
 

@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,33 @@ class Client:
 
     root: Path
     cgroup_procs: Sequence[Path]
+
+    def start(self, argv: Sequence[str], *, cwd: str = "/data") -> subprocess.Popen[bytes]:
+        """Start a program of the image's there, with pipes."""
+        pipe = subprocess.PIPE
+        return processes.start(
+            ["nsenter", f"--net=/run/netns/{CLIENT_NAMESPACE}", "chroot", str(self.root), "env", "-C", cwd, *argv],
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            cgroup_procs=self.cgroup_procs,
+        )
+
+    def run(
+        self, argv: Sequence[str], *, cwd: str = "/data", stdin: bytes = b"", time_limit_s: float
+    ) -> processes.Finished:
+        """Run a program there to its end."""
+        return processes.finish(self.start(argv, cwd=cwd), argv, stdin=stdin, time_limit_s=time_limit_s)
+
+    @contextlib.contextmanager
+    def serving(self, argv: Sequence[str]) -> Iterator[None]:
+        """A server there, ended at the latest when the context is left."""
+        server = self.start(argv)
+        try:
+            yield
+        finally:
+            processes.kill_group(server)
+            server.communicate()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,25 +153,11 @@ def _inside(command: Command, live: Live) -> Completed:
 
 
 def _at_client(command: Command, client: Client) -> Completed:
-    namespace = f"--net=/run/netns/{CLIENT_NAMESPACE}"
-    argv = [
-        "nsenter",
-        namespace,
-        "chroot",
-        str(client.root),
-        "env",
-        "-C",
-        command.cwd,
-        *_assignments(command),
-        *command.argv,
-    ]
     began = time.monotonic_ns()
-    process = processes.start(
-        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cgroup_procs=client.cgroup_procs
-    )
-    done = processes.finish(process, argv, stdin=command.stdin, time_limit_s=command.time_limit_s)
-    code, signal = (done.code, None) if done.code >= 0 else (None, -done.code)
+    argv = [*_assignments(command), *command.argv]
+    done = client.run(argv, cwd=command.cwd, stdin=command.stdin, time_limit_s=command.time_limit_s)
     wall_ns = time.monotonic_ns() - began
+    code, signal = (done.code, None) if done.code >= 0 else (None, -done.code)
     return Completed(command.argv, code, done.stdout, done.stderr, wall_ns, timed_out=done.timed_out, signal=signal)
 
 

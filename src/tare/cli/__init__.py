@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from tare import __version__
-from tare.cli import clean, doctor, export, inventory, lab, report, run
+from tare.cli import clean, doctor, export, inventory, lab, platform, report, run
 from tare.errors import TareError
 
 INTERRUPTED = 130
@@ -32,6 +32,7 @@ app.command("run")(run.run)
 app.command("report")(report.report)
 app.command("export")(export.export)
 app.command("clean")(clean.clean)
+app.add_typer(platform.app, name="platform")
 app.add_typer(lab.app, name="lab")
 
 

@@ -90,6 +90,7 @@ class LaunchSpec:
     network: Network
     port: int  # free on the host, and to be reachable from the client
     beacon: Beacon | None = None
+    start_limit_s: float = 60.0  # a sandbox that has not said a word by then has failed to start
 
     @property
     def measured(self) -> bool:
@@ -113,6 +114,7 @@ class Address:
     instance_port: int  # the same port as seen inside
     ping: str | None  # the address that answers echo requests once the instance is up; None: it has none of its own
     no_ping: str = ""  # the reason, when ping is None
+    from_host: bool = False  # the host's own network reaches it, and the client's namespace does not
 
     @classmethod
     def on_host(cls, spec: LaunchSpec) -> Self:
@@ -162,6 +164,7 @@ class Platform(ABC):
     baseline: ClassVar[bool] = False
     #: whether /data is the workspace's folder on the host; a machine with a disk of its own keeps that disk in there
     shares_data: bool = True
+    same_bits: bool = True  # whether it runs the image; else other bits, which no figure can be compared over
     own_kernel: bool = False  # whether a kernel is booted for each instance, whose uptime the agent then sees
     by_default: bool = True  # whether it takes part when the user names no platforms
 

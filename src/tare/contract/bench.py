@@ -1,0 +1,70 @@
+"""What a check works with: one platform on prepared ground, and how a broken promise is told."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from tare.campaign.instances import Live, Nursery
+from tare.campaign.runs import Client
+from tare.errors import TareError
+from tare.model import Arm
+from tare.platforms.base import Platform
+
+
+class BrokenPromiseError(TareError):
+    """A promise that a platform does not keep."""
+
+
+def promise(kept: object, otherwise: str) -> None:
+    """Raise `BrokenPromiseError` in these words unless it is kept."""
+    if not kept:
+        raise BrokenPromiseError(otherwise)
+
+
+@dataclass(slots=True)
+class Bench:
+    """A platform under test. One instance is shared by the checks that do it no harm."""
+
+    platform: Platform
+    nursery: Nursery
+    client: Client
+    _shared: Live | None = field(default=None)
+
+    @property
+    def live(self) -> Live:
+        """The shared instance, whose start was measured; a new one when the last has died."""
+        if self._shared is not None and self._shared.session.dead is not None:
+            self.close()
+        if self._shared is None:
+            self._shared = self.start(measured=True)
+        return self._shared
+
+    def start(self, *, measured: bool = False) -> Live:
+        """An instance of its own; the caller stops it."""
+        return self.nursery.start(self.platform, Arm(self.platform.name), measured=measured)
+
+    @contextlib.contextmanager
+    def fresh(self, *, measured: bool = False) -> Iterator[Live]:
+        """An instance of its own."""
+        live = self.start(measured=measured)
+        try:
+            yield live
+        finally:
+            live.stop()
+
+    def close(self) -> None:
+        """Stop the shared instance."""
+        live, self._shared = self._shared, None
+        if live is not None:
+            live.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One promise: a name for the command line, what is promised in words, and how it is tried."""
+
+    name: str
+    title: str
+    run: Callable[[Bench], None]

@@ -1,0 +1,240 @@
+"""The promises, each tried on real sandboxes. They raise `BrokenPromiseError` with what was seen."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import signal
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from tare.campaign.instances import START_LIMIT_S
+from tare.contract.bench import Bench, BrokenPromiseError, Check, promise
+from tare.contract.leftovers import left_on_host, packet_rules
+from tare.errors import SessionError
+
+#: A program that every platform must run unchanged; any of the image's would do.
+WITNESS = "usr/bin/sysbench"
+BUSY = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
+
+
+def start_is_seen(bench: Bench) -> None:
+    """The marks of a start come from outside, in a sensible order, or with the reason why they cannot be seen."""
+    marks = bench.live.marks
+    assert marks is not None, "the shared instance's start is measured"
+    promise(marks.first_byte_ns is not None and marks.command_ns is not None, "the stream's marks are missing")
+    assert marks.first_byte_ns is not None
+    assert marks.command_ns is not None
+    promise(0 < marks.first_byte_ns <= marks.command_ns, "the first byte came after the first command")
+    promise(marks.command_ns < START_LIMIT_S * 1e9, "the first command came after the start's time limit")
+    for name, seen in (("datagram_ns", marks.datagram_ns), ("ping_ns", marks.ping_ns)):
+        if seen is None:
+            promise(marks.reasons.get(name), f"{name} is missing without a reason")
+        else:
+            promise(0 < seen < START_LIMIT_S * 1e9, f"{name} is {seen}")
+    if bench.live.instance.address.host is not None:
+        promise(marks.datagram_ns is not None, f"no datagram: {marks.reasons.get('datagram_ns')}")
+
+
+def start_is_split(bench: Bench) -> None:
+    """The first byte's time is split into its parts; a guest that boots a kernel shows the kernel's."""
+    marks = bench.live.marks
+    assert marks is not None, "the shared instance's start is measured"
+    promise({"runtime", "agent"} <= set(marks.parts), f"only {sorted(marks.parts)}: {marks.reasons.get('parts')}")
+    promise(("kernel" in marks.parts) == bench.platform.own_kernel, "the guest's kernel is not told apart")
+    promise(sum(marks.parts.values()) == marks.first_byte_ns, "the parts do not add up to the whole")
+
+
+def same_bits(bench: Bench) -> None:
+    """The image inside is the campaign's, by its mark and by a program's digest."""
+    session = bench.live.session
+    image = bench.nursery.image
+    if bench.platform.same_bits:
+        mark = session.get("/etc/tare-image", cap=200).decode(errors="replace").strip()
+        promise(mark == image.hash, f"the image inside calls itself {mark!r}, not {image.hash!r}")
+        seen = session.execute(["sha256sum", f"/{WITNESS}"], time_limit_s=60).stdout.split()
+        wanted = hashlib.sha256((image.root / WITNESS).read_bytes()).hexdigest()
+        promise(seen and seen[0].decode() == wanted, f"/{WITNESS} inside is another file")
+    else:
+        promise(session.hello.image is None, "it declares other bits, and has the image's mark")
+
+
+def stream_is_clean(bench: Bench) -> None:
+    """16 MiB of random bytes go both ways over the agent's stream unharmed."""
+    live = bench.live
+    data = secrets.token_bytes(16 << 20)
+    live.session.put("/data/blob", data, 0o644)
+    promise(live.session.get("/data/blob", cap=len(data)) == data, "what came back differs")
+    if bench.platform.shares_data:
+        promise((live.instance.spec.space.data / "blob").read_bytes() == data, "/data is not the host's folder")
+    promise(live.session.execute(["rm", "/data/blob"], time_limit_s=30).code == 0, "a file in /data cannot be removed")
+
+
+def codes_signals_stdin(bench: Bench) -> None:
+    """Exit codes, signals and stdin reach the host and the command as they are."""
+    session = bench.live.session
+    promise(session.execute(["sh", "-c", "exit 7"], time_limit_s=30).code == 7, "an exit code of 7 is not 7")
+    killed = session.execute(["sh", "-c", "kill -9 $$"], time_limit_s=30)
+    promise((killed.code, killed.signal) == (None, 9), f"a SIGKILL arrives as {killed.code}, {killed.signal}")
+    every_byte = bytes(range(256)) * 100
+    echoed = session.execute(["cat"], stdin=every_byte, time_limit_s=30)
+    promise(echoed.stdout == every_byte, "stdin and stdout are not 8-bit clean")
+
+
+def time_limits_hold(bench: Bench) -> None:
+    """A command that goes on is ended at its limit, with its children."""
+    began = time.monotonic()
+    done = bench.live.session.execute(["sh", "-c", "sleep 60 & wait"], time_limit_s=0.5)
+    promise(done.timed_out, "it is not told as timed out")
+    promise(time.monotonic() - began < 30, "it went on long after its limit")
+
+
+def output_is_capped(bench: Bench) -> None:
+    """Output without end is capped, and the instance lives on."""
+    session = bench.live.session
+    done = session.execute(["sh", "-c", "yes | head -c 20000000"], time_limit_s=120, output_cap=100_000)
+    promise(done.truncated and len(done.stdout) <= 100_000, f"{len(done.stdout)} bytes came back")
+    promise(session.execute(["true"], time_limit_s=30).code == 0, "no command runs after it")
+
+
+def thousand_commands(bench: Bench) -> None:
+    """1,000 commands in a row all succeed."""
+    session = bench.live.session
+    for number in range(1000):
+        code = session.execute(["true"], time_limit_s=30).code
+        promise(code == 0, f"command {number} ended with {code}")
+
+
+def work_is_accounted(bench: Bench) -> None:
+    """The instance's processes are in its control group, and so is the CPU time of its work."""
+    live = bench.live
+    promise(live.instance.host_processes(), "no process of the instance is in its control group")
+    before = live.cpu_ns()
+    live.session.execute(["sh", "-c", BUSY], time_limit_s=120)
+    after = live.cpu_ns()
+    if before is None or after is None:
+        promise(not live.instance.accounted, "its CPU time cannot be read")
+    else:
+        promise(after - before > 20_000_000, f"a busy loop cost {(after - before) / 1e6:.1f} ms")
+
+
+def cpus_hold(bench: Bench) -> None:
+    """All of its processes are pinned to its CPUs, and three busy loops take no more than those."""
+    live = bench.live
+    allowed = set(live.instance.spec.resources.cpus)
+    for pid in live.instance.host_processes():
+        try:
+            promise(os.sched_getaffinity(pid) <= allowed, f"process {pid} may run on other CPUs")
+        except ProcessLookupError:
+            continue
+    before, began = live.cpu_ns(), time.monotonic_ns()
+    live.session.execute(["sh", "-c", f"for n in 1 2 3; do ({BUSY}) & done; wait"], time_limit_s=180)
+    spent, took = live.cpu_ns(), time.monotonic_ns() - began
+    if before is not None and spent is not None:
+        # A tenth more than there is: a counter is read before or after the clock.
+        promise(spent - before < took * len(allowed) * 1.1, "it used more CPU time than its CPUs have")
+
+
+def memory_holds(bench: Bench) -> None:
+    """700 MiB are not to be had within 512 MiB."""
+    with bench.fresh() as live:
+        try:
+            program = "head -c 800m /dev/zero | tail -c 700m | wc -c"
+            done = live.session.execute(["sh", "-c", program], time_limit_s=180)
+        except SessionError:
+            return  # the whole sandbox was ended for it: so it is with gVisor
+        promise(done.stdout.strip() != b"734003200", "700 MiB were held within 512 MiB")
+
+
+def network_both_ways(bench: Bench) -> None:
+    """The client reaches the instance by TCP, the instance the client; its address answers ping if it has one."""
+    with bench.fresh() as live:
+        address = live.instance.address
+        if address.host is None:
+            promise(address.no_ping, "no network, and no reason")
+            links = live.session.execute(["ls", "/sys/class/net"], time_limit_s=30).stdout.split()
+            reached = live.session.execute(["ping", "-c1", "-W1", bench.nursery.network.client], time_limit_s=30)
+            promise(reached.code != 0, f"it has no network, and reaches the client by {links}")
+            return
+        port = str(address.instance_port)
+        server = live.session.start(["iperf3", "-s", "-1", "--forceflush", "-p", port], time_limit_s=60)
+        server.wait_output(b"listening", 30)
+        there = ["iperf3", "-c", address.host, "-p", str(address.port), "-n", "1M"]
+        done = bench.client.run(there, time_limit_s=60)
+        promise(done.code == 0, f"the client does not reach it: {done.text.strip()[-200:]}")
+        with bench.client.serving(["iperf3", "-s", "-1", "-p", port]):
+            back = ["sh", "-c", f"for n in 1 2 3 4 5; do iperf3 -c {bench.nursery.network.client} -p {port} -n 1M && "
+                    "exit; sleep 0.2; done; exit 1"]  # fmt: skip
+            said = live.session.execute(back, time_limit_s=120)
+        promise(said.code == 0, f"it does not reach the client: {said.stdout.decode(errors='replace').strip()[-200:]}")
+        if address.ping is not None:
+            pinged = bench.client.run(["ping", "-c", "1", "-W", "5", address.ping], time_limit_s=30)
+            promise(pinged.code == 0, f"{address.ping} does not answer ping")
+
+
+def four_at_once(bench: Bench) -> None:
+    """Four start in parallel, and each keeps its own files."""
+    with ThreadPoolExecutor(4) as pool:
+        attempts = [pool.submit(bench.start) for _ in range(4)]
+    lives = [one.result() for one in attempts if one.exception() is None]
+    try:
+        for one in attempts:
+            error = one.exception()
+            if error is not None:
+                raise error
+        for number, live in enumerate(lives):
+            live.session.put("/data/who", str(number).encode(), 0o644)
+        seen = [live.session.get("/data/who", cap=10) for live in lives]
+        promise(seen == [b"0", b"1", b"2", b"3"], f"their files collide: {seen}")
+    finally:
+        for live in lives:
+            live.stop()
+
+
+def death_is_noticed(bench: Bench) -> None:
+    """When its processes are killed, the host knows within a second."""
+    with bench.fresh() as live:
+        _kill(live.instance.host_processes())
+        began = time.monotonic()
+        try:
+            live.session.execute(["true"], time_limit_s=30)
+        except SessionError:
+            took = time.monotonic() - began
+            promise(took < 1, f"it took {took:.1f} s")
+            return
+        raise BrokenPromiseError("a killed instance runs commands")
+
+
+def stop_leaves_nothing(bench: Bench) -> None:
+    """After a stop nothing of it is on the host: processes, mounts, links, groups, files, packet filter's rules."""
+    _ = bench.live  # what a platform makes once a host is there
+    rules = packet_rules()
+    live = bench.start(measured=True)
+    label = live.instance.spec.id
+    there = left_on_host(label)
+    live.stop()
+    promise(there, "nothing on the host carried its label")
+    left = left_on_host(label)
+    promise(not left, f"left on the host: {left}")
+    new = packet_rules() - rules
+    promise(not new, f"left in the packet filter: {sorted(new)}")
+
+
+def _kill(pids: Iterable[int]) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+CHECKS = tuple(
+    Check(run.__name__.replace("_", "-"), (run.__doc__ or "").strip(), run)
+    for run in (
+        start_is_seen, start_is_split, same_bits, stream_is_clean, codes_signals_stdin, time_limits_hold,
+        output_is_capped, thousand_commands, work_is_accounted, cpus_hold, memory_holds, network_both_ways,
+        four_at_once, death_is_noticed, stop_leaves_nothing,
+    )
+)  # fmt: skip

@@ -1,0 +1,48 @@
+"""SIGKILL of the harness while it starts instances: what `tare clean` does afterwards leaves nothing."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tare.contract.bench import promise
+from tare.contract.leftovers import left_on_host
+from tare.host import processes, state
+from tare.host.journal import Journal, sweep
+from tare.host.network import BRIDGE
+
+#: After the first start begins; so that a fast start is hit in all of its parts, and a slow one early and late.
+DELAYS_S = (0.02, 0.15, 0.4)
+READY_LIMIT_S = 180.0
+
+
+def killed_after_each_delay(name: str) -> None:
+    """Early, in the middle and late. Raises `BrokenPromiseError`."""
+    for delay_s in DELAYS_S:
+        killed_after(name, delay_s)
+
+
+def killed_after(name: str, delay_s: float) -> None:
+    """Kill a harness that starts instances of a platform, clean, and look. Raises `BrokenPromiseError`."""
+    argv = [sys.executable, "-m", "tare.contract.victim", name]
+    victim = processes.start(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert victim.stdout is not None
+    assert victim.stderr is not None
+    try:
+        label = victim.stdout.readline().decode().strip()
+        time.sleep(delay_s)
+    finally:
+        victim.send_signal(signal.SIGKILL)
+        said = victim.stderr.read().decode(errors="replace").strip().splitlines()
+        victim.communicate()
+    promise(label, f"the harness did not come to its first start: {said[-1] if said else 'it said nothing'}")
+    steps = list(sweep(Journal(state.journal())))
+    promise(steps, "nothing was in the journal")
+    kept = [f"{step.thing}: {step.kept}" for step in steps if step.kept]
+    promise(not kept, f"not removed: {kept}")
+    left = left_on_host(label)
+    promise(not left, f"left on the host: {left}")
+    promise(not Path("/sys/class/net", BRIDGE).exists(), f"the bridge {BRIDGE} is still there")

@@ -1,0 +1,98 @@
+"""Runs the checks of one platform, on ground made for them."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tare.campaign import ground
+from tare.contract import kill
+from tare.contract.bench import Bench, Check
+from tare.contract.checks import CHECKS
+from tare.errors import HostError, TareError, UsageError
+from tare.image import build
+from tare.model import Resources
+from tare.platforms.base import Platform
+from tare.suggest import nearest
+
+#: What an instance under check may use: little, so that limits are soon met.
+MEMORY = 512 << 20
+KILL = "kill-leaves-nothing"
+KILL_TITLE = "When the harness is killed in the middle of a start, `tare clean` leaves nothing."
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one check ended: ``broken`` is None when the promise is kept, else what was seen."""
+
+    name: str
+    title: str
+    broken: str | None
+    seconds: float
+
+
+def names() -> dict[str, str]:
+    """Every check's name and what it promises."""
+    return {check.name: check.title for check in CHECKS} | {KILL: KILL_TITLE}
+
+
+@contextlib.contextmanager
+def benches(progress: Progress) -> Iterator[Callable[[Platform], Bench]]:
+    """The ground for checks, and what makes a bench of a platform on it."""
+    image = build.ensure(build.agent_path(), progress=progress)
+    resources = Resources(ground.default_cpus(), MEMORY)
+    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, client):
+        yield lambda platform: Bench(platform, nursery, client)
+
+
+def run(platform: Platform, only: Sequence[str], progress: Progress) -> Iterator[Result]:
+    """Check a platform that runs here, and yield each result as it comes. Raises `HostError` when it does not run."""
+    chosen = choose(only)
+    progress(f"looking for {platform.name}")
+    answer = platform.detect()
+    if not answer.available:
+        raise HostError(f"{platform.name} does not run here: {answer.reason}", fix=answer.fix or None)
+    try:
+        if checks := [check for check in CHECKS if check.name in chosen]:
+            yield from _on_ground(platform, checks, progress)
+        if KILL in chosen:
+            progress(KILL)
+            yield _told(KILL, KILL_TITLE, lambda: kill.killed_after_each_delay(platform.name))
+    finally:
+        platform.close()
+
+
+def choose(only: Sequence[str]) -> list[str]:
+    """The checks of these names; all when none is named. Raises `UsageError` that says the nearest names."""
+    known = names()
+    for name in only:
+        if name not in known:
+            raise UsageError(f"there is no check {name!r}", fix=nearest(name, known))
+    return list(only or known)
+
+
+def _on_ground(platform: Platform, checks: Sequence[Check], progress: Progress) -> Iterator[Result]:
+    with benches(progress) as bench_of:
+        bench = bench_of(platform)
+        progress("making the image's form")
+        platform.prepare(bench.nursery.image)
+        try:
+            for check in checks:
+                progress(check.name)
+                yield _told(check.name, check.title, lambda run=check.run: run(bench))  # type: ignore[misc]
+        finally:
+            bench.close()
+
+
+def _told(name: str, title: str, tried: Callable[[], object]) -> Result:
+    began = time.monotonic()
+    broken = None
+    try:
+        tried()
+    except TareError as error:
+        broken = str(error)
+    return Result(name, title, broken, time.monotonic() - began)
