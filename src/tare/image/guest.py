@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tare.errors import ImageError
 from tare.host import processes, state
+from tare.image import vmlinux
 
 METAPACKAGE = "linux-image-cloud-amd64"
 #: By kind of guest, in the order in which they need each other; ext4 is built into this kernel.
@@ -50,6 +51,8 @@ def ensure(kind: str = "virtio") -> Guest:
     place = _kernel(folder)
     kernel = next((place / "boot").glob("vmlinuz-*"))
     release = kernel.name.removeprefix("vmlinuz-")
+    if kind == "firecracker":
+        kernel = vmlinux.ensure(kernel)
     return Guest(release, kernel, _initramfs(folder, place, release, MODULES[kind]))
 
 

@@ -14,7 +14,7 @@ for word in $($bb cat /proc/cmdline); do
     tare.gw=*) gateway=${word#tare.gw=} ;;
     tare.channel=*) channel=${word#tare.channel=} ;;
     tare.disk=*) disk=/dev/${word#tare.disk=} ;;
-    tare.probe) echo tare-guest-runs >/dev/console; $bb poweroff -f ;;
+    tare.probe) echo tare-guest-runs >/dev/console; $bb usleep 100000; $bb reboot -f ;;
     esac
 done
 

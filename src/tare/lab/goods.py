@@ -13,6 +13,7 @@ import shutil
 import sys
 import sysconfig
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import tare
@@ -41,17 +42,18 @@ def ensure(image: Image, progress: Progress) -> Path:
     if sys.version_info[:2] != PYTHON:
         found = f"{sys.version_info[0]}.{sys.version_info[1]}"
         raise ImageError(f"the lab runs Python 3.11, tare runs here by {found}", fix="PYTHON=python3.11 make setup")
-    made_guest = guest.ensure()
+    guests = [guest.ensure(kind) for kind in guest.MODULES]
     packages = Path(sysconfig.get_paths()["purelib"])
     runsc = find_runsc()
-    facts = [image.hash, made_guest.release, made_guest.initramfs.name, _listing(packages), _digest(runsc)]
+    named = [path.name for one in guests for path in (one.kernel, one.initramfs)]
+    facts = [image.hash, *named, _listing(packages), _digest(runsc)]
     place = build.folder() / f"goods-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
     with locked(build.folder(), progress, "the lab"):
         if not place.is_dir():
             progress("packing what goes into the lab (about half a minute)")
             with beside(place, "the lab's goods") as made:
                 tree = made / "tree"
-                _fill(tree, image, made_guest, packages, runsc)
+                _fill(tree, image, guests, packages, runsc)
                 build.disk(tree, made / "goods.ext4", forms.disk_bytes(tree) * 9 // 8 + SPARE_BYTES)
                 shutil.rmtree(tree)
             for other in build.folder().glob("goods-*"):
@@ -75,7 +77,7 @@ def checkout() -> bytes:
     return packed.getvalue()
 
 
-def _fill(tree: Path, image: Image, made_guest: guest.Guest, packages: Path, runsc: str | None) -> None:
+def _fill(tree: Path, image: Image, guests: Sequence[guest.Guest], packages: Path, runsc: str | None) -> None:
     home = tree / "home"
     place = image.root.parent
     inside = home / "images" / place.name
@@ -86,7 +88,7 @@ def _fill(tree: Path, image: Image, made_guest: guest.Guest, packages: Path, run
     (home / "images" / base.name).mkdir()
     _copy(base / "manifest.json", home / "images" / base.name)
     (home / "guest").mkdir()
-    for one in (made_guest.kernel.parent.parent, made_guest.initramfs):
+    for one in (guests[0].kernel.parent.parent, *(made.initramfs for made in guests)):
         _copy(one, home / "guest")
     (home / "bin").mkdir()
     if runsc is not None:
