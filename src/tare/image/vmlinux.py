@@ -1,0 +1,55 @@
+"""The plain kernel out of a compressed one: what a monitor without a boot loader takes (Firecracker)."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from pathlib import Path
+
+from tare.errors import ImageError
+from tare.host import processes
+
+#: How a payload begins, and what unpacks it.
+PACKERS = {
+    b"\x02\x21\x4c\x18": "lz4",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
+#: Offsets in the boot protocol's header (Documentation/arch/x86/boot.rst).
+_SETUP_SECTORS, _MAGIC, _PAYLOAD = 0x1F1, 0x202, 0x248
+_SECTOR = 512
+#: The payload's last four bytes are its unpacked size, and none of the packer's.
+_SIZE_BYTES = 4
+
+
+def payload(kernel: bytes) -> bytes:
+    """What is packed in a bzImage. Raises `ImageError` when it is none."""
+    if len(kernel) < 0x260 or kernel[_MAGIC : _MAGIC + 4] != b"HdrS":
+        raise ImageError("the guest's kernel is no bzImage", fix="remove TARE_HOME/guest; it is fetched anew")
+    sectors = kernel[_SETUP_SECTORS] or 4
+    offset, length = struct.unpack_from("<II", kernel, _PAYLOAD)
+    begin = (sectors + 1) * _SECTOR + offset
+    return kernel[begin : begin + length - _SIZE_BYTES]
+
+
+def ensure(kernel: Path) -> Path:
+    """The plain ELF file of a kernel, beside it; made once. Raises `ImageError`."""
+    place = kernel.with_name(kernel.name.replace("vmlinuz", "vmlinux"))
+    if place.exists():
+        return place
+    packed = payload(kernel.read_bytes())
+    packer = next((name for magic, name in PACKERS.items() if packed.startswith(magic)), None)
+    if packer is None or processes.find(packer) is None:
+        raise ImageError(
+            f"the guest's kernel is packed by {packer or 'an unknown packer'}, which is not here to unpack it",
+            fix=f"apt-get install {packer}" if packer else "a kernel of Debian's",
+        )
+    unpacked = processes.run([packer, "-dc"], stdin=packed).require().stdout
+    if not unpacked.startswith(b"\x7fELF"):
+        raise ImageError("what is in the guest's kernel is no ELF file", fix="a kernel of Debian's")
+    with tempfile.NamedTemporaryFile(dir=kernel.parent, delete=False) as part:
+        part.write(unpacked)
+    Path(part.name).chmod(0o644)
+    Path(part.name).rename(place)
+    return place
