@@ -24,6 +24,8 @@ REQUIRED = {
     "gvisor",
     "docker-gvisor",
     "qemu",
+    "uml",
+    "uml-ubd",
 }
 
 

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.host
         "gvisor",
         "docker-gvisor",
         "qemu",
+        "uml",
     ],
 )
 def test_a_harness_killed_mid_start_leaves_nothing_that_clean_does_not_find(name, delay):

@@ -66,7 +66,7 @@ class Podman(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """Import the image once; it stays in podman's own storage as ``tare:HASH``."""
-        tag = _tag(image)
+        tag = image_tag(image)
         if processes.run([*PODMAN, "image", "exists", tag]).code != 0:
             change = f"--change=LABEL {LABEL}={image.hash}"
             _told([*PODMAN, "import", "--quiet", change, str(oci_tar(image)), tag])
@@ -87,7 +87,7 @@ class Podman(Platform):
             f"--publish={where}/tcp",
             f"--publish={where}/udp",
             "--pull=never",
-            _tag(spec.image),
+            image_tag(spec.image),
             *spec.agent_argv(),
         ]
         # conmon notes that memory ran out in a file `oom` in the folder that podman was called in.
@@ -99,10 +99,10 @@ class Podman(Platform):
     def _run(self, name: str, group: str) -> list[str]:
         # No log: the stream is tare's protocol, and journald would keep it for good.
         options = ["--interactive", "--rm", f"--name={name}", f"--cgroup-parent=/{group}", "--log-driver=none"]
-        return [*PODMAN, f"--runtime={self._runtime}", "run", *options, *_ulimits()]
+        return [*PODMAN, f"--runtime={self._runtime}", "run", *options, *ulimits()]
 
 
-def _ulimits() -> list[str]:
+def ulimits() -> list[str]:
     """Podman's own limits, where they are not above what this process may have."""
     flags = []
     for name, (number, wanted) in RAISED.items():
@@ -112,7 +112,8 @@ def _ulimits() -> list[str]:
     return flags
 
 
-def _tag(image: Image) -> str:
+def image_tag(image: Image) -> str:
+    """What the imported image is called."""
     return f"{LABEL}:{image.hash[:12]}"
 
 

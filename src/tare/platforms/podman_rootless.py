@@ -1,0 +1,262 @@
+"""Podman without root's rights: user namespace, slirp4netns as its network, overlay storage in a user's home.
+
+Nothing of the host's is changed for it. A mount namespace, made before the start, holds what a rootless podman wants:
+an account with subordinate ids, a run-time folder, a home, a TUN device that it may open. That account need not exist;
+``podman-rootless:NAME`` uses one that does.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import PlatformError
+from tare.host import cgroup, janitor, processes, state
+from tare.host.journal import Belongings
+from tare.image.build import Image
+from tare.image.forms import oci_tar
+from tare.platforms.attempt import Ground, complaint
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.crun import surroundings
+from tare.platforms.pipes import start
+from tare.platforms.podman import IMPORT_LIMIT_S, LABEL, PODMAN, SYSTEM, image_tag, ulimits
+
+#: Ids that no distribution hands out: the account is in files that only the mount namespace sees.
+MADE_UP_UID = 60600
+MADE_UP_SUBIDS = 2_000_000_000
+#: As many subordinate ids as there are ids in the image's files (nobody is 65534).
+SUBIDS = 1 << 16
+#: A folder that is there on every host, and of which a rootless podman needs nothing: what it sees is mounted there.
+ROOMS = ("/run/user", "/mnt")
+TUN = Path("/dev/net/tun")
+NEEDS = ("podman", "slirp4netns", "newuidmap", "setpriv")
+FIX = "apt-get install --no-install-recommends podman runc slirp4netns uidmap"
+
+#: Makes the room (in a mount namespace of its own) and then becomes the command, with the account's rights only.
+_ENTER = """\
+room=$1 uid=$2 gid=$3 v2=$4 names=$5; shift 5
+[ -z "$v2" ] || umount "$v2"
+mount -t tmpfs -o mode=755 tare "$room"
+mount -t tmpfs -o mode=1777 tare /dev/shm
+mkdir "$room/tare"
+mkdir -m 700 "$room/$uid"
+chown "$uid:$gid" "$room/$uid"
+mknod -m 666 "$room/tun" c 10 200
+mount --bind "$room/tun" /dev/net/tun
+[ -z "$names" ] || for one in passwd subuid subgid; do mount --bind "$names/$one" "/etc/$one"; done
+while [ "$1" != -- ]; do
+    if [ -d "$2" ]; then mkdir "$room/tare/$1"; else : >"$room/tare/$1"; fi
+    mount --bind "$2" "$room/tare/$1"
+    shift 2
+done
+shift
+cd "$room/tare/home"
+exec setpriv --reuid="$uid" --regid="$gid" --clear-groups env -i HOME="$room/tare/home" \\
+    XDG_RUNTIME_DIR="$room/$uid" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+"""
+#: A user's podman is rarely the first one since login: its pause process and its database are there.
+_WARM = 'podman --cgroup-manager=cgroupfs --log-level=error image exists "$0" </dev/null >/dev/null; exec "$@"'
+#: For an errand: all that it starts (podman's pause process stays by itself) goes with it.
+_GOING = ("--pid", "--fork", "--kill-child", "--mount-proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Whose rights podman has."""
+
+    name: str
+    uid: int
+    gid: int
+    made_up: bool = False
+
+
+def subordinate(text: str, name: str, uid: int) -> int:
+    """How many subordinate ids a user has, by the text of ``/etc/subuid`` or ``/etc/subgid`` (subuid(5))."""
+    rows = (line.split(":") for line in text.splitlines())
+    return sum(int(row[2]) for row in rows if len(row) == 3 and row[0] in {name, str(uid)})
+
+
+class PodmanRootless(Platform):
+    """A container of ``podman run`` by a user without rights."""
+
+    network_path = "client, bridge, published port (rootlessport), slirp4netns, TAP"
+    by_default = False
+
+    def __init__(self, name: str, runtime: str, user: str = "") -> None:
+        self.name = name
+        self.title = f"Podman with {runtime}, rootless ({f'user {user}' if user else 'a user without an account'})"
+        self._runtime = runtime
+        self._user = user
+
+    def detect(self) -> Availability:
+        """Run a trivial container of the host's own files on slirp4netns."""
+        missing = [program for program in (*NEEDS, self._runtime) if processes.find(program) is None]
+        if missing:
+            return Availability(False, reason=f"{missing[0]} is not installed", fix=FIX)
+        if os.geteuid() != 0:
+            return Availability(False, reason="to become the rootless user takes root", fix="run tare as root (sudo)")
+        if not TUN.exists():
+            return Availability(False, reason=f"slirp4netns needs {TUN}, which is not there", fix="modprobe tun")
+        try:
+            self._account()
+        except PlatformError as error:
+            return Availability(False, reason=error.what, fix=error.fix or "")
+        why = complaint(self._command)
+        if why:
+            fix = "see what `podman info` says to a user without rights"
+            return Availability(False, reason=f"a trivial container fails: {why}", fix=fix)
+        version = processes.run(["podman", "--version"], time_limit_s=5).text.split()
+        details = {"storage": "overlay", "network": "slirp4netns", "runtime": self._runtime}
+        details["user"] = self._user or f"id {MADE_UP_UID}, known to tare's mount namespace only"
+        return Availability(True, version=version[-1] if version else "unknown", details=details)
+
+    def _account(self) -> Account:
+        if self._user:
+            return existing(self._user)
+        try:
+            holder = pwd.getpwuid(MADE_UP_UID).pw_name
+        except KeyError:
+            return Account("tare", MADE_UP_UID, MADE_UP_UID, made_up=True)
+        raise PlatformError(
+            f"the user id {MADE_UP_UID} is {holder}'s",
+            fix="name a user who may be used: -p podman-rootless:NAME",
+        )
+
+    def _command(self, ground: Ground) -> list[str]:
+        account = self._account()
+        home, root = ground.folder / "home", ground.folder / "root"
+        _make_home(home, account)
+        root.mkdir()
+        os.chown(root, account.uid, account.gid)
+        binds = [f"--volume={path.resolve()}:{path}:ro" for path in map(Path, SYSTEM) if path.exists()]
+        inside = _inside("root")
+        argv = [*self._run("tare"), "--network=slirp4netns", *binds, "--rootfs", inside, "/bin/true"]
+        return [*_room(account, {"home": home, "root": root}, _GOING), *argv]
+
+    def prepare(self, image: Image) -> Prepared:
+        """Import the image once, into a store of the account's below TARE_HOME; it stays there."""
+        account = self._account()
+        home, store = _kept(account) / "home", _kept(account) / "images"
+        if not store.exists():
+            _make_home(home, account)
+            store.mkdir()
+            os.chown(store, account.uid, account.gid)
+        tar = oci_tar(image)
+        room = _room(account, {"home": home, "images": store, "root.tar": tar}, _GOING)
+        podman = [*room, *PODMAN, f"--root={_inside('images')}"]
+        tag = image_tag(image)
+        if processes.run([*podman, "image", "exists", tag]).code != 0:
+            _told([*podman, "import", "--quiet", f"--change=LABEL {LABEL}={image.hash}", _inside("root.tar"), tag])
+        return Prepared(f"image {tag}", int(_told([*podman, "image", "inspect", "--format", "{{.Size}}", tag])))
+
+    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+        """``podman run -i`` with storage of its own, which goes with the instance; the image's store is only read."""
+        account = self._account()
+        home = spec.space.folder / "home"
+        _make_home(home, account, reads_images=True)
+        os.chown(spec.space.data, account.uid, account.gid)
+        where = f"{spec.network.host}:{spec.port}:{spec.port}"
+        argv = [
+            *self._run(f"tare-{spec.id}"),
+            "--network=slirp4netns",
+            f"--volume={_inside('data')}:/data:rw",
+            f"--publish={where}/tcp",
+            f"--publish={where}/udp",
+            "--pull=never",
+            image_tag(spec.image),
+            *spec.agent_argv(),
+        ]
+        seen = {"home": home, "data": spec.space.data, "images": _kept(account) / "images"}
+        warm = ["sh", "-ec", _WARM, image_tag(spec.image)]
+        # All of it goes at once, before its folder does: podman, pause process, conmon, slirp4netns, ports.
+        things.own(janitor.control_group(f"{spec.group.path}/tool"))
+        began = start(spec, argv, [*_room(account, seen), *warm])
+        why = "its address is the host's, which answers before the start"
+        address = Address(spec.network.host, spec.port, spec.port, None, why)
+        return Instance(spec, began.stream, began.at, address, began.first_byte)
+
+    def _run(self, name: str) -> list[str]:
+        options = ["--interactive", "--rm", f"--name={name}", "--log-driver=none"]
+        return [*PODMAN, f"--runtime={self._runtime}", "run", *options, *ulimits()]
+
+
+def existing(name: str) -> Account:
+    """A user of the host's. Raises `PlatformError` when there is none of that name, or none with subordinate ids."""
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        raise PlatformError(f"there is no user {name!r}", fix=f"useradd {name}, or give another name") from None
+    if entry.pw_uid == 0:
+        raise PlatformError("root is not a rootless user", fix="-p podman")
+    for kind in ("uid", "gid"):
+        file = Path(f"/etc/sub{kind}")
+        count = subordinate(file.read_text(), name, entry.pw_uid) if file.exists() else 0
+        if count < SUBIDS:
+            raise PlatformError(
+                f"{name} has {count} subordinate {kind}s in {file}, and the image takes {SUBIDS}",
+                fix=f"usermod --add-sub{kind}s 100000-165535 {name} (a range that is nobody else's)",
+            )
+    return Account(name, entry.pw_uid, entry.pw_gid)
+
+
+def _room(account: Account, seen: Mapping[str, Path], going: Sequence[str] = ()) -> list[str]:
+    """What makes the room with these folders in it (`_inside` says where) and then becomes what follows it."""
+    hidden = surroundings(cgroup.hierarchies())
+    names = str(_names(account)) if account.made_up else ""
+    binds = [word for name, source in seen.items() for word in (name, str(source))]
+    facts = [_where(), str(account.uid), str(account.gid), hidden[-1] if hidden else "", names]
+    return ["unshare", "--mount", "--propagation", "slave", *going, "sh", "-ec", _ENTER, "sh", *facts, *binds, "--"]
+
+
+def _where() -> str:
+    return next(room for room in ROOMS if Path(room).is_dir())
+
+
+def _inside(name: str) -> str:
+    return f"{_where()}/tare/{name}"
+
+
+def _kept(account: Account) -> Path:
+    folder = state.home() / "rootless" / account.name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _names(account: Account) -> Path:
+    """The folder with the files that make the account known to newuidmap and podman."""
+    folder = _kept(account) / "names"
+    if not folder.exists():
+        part = Path(tempfile.mkdtemp(dir=folder.parent))
+        part.chmod(0o755)
+        ids = f"{account.uid}:{account.gid}::{_inside('home')}:/bin/sh"
+        (part / "passwd").write_text(f"root:x:0:0::/root:/bin/sh\n{account.name}:x:{ids}\n")
+        for kind in ("subuid", "subgid"):
+            (part / kind).write_text(f"{account.name}:{MADE_UP_SUBIDS}:{SUBIDS}\n")
+        part.rename(folder)
+    return folder
+
+
+def _make_home(home: Path, account: Account, *, reads_images: bool = False) -> None:
+    """A home in which podman uses overlay (it takes vfs where it is told nothing), and, if so told, the image store."""
+    config = home / ".config" / "containers"
+    config.mkdir(parents=True)
+    stores = f'[storage.options]\nadditionalimagestores = ["{_inside("images")}"]\n' if reads_images else ""
+    (config / "storage.conf").write_text(f'[storage]\ndriver = "overlay"\n{stores}')
+    for folder in (home, config.parent, config):
+        os.chown(folder, account.uid, account.gid)
+
+
+def _told(argv: list[str]) -> str:
+    done = processes.run(argv, time_limit_s=IMPORT_LIMIT_S)
+    if done.code != 0:
+        said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise PlatformError(f"rootless podman refuses: {said}", fix="free disk space below TARE_HOME, and try again")
+    return done.text.strip()
+
+
+PLATFORMS = (PodmanRootless("podman-rootless", "runc"),)
+FAMILIES = {"podman-rootless": lambda user: PodmanRootless(f"podman-rootless:{user}", "runc", user)}
