@@ -14,6 +14,7 @@ from __future__ import annotations
 import ipaddress
 import itertools
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ from tare.host.journal import Belongings
 
 BRIDGE = "tare0"
 CLIENT_NAMESPACE = "tare-client"
+#: What makes TAPs.
+TUN = Path("/dev/net/tun")
 #: Private networks that are tried in turn until one is free.
 CANDIDATES = tuple(ipaddress.IPv4Network(f"10.{second}.0.0/24") for second in (77, 177, 201, 233, 99))
 
@@ -97,6 +100,9 @@ class Network:
 
     def new_tap(self, things: Belongings, name: str) -> tuple[Endpoint, str]:
         """A TAP on the bridge for a guest, which is to have the endpoint's address and MAC; and the TAP's name."""
+        lacking = no_tun()
+        if lacking is not None:
+            raise lacking
         endpoint, tap = self.new_endpoint(things, name)
         ip_batch(f"tuntap add {tap} mode tap", f"link set {tap} master {BRIDGE} up")
         return endpoint, tap
@@ -136,6 +142,16 @@ def silence_ping(name: str) -> None:
     """Keep the kernel from answering pings in a namespace, so that only a network stack above it does."""
     setting = "/proc/sys/net/ipv4/icmp_echo_ignore_all"
     processes.run(["ip", "netns", "exec", f"tare-{name}", "tee", setting], stdin=b"1").require()
+
+
+def no_tun() -> HostError | None:
+    """Why no TAP can be made here; None when one can."""
+    try:
+        os.close(os.open(TUN, os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        fix = f"modprobe tun; in a container, hand it {TUN} (`mknod {TUN} c 10 200`)"
+        return HostError(f"no TAP can be made: {TUN}: {error.strerror}", fix=fix)
+    return None
 
 
 def choose_subnet(wanted: str | None = None) -> ipaddress.IPv4Network:

@@ -1,0 +1,232 @@
+"""User-Mode Linux: a Linux kernel as processes of the host. Variants say where its root is: hostfs, or a block device.
+
+The agent speaks over a TCP connection to the host that bash opens in the guest (``/dev/tcp``). UML's own channel, a
+serial line, is of no use for it: once the guest has not kept up (4 KiB unread), the line's driver stops listening to
+its descriptor, and when the guest is ready again it reads what is there and never listens again (``line_throttle`` and
+``line_unthrottle`` in the kernel's arch/um/drivers/line.c): the next request of the host would not arrive.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shlex
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import PlatformError
+from tare.host import network, processes, roots
+from tare.host.journal import Belongings
+from tare.image import forms
+from tare.image.build import Image
+from tare.platforms.attempt import Ground, complaint
+from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.marks import FirstByte, Ping
+from tare.platforms.vm import ROOT_BYTES, MachineStream, data_volume
+
+PROGRAM = "linux.uml"
+#: Of the instance's memory limit, for the processes on the host that the guest's are.
+KERNEL_BYTES = 64 << 20
+FIX = "apt-get install --no-install-recommends user-mode-linux"
+#: Where the guest sees the folder with its first script, for a moment.
+_SCRIPTS = "/mnt"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """All that decides the command line."""
+
+    id: str
+    folder: Path  # of the instance on the host; the guest can mount nothing outside
+    memory_bytes: int
+    tap: str
+    mac: str
+    disk: Path | None  # the image as a filesystem; None: it is the folder "root", by hostfs
+    data: Path | None  # the data volume; None: it is the folder "data", by hostfs
+
+
+def command(machine: Machine) -> list[str]:
+    """The command that starts a machine. It runs ``guest/init`` below the folder."""
+    if machine.disk is None:
+        root = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/root"]
+    else:
+        root = [f"ubd0={machine.folder}/written,{machine.disk}", "root=/dev/ubda", "rootfstype=ext4"]
+    if machine.data is not None:
+        root.append(f"ubd1={machine.data}")
+    return [
+        *(
+            PROGRAM,
+            f"mem={machine.memory_bytes >> 20}M",
+            "quiet",
+            f"umid={machine.id}",
+            f"uml_dir={machine.folder}/uml",
+        ),
+        *(*root, "rw", f"hostfs={machine.folder}", "con=null", "con0=null,fd:1", "ssl=null"),
+        f"vec0:transport=tap,ifname={machine.tap},depth=128,gro=1,mac={machine.mac}",
+        *("init=/bin/bash", "--", "-c", f'"mount -t hostfs none {_SCRIPTS} -o /guest && . {_SCRIPTS}/init"'),
+    ]
+
+
+def script(address: str, gateway: str, port: int, data: str, agent: Sequence[str]) -> str:
+    """What the guest's PID 1 does before it becomes the agent. ``data``: how /data is mounted."""
+    return f"""\
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+mount -t proc proc /proc
+read -r began _ </proc/uptime
+mount {data} /data || echo "tare: the data volume cannot be mounted" >/dev/console
+ip link set lo up
+ip link set vec0 name eth0
+ip addr add {address} dev eth0
+ip link set eth0 up
+ip route add default via {gateway}
+exec 3<>/dev/tcp/{gateway}/{port}
+umount -l {_SCRIPTS}
+exec {shlex.join(agent)} --init --userspace-at "$began" <&3 >&3 2>/dev/console 3>&-
+"""
+
+
+class Uml(Platform):
+    """A kernel that is a program: the guest's processes are processes of the host, traced by it."""
+
+    own_kernel = True
+    by_default = False  # a start takes seconds
+    network_path = "client, bridge, TAP, UML's vector device"
+
+    def __init__(self, name: str, *, ubd: bool) -> None:
+        self.name = name
+        self.title = f"User-Mode Linux, its root {'a block device (ubd)' if ubd else 'a folder of the host (hostfs)'}"
+        self.shares_data = not ubd
+        self.not_honoured = (
+            "one virtual processor, however many CPUs the instance has",
+            f"the memory limit holds for guest and kernel together: the guest has {KERNEL_BYTES >> 20} MiB less",
+            "dropping cached data drops the host's pages, not the guest's",
+        )
+        if ubd:
+            self.not_honoured += ("the data volume is an ext4 of its own, on a raw file on the host's disk",)
+        self._ubd = ubd
+
+    def detect(self) -> Availability:
+        """Boot a kernel on the host's own root, read-only, that switches itself off."""
+        if processes.find(PROGRAM) is None:
+            return Availability(False, reason="User-Mode Linux is not installed", fix=FIX)
+        if os.geteuid() != 0:
+            return Availability(False, reason="a TAP needs root", fix="run tare as root (sudo)")
+        lacking = network.no_tun()
+        if lacking is not None:
+            return Availability(False, reason=lacking.what, fix=lacking.fix or "")
+        why = complaint(_trivial)
+        if why:
+            return Availability(False, reason=f"a trivial guest fails: {why}", fix=f"try `{PROGRAM} --version`")
+        version = processes.run([PROGRAM, "--version"], time_limit_s=5).text.strip()
+        return Availability(True, version=version)
+
+    def prepare(self, image: Image) -> Prepared:
+        """The image as a folder or as an ext4 filesystem; and the kernel."""
+        program = Path(processes.find(PROGRAM) or PROGRAM)
+        root = forms.ext4(image, ROOT_BYTES) if self._ubd else image.root
+        form = "ext4 file and kernel" if self._ubd else "folder and kernel"
+        return Prepared(form, forms.disk_bytes(root) + forms.disk_bytes(program))
+
+    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+        """Make TAP, root and first script, start the kernel, and wait until the guest connects."""
+        endpoint, tap = spec.network.new_tap(things, spec.id)
+        folder = spec.space.folder
+        for name in ("guest", "uml"):
+            (folder / name).mkdir()
+        disk, data, mount = None, None, "-t hostfs none -o /data"
+        if self._ubd:
+            disk, data, mount = forms.ext4(spec.image, ROOT_BYTES), data_volume(spec.space.data), "-t ext4 /dev/ubdb"
+        else:
+            roots.overlay_root(things, spec.space, spec.image.root)
+        memory = spec.resources.memory_bytes - KERNEL_BYTES
+        argv = command(Machine(spec.id, folder, memory, tap, endpoint.mac, disk, data))
+        with socket.create_server((spec.network.host, 0)) as listener:
+            port = listener.getsockname()[1]
+            address = f"{endpoint.address}/{spec.network.prefix}"
+            text = script(address, spec.network.host, port, mount, spec.agent_argv())
+            (folder / "guest" / "init").write_text(text)
+            started, process = _start(spec, argv)
+            ping = Ping(endpoint.address) if spec.measured else None
+            try:
+                stream = accept(listener, endpoint.address, process, spec.start_limit_s)
+            except BaseException:
+                processes.kill_group(process)
+                process.wait()
+                if ping is not None:
+                    ping.wait(0)
+                raise
+        address_seen = Address(endpoint.address, spec.port, spec.port, endpoint.address)
+        return Instance(spec, stream, started, address_seen, FirstByte(stream.fileno()), ping)
+
+
+class GuestStream(MachineStream):
+    """The guest's connection. A killed guest does not close it: the end of the kernel's process is its end too."""
+
+    def __init__(self, connection: socket.socket, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(connection, process)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._ended = os.pidfd_open(process.pid)
+        self._either = select.epoll()
+        self._either.register(connection, select.EPOLLIN)
+        self._either.register(self._ended, select.EPOLLIN)
+
+    def fileno(self) -> int:
+        """Polls readable when the guest has sent something, or has ended."""
+        return -1 if self._either.closed else self._either.fileno()
+
+    def receive(self, limit: int) -> bytes:
+        """Read what is there; see `ByteStream.receive`."""
+        if self._socket.fileno() not in {fd for fd, _ in self._either.poll()}:
+            return b""
+        data = super().receive(limit)
+        # The guest's side waits for an acknowledgement before it sends its next short frame (Nagle's algorithm), which
+        # would be 40 ms late. Linux forgets this option by and by.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        return data
+
+    def close(self) -> None:
+        """Close the connection: the agent switches the machine off. By force if it does not."""
+        if not self._either.closed:
+            self._either.close()
+            os.close(self._ended)
+        super().close()
+
+
+def _trivial(ground: Ground) -> list[str]:
+    off = '"mount -t proc proc /proc && echo o >/proc/sysrq-trigger && read"'
+    root = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "con=null", "con0=null,fd:1", "ssl=null"]
+    place = ["quiet", f"umid={ground.folder.name}", f"uml_dir={ground.folder}"]
+    return [PROGRAM, "mem=64M", *place, *root, "init=/bin/bash", "--", "-c", off]
+
+
+def _start(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.Popen[bytes]]:
+    with spec.space.log.open("wb") as log:
+        nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
+        held = processes.start_held(argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs)
+    started = Instant.now()
+    held.go()
+    return started, held.process
+
+
+def accept(listener: socket.socket, address: str, process: subprocess.Popen[bytes], time_limit_s: float) -> GuestStream:
+    """The connection of the guest at this address, and of no other."""
+    deadline = time.monotonic() + time_limit_s
+    listener.settimeout(0.2)
+    while time.monotonic() < deadline:
+        try:
+            connection, peer = listener.accept()
+        except TimeoutError:
+            if process.poll() is None:
+                continue
+            raise PlatformError(f"the guest ended with {process.returncode} before it connected") from None
+        if peer[0] == address:
+            return GuestStream(connection, process)
+        connection.close()
+    raise PlatformError(f"the guest did not connect within {time_limit_s:.0f} s")
+
+
+PLATFORMS = (Uml("uml", ubd=False), Uml("uml-ubd", ubd=True))
