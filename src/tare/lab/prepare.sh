@@ -10,6 +10,7 @@ mount -t devpts -o ptmxmode=666 devpts /dev/pts
 mount -t securityfs securityfs /sys/kernel/security || true
 ln -sf /proc/self/fd /dev/fd
 hostname "lab-$flavour"
+[ -s /etc/machine-id ] || tr -d - </proc/sys/kernel/random/uuid >/etc/machine-id
 ip link set lo up
 
 for module in overlay bridge veth tun loop; do
@@ -27,11 +28,11 @@ xen)
         modprobe "$module" || echo "no module $module" >&2
     done
     mount -t xenfs xenfs /proc/xen
-    mkdir -p /run/xen /var/log/xen /var/lib/xenstored
+    mkdir -p /run/xen /var/log/xen/console /var/lib/xenstored
     bin=/usr/lib/xen-4.17/bin
     "$bin/xenstored" --pid-file /run/xen/xenstored.pid
     "$bin/xen-init-dom0"
-    "$bin/xenconsoled" --pid-file=/run/xen/xenconsoled.pid
+    "$bin/xenconsoled" --pid-file=/run/xen/xenconsoled.pid --log=guest --log-dir=/var/log/xen/console
     ;;
 esac
 
