@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import shutil
 import subprocess
 import time
@@ -15,6 +16,7 @@ from tare.campaign.slices import spent
 from tare.errors import ParseError, TareError
 from tare.host import processes, roots
 from tare.host.network import CLIENT_NAMESPACE
+from tare.platforms.base import Address
 from tare.session import Execution
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
 
@@ -29,12 +31,18 @@ class Client:
 
     root: Path
     cgroup_procs: Sequence[Path]
+    namespace: str | None = CLIENT_NAMESPACE  # None: the host's own
+
+    def towards(self, address: Address) -> Client:
+        """The client that reaches an instance at this address."""
+        return self if address.client is None else dataclasses.replace(self, namespace=None)
 
     def start(self, argv: Sequence[str], *, cwd: str = "/data") -> subprocess.Popen[bytes]:
         """Start a program of the image's there, with pipes."""
         pipe = subprocess.PIPE
+        within = ["nsenter", f"--net=/run/netns/{self.namespace}"] if self.namespace is not None else []
         return processes.start(
-            ["nsenter", f"--net=/run/netns/{CLIENT_NAMESPACE}", "chroot", str(self.root), "env", "-C", cwd, *argv],
+            [*within, "chroot", str(self.root), "env", "-C", cwd, *argv],
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
@@ -135,7 +143,7 @@ def _parse(workload: RunWorkload, params: Params, results: Sequence[Completed]) 
 
 
 def _run(command: Command, live: Live, client: Client) -> Completed:
-    return _at_client(command, client) if command.side is Side.CLIENT else _inside(command, live)
+    return _at_client(command, client.towards(live.instance.address)) if command.side is Side.CLIENT else _inside(command, live)
 
 
 def _inside(command: Command, live: Live) -> Completed:

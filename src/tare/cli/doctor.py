@@ -33,6 +33,7 @@ def doctor(
                 {"name": one.name, "state": one.state, "found": one.found, "advice": one.advice} for one in host
             ],
             "platforms": found,
+            "families": platforms.offers(),
         }
         typer.echo(json.dumps(answer, indent=2))
     else:
@@ -70,5 +71,7 @@ def _print(host: list[checks.Check], found: list[dict[str, Any]]) -> None:
         mark = _MARKS["ok" if row["available"] else "warn"]
         said = row["version"] if row["available"] else row["reason"]
         table.add_row(mark, row["name"], said, f"fix: {row['fix']}" if row["fix"] else "")
+    for offer in platforms.offers():
+        table.add_row(" ", offer["name"], offer["asks"], "")
     console.print("\n[bold]Platforms[/]")
     console.print(table)

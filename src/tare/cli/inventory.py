@@ -46,6 +46,9 @@ def _platforms() -> list[dict[str, Any]]:
     return [
         {"name": one.name, "title": one.title, "by_default": one.by_default, "network_path": one.network_path}
         for one in platforms.all_platforms().values()
+    ] + [
+        {"name": one["name"], "title": one["title"], "by_default": False, "network_path": one["asks"]}
+        for one in platforms.offers()
     ]
 
 

@@ -159,13 +159,14 @@ def network_both_ways(bench: Bench) -> None:
             promise(reached.code != 0, f"it has no network, and reaches the client by {links}")
             return
         port = str(address.instance_port)
+        client, here = bench.client.towards(address), address.client or bench.nursery.network.client
         server = live.session.start(["iperf3", "-s", "-1", "--forceflush", "-p", port], time_limit_s=60)
         server.wait_output(b"listening", 30)
         there = ["iperf3", "-c", address.host, "-p", str(address.port), "-n", "1M"]
-        done = bench.client.run(there, time_limit_s=60)
+        done = client.run(there, time_limit_s=60)
         promise(done.code == 0, f"the client does not reach it: {done.text.strip()[-200:]}")
-        with bench.client.serving(["iperf3", "-s", "-1", "-p", port]):
-            back = ["sh", "-c", f"for n in 1 2 3 4 5; do iperf3 -c {bench.nursery.network.client} -p {port} -n 1M && "
+        with client.serving(["iperf3", "-s", "-1", "-p", port]):
+            back = ["sh", "-c", f"for n in 1 2 3 4 5; do iperf3 -c {here} -p {port} -n 1M && "
                     "exit; sleep 0.2; done; exit 1"]  # fmt: skip
             said = live.session.execute(back, time_limit_s=120)
         promise(said.code == 0, f"it does not reach the client: {said.stdout.decode(errors='replace').strip()[-200:]}")

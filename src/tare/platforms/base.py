@@ -114,7 +114,8 @@ class Address:
     instance_port: int  # the same port as seen inside
     ping: str | None  # the address that answers echo requests once the instance is up; None: it has none of its own
     no_ping: str = ""  # the reason, when ping is None
-    from_host: bool = False  # the host's own network reaches it, and the client's namespace does not
+    #: where the host's own network is the way, and not the client's namespace: this host as the instance knows it
+    client: str | None = None
 
     @classmethod
     def on_host(cls, spec: LaunchSpec) -> Self:

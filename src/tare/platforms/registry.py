@@ -45,6 +45,18 @@ def families() -> dict[str, Callable[[str], Platform]]:
     return found
 
 
+def offers() -> list[dict[str, str]]:
+    """What `tare doctor` and `tare list` say of each family: how it is named, and what to name."""
+    return [
+        {
+            "name": f"{family}:{getattr(maker, 'argument', 'ARGUMENT')}",
+            "title": str(getattr(maker, "summary", family)),
+            "asks": str(getattr(maker, "asks", f"name one: -p {family}:ARGUMENT")),
+        }
+        for family, maker in sorted(families().items())
+    ]
+
+
 def _one(name: str, known: Mapping[str, Platform]) -> Platform:
     if name in known:
         return known[name]

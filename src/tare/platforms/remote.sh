@@ -1,0 +1,135 @@
+# The far side of the platform ssh: run as root by the remote host's own /bin/sh, with tools that every Linux has.
+#   look KEY                what this host is, and whether it has the image KEY
+#   receive KEY SHA256      takes the image's tar from stdin, and unpacks it once it is known to be whole
+#   sweep                   removes what instances left that were killed here
+#   launch NAME CPUS BYTES PORT TOKEN    one instance; stdin and stdout become the agent's
+set -eu
+umask 022
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+export LC_ALL=C
+home=/var/lib/tare/remote
+groups=/sys/fs/cgroup
+
+# Where memory can be limited, and by which file; nothing where it cannot.
+memory_limits() {
+    if [ -w "$groups/memory/memory.limit_in_bytes" ]; then
+        echo "$groups/memory" memory.limit_in_bytes
+    elif grep -qw memory "$groups/cgroup.controllers" 2>/dev/null &&
+        { grep -qw memory "$groups/cgroup.subtree_control" || echo +memory >"$groups/cgroup.subtree_control"; } 2>/dev/null; then
+        echo "$groups" memory.max
+    fi
+}
+
+look() {
+    missing=
+    for tool in chroot flock mount sha256sum tar taskset unshare; do
+        command -v "$tool" >/dev/null || missing="$missing $tool"
+    done
+    near=$home
+    while [ ! -d "$near" ]; do near=$(dirname "$near"); done
+    echo tare-remote
+    echo "uid=$(id -u)"
+    echo "arch=$(uname -m)"
+    echo "kernel=$(uname -r)"
+    echo "name=$(uname -n)"
+    echo "cpus=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)"
+    echo "model=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)"
+    echo "memory_kib=$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"
+    echo "free_kib=$(df -Pk "$near" | sed -n '2p' | tr -s ' ' | cut -d ' ' -f 4)"
+    echo "missing=${missing# }"
+    echo "limits=$(memory_limits)"
+    set -- "$1" ${SSH_CONNECTION:-}
+    echo "address=${4:-}"
+    echo "client=${2:-}"
+    if [ -d "$home/$1" ]; then echo image=there; else echo image=; fi
+}
+
+receive() {
+    part=$home/new-$1.$$
+    mkdir -p "$part/root"
+    trap 'rm -rf "$part"' EXIT
+    cat >"$part/root.tar"
+    set -- "$1" "$2" $(sha256sum "$part/root.tar")
+    if [ "$3" != "$2" ]; then
+        echo "tare: the image arrived damaged: $3" >&2
+        exit 65
+    fi
+    tar -C "$part/root" --numeric-owner -xf "$part/root.tar"
+    rm "$part/root.tar"
+    cp "$0" "$part/remote.sh"
+    # Another may have been faster: one is as good as the other.
+    mv -T "$part" "$home/$1" 2>/dev/null || [ -d "$home/$1" ]
+    rm -f "$0"
+}
+
+remove() {
+    rm -rf "$home/work/$1"
+    for folder in "$groups/memory/tare-remote-$1" "$groups/tare-remote-$1"; do
+        tries=0
+        # A group is busy until the last of its processes is gone.
+        while [ -d "$folder" ] && ! rmdir "$folder" 2>/dev/null && [ "$tries" -lt 50 ]; do
+            sleep 0.1
+            tries=$((tries + 1))
+        done
+    done
+}
+
+sweep() {
+    for folder in "$home"/work/*; do
+        # One that lives holds its lock; one that is just being made has no lock yet.
+        [ -d "$folder" ] && [ -n "$(find "$folder" -maxdepth 0 -mmin +1)" ] || continue
+        if flock -n "$folder/lock" true; then remove "${folder##*/}"; fi
+    done
+    for folder in "$home"/new-*; do
+        if [ -n "$(find "$folder" -maxdepth 0 -mmin +60 2>/dev/null)" ]; then rm -rf "$folder"; fi
+    done
+}
+
+launch() {
+    name=$1 cpus=$2 bytes=$3 port=$4 token=$5
+    export work="$home/work/$name"
+    mkdir -p "$work/upper" "$work/work" "$work/root" "$work/data"
+    exec 9>"$work/lock"
+    flock -n 9
+    trap 'remove "$name"' EXIT
+    trap 'exit 1' HUP INT TERM
+    taskset -pc "$cpus" $$ >/dev/null
+    limits=$(memory_limits)
+    procs=/dev/null
+    if [ -n "$limits" ]; then
+        group=${limits% *}/tare-remote-$name
+        mkdir "$group"
+        echo "$bytes" >"$group/${limits#* }"
+        procs=$group/cgroup.procs
+    fi
+    set -- serve
+    client=${SSH_CONNECTION:-}
+    client=${client%% *}
+    case $port.$client in
+    -.* | *. | *:*) ;;
+    *) set -- serve --beacon "$client:$port" --token "$token" ;;
+    esac
+    # Its mounts and all of its processes go with the first of them, whatever ends that.
+    unshare --mount --pid --fork --kill-child --propagation private /bin/sh "$0" inside "$procs" "$@" && code=0 || code=$?
+    exit "$code"
+}
+
+inside() {
+    echo 0 >"$1"
+    shift
+    mount -t overlay overlay -o "lowerdir=${0%/*}/root,upperdir=$work/upper,workdir=$work/work" "$work/root"
+    mount -t proc proc "$work/root/proc"
+    mount -t sysfs -o ro sysfs "$work/root/sys"
+    mount --bind /dev "$work/root/dev"
+    mount --bind "$work/data" "$work/root/data"
+    echo tare-ready
+    # The word to start: what came before it is not the start's.
+    read -r word || exit 0
+    [ "$word" = go ]
+    exec chroot "$work/root" /usr/local/bin/tare-agent "$@" 9>&-
+}
+
+case $1 in
+look | receive | sweep | launch | inside) "$@" ;;
+*) exit 64 ;;
+esac

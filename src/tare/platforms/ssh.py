@@ -1,0 +1,356 @@
+"""ssh: a chroot into the image on any Linux host that OpenSSH's client reaches.
+
+That may be a virtual machine of whatever kind, bare metal, a cloud's instance. The user's own configuration of ssh
+holds: names, keys, jumps. What runs on the far side is ``remote.sh``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import select
+import shlex
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from tare.errors import PlatformError, UsageError
+from tare.host import processes
+from tare.host.journal import Belongings
+from tare.host.processes import Finished
+from tare.image import forms
+from tare.image.build import Image
+from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.marks import FirstByte
+from tare.platforms.pipes import ProcessStream
+
+HOME = "/var/lib/tare/remote"
+OPTIONS = (
+    "-T",
+    *("-o", "BatchMode=yes"),
+    *("-o", "ConnectTimeout=10"),
+    # A connection of its own: what another left open in the background is not in the instance's group.
+    *("-o", "ControlPath=none"),
+    *("-o", "ClearAllForwardings=yes"),
+    # A host that is switched off says no goodbye.
+    *("-o", "ServerAliveInterval=5"),
+    *("-o", "ServerAliveCountMax=2"),
+)
+ARCHITECTURE = "x86_64"
+#: The image's tar and what it unpacks to, for a moment both.
+COPIES = 3
+LOOK_LIMIT_S = 30.0
+COPY_LIMIT_S = 3600.0
+READY_LIMIT_S = 30.0
+#: What a login may print before our own first word.
+NOISE_CAP = 1 << 16
+_TARGET = re.compile(
+    r"(?:(?P<user>[A-Za-z0-9_][\w.-]*)@)?"
+    r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[A-Za-z0-9_][\w.-]*))"
+    r"(?::(?P<port>[0-9]{1,5}))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to: as ``[USER@]HOST[:PORT]``; what is not named is as ssh's configuration has it."""
+
+    host: str
+    user: str | None
+    port: int | None
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """Raises `UsageError`."""
+        match = _TARGET.fullmatch(text)
+        if match is None or (match["port"] and not 0 < int(match["port"]) < 65536):
+            raise UsageError(f"{text!r} is not a host for ssh", fix="write ssh:[USER@]HOST[:PORT]")
+        return cls(match["host"] or match["six"], match["user"], int(match["port"]) if match["port"] else None)
+
+    def argv(self, *words: str) -> list[str]:
+        """The command that runs plain words (they pass the remote's login shell) there."""
+        return ["ssh", *OPTIONS, *self.where(), "--", self.host, *words]
+
+    def settings(self) -> dict[str, str]:
+        """What ssh makes of it, by its configuration: the first value of each setting."""
+        shown = processes.run(["ssh", "-G", *self.where(), "--", self.host], time_limit_s=10)
+        pairs = (line.partition(" ") for line in reversed(shown.text.splitlines()))
+        return {name: value for name, _, value in pairs}
+
+    def where(self) -> list[str]:
+        """User and port as options of ssh."""
+        port = ["-p", str(self.port)] if self.port else []
+        return [*port, *(["-l", self.user] if self.user else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the remote host says of itself."""
+
+    uid: int
+    arch: str
+    kernel: str
+    name: str
+    cpus: tuple[int, ...]
+    model: str
+    memory_kib: int
+    free_kib: int
+    missing: str
+    limits: str  # where its memory can be limited; "" when it cannot
+    address: str  # its own, as it sees it
+    client: str  # this host's, as it sees it
+    image: bool  # whether it has the image already
+
+    @classmethod
+    def parse(cls, text: str) -> Facts:
+        """Read what ``remote.sh look`` prints, after whatever the login prints. Raises `PlatformError`."""
+        _, found, after = text.partition("tare-remote\n")
+        told = dict(line.split("=", 1) for line in after.splitlines() if "=" in line)
+        try:
+            return cls(
+                uid=int(told["uid"]),
+                arch=told["arch"],
+                kernel=told["kernel"],
+                name=told["name"],
+                cpus=cpu_list(told["cpus"]),
+                model=told["model"],
+                memory_kib=int(told["memory_kib"]),
+                free_kib=int(told["free_kib"]),
+                missing=told["missing"],
+                limits=told["limits"],
+                address=told["address"],
+                client=told["client"],
+                image=told["image"] == "there",
+            )
+        except (KeyError, ValueError) as error:
+            seen = text.strip()[:200] if not found else f"no good {error}"
+            raise PlatformError(f"the remote host answers strangely: {seen or 'nothing'}", fix=FIX_LINUX) from error
+
+
+FIX_LINUX = "name a Linux host, with a plain shell as login shell"
+
+
+class Ssh(Platform):
+    """One remote host."""
+
+    argument = "HOST"
+    asks = "name a host: -p ssh:[USER@]HOST[:PORT]"
+    summary = "any Linux host that ssh reaches: chroot into the image there"
+
+    shares_data = False
+    by_default = False
+    network_path = "the host's own network, as it reaches the remote host, and the remote host's stack"
+    _always = (
+        "it is another machine: its processor, disk and clock are not this host's",
+        "its CPU time is not seen from here: no cpu-cost",
+        "the CPU set is an affinity to the remote host's last CPUs, as many as here",
+        "dropping cached data drops this host's pages, not the remote's",
+    )
+
+    def __init__(self, target: str) -> None:
+        self.name = f"ssh:{target}"
+        self.title = f"{target}, by ssh: chroot into the image there"
+        self.not_honoured = self._always
+        self._target = Target.parse(target)
+        self._facts: Facts | None = None
+
+    def detect(self) -> Availability:
+        """Connect, and let the remote host tell what it is."""
+        if processes.find("ssh") is None:
+            return Availability(False, reason="ssh is not installed", fix="apt-get install openssh-client")
+        try:
+            facts = self._look("")
+        except PlatformError as error:
+            return Availability(False, reason=error.what, fix=error.fix or "")
+        lack = _lack(facts, self._target)
+        if lack is not None:
+            return Availability(False, reason=lack.what, fix=lack.fix or "")
+        self._take(facts)
+        details = {
+            "remote host": facts.name,
+            "processor": facts.model,
+            "CPUs": ",".join(map(str, facts.cpus)),
+            "memory": f"{facts.memory_kib >> 10} MiB",
+        }
+        return Availability(True, version=f"Linux {facts.kernel}", details=details)
+
+    def prepare(self, image: Image) -> Prepared:
+        """Copy the image's tar once, and unpack it there when it is known to be whole."""
+        key = self._key(image)
+        facts = self._look(key)
+        self._take(facts)
+        if not facts.image:
+            self._copy(key, forms.oci_tar(image), facts)
+        script = f"{HOME}/{key}/remote.sh"
+        self._run("/bin/sh", script, "sweep", limit_s=LOOK_LIMIT_S)
+        return Prepared("folder on the remote host", forms.disk_bytes(image.root))
+
+    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:  # noqa: ARG002 (nothing is made on this host)
+        """Let the remote host make the surroundings, then give the word: the agent is on ssh's stdin and stdout."""
+        facts = self._facts or self._look("")
+        self._take(facts)
+        beacon = spec.beacon
+        port, token = ("-", "-") if beacon is None else (str(beacon.port), beacon.token.hex())
+        words = [f"tare-{spec.id}", _cpus(spec, facts), str(spec.resources.memory_bytes), port, token]
+        argv = self._target.argv("exec", "/bin/sh", f"{HOME}/{self._key(spec.image)}/remote.sh", "launch", *words)
+        pipe = subprocess.PIPE
+        with spec.space.log.open("wb") as log:
+            procs = spec.group.leaf("tool")
+            stream = ProcessStream(processes.start(argv, stdin=pipe, stdout=pipe, stderr=log, cgroup_procs=procs))
+        try:
+            self._await_ready(stream, spec.space.log)
+            first_byte = FirstByte(stream.fileno())
+            started = Instant.now()
+            stream.send(b"go\n")
+        except BaseException:
+            stream.close()
+            raise
+        return Instance(spec, stream, started, self._address(spec, facts), first_byte, accounted=False)
+
+    def _await_ready(self, stream: ProcessStream, log: Path) -> None:
+        poll = select.poll()
+        poll.register(stream.fileno(), select.POLLIN)
+        deadline = time.monotonic() + READY_LIMIT_S
+        seen = b""
+        while not seen.endswith(b"tare-ready\n"):
+            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                raise PlatformError(f"{self.name} is not ready within {READY_LIMIT_S:.0f} s", fix=self._by_hand())
+            data = stream.receive(4096)
+            seen += data
+            if not data or len(seen) > NOISE_CAP:
+                stream.close()
+                raise explain(log.read_text(errors="replace"), self._target)
+
+    def _address(self, spec: LaunchSpec, facts: Facts) -> Address:
+        settings = self._target.settings()
+        host = settings.get("hostname", self._target.host)
+        if settings.get("proxyjump", "none") != "none" or settings.get("proxycommand", "none") != "none":
+            host = facts.address  # nobody but the jump host knows it by its name
+        try:
+            found = socket.getaddrinfo(host, spec.port, socket.AF_INET, socket.SOCK_STREAM)
+        except OSError:
+            return Address(None, spec.port, spec.port, None, f"{host} has no IPv4 address")
+        why = "it is the remote host's own address, which answers before the start"
+        return Address(str(found[0][4][0]), spec.port, spec.port, None, why, facts.client)
+
+    def _look(self, key: str) -> Facts:
+        done = self._run("/bin/sh", "-s", "look", key or "none", stdin=_script(), limit_s=LOOK_LIMIT_S)
+        return Facts.parse(done.text)
+
+    def _take(self, facts: Facts) -> None:
+        lack = _lack(facts, self._target)
+        if lack is not None:
+            raise lack
+        self._facts = facts
+        limited = bool(facts.limits)
+        self.not_honoured = (*self._always, *(() if limited else ("it has no memory control group: no memory limit",)))
+
+    def _copy(self, key: str, tar: Path, facts: Facts) -> None:
+        needed = tar.stat().st_size * COPIES
+        if facts.free_kib << 10 < needed:
+            raise _no_space(self._target, f"{facts.free_kib >> 10} MiB are free, the image needs {needed >> 20} MiB")
+        loader = f"{HOME}/load-{secrets.token_hex(4)}.sh"
+        self._run(f'exec /bin/sh -c "umask 077; mkdir -p {HOME} && cat >{loader}"', stdin=_script())
+        digest = hashlib.sha256()
+        with tar.open("rb") as file:
+            while data := file.read(1 << 20):
+                digest.update(data)
+            file.seek(0)
+            argv = self._target.argv("exec", "/bin/sh", loader, "receive", key, digest.hexdigest())
+            pipe = subprocess.PIPE
+            process = processes.start(argv, stdin=file, stdout=pipe, stderr=pipe)
+            done = processes.finish(process, argv, time_limit_s=COPY_LIMIT_S)
+        self._check(done)
+
+    def _run(self, *words: str, stdin: bytes = b"", limit_s: float = LOOK_LIMIT_S) -> Finished:
+        return self._check(processes.run(self._target.argv(*words), stdin=stdin, time_limit_s=limit_s))
+
+    def _check(self, done: Finished) -> Finished:
+        if done.timed_out:
+            raise PlatformError(f"{self.name} does not answer within {done.wall_ns / 1e9:.0f} s", fix=self._by_hand())
+        if done.code != 0:
+            raise explain(done.stderr.decode(errors="replace"), self._target)
+        return done
+
+    def _by_hand(self) -> str:
+        return f"see that `{by_hand(self._target)}` works"
+
+    @staticmethod
+    def _key(image: Image) -> str:
+        return hashlib.sha256(image.hash.encode() + _script()).hexdigest()[:16]
+
+
+def by_hand(target: Target) -> str:
+    """The command by which a user tries the connection."""
+    return shlex.join(["ssh", *target.where(), target.host, "true"])
+
+
+def explain(said: str, target: Target) -> PlatformError:
+    """One line, and the fix, from what ssh or the remote's script said on stderr."""
+    hand = by_hand(target)
+    reasons = (
+        (r"Could not resolve hostname", "its name is not known", "name an address, or put the host into ~/.ssh/config"),
+        (r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|No \S+ host key is known",
+         "its host key is not the known one", f"log in once by hand (`{hand}`), and check its key"),
+        (r"Permission denied|Too many authentication failures|No supported authentication",
+         "it lets nobody in without a password", f"ssh-copy-id, or ssh-add: `{hand}` must ask nothing"),
+        (r"Connection refused|timed out|No route to host|Network is unreachable|Connection (?:closed|reset)",
+         "it is not reached", f"see that `{hand}` works"),
+        (r"No space left on device", "no space is left there", f"free some, or remove old images: rm -r {HOME}"),
+        (r"remote\.sh.*(?:[Nn]o such file|not found)|(?:[Nn]o such file|not found|[Cc]an't open).*remote\.sh",
+         "the image is not there any more", "run the campaign again: it is copied when a campaign begins"),
+        (r"arrived damaged", "the image arrived damaged", "try again"),
+        (r"wrong fs type|unknown filesystem type|overlay",
+         "it cannot mount an overlay", f"put {HOME} on a filesystem that can hold one (ext4, xfs)"),
+    )  # fmt: skip
+    for pattern, what, fix in reasons:
+        if re.search(pattern, said):
+            return PlatformError(f"{target.host}: {what}", fix=fix, console=said.encode())
+    last = (said.strip().splitlines() or ["the connection ended without a word"])[-1].strip()
+    return PlatformError(f"{target.host}: {last[:300]}", fix=f"see that `{hand}` works", console=said.encode())
+
+
+def cpu_list(text: str) -> tuple[int, ...]:
+    """CPU numbers out of ``0-3,8`` (cpuset(7), list format)."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return tuple(found)
+
+
+def _lack(facts: Facts, target: Target) -> PlatformError | None:
+    """What keeps a host that answers from being used."""
+    if facts.uid != 0:
+        fix = f"name a user who is root there: ssh:root@{target.host}"
+        return PlatformError(f"{target.host}: the user is not root there", fix=fix)
+    if facts.arch != ARCHITECTURE:
+        return PlatformError(f"{target.host}: it is {facts.arch}, and the image's programs are {ARCHITECTURE}")
+    if facts.missing:
+        fix = "apt-get install util-linux coreutils tar, there"
+        return PlatformError(f"{target.host}: it lacks {facts.missing}", fix=fix)
+    return None
+
+
+def _no_space(target: Target, what: str) -> PlatformError:
+    return PlatformError(f"{target.host}: {what}", fix=f"free some space there, or remove old images: rm -r {HOME}")
+
+
+def _cpus(spec: LaunchSpec, facts: Facts) -> str:
+    wanted = len(spec.resources.cpus)
+    if wanted > len(facts.cpus):
+        what = f"{facts.name} has {len(facts.cpus)} CPUs, and instances are to have {wanted}"
+        raise PlatformError(what, fix="give fewer with --cpus")
+    return ",".join(map(str, facts.cpus[-wanted:]))
+
+
+def _script() -> bytes:
+    return resources.files("tare.platforms").joinpath("remote.sh").read_bytes()
+
+
+PLATFORMS = ()
+FAMILIES = {"ssh": Ssh}

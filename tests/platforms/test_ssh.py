@@ -1,0 +1,294 @@
+"""The platform ssh against an sshd of its own: the contract, and what only a remote host can do wrong."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from platforms.remote_host import remote_host
+from tare.contract import suite
+from tare.contract.checks import CHECKS
+from tare.contract.leftovers import left_on_host
+from tare.errors import PlatformError, UsageError
+from tare.host import state
+from tare.host.journal import Journal, sweep
+from tare.image import build
+from tare.platforms import registry, ssh
+from tare.platforms.ssh import Facts, Target, cpu_list, explain
+
+#: What an sshd's host said to `look` on Debian 12, the model and the addresses shortened.
+LOOKED = """\
+Welcome, said a login script
+tare-remote
+uid=0
+arch=x86_64
+kernel=6.1.0-28-amd64
+name=far
+cpus=0,1
+model=AMD EPYC
+memory_kib=24682112
+free_kib=73400320
+missing=
+limits=/sys/fs/cgroup/memory memory.limit_in_bytes
+address=192.0.2.2
+client=192.0.2.1
+image=there
+"""
+FACTS = Facts.parse(LOOKED)
+TARGET = Target("far", None, None)
+
+
+def test_a_target_is_user_host_and_port():
+    assert Target.parse("far") == TARGET
+    assert Target.parse("root@far.example:2222") == Target("far.example", "root", 2222)
+    assert Target.parse("[2001:db8::1]:22") == Target("2001:db8::1", None, 22)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["-oProxyCommand=true", "a b", "far:", "far:0", "far:70000", "@far", "a;b", "2001:db8::1"]
+)
+def test_what_is_no_target_is_said(wrong):
+    with pytest.raises(UsageError, match="not a host for ssh"):
+        registry.choose([f"ssh:{wrong}"])
+
+
+def test_the_facts_are_read_after_what_a_login_prints():
+    assert (FACTS.cpus, FACTS.image, FACTS.missing, FACTS.client) == ((0, 1), True, "", "192.0.2.1")
+    with pytest.raises(PlatformError, match="answers strangely: no good 'image'"):
+        Facts.parse(LOOKED.replace("image=there\n", ""))
+    with pytest.raises(PlatformError, match="answers strangely: This account is not available"):
+        Facts.parse("This account is not available.\n")
+
+
+def test_cpu_lists():
+    assert cpu_list("0-2,5,8-9") == (0, 1, 2, 5, 8, 9)
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "fix"),
+    [
+        ({"uid": 1000}, "not root", "ssh:root@far"),
+        ({"arch": "aarch64"}, "it is aarch64", None),
+        ({"missing": "unshare flock"}, "lacks unshare flock", "util-linux"),
+    ],
+)
+def test_what_a_host_lacks_is_one_line_with_the_fix(monkeypatch, change, what, fix):
+    monkeypatch.setattr(ssh.Ssh, "_look", lambda self, key: replace(FACTS, **change))
+    answer = ssh.Ssh("far").detect()
+    assert not answer.available
+    assert what in answer.reason
+    assert (fix or "") in answer.fix
+
+
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        ("ssh: Could not resolve hostname far: Name or service not known", "its name is not known"),
+        ("ssh: connect to host far port 22: Connection timed out", "it is not reached"),
+        ("root@far: Permission denied (publickey).", "without a password"),
+        ("Host key verification failed.", "host key"),
+        ("cat: write error: No space left on device", "no space is left there"),
+        ("tare: the image arrived damaged: 00", "damaged"),
+        ("", "ended without a word"),
+        ("some new trouble", "some new trouble"),
+    ],
+)
+def test_what_ssh_says_becomes_one_line_with_a_fix(said, what):
+    error = explain(said, TARGET)
+    assert what in error.what
+    assert error.fix
+    assert "\n" not in str(error)
+
+
+def test_families_are_offered():
+    [offer] = [one for one in registry.offers() if one["name"].startswith("ssh:")]
+    assert offer["asks"].startswith("name a host: -p ssh:")
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("delay", [0.02, 0.15, 0.4])
+def test_a_harness_killed_mid_start_leaves_nothing_here_nor_there(delay):
+    with remote_host(name="kill") as remote:
+        argv = [sys.executable, "-m", "tare.contract.victim", remote.platform]
+        victim = subprocess.Popen(argv, stdout=subprocess.PIPE)
+        label = victim.stdout.readline().decode().strip()
+        assert label
+        time.sleep(delay)
+        victim.kill()
+        victim.communicate()
+        steps = list(sweep(Journal(state.journal())))
+        assert steps
+        # What lives belongs to others: the far host itself, say.
+        assert [step for step in steps if step.kept and "still going" not in step.kept] == []
+        # The far side cleans up by itself, when it has seen that the connection is gone.
+        assert _gone_within(remote, label, 10), _left(remote, label)
+        assert left_on_host(label) == []
+
+
+# Against a host
+
+
+@pytest.fixture(scope="module")
+def remote():
+    with remote_host() as remote:
+        yield remote
+
+
+@pytest.fixture(scope="module")
+def bench(remote):
+    [platform] = registry.choose([remote.platform])
+    answer = platform.detect()
+    assert answer.available, answer.reason
+    with suite.benches(lambda _: None) as bench_of:
+        bench = bench_of(platform)
+        assert platform.prepare(bench.nursery.image).disk_bytes > 50 << 20
+        yield bench
+        bench.close()
+
+
+def _left(remote, label):
+    """All on the far host that carries the label."""
+    found = [str(path) for path in remote.disk.glob(f"remote/work/*{label}*")]
+    found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/tare-remote-*{label}*")]
+    found += re.findall(f".*{label}.*", Path(f"/proc/{_sshd(remote)}/mounts").read_text())
+    for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found += [str(cmdline)] if label.encode() in cmdline.read_bytes() else []
+    return found
+
+
+def _sshd(remote):
+    return int(Path(f"/proc/{remote.sshd.pid}/task/{remote.sshd.pid}/children").read_text().split()[0])
+
+
+def _gone_within(remote, label, seconds):
+    deadline = time.monotonic() + seconds
+    while (left := _left(remote, label)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left == []
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_it_keeps_its_promise(bench, check):
+    check.run(bench)
+
+
+@pytest.mark.host
+def test_it_is_on_the_far_host_with_as_many_cpus(bench, remote):
+    inside = bench.live.session.execute(["sh", "-c", "nproc; ip -br addr"], time_limit_s=10).stdout.decode()
+    assert inside.split()[0] == "1"
+    assert remote.address in inside
+    assert bench.live.instance.address.host == remote.address
+    assert bench.live.cpu_ns() is None
+
+
+@pytest.mark.host
+def test_stopping_leaves_the_image_and_nothing_else(bench, remote):
+    live = bench.start()
+    label = live.instance.spec.id
+    assert _left(remote, label)
+    live.stop()
+    assert _left(remote, label) == []
+    assert [path.name for path in (remote.disk / "remote").iterdir() if path.name != "work"] == [
+        bench.platform._key(bench.nursery.image)
+    ]
+
+
+@pytest.mark.host
+def test_a_connection_that_is_cut_cleans_up_there(bench, remote):
+    live = bench.start()
+    label = live.instance.spec.id
+    live.session.start(["sh", "-c", "setsid sleep 1000 & sleep 1000"], time_limit_s=1000)
+    for pid in live.instance.host_processes():
+        os.kill(pid, signal.SIGKILL)
+    try:
+        assert _gone_within(remote, label, 10), _left(remote, label)
+    finally:
+        live.stop()
+
+
+@pytest.mark.host
+def test_what_was_killed_there_is_swept_by_the_next_campaign(bench, remote):
+    live = bench.start()
+    name = f"tare-{live.instance.spec.id}"
+    for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
+        words = cmdline.read_bytes().split(b"\0")
+        if b"launch" in words and name.encode() in words and words[0] == b"/bin/sh":
+            os.kill(int(cmdline.parent.name), signal.SIGKILL)
+    live.stop()
+    left = remote.disk / "remote" / "work" / name
+    assert left.is_dir(), "it was killed before it could clean up"
+    os.utime(left, (0, 0))
+    bench.platform.prepare(bench.nursery.image)
+    assert _gone_within(remote, live.instance.spec.id, 5), _left(remote, live.instance.spec.id)
+
+
+@pytest.mark.host
+def test_the_image_is_copied_once(bench, remote):
+    mark = next((remote.disk / "remote").glob("*/remote.sh")).stat()
+    bench.platform.prepare(bench.nursery.image)
+    assert next((remote.disk / "remote").glob("*/remote.sh")).stat().st_ino == mark.st_ino
+
+
+@pytest.mark.host
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [
+        ("nobody@{}", "without a password"),
+        ("{}:23", "it is not reached"),
+        ("{}-strange", "host key"),
+        ("no-such-host.invalid", "its name is not known"),
+    ],
+)
+def test_a_host_that_does_not_let_us_in_is_one_line(remote, where, what):
+    [platform] = registry.choose(["ssh:" + where.format(remote.name)])
+    answer = platform.detect()
+    assert not answer.available
+    assert what in answer.reason
+    assert answer.fix
+    assert "\n" not in answer.reason + answer.fix
+
+
+@pytest.mark.host
+def test_a_host_without_cpus_enough_is_one_line(bench):
+    spec = bench.live.instance.spec
+    wide = replace(spec, resources=replace(spec.resources, cpus=tuple(range(4096))))
+    with pytest.raises(PlatformError, match="CPUs, and instances are to have 4096") as caught:
+        bench.platform.launch(wide, None)
+    assert caught.value.fix == "give fewer with --cpus"
+
+
+@pytest.mark.host
+def test_a_host_whose_image_was_removed_is_one_line(bench, remote):
+    spec = bench.live.instance.spec
+    image = replace(spec.image, hash="0" * 64)
+    with pytest.raises(PlatformError, match="the image is not there any more"):
+        bench.platform.launch(replace(spec, image=image), None)
+
+
+@pytest.mark.host
+def test_a_disk_that_is_too_small_is_one_line():
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    with remote_host(disk_bytes=64 << 20, name="small") as remote:
+        [platform] = registry.choose([remote.platform])
+        with pytest.raises(PlatformError, match="MiB are free, the image needs") as caught:
+            platform.prepare(image)
+        assert "rm -r" in caught.value.fix
+
+
+@pytest.mark.host
+def test_a_disk_that_fills_up_on_the_way_is_one_line(monkeypatch):
+    monkeypatch.setattr(ssh, "COPIES", 0)
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    with remote_host(disk_bytes=64 << 20, name="full") as remote:
+        [platform] = registry.choose([remote.platform])
+        with pytest.raises(PlatformError, match="no space is left there"):
+            platform.prepare(image)
