@@ -6,10 +6,10 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin:/usr/local/go/bin:$(or $(
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image quick lint check test bench clean
+.PHONY: help setup packages venv agent gvisor image quick lint check test lab lab-test bench clean
 
 help: ## say what there is to make
-	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup: ## install all that is missing: packages, .venv, the agent, gVisor, the image
 	@scripts/setup
@@ -35,6 +35,12 @@ check: lint ## what a change must pass; needs no root and starts no sandbox
 test: setup lint ## set up, then every test, real platforms included
 	@cd agent && cargo test --quiet --locked
 	@scripts/with-dockerd $(BIN)/pytest
+
+lab: ## what the lab consists of: some minutes, 3 GB below TARE_HOME
+	@$(BIN)/tare lab build
+
+lab-test: lab ## tests of KVM, gVisor on KVM, Xen and Firecracker, in labs
+	@$(BIN)/pytest -m lab tests/lab
 
 bench: setup ## the figures of docs/benchmarks.md
 	@for file in bench/bench_*.py; do scripts/with-dockerd $(BIN)/python $$file || exit; done

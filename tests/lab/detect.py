@@ -1,0 +1,9 @@
+"""In a lab: says as JSON what the named platforms answer."""
+
+import dataclasses
+import json
+import sys
+
+from tare.platforms import registry
+
+print(json.dumps({one.name: dataclasses.asdict(one.detect()) for one in registry.choose(sys.argv[1:])}, default=dict))

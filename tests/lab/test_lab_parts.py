@@ -1,0 +1,145 @@
+"""What the lab is made of, as pure data."""
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tare.cli.lab import parse_size
+from tare.errors import UsageError
+from tare.lab import build, recipe, run
+from tare.lab.machine import Machine, command
+from tare.lab.run import Order
+
+STANZAS = """\
+Types: deb
+# a comment
+URIs: http://mirror.example/debian
+Suites: bookworm bookworm-updates
+Components: main
+Signed-By: /usr/share/keyrings/some.gpg
+
+Types: deb
+URIs: http://mirror.example/debian-security
+Suites: bookworm-security
+Components: main
+"""
+#: From a real modules.dep of linux-image-amd64, cut.
+DEPENDENCIES = """\
+kernel/drivers/virtio/virtio.ko: kernel/drivers/virtio/virtio_ring.ko
+kernel/drivers/virtio/virtio_ring.ko:
+kernel/drivers/virtio/virtio_pci_modern_dev.ko:
+kernel/drivers/virtio/virtio_pci.ko: kernel/drivers/virtio/virtio_pci_modern_dev.ko kernel/drivers/virtio/virtio.ko kernel/drivers/virtio/virtio_ring.ko
+kernel/drivers/block/virtio_blk.ko: kernel/drivers/virtio/virtio.ko kernel/drivers/virtio/virtio_ring.ko
+kernel/crypto/crc32c_generic.ko:
+"""  # noqa: E501
+
+
+def test_another_suite_is_taken_from_the_archive_that_the_host_knows():
+    assert build.newer_sources(STANZAS, "bookworm", "bookworm-backports") == (
+        "Types: deb\nURIs: http://mirror.example/debian\nSuites: bookworm-backports\nComponents: main\n"
+        "Signed-By: /usr/share/keyrings/some.gpg\n"
+    )
+    line = "deb [signed-by=/k.gpg] http://mirror.example/debian bookworm main contrib\n"
+    assert build.newer_sources(f"# mine\n{line}", "bookworm", "bookworm-backports") == line.replace(
+        " bookworm ", " bookworm-backports "
+    )
+
+
+def test_a_host_whose_sources_lack_the_suite_has_no_other_suite_either():
+    assert build.newer_sources(STANZAS.replace("bookworm", "trixie"), "bookworm", "bookworm-backports") == ""
+    assert build.newer_sources("", "bookworm", "bookworm-backports") == ""
+
+
+def test_modules_load_after_what_they_need_and_built_in_ones_are_passed_over():
+    order = [Path(name).stem for name in build.loading_order(DEPENDENCIES, ["virtio_pci", "virtio_blk", "ext4"])]
+    assert order == ["virtio_pci_modern_dev", "virtio_ring", "virtio", "virtio_pci", "virtio_blk"]
+
+
+def test_the_recipe_has_both_flavours_with_hashes_of_their_own():
+    known = recipe.load()
+    assert set(known.hosts) == {"kvm", "xen"}
+    hashes = {root.hash for root in [*known.hosts.values(), known.emulator]}
+    assert len(hashes) == 3
+    with pytest.raises(UsageError) as caught:
+        known.host("xne")
+    assert "xen" in caught.value.fix
+
+
+def machine(host, accel="tcg"):
+    home = host.parent
+    return Machine(accel, 2, 4 << 30, host, home / "goods", home / "initramfs", home / "control", home / "console")
+
+
+def test_the_emulators_root_has_tares_home_elsewhere(tmp_path):
+    argv = command(machine(tmp_path / "host"), tmp_path)
+    assert "/tare/host/vmlinuz" in argv
+    assert not [word for word in argv if str(tmp_path) in word]
+    assert argv[argv.index("-cpu") + 1] == "max,+svm"
+    disk = next(word for word in argv if "disk.ext4" in word)
+    assert "snapshot=on" in disk
+    assert "readonly=on" in next(word for word in argv if "/tare/goods" in word)
+
+
+def test_a_hypervisor_boots_the_kernel_where_there_is_one(tmp_path):
+    host = tmp_path / "host"
+    host.mkdir()
+    (host / "xen").touch()
+    argv = command(machine(host), tmp_path)
+    assert argv[argv.index("-kernel") + 1] == "/tare/host/xen"
+    assert argv[argv.index("-initrd") + 1] == "/tare/host/vmlinuz console=hvc0 quiet panic=-1,/tare/initramfs"
+    assert "dom0_mem=2048M" in argv[argv.index("-append") + 1]
+
+
+def test_kvm_gives_the_lab_the_hosts_processor(tmp_path):
+    argv = command(machine(tmp_path / "host", accel="kvm"), tmp_path)
+    assert argv[argv.index("-cpu") + 1] == "host"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"argv": []}, {"memory_bytes": 1 << 20}, {"cpus": 0}, {"files": [Path("/nowhere/at/all")]}],
+)
+def test_what_cannot_be_is_said_before_anything_is_built(changes):
+    usual = {"argv": ["true"], "flavour": "kvm", "memory_bytes": 4 << 30, "cpus": 2, "time_limit_s": 60}
+    Order(**usual).check()
+    with pytest.raises(UsageError) as caught:
+        Order(**{**usual, **changes}).check()
+    assert caught.value.fix
+
+
+def test_amounts_of_memory():
+    assert parse_size("4G") == 4 << 30
+    assert parse_size("3000M") == 3000 << 20
+    for wrong in ("4", "4g", "-1G", "many"):
+        with pytest.raises(UsageError):
+            parse_size(wrong)
+
+
+def packed(*members):
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        for name, kind in members:
+            info = tarfile.TarInfo(name)
+            info.type = kind
+            info.linkname = "/etc/passwd"
+            data = b"data" if kind == tarfile.REGTYPE else b""
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return file.getvalue()
+
+
+def test_results_come_back_as_plain_files_within_their_folder(tmp_path):
+    tar = packed(
+        (".", tarfile.DIRTYPE),
+        ("./below", tarfile.DIRTYPE),
+        ("./below/good", tarfile.REGTYPE),
+        ("../escaped", tarfile.REGTYPE),
+        (f"{tmp_path}/absolute", tarfile.REGTYPE),
+        ("./link", tarfile.SYMTYPE),
+        ("./device", tarfile.CHRTYPE),
+    )
+    run.unpack(tar, tmp_path / "out")
+    found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
+    assert found == ["out", "out/below", "out/below/good"]
