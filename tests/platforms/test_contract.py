@@ -20,6 +20,7 @@ REQUIRED = {
     "nspawn",
     "docker",
     "lxc",
+    "lxd",
     "podman",
     "gvisor",
     "docker-gvisor",

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.host
         "nspawn",
         "docker",
         "lxc",
+        "lxd",
         "podman",
         "podman-rootless",
         "gvisor",

@@ -7,6 +7,7 @@ instances', and nothing of them is left behind, also after a kill (`tare clean`)
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +19,8 @@ from tare.host import cgroup, janitor, processes
 from tare.host.journal import Belongings
 from tare.model import Resources
 
-#: Parent of the daemons' control groups, a sibling of the instances'.
-PARENT = "tare-daemons"
+#: How the daemons' control groups are called; they are siblings of the instances' parent.
+PREFIX = "tare-daemon"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ def start(
 
     Raises `HostError` with its last words when it ends or does not answer within the limit.
     """
-    group = cgroup.Group(f"{PARENT}/{name}")
+    # A name for this one alone: another tare on the host (`tare doctor` beside a campaign) may start its own.
+    group = cgroup.Group(f"{PREFIX}-{name}-{os.getpid()}{secrets.token_hex(2)}")
     things.own(janitor.control_group(group.path))
     group.create(Resources(tuple(sorted(os.sched_getaffinity(0))), _all_memory()))
     with log.open("wb") as file:

@@ -6,6 +6,7 @@ nothing. A thing that cannot be removed raises `HostError` and stays in the jour
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -38,9 +39,9 @@ def mount(path: Path) -> Thing:
     return Thing("mount", {"path": str(path)})
 
 
-def folder(path: Path) -> Thing:
-    """A folder of tare's with all in it."""
-    return Thing("folder", {"path": str(path)})
+def folder(path: Path, below: Path | None = None) -> Thing:
+    """A folder of tare's with all in it. ``below``: the folders between that one and this go too, once empty."""
+    return Thing("folder", {"path": str(path)} | ({"below": str(below)} if below else {}))
 
 
 def file(path: Path) -> Thing:
@@ -83,6 +84,15 @@ def podman_container(name: str, group: str) -> Thing:
     return Thing("podman", {"name": name, "group": group})
 
 
+def of_lxd(client: Sequence[str], words: Sequence[str], *, own: bool, group: str = "") -> Thing:
+    """Something in a daemon of LXD's: its command line client, the words that remove it, and whether all goes anyway.
+
+    ``own``: the daemon and its folder are tare's, so that nothing stays even where this fails. ``group``: the control
+    group whose leaf ``tool`` has the client that makes it.
+    """
+    return Thing("lxd", {"client": list(client), "words": list(words), "own": int(own), "group": group})
+
+
 def remove(thing: Thing) -> None:
     """Remove a thing if it is there."""
     remover = _REMOVERS.get(thing.kind)
@@ -114,6 +124,11 @@ def _remove_folder(facts: Mapping[str, Fact]) -> None:
     shutil.rmtree(path, ignore_errors=True)
     if Path(path).exists():
         raise HostError(f"{path} cannot be removed")
+    between = Path(path).parent
+    while "below" in facts and between.is_relative_to(str(facts["below"])) and between != Path(str(facts["below"])):
+        with contextlib.suppress(OSError):  # not empty, or not there
+            between.rmdir()
+        between = between.parent
 
 
 def _remove_file(facts: Mapping[str, Fact]) -> None:
@@ -215,6 +230,27 @@ def _remove_podman(facts: Mapping[str, Fact]) -> None:
     processes.run(argv, time_limit_s=20).require()
 
 
+def _remove_lxd(facts: Mapping[str, Fact]) -> None:
+    client, words, group = facts["client"], facts["words"], str(facts["group"])
+    assert isinstance(client, list)
+    assert isinstance(words, list)
+    deadline = time.monotonic() + 10
+    while True:
+        # A client that is still making the container is let finish, or the daemon makes it after it was removed.
+        making = bool(group and cgroup.Group(f"{group}/tool").pids())
+        removed = processes.run([*client, *words], time_limit_s=20)
+        said = removed.stderr.decode(errors="replace")
+        if (removed.code == 0 or "not found" in said) and not making:
+            return
+        if facts["own"] and not ("busy" in said or making):
+            return
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.05)
+    if not facts["own"]:
+        removed.require(fix="start the daemon that has it, then `tare clean`")
+
+
 _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "mount": _remove_mount,
     "folder": _remove_folder,
@@ -226,4 +262,5 @@ _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "oci": _remove_oci,
     "container": _remove_container,
     "podman": _remove_podman,
+    "lxd": _remove_lxd,
 }

@@ -1,0 +1,207 @@
+"""The daemon that LXD's (and Incus's) containers need: the host's own where it answers, else one of tare's."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import secrets
+import socket
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tare.errors import PlatformError
+from tare.host import cgroup, daemons, janitor, processes, state
+from tare.host.journal import Belongings, Journal
+
+LIMIT_S = 30.0
+#: liblxc keeps its locks here, each below the path of the folder that its container is in.
+LOCKS = Path("/run/lxc/lock")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """LXD or Incus: what its programs and files are called."""
+
+    title: str
+    client: str
+    daemon: str
+    variable: str  # names the daemon's folder in the environment, with _DIR, _CONF, _SOCKET behind it
+    sockets: tuple[str, ...]  # of the host's own daemon
+    fix: str
+
+
+LXD = Kind(
+    "LXD",
+    "lxc",
+    "lxd",
+    "LXD",
+    ("/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket"),
+    "apt-get install --no-install-recommends lxd lxd-client (Debian 12)",
+)
+INCUS = Kind(
+    "Incus",
+    "incus",
+    "incusd",
+    "INCUS",
+    ("/var/lib/incus/unix.socket", "/run/incus/unix.socket"),
+    "apt-get install --no-install-recommends incus (Debian 13, or 12 with backports)",
+)
+
+
+class Server:
+    """A daemon in service, with a storage pool and an empty image in it that are tare's and go with `close`."""
+
+    def __init__(self, kind: Kind) -> None:
+        """Find the host's or start one. Raises `PlatformError`, `HostError`."""
+        self._kind = kind
+        self._things = Belongings(Journal(state.journal()))
+        self.label = f"tare-{os.getpid()}{secrets.token_hex(3)}"
+        self._folder = state.work() / self.label
+        self._daemon: daemons.Daemon | None = None
+        try:
+            self._things.own(janitor.folder(self._folder))
+            (self._folder / "client").mkdir(parents=True, mode=0o700)
+            found = answering(kind.sockets)
+            self.own = found is None
+            if found is None:
+                self._start()
+            self.client = self._client(found)
+            self._furnish()
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, *words: str, stdin: bytes = b"", procs: Sequence[Path] = ()) -> str:
+        """What the client says to these words. Raises `PlatformError` with the daemon's reason."""
+        done = processes.run([*self.client, *words], stdin=stdin, time_limit_s=LIMIT_S, cgroup_procs=procs)
+        if done.code != 0:
+            said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+            raise PlatformError(f"{self._kind.title} refuses: {said}", fix=f"see what `{self._kind.client} info` says")
+        return done.text
+
+    def new_container(
+        self, things: Belongings, name: str, group: str, settings: Sequence[str], devices: Mapping[str, Any]
+    ) -> None:
+        """Make a privileged container that does nothing, its control groups below ``group``.
+
+        ``settings`` are LXC's own (lxc.container.conf(5)).
+        """
+        text = container(self.label, group, settings, devices)
+        for device in devices.values():
+            if self.own and "source" in device:
+                # A daemon that is killed leaves the sources of its containers' disks mounted.
+                point = f"disk.data.{device['path'].strip('/').replace('-', '--').replace('/', '-')}"
+                things.own(janitor.mount(self._folder / "devices" / name / point))
+        remove = ["delete", "--force", name]
+        things.own(janitor.of_lxd(self.client, remove, own=self.own, group=group))
+        procs = cgroup.Group(group).leaf("tool")
+        self.ask("init", "--quiet", "--no-profiles", self.label, name, stdin=text.encode(), procs=procs)
+
+    def start_argv(self, name: str, argv: Sequence[str]) -> list[str]:
+        """What a user types to run a command in a container that is to start: its stdin and stdout are the command's.
+
+        When the start fails, why it did is in the daemon's log of the container.
+        """
+        client = self._kind.client
+        script = f'{client} start "$0" </dev/null >&2 || {{ {client} info --show-log "$0" >&2; exit 1; }}'
+        return ["sh", "-c", f'{script}; exec {client} exec -T "$0" -- "$@"', name, *argv]
+
+    @property
+    def environment(self) -> list[str]:
+        """The command that tells the client where its daemon is, to be put before it."""
+        return self.client[:-1]
+
+    def version(self) -> str:
+        """The daemon's version."""
+        return str(self._facts()["environment"]["server_version"])
+
+    def group(self) -> cgroup.Group | None:
+        """The daemon's control group, for reading; None when it has none of its own."""
+        if self._daemon is not None:
+            return cgroup.Group(self._daemon.group.path)
+        return cgroup.usage_of(int(self._facts()["environment"]["server_pid"]))
+
+    def close(self) -> None:
+        """Remove what is tare's in the daemon, and the daemon too where it is tare's."""
+        if self._daemon is not None:
+            self._daemon.stop()
+        self._things.release()
+
+    def _start(self) -> None:
+        kind, folder = self._kind, self._folder
+        places = [folder / "shmounts", folder / f"dev{kind.variable.lower()}", folder / "guestapi"]
+        locks = janitor.folder(LOCKS / str(folder).lstrip("/"), below=LOCKS)
+        self._things.own(locks, *map(janitor.mount, places))
+        path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
+        env = {**os.environ, "PATH": path, f"{kind.variable}_DIR": str(folder)}
+        wait = ["env", f"{kind.variable}_DIR={folder}", kind.daemon, "waitready", "--timeout=5"]
+        self._daemon = daemons.start(
+            self._things,
+            kind.daemon,
+            [kind.daemon, "--group", "root"],
+            ready=lambda: processes.run(wait, time_limit_s=10).code == 0,
+            log=folder / "daemon.log",
+            env=env,
+        )
+
+    def _client(self, found: Path | None) -> list[str]:
+        variable = self._kind.variable
+        where = f"{variable}_DIR={self._folder}" if found is None else f"{variable}_SOCKET={found}"
+        return ["env", where, f"{variable}_CONF={self._folder / 'client'}", self._kind.client]
+
+    def _furnish(self) -> None:
+        """A place for containers, and an image without anything in it: the root is given to each container."""
+        tar = self._folder / "empty.tar"
+        empty_image(tar)
+        for words in (("storage", "delete", self.label), ("image", "delete", self.label)):
+            self._things.own(janitor.of_lxd(self.client, words, own=self.own))
+        self.ask("storage", "create", self.label, "dir")
+        self.ask("image", "import", str(tar), "--alias", self.label)
+
+    def _facts(self) -> dict[str, Any]:
+        facts: dict[str, Any] = json.loads(self.ask("query", "/1.0"))
+        return facts
+
+
+def container(label: str, group: str, settings: Sequence[str], devices: Mapping[str, Any]) -> str:
+    """A container's configuration as the client reads it (YAML, of which JSON is a part)."""
+    lines = [
+        # The agent is not the first process, whose stdin and stdout the daemon keeps, but comes by `exec`.
+        "lxc.init.cmd = /bin/sleep infinity",
+        f"lxc.cgroup.dir.monitor = {group}/monitor",
+        f"lxc.cgroup.dir.monitor.pivot = {group}/pivot",
+        f"lxc.cgroup.dir.container = {group}/box",
+        *settings,
+    ]
+    config = {"security.privileged": "true", "raw.lxc": "\n".join(lines)}
+    root = {"type": "disk", "path": "/", "pool": label}
+    return json.dumps({"config": config, "devices": {"root": root, **devices}})
+
+
+def empty_image(place: Path) -> None:
+    """An image with an empty root."""
+    facts = json.dumps({"architecture": os.uname().machine, "creation_date": 1}).encode()
+    with tarfile.open(place, "w") as tar:
+        root = tarfile.TarInfo("rootfs")
+        root.type, root.mode = tarfile.DIRTYPE, 0o755
+        tar.addfile(root)
+        metadata = tarfile.TarInfo("metadata.yaml")
+        metadata.size, metadata.mode = len(facts), 0o644
+        tar.addfile(metadata, io.BytesIO(facts))
+
+
+def answering(sockets: Sequence[str]) -> Path | None:
+    """The first of the sockets that a daemon listens on."""
+    for path in sockets:
+        with socket.socket(socket.AF_UNIX) as caller:
+            caller.settimeout(2)
+            try:
+                caller.connect(path)
+            except OSError:
+                continue
+            return Path(path)
+    return None
