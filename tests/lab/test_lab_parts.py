@@ -9,7 +9,7 @@ import pytest
 from tare.cli.lab import parse_size
 from tare.errors import UsageError
 from tare.lab import build, recipe, run
-from tare.lab.machine import Machine, command
+from tare.lab.machine import LINUX, Machine, command
 from tare.lab.run import Order
 
 STANZAS = """\
@@ -88,7 +88,9 @@ def test_a_hypervisor_boots_the_kernel_where_there_is_one(tmp_path):
     (host / "xen").touch()
     argv = command(machine(host), tmp_path)
     assert argv[argv.index("-kernel") + 1] == "/tare/host/xen"
-    assert argv[argv.index("-initrd") + 1] == "/tare/host/vmlinuz console=hvc0 quiet panic=-1,/tare/initramfs"
+    assert (
+        argv[argv.index("-initrd") + 1] == f"/tare/host/vmlinuz console=hvc0 {LINUX},/tare/initramfs"
+    )
     assert "dom0_mem=2048M" in argv[argv.index("-append") + 1]
 
 

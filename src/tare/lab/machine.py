@@ -30,6 +30,8 @@ BOOT_LIMIT_S = 240.0
 #: QEMU's translated code, and what else it needs beside the machine's memory.
 TRANSLATED_MIB = 512
 MONITOR_BYTES = 1 << 30
+#: Arguments of the host's kernel. No init system loads AppArmor's profiles, and LXC fails without its own.
+LINUX = "quiet panic=-1 apparmor=0"
 #: Makes the emulator's root whole: devices, and TARE_HOME with the disks. Seen by QEMU alone.
 _ENTER = """\
 root=$1 home=$2 inside=$3; shift 3
@@ -78,10 +80,10 @@ def command(machine: Machine, home: Path) -> list[str]:
             "-append",
             f"console=com1 dom0_mem={_dom0_mib(machine)}M loglvl=warning",
         ]
-        booted += ["-initrd", f"{inside(kernel)} console=hvc0 quiet panic=-1,{initramfs}"]
+        booted += ["-initrd", f"{inside(kernel)} console=hvc0 {LINUX},{initramfs}"]
     else:
         booted = ["-kernel", inside(kernel), "-initrd", initramfs]
-        booted += ["-append", "console=ttyS0 quiet panic=-1 mitigations=off nokaslr"]
+        booted += ["-append", f"console=ttyS0 {LINUX} mitigations=off nokaslr"]
     return [
         vm.PROGRAM,
         *_accelerator(machine.accel),
@@ -131,7 +133,7 @@ def running(parts: Parts, cpus: int, memory_bytes: int, progress: Progress) -> I
         initramfs = space / "initramfs"
         initramfs.write_bytes(_initramfs(parts.host))
         accel, why = accelerator()
-        progress(f"booting the lab by {accel} ({why})")
+        progress(f"booting the lab by {accel}, some 10 s, half a minute for Xen ({why})")
         control = space / "control"
         machine = Machine(accel, cpus, memory_bytes, parts.host, parts.goods, initramfs, control, console)
         with _connected(machine, parts.emulator, space, group) as session:
