@@ -1,0 +1,78 @@
+"""The stream of a guest whose agent connects to the host, which listens since before the guest exists."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+
+from tare.errors import PlatformError
+from tare.host import processes
+from tare.session import SocketStream
+
+#: How often it is seen to whether the machine still runs, in seconds.
+TURN_S = 0.2
+
+
+def connected(
+    listener: socket.socket, process: subprocess.Popen[bytes], limit_s: float, what: str, peer: str | None = None
+) -> socket.socket:
+    """The agent's connection. ``peer``: the only address it may come from.
+
+    Raises `PlatformError` when the machine ends before, or the limit is over; the process lives on then.
+    """
+    deadline = time.monotonic() + limit_s
+    listener.settimeout(TURN_S)
+    fix = "see the console kept in the campaign"
+    while time.monotonic() < deadline:
+        try:
+            connection, address = listener.accept()
+        except TimeoutError:
+            if process.poll() is not None:
+                raise PlatformError(f"{what} ended before its guest's agent spoke", fix=fix) from None
+            continue
+        if peer is None or address[0] == peer:
+            return connection
+        connection.close()
+    raise PlatformError(f"the agent of {what}'s guest did not connect within {limit_s:.0f} s", fix=fix)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill the machine's process and all of its group."""
+    processes.kill_group(process)
+    process.wait()
+
+
+class CallbackStream(SocketStream):
+    """The agent's connection. It breaks when the machine's process ends, and closing it ends the machine.
+
+    Nothing of the guest is kept, so it is not asked to switch itself off: Firecracker has no switch for that.
+    """
+
+    def __init__(
+        self, connection: socket.socket, process: subprocess.Popen[bytes], off: Callable[[], None] = lambda: None
+    ) -> None:
+        super().__init__(connection)
+        self._process = process
+        self._off = off
+        self._open = True
+        self._watch = threading.Thread(target=self._break, args=(connection,), daemon=True)
+        self._watch.start()
+
+    def close(self) -> None:
+        """End the machine, then the connection."""
+        if self._open:
+            self._open = False
+            self._off()
+            end(self._process)
+            self._watch.join()
+            super().close()
+
+    def _break(self, connection: socket.socket) -> None:
+        # A network connection does not learn of its guest's death by itself.
+        self._process.wait()
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,293 @@
+"""Firecracker: a small virtual machine by KVM, told by a file or by its API, with its jailer or without.
+
+The agent is the guest's PID 1 and connects to the host by a virtio socket, which Firecracker hands on to a Unix socket
+that listens since before the guest exists. Firecracker itself is in no package registry: a user brings it on PATH.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tare.errors import HostError, ImageError, PlatformError
+from tare.host import network, processes, state
+from tare.host.journal import Belongings
+from tare.host.patience import stretched
+from tare.image import forms, guest
+from tare.image.build import Image
+from tare.platforms import vm
+from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.callback import CallbackStream, connected, end
+from tare.platforms.marks import FirstByte, Ping
+from tare.platforms.microvm import MicroVm, listening, probe, requests, settings
+
+PROGRAM, JAILER = "firecracker", "jailer"
+KIND = "firecracker"
+#: Of the instance's memory limit, for the monitor itself.
+MONITOR_BYTES = 64 << 20
+#: The user that a jailed Firecracker becomes: Linux's "nobody", who owns nothing.
+JAILED_USER = 65534
+#: For its API's socket to be there, and for an answer.
+API_LIMIT_S = 10.0
+QUIET = ("--level", "Warning")
+FIX = "put Firecracker's release binaries (firecracker, jailer) on PATH: no package registry has them"
+LAB = "try it in the lab: tare lab run --file FIRECRACKER -- tare run -p firecracker"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an instance's files are, for the host and for Firecracker: in a jail their names begin at its root."""
+
+    folder: Path  # on the host
+    jailed: bool
+
+    def seen(self, path: Path) -> str:
+        """How Firecracker names a file."""
+        return f"/{path.relative_to(self.folder)}" if self.jailed else str(path)
+
+    def bring(self, file: Path) -> str:
+        """A file that is only read, where Firecracker can open it, as it names it."""
+        if not self.jailed:
+            return str(file)
+        there = self.folder / file.name
+        try:
+            there.hardlink_to(file)
+        except OSError:  # on another filesystem
+            shutil.copyfile(file, there)
+        return self.seen(there)
+
+
+class Firecracker(Platform):
+    """A microVM with two virtio disks, a TAP and a virtio socket; what it writes goes to raw files on the host."""
+
+    shares_data = False
+    own_kernel = True
+    by_default = False
+    network_path = "client, bridge, TAP, virtio-net"
+    not_honoured = (
+        "the data volume is an ext4 of its own, on a raw file on the host's disk",
+        f"the memory limit holds for guest and monitor together: the guest has {MONITOR_BYTES >> 20} MiB less",
+        "dropping cached data drops the host's pages, not the guest's",
+    )
+
+    def __init__(self, name: str, title: str, *, api: bool = False, jailed: bool = False) -> None:
+        self.name = name
+        self.title = title
+        self._api = api
+        self._jailed = jailed
+
+    def detect(self) -> Availability:
+        """Look for Firecracker, and boot a trivial guest by it."""
+        for needed in (PROGRAM, JAILER) if self._jailed else (PROGRAM,):
+            if processes.find(needed) is None:
+                return Availability(False, reason=f"no {needed} binary on PATH", fix=FIX)
+        if os.geteuid() != 0:
+            return Availability(False, reason="a TAP needs root", fix="run tare as root (sudo)")
+        lacking = network.no_tun()
+        if lacking is not None:
+            return Availability(False, reason=lacking.what, fix=lacking.fix or "")
+        try:
+            made = guest.ensure(KIND)
+            why = without_kvm() or complaint(processes.find(PROGRAM) or PROGRAM, made)
+        except (ImageError, HostError) as error:
+            return Availability(False, reason=error.what, fix=error.fix or "")
+        if why:
+            return Availability(False, reason=why, fix=LAB)
+        version = processes.run([PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
+        return Availability(True, version=version.split()[-1], details={"guest kernel": made.release})
+
+    def prepare(self, image: Image) -> Prepared:
+        """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
+        disk = forms.ext4(image, vm.ROOT_BYTES)
+        made = guest.ensure(KIND)
+        sizes = [forms.disk_bytes(path) for path in (disk, made.kernel, made.initramfs)]
+        return Prepared("ext4 file, kernel and initramfs", sum(sizes))
+
+    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+        """Make TAP, disks and sockets, and start the machine."""
+        endpoint, tap = spec.network.new_tap(things, spec.id)
+        place = self._place(spec)
+        made = guest.ensure(KIND)
+        machine = MicroVm(
+            cpus=len(spec.resources.cpus),
+            memory_bytes=spec.resources.memory_bytes - MONITOR_BYTES,
+            kernel=place.bring(made.kernel),
+            initramfs=place.bring(made.initramfs),
+            root=place.seen(_root(spec, place)),
+            data=place.seen(_owned(vm.data_volume(place.folder), self._jailed)),
+            socket=place.seen(place.folder / "v"),
+            tap=tap,
+            mac=endpoint.mac,
+            address=f"{endpoint.address}/{spec.network.prefix}",
+            gateway=spec.network.host,
+            agent=spec.agent_argv()[1:],
+        )
+        with socket.socket(socket.AF_UNIX) as listener:
+            there = Path(listening(str(place.folder / "v")))
+            listener.bind(str(there))
+            _owned(there, self._jailed)
+            listener.listen(1)
+            started, process = self._start(spec, place, settings(machine))
+            ping = Ping(endpoint.address) if spec.measured else None
+            try:
+                if self._api:
+                    _tell(place.folder / "api", settings(machine), process)
+                connection = connected(listener, process, spec.start_limit_s, "Firecracker")
+            except BaseException:
+                if ping is not None:
+                    ping.wait(0)
+                end(process)
+                raise
+        stream = CallbackStream(connection, process)
+        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
+        return Instance(spec, stream, started, address, FirstByte(stream.fileno()), ping)
+
+    def _place(self, spec: LaunchSpec) -> Place:
+        if not self._jailed:
+            return Place(spec.space.data, jailed=False)
+        # As the jailer names it. It is on the instance's folder, so it goes with that.
+        folder = spec.space.data / Path(processes.find(PROGRAM) or PROGRAM).resolve().name / spec.id / "root"
+        folder.mkdir(parents=True)
+        return Place(folder, jailed=True)
+
+    def _start(
+        self, spec: LaunchSpec, place: Place, told: Mapping[str, Any]
+    ) -> tuple[Instant, subprocess.Popen[bytes]]:
+        if self._api:
+            options = ["--api-sock", place.seen(place.folder / "api")]
+        else:
+            file = place.folder / "config.json"
+            file.write_text(json.dumps(told))
+            options = ["--no-api", "--config-file", place.seen(file)]
+        argv = [PROGRAM, "--id", spec.id, *QUIET, *options]
+        if self._jailed:
+            argv = jail(processes.find(PROGRAM) or PROGRAM, spec, [*QUIET, *options])
+        with spec.space.log.open("wb") as log:
+            nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
+            held = processes.start_held(argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs)
+        started = Instant.now()
+        held.go()
+        return started, held.process
+
+
+def jail(program: str, spec: LaunchSpec, options: Sequence[str]) -> list[str]:
+    """The command that starts Firecracker in a jail: its own root, user and mount namespace. It makes no groups."""
+    user = str(JAILED_USER)
+    argv = [JAILER, "--id", spec.id, "--exec-file", program, "--uid", user, "--gid", user]
+    return [*argv, "--chroot-base-dir", str(spec.space.data), "--", *options]
+
+
+class Api(http.client.HTTPConnection):
+    """HTTP over Firecracker's Unix socket."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__("localhost", timeout=stretched(API_LIMIT_S))
+        self._place = place
+
+    def connect(self) -> None:
+        """Connect to the socket."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(self.timeout)
+        try:
+            connection.connect(str(self._place))
+        except OSError:
+            connection.close()
+            raise
+        self.sock = connection
+
+    def put(self, path: str, body: Mapping[str, Any]) -> None:
+        """One request. Raises `PlatformError` that shows what Firecracker has against it."""
+        try:
+            self.request("PUT", path, json.dumps(body), {"Content-Type": "application/json"})
+            answer = self.getresponse()
+            said = answer.read().decode(errors="replace").strip()
+        except (OSError, http.client.HTTPException) as error:
+            raise PlatformError(f"Firecracker's API does not answer to PUT {path}: {error}") from error
+        if answer.status >= 300:
+            raise PlatformError(f"Firecracker refuses PUT {path}: {fault(said)}")
+
+
+def fault(said: str) -> str:
+    """The message in an answer of Firecracker's, or the answer."""
+    try:
+        return str(json.loads(said)["fault_message"])
+    except (ValueError, KeyError, TypeError):
+        return said or "no message"
+
+
+def _tell(place: Path, told: dict[str, Any], process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + stretched(API_LIMIT_S)
+    api = Api(place)
+    while True:
+        try:
+            api.connect()
+            break
+        except OSError as error:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise PlatformError("Firecracker's API socket does not come up") from error
+            time.sleep(0.001)
+    try:
+        for path, body in requests(told):
+            api.put(path, body)
+    finally:
+        api.close()
+
+
+def _root(spec: LaunchSpec, place: Place) -> Path:
+    """A copy of the root: Firecracker has no snapshots that are thrown away."""
+    there = place.folder / "root.ext4"
+    disk = forms.ext4(spec.image, vm.ROOT_BYTES)
+    copy = ["cp", "--reflink=auto", "--sparse=always", str(disk), str(there)]
+    processes.run(copy, time_limit_s=120).require(fix=f"free some space below {state.home()}")
+    return _owned(there, place.jailed)
+
+
+def _owned(path: Path, jailed: bool) -> Path:
+    if jailed:
+        os.chown(path, JAILED_USER, JAILED_USER)
+    return path
+
+
+@functools.cache
+def without_kvm() -> str:
+    """Why no guest runs by KVM here, as QEMU finds out where it is installed; "" when one may."""
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "KVM: /dev/kvm cannot be opened"
+    if processes.find(vm.PROGRAM) is None:
+        return ""
+    accel, why = vm.accelerated(guest.ensure())
+    return "" if accel == "kvm" else why
+
+
+@functools.cache
+def complaint(program: str, made: guest.Guest) -> str:
+    """Boot a guest that says that it runs; "" when it does, else what is wrong."""
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch, "config.json")
+        file.write_text(json.dumps(probe(str(made.kernel), str(made.initramfs))))
+        argv = [program, "--no-api", *QUIET, "--config-file", str(file)]
+        tried = processes.run(argv, time_limit_s=vm.KVM_LIMIT_S)
+    if b"tare-guest-runs" in tried.stdout:
+        return ""
+    if tried.timed_out:
+        return f"a guest does not come up within {stretched(vm.KVM_LIMIT_S):.0f} s"
+    said = (tried.stderr or tried.stdout).decode(errors="replace").strip().splitlines()
+    return f"a guest does not start: {said[-1] if said else 'no message'}"
+
+
+PLATFORMS = (
+    Firecracker("firecracker", "Firecracker, told by a file"),
+    Firecracker("firecracker-api", "Firecracker, told by its API", api=True),
+    Firecracker("firecracker-jailer", "Firecracker in its jailer's jail, told by a file", jailed=True),
+)

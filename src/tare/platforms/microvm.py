@@ -1,0 +1,93 @@
+"""What Firecracker is told of a machine: its configuration file, and the same as requests to its API. Pure data.
+
+The names are those of Firecracker's API description (firecracker.yaml); the file has the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+#: The guest's number on its virtio socket; that of the host is always 2.
+GUEST_CID, HOST_CID = 3, 2
+#: The host's port that the agent connects to.
+PORT = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class MicroVm:
+    """A machine; files as Firecracker sees them, which in a jail is not as the host does."""
+
+    cpus: int
+    memory_bytes: int
+    kernel: str
+    initramfs: str
+    root: str
+    data: str
+    socket: str  # Firecracker adds _PORT for connections that the guest makes
+    tap: str
+    mac: str
+    address: str  # with prefix length
+    gateway: str
+    agent: Sequence[str]  # the agent's arguments
+
+
+def listening(socket: str) -> str:
+    """Where the host is to listen for the agent."""
+    return f"{socket}_{PORT}"
+
+
+def settings(machine: MicroVm) -> dict[str, Any]:
+    """The contents of the configuration file."""
+    words = ["console=ttyS0", "reboot=k", "panic=-1", "tare.channel=vsock"]
+    words += [f"tare.ip={machine.address}", f"tare.gw={machine.gateway}", "--"]
+    words += [*machine.agent, "--host", f"vsock:{HOST_CID}:{PORT}"]
+    return {
+        "machine-config": _size(machine.cpus, machine.memory_bytes),
+        "boot-source": _boot(machine.kernel, machine.initramfs, " ".join(words)),
+        "drives": [_drive("root", machine.root), _drive("data", machine.data)],
+        "network-interfaces": [{"iface_id": "eth0", "guest_mac": machine.mac, "host_dev_name": machine.tap}],
+        "vsock": {"guest_cid": GUEST_CID, "uds_path": machine.socket},
+    }
+
+
+def probe(kernel: str, initramfs: str) -> dict[str, Any]:
+    """The same of a guest that says that it runs, and ends."""
+    words = "console=ttyS0 quiet reboot=k panic=-1 tare.probe"
+    return {
+        "machine-config": _size(1, 256 << 20),
+        "boot-source": _boot(kernel, initramfs, words),
+        "drives": [],
+    }
+
+
+def requests(told: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The same settings as what is PUT where, in order; the last starts the machine."""
+    puts: list[tuple[str, dict[str, Any]]] = []
+    for name, value in told.items():
+        if isinstance(value, list):
+            puts += [(f"/{name}/{one.get('drive_id') or one['iface_id']}", one) for one in value]
+        else:
+            puts.append((f"/{name}", value))
+    return [*puts, ("/actions", {"action_type": "InstanceStart"})]
+
+
+def _size(cpus: int, memory_bytes: int) -> dict[str, Any]:
+    return {"vcpu_count": cpus, "mem_size_mib": memory_bytes >> 20}
+
+
+def _boot(kernel: str, initramfs: str, words: str) -> dict[str, Any]:
+    return {"kernel_image_path": kernel, "initrd_path": initramfs, "boot_args": words}
+
+
+def _drive(name: str, path: str) -> dict[str, Any]:
+    # Its default "Unsafe" drops what the guest wants written, and no other platform does that. The initramfs mounts
+    # the root, so Firecracker need not know which it is.
+    return {
+        "drive_id": name,
+        "path_on_host": path,
+        "is_root_device": False,
+        "is_read_only": False,
+        "cache_type": "Writeback",
+    }

@@ -1,0 +1,197 @@
+"""Firecracker's settings as pure data, the requests of its API, and what is said where it does not run."""
+
+from __future__ import annotations
+
+import json
+import socketserver
+import stat
+import threading
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from tare.errors import PlatformError
+from tare.host import network
+from tare.image import guest
+from tare.platforms import firecracker, microvm, registry, vm
+
+VARIANTS = ("firecracker", "firecracker-api", "firecracker-jailer")
+MACHINE = microvm.MicroVm(
+    cpus=2,
+    memory_bytes=448 << 20,
+    kernel="/k",
+    initramfs="/i",
+    root="/root.ext4",
+    data="/data.ext4",
+    socket="/v",
+    tap="tareab1x2",
+    mac="02:7a:0a:4d:00:0a",
+    address="10.77.0.10/24",
+    gateway="10.77.0.1",
+    agent=("serve", "--token", "00ff"),
+)
+#: Of the form that Firecracker 1.17 took in the lab.
+GOLDEN = json.loads((Path(__file__).parent / "data" / "firecracker.json").read_text())
+
+
+def test_the_file_is_of_the_form_that_firecracker_took():
+    assert microvm.settings(MACHINE) == GOLDEN
+
+
+def test_the_agent_connects_where_the_host_listens():
+    _, _, agent = GOLDEN["boot-source"]["boot_args"].partition(" -- ")
+    assert agent.endswith(f"--host vsock:{microvm.HOST_CID}:{microvm.PORT}")
+    assert microvm.listening(GOLDEN["vsock"]["uds_path"]) == "/v_5000"
+
+
+def test_the_api_is_told_the_same_and_then_to_start():
+    told = microvm.requests(GOLDEN)
+    assert [path for path, _ in told] == [
+        "/machine-config",
+        "/boot-source",
+        "/drives/root",
+        "/drives/data",
+        "/network-interfaces/eth0",
+        "/vsock",
+        "/actions",
+    ]
+    assert told[3][1] == GOLDEN["drives"][1]
+    assert told[-1][1] == {"action_type": "InstanceStart"}
+
+
+@dataclass(frozen=True)
+class Answering:
+    """An HTTP server on a Unix socket that notes what it is asked."""
+
+    place: Path
+    seen: list
+
+
+@pytest.fixture
+def answering(tmp_path):
+    seen = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_PUT(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            seen.append((self.path, body))
+            refused = body.get("drive_id") == "bad"
+            answer = b'{"fault_message":"The drive is bad."}' if refused else b""
+            self.send_response(400 if refused else 204)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *args):
+            pass
+
+        def address_string(self):
+            return "socket"
+
+    with socketserver.UnixStreamServer(str(tmp_path / "api"), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield Answering(tmp_path / "api", seen)
+        server.shutdown()
+        thread.join()
+
+
+def test_requests_go_over_one_connection_in_order(answering):
+    api = firecracker.Api(answering.place)
+    for path, body in microvm.requests(GOLDEN):
+        api.put(path, body)
+    api.close()
+    assert answering.seen == microvm.requests(GOLDEN)
+
+
+def test_a_refusal_shows_firecrackers_own_words(answering):
+    api = firecracker.Api(answering.place)
+    with pytest.raises(PlatformError, match=r"refuses PUT /drives/bad: The drive is bad\."):
+        api.put("/drives/bad", {"drive_id": "bad"})
+    api.close()
+
+
+def test_an_api_that_is_gone_is_said(tmp_path):
+    with pytest.raises(PlatformError, match="does not answer to PUT /actions"):
+        firecracker.Api(tmp_path / "api").put("/actions", {})
+
+
+def test_an_answer_that_is_no_json_is_shown_as_it_is():
+    assert firecracker.fault("Bad gateway") == "Bad gateway"
+    assert firecracker.fault("") == "no message"
+
+
+def test_in_a_jail_files_are_named_from_its_root_and_brought_in(tmp_path):
+    kernel = tmp_path / "vmlinux"
+    kernel.write_bytes(b"\x7fELF")
+    root = tmp_path / "jail"
+    root.mkdir()
+    place = firecracker.Place(root, jailed=True)
+    assert place.bring(kernel) == "/vmlinux"
+    assert (root / "vmlinux").samefile(kernel)
+    assert place.seen(root / "api") == "/api"
+    assert firecracker.Place(root, jailed=False).bring(kernel) == str(kernel)
+
+
+def _without(monkeypatch, *missing):
+    find = firecracker.processes.find
+    monkeypatch.setattr(
+        firecracker.processes, "find", lambda name: None if name in missing else find(name) or f"/bin/{name}"
+    )
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_without_a_binary_it_says_so_with_the_fix(monkeypatch, name):
+    _without(monkeypatch, "firecracker")
+    answer = registry.choose([name])[0].detect()
+    assert not answer.available
+    assert answer.reason == "no firecracker binary on PATH"
+    assert "no package registry has" in answer.fix
+
+
+def test_without_the_jailer_only_the_jailed_one_is_missing(monkeypatch):
+    _without(monkeypatch, "jailer")
+    assert registry.choose(["firecracker-jailer"])[0].detect().reason == "no jailer binary on PATH"
+
+
+@pytest.fixture
+def a_root_user(monkeypatch):
+    """A host on which all is there but KVM."""
+    monkeypatch.setattr(firecracker.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(network, "no_tun", lambda: None)
+    monkeypatch.setattr(guest, "ensure", lambda kind="virtio": guest.Guest("6.1", Path("/k"), Path("/i")))
+    _without(monkeypatch)
+    firecracker.without_kvm.cache_clear()
+    yield
+    firecracker.without_kvm.cache_clear()
+
+
+def test_a_host_whose_kvm_runs_no_guest_says_what_qemu_found_out(monkeypatch, a_root_user):
+    monkeypatch.setattr(firecracker.os, "access", lambda *_: True)
+    monkeypatch.setattr(vm, "accelerated", lambda made: ("tcg", "KVM: a guest does not come up within 5 s"))
+    answer = registry.choose(["firecracker"])[0].detect()
+    assert not answer.available
+    assert answer.reason == "KVM: a guest does not come up within 5 s"
+    assert "tare lab run" in answer.fix
+
+
+def test_a_host_without_dev_kvm_says_so(monkeypatch, a_root_user):
+    monkeypatch.setattr(firecracker.os, "access", lambda *_: False)
+    assert registry.choose(["firecracker"])[0].detect().reason == "KVM: /dev/kvm cannot be opened"
+
+
+def _program(tmp_path, script):
+    program = tmp_path / "firecracker"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return str(program)
+
+
+def test_a_firecracker_that_starts_no_guest_says_its_last_words(tmp_path):
+    made = guest.Guest("6.1", Path("/k"), Path("/i"))
+    broken = _program(tmp_path, "echo 'RunWithoutApiError error: KVM is not available' >&2; exit 1")
+    assert firecracker.complaint(broken, made).endswith("KVM is not available")
