@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
-from tare.host import cgroup, janitor, processes
+from tare.host import cgroup, janitor, processes, state
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
@@ -17,6 +18,10 @@ from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Pr
 from tare.platforms.oci import bundle_config, launch_bundle
 
 _INSTALL = "apt-get install crun"
+#: What `runtime` writes, in the folder of tare's programs.
+WRAPPER = "crun-without-v2"
+#: What that costs a platform whose own part it is to start crun.
+WRAPPED = "where cgroup v2 lies beside v1, crun refuses; it is then started by a script, whose 5 ms are in its start"
 
 
 def surroundings(tree: cgroup.Hierarchies) -> list[str]:
@@ -29,6 +34,23 @@ def surroundings(tree: cgroup.Hierarchies) -> list[str]:
     # Not private: what is unmounted on the host later must go here too.
     script = 'umount "$0" && exec "$@"'
     return ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script, str(tree.v2)]
+
+
+def runtime() -> str:
+    """Crun as a runtime for podman and dockerd: its path, or that of a script that makes its surroundings first."""
+    crun = processes.find("crun") or "crun"
+    within = surroundings(cgroup.hierarchies())
+    if not within:
+        return crun
+    place = state.home() / "bin" / WRAPPER
+    text = f'#!/bin/sh\nexec {shlex.join([*within, crun])} "$@"\n'
+    if not place.exists() or place.read_text() != text:
+        place.parent.mkdir(exist_ok=True)
+        part = place.with_suffix(f".{os.getpid()}")
+        part.write_text(text)
+        part.chmod(0o755)
+        part.rename(place)
+    return str(place)
 
 
 def trial_config(root: Path, group: str) -> dict[str, Any]:

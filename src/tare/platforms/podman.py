@@ -1,4 +1,4 @@
-"""Podman as root, without a daemon: its own defaults, a bridge by netavark with a published port."""
+"""Podman as root, without a daemon: its own defaults. Variants are the runtimes and networks that it is told to use."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from tare.host import janitor, processes
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import oci_tar
+from tare.platforms import crun
 from tare.platforms.attempt import Ground, complaint
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.gvisor import find_runsc
 from tare.platforms.pipes import start
 
 LABEL = "tare"
@@ -21,6 +23,9 @@ IMPORT_LIMIT_S = 300.0
 PODMAN = ("podman", "--cgroup-manager=cgroupfs", "--log-level=error")
 #: The limits that podman raises by itself, and how far; that takes CAP_SYS_RESOURCE, which such a host may lack too.
 RAISED = {"nofile": (resource.RLIMIT_NOFILE, 1 << 20), "nproc": (resource.RLIMIT_NPROC, 1 << 15)}
+_INSTALL = "apt-get install --no-install-recommends podman netavark"
+_BRIDGE_PATH = "client, bridge, published port (NAT), podman0, veth"
+_SHARED_PATH = "client, bridge, host stack"
 FACTS = "{{.Version.Version}} {{.Store.GraphDriverName}} {{.Host.NetworkBackend}}"
 #: What a program of the host's needs below /, where a trivial container runs one.
 SYSTEM = ("/bin", "/lib", "/lib64", "/usr")
@@ -29,19 +34,24 @@ SYSTEM = ("/bin", "/lib", "/lib64", "/usr")
 class Podman(Platform):
     """A container of ``podman run``: seccomp filter, overlay storage, conmon as its monitor."""
 
-    network_path = "client, bridge, published port (NAT), podman0, veth"
     by_default = False
 
-    def __init__(self, name: str, runtime: str) -> None:
+    def __init__(self, name: str, runtime: str = "runc", *, shares_network: bool = False) -> None:
         self.name = name
-        self.title = f"Podman with {runtime}, as root, no daemon"
+        self.title = f"Podman with {runtime}{' on the host network' if shares_network else ''}, as root, no daemon"
+        self.network_path = _SHARED_PATH if shares_network else _BRIDGE_PATH
+        if runtime == "runsc":
+            self.network_path += ", gVisor's netstack"
+        if runtime == "crun":
+            self.not_honoured = (crun.WRAPPED,)
         self._runtime = runtime
+        self._shares_network = shares_network
 
     def detect(self) -> Availability:
         """Run a trivial container of the host's own files, without a network."""
-        missing = [program for program in ("podman", self._runtime) if processes.find(program) is None]
+        missing = [program for program in ("podman", self._runtime) if _path(program) is None]
         if missing:
-            fix = "apt-get install --no-install-recommends podman netavark runc"
+            fix = "make gvisor" if missing == ["runsc"] else f"{_INSTALL} {self._runtime}"
             return Availability(False, reason=f"{missing[0]} is not installed", fix=fix)
         if os.geteuid() != 0:
             return Availability(False, reason="only rootful podman is driven", fix="run tare as root (sudo)")
@@ -52,7 +62,8 @@ class Podman(Platform):
         why = complaint(self._command)
         if why:
             return Availability(False, reason=f"a trivial container fails: {why}", fix="see what `podman info` says")
-        details = {"storage": storage, "network": backend, "runtime": self._runtime}
+        details = {"storage": storage, "network": "the host's" if self._shares_network else backend}
+        details["runtime"] = _path(self._runtime) or self._runtime
         return Availability(True, version=version, details=details)
 
     def _command(self, ground: Ground) -> list[str]:
@@ -77,15 +88,13 @@ class Podman(Platform):
         """``podman run -i``: its stdin and stdout are the agent's."""
         name = f"tare-{spec.id}"
         things.own(janitor.podman_container(name, spec.group.path))
-        where = f"{spec.network.host}:{spec.port}:{spec.port}"
         argv = [
             *self._run(name, spec.group.path),
             f"--cpuset-cpus={','.join(map(str, spec.resources.cpus))}",
             f"--memory={spec.resources.memory_bytes}b",
             f"--memory-swap={spec.resources.memory_bytes}b",
             f"--volume={spec.space.data}:/data:rw",
-            f"--publish={where}/tcp",
-            f"--publish={where}/udp",
+            *self._network(spec),
             "--pull=never",
             image_tag(spec.image),
             *spec.agent_argv(),
@@ -94,12 +103,27 @@ class Podman(Platform):
         began = start(spec, argv, ("env", f"--chdir={spec.space.folder}"))
         why = "its network namespace answers before the sandbox starts"
         address = Address(spec.network.host, spec.port, spec.port, None, why)
+        if self._shares_network:
+            address = Address.on_host(spec)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
+
+    def _network(self, spec: LaunchSpec) -> list[str]:
+        if self._shares_network:
+            return ["--network=host"]
+        where = f"{spec.network.host}:{spec.port}:{spec.port}"
+        return [f"--publish={where}/tcp", f"--publish={where}/udp"]
 
     def _run(self, name: str, group: str) -> list[str]:
         # No log: the stream is tare's protocol, and journald would keep it for good.
         options = ["--interactive", "--rm", f"--name={name}", f"--cgroup-parent=/{group}", "--log-driver=none"]
-        return [*PODMAN, f"--runtime={self._runtime}", "run", *options, *ulimits()]
+        return [*PODMAN, f"--runtime={_path(self._runtime)}", "run", *options, *ulimits()]
+
+
+def _path(program: str) -> str | None:
+    if program == "runsc":
+        return find_runsc()
+    found = processes.find(program)
+    return crun.runtime() if program == "crun" and found else found
 
 
 def ulimits() -> list[str]:
@@ -125,4 +149,9 @@ def _told(argv: list[str]) -> str:
     return done.text.strip()
 
 
-PLATFORMS = (Podman("podman", "runc"),)
+PLATFORMS = (
+    Podman("podman"),
+    Podman("podman-crun", "crun"),
+    Podman("podman-gvisor", "runsc"),
+    Podman("podman-host", shares_network=True),
+)
