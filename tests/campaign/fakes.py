@@ -56,6 +56,12 @@ class FakeRun(RunWorkload):
         return Outcome({"rate": float(results[0].stdout)}, work=10.0)
 
 
+class FakeFresh(FakeRun):
+    """The same, on an instance that nothing else has run in."""
+
+    fresh = True
+
+
 class FakeStart(StartWorkload):
     """The marks, as they are."""
 
@@ -148,9 +154,11 @@ class Quiet:
             raise KeyboardInterrupt
 
 
-def a_plan(blocks: int = 2, *, others: tuple[str, ...] = ("runc", "docker")) -> Plan:
+def a_plan(
+    blocks: int = 2, *, others: tuple[str, ...] = ("runc", "docker"), more: tuple[RunWorkload, ...] = ()
+) -> Plan:
     platforms = (FakePlatform("native", baseline=True), *(FakePlatform(name) for name in others))
-    jobs = tuple(Job(workload, {}) for workload in (FakeStart(), FakeRun("alpha"), FakeRun("beta")))
+    jobs = tuple(Job(workload, {}) for workload in (FakeStart(), FakeRun("alpha"), FakeRun("beta"), *more))
     return Plan("quick", 11, platforms, jobs, Resources((0,), 1 << 30), blocks, None)
 
 

@@ -1,10 +1,12 @@
 """What the runner does in which order, by the log that the fake nursery writes."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
-from campaign.fakes import FakeNursery, Quiet, a_plan, a_record
+from campaign.fakes import FakeFresh, FakeNursery, Quiet, a_plan, a_record
+from tare.campaign.plan import Job
 from tare.campaign.runner import Runner
 from tare.campaign.schedule import schedule_block
 from tare.model import Arm, Status, TrialKey
@@ -114,3 +116,26 @@ def test_the_cpu_cost_is_the_groups_time_by_the_work(store):
     costs = samples.filter((samples["metric"] == "cpu-cost") & (samples["workload"] == "alpha"))
     assert set(costs["value"]) == {100.0}  # 1000 ns a command, 10 events a command
     assert Status.OK.value in set(store.trials()["status"])
+
+
+def test_a_workload_that_wants_a_fresh_instance_comes_last_and_has_it_to_itself(tmp_path):
+    plan = a_plan(1, more=(FakeFresh("gamma"),))
+    nursery = FakeNursery()
+    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+        _runner(plan, store, nursery).run()
+        assert store.done() == _all_keys(plan)
+    at = next(place for place, line in enumerate(nursery.log) if line.startswith("gamma"))
+    assert not any("alpha" in line or "beta" in line for line in nursery.log[at:])
+    for place, line in enumerate(nursery.log):
+        if line.startswith("gamma on "):
+            arm = line.removeprefix("gamma on ")
+            assert nursery.log[place - 1] == f"start {arm}"
+            assert nursery.log[place + 1] == f"stop {arm}"
+
+
+def test_a_campaign_of_nothing_else_starts_no_instance_that_does_nothing(tmp_path):
+    plan = replace(a_plan(1), jobs=(Job(FakeFresh("gamma"), {}),))
+    nursery = FakeNursery()
+    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+        _runner(plan, store, nursery).run()
+    assert Counter(line.split()[0] for line in nursery.log) == {"start": 4, "gamma": 4, "stop": 4}

@@ -12,6 +12,7 @@ import pytest
 import fake_campaign
 from tare.errors import StoreError
 from tare.report.build import build, build_all
+from tare.report.cells import cell
 from tare.report.model import ManyReports, PlatformReport, Report, ResultReport, to_json
 from tare.store import Store
 
@@ -73,6 +74,22 @@ def test_failures_are_told_with_their_reason_and_blocks(campaign: Path) -> None:
     assert report.contaminated.n_trials == sum(
         p.n_contaminated for r in report.results if r.headline for p in r.platforms
     )
+
+
+def test_shared_daemons_are_shown_apart(campaign: Path) -> None:
+    shares = {platform.name: platform.daemons_share for platform in build(campaign).platforms}
+    assert shares.pop("docker") == pytest.approx(0.01)  # 1 ms in trials of 100 ms a round
+    assert set(shares.values()) == {None}
+
+
+def test_a_figure_that_the_baseline_lacks_is_shown_without_a_ratio(campaign: Path) -> None:
+    report = build(campaign)
+    result = report.results[0]
+    alone = entry(report, result.workload, result.metric, "docker").model_copy(
+        update={"op_percent": None, "ratio": None, "verdict": "no-data", "n_blocks": 0, "mean": 3_000_000.0}
+    )
+    shown = cell(result.model_copy(update={"unit": "ns"}), alone)
+    assert (shown.figure, shown.span) == ("3.00 ms", "no baseline")
 
 
 def test_json_holds_to_its_schema_and_comes_back(campaign: Path) -> None:

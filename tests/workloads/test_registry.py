@@ -10,7 +10,7 @@ from tare.errors import ParseError, UsageError
 from tare.model import Direction, Family, Metric, Mode
 from tare.suggest import nearest
 from tare.workloads import registry
-from tare.workloads.base import Surroundings
+from tare.workloads.base import Surroundings, WeighWorkload
 from tare.workloads.contract import problems
 from workloads.captures import captured, completed, text
 
@@ -23,6 +23,7 @@ def test_all_workloads_by_family_and_name():
     assert list(registry.all_workloads()) == [
         "primes",
         "sysbench-cpu",
+        "memory-footprint",
         "stream",
         "sysbench-memory",
         "sysbench-fileio-seqrd",
@@ -44,7 +45,8 @@ def test_every_family_has_a_workload():
 def test_every_timed_workload_has_the_cpu_cost_of_its_work():
     for workload in registry.all_workloads().values():
         units = {metric.name: metric.unit for metric in workload.all_metrics}
-        assert ("cpu-cost" in units) == (workload.mode is not Mode.START)
+        timed = workload.mode is not Mode.START and not isinstance(workload, WeighWorkload)
+        assert ("cpu-cost" in units) == timed
         assert units.get("cpu-cost", f"ns/{workload.work_unit}") == f"ns/{workload.work_unit}"
 
 
@@ -55,7 +57,7 @@ def test_every_timed_workload_has_the_cpu_cost_of_its_work():
         ("iperf", "iperf3-tcp"),
         ("STREAM", "stream"),
         ("seqrd", "sysbench-fileio-seqrd"),
-        ("qqq", "use one of iperf3-tcp, primes, startup"),
+        ("qqq", "use one of iperf3-tcp, memory-footprint, primes"),
     ],
 )
 def test_an_unknown_name_gets_the_nearest(typed, advice):

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tare.campaign.starts import marks
+from tare.campaign.starts import marks, marks_from_outside
 from tare.errors import HostError, PlatformError, SessionError, TareError
-from tare.host import cgroup, janitor, roots
+from tare.host import cgroup, janitor, memory, roots
 from tare.host.journal import Belongings, Journal
 from tare.host.network import Network
 from tare.host.patience import stretched
@@ -20,8 +20,8 @@ from tare.image.build import Image
 from tare.model import Arm, Resources
 from tare.platforms.base import Beacon, Instance, LaunchSpec, Platform
 from tare.platforms.marks import Datagram
-from tare.session import Session
-from tare.workloads.base import StartMarks
+from tare.session import Mute, Session
+from tare.workloads.base import StartMarks, Weight
 
 #: The control group that all instances are siblings in.
 PARENT_GROUP = "tare"
@@ -46,6 +46,13 @@ class Live:
     def cpu_ns(self) -> int | None:
         """CPU time of the whole platform so far; None where this host does not see its work."""
         return self.instance.spec.group.cpu_ns() if self.instance.accounted else None
+
+    def weigh(self) -> Weight:
+        """What it takes of this host's memory now. Raises `HostError` where this host does not see it."""
+        if not self.instance.accounted:
+            raise HostError("its memory is not this host's to see")
+        group = self.instance.spec.group
+        return Weight(group=group.memory_bytes(), pss=memory.pss_bytes(self.instance.host_processes()))
 
     def daemon_cpu_ns(self) -> int | None:
         """CPU time of the platform's shared daemons so far; None where there are none that can be read."""
@@ -126,6 +133,8 @@ class Nursery:
             start_limit_s=self.start_limit_s,
         )
         instance = platform.launch(spec, things)
+        if not platform.has_agent:
+            return self._start_mute(platform, arm, instance, things, measured=measured)
         try:
             session = Session.open(instance.stream, self.start_limit_s)
             self._check(session, platform)
@@ -140,6 +149,25 @@ class Nursery:
         if measured:
             seen = marks(instance, session, self.datagram, token, command_ns, own_kernel=platform.own_kernel)
         return Live(arm, instance, session, things, seen)
+
+    def _start_mute(
+        self, platform: Platform, arm: Arm, instance: Instance, things: Belongings, *, measured: bool
+    ) -> Live:
+        """Wait until what has no agent has answered from outside."""
+        session = Mute(instance.stream, platform.name)
+        assert instance.answer is not None, "what has no agent is watched for its answers"
+        try:
+            answered = instance.answer.wait(self.start_limit_s, lambda: session.dead is not None)
+            if session.dead is not None:
+                raise PlatformError(f"{platform.name} ended before it answered", fix="see what its console says")
+            if answered is None:
+                silent = ", ".join(map(str, instance.answer.silent()))
+                what = f"{platform.name} does not answer {silent} within {self.start_limit_s:.0f} s"
+                raise PlatformError(what, fix="see what its console says, and that it takes the address it is given")
+        except BaseException:
+            instance.abandon()
+            raise
+        return Live(arm, instance, session, things, marks_from_outside(instance, answered) if measured else None)
 
     def _check(self, session: Session, platform: Platform) -> None:
         seen = (session.hello.image or "").strip()

@@ -83,20 +83,28 @@ def _try(platform: Platform, answer: Availability, image: Image, nursery: Nurser
 
 def _fairness(platform: Platform, live: Live) -> dict[str, Any]:
     """What each platform really got of what all should get alike."""
-    hello = live.session.hello
     spec = live.instance.spec
     return {
         "cpus pinned": list(spec.resources.cpus),
-        "cpus seen inside": hello.cpus,
         "memory limit": spec.resources.memory_bytes,
-        "memory seen inside": hello.memory_bytes,
-        "kernel seen inside": hello.kernel,
-        "image": hello.image,
-        "agent": hello.agent,
+        **_seen_inside(platform, live),
         "clock source": _clock_source(),
         "data volume": f"a folder on the host's {state.filesystem(spec.space.data)}",
         "network path": platform.network_path,
         "not honoured": list(platform.not_honoured),
+    }
+
+
+def _seen_inside(platform: Platform, live: Live) -> dict[str, Any]:
+    if not platform.has_agent:
+        return {}
+    hello = live.session.hello
+    return {
+        "cpus seen inside": hello.cpus,
+        "memory seen inside": hello.memory_bytes,
+        "kernel seen inside": hello.kernel,
+        "image": hello.image,
+        "agent": hello.agent,
     }
 
 

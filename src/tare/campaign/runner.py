@@ -94,16 +94,20 @@ class Runner:
                 elif stage.mode is Mode.SLICES:
                     self._slice_stage(schedule.block, stage, arms)
         finally:
-            self.watcher.doing("stopping the block's instances")
-            for error in stop_all(self._lives.values()):
-                self.store.add_event("warning", str(error))
-            self._lives.clear()
+            self._stop_all()
         return True
+
+    def _stop_all(self) -> None:
+        self.watcher.doing("stopping the block's instances")
+        for error in stop_all(self._lives.values()):
+            self.store.add_event("warning", str(error))
+        self._lives.clear()
 
     # Starts
 
     def _start_arms(self, schedule: BlockSchedule, missing: Sequence[TrialKey]) -> None:
-        needed = {key.arm for key in missing}
+        alone = {stage.workload for stage in schedule.stages if stage.fresh}
+        needed = {key.arm for key in missing if key.workload not in alone}
         measuring = [stage.workload for stage in schedule.stages if stage.mode is Mode.START]
         for arm in schedule.launch_order:
             if arm not in needed:
@@ -139,6 +143,7 @@ class Runner:
 
     def _alive(self, arm: Arm) -> Live:
         """The arm's instance of this block; a fresh one when it died. Raises `TareError` when it does not start."""
+        self._bury(arm)  # what has no agent is only seen to be gone when it is looked at
         live = self._lives.get(arm)
         return live if live is not None else self._start(arm, measured=False)
 
@@ -161,6 +166,8 @@ class Runner:
         job = self._job(stage.workload)
         for arm in arms:
             key = TrialKey(block, stage.workload, arm)
+            if stage.fresh:
+                self._stop_all()
             self.watcher.doing(f"{stage.workload} on {arm}")
             self._commit([self._run_one(job, key)])
 
@@ -213,7 +220,8 @@ class Runner:
             if sliced.error is not None:
                 if isinstance(sliced.error, SessionError):
                     self._bury(arm)
-                trials.append(clock.failed(key, self._seq[key], str(sliced.error)))
+                status = Status.UNSUPPORTED if isinstance(sliced.error, HostError) else Status.FAILED
+                trials.append(clock.failed(key, self._seq[key], str(sliced.error), status=status))
                 continue
             trials.append(
                 clock.ended(

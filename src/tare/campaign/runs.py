@@ -18,7 +18,17 @@ from tare.host import processes, roots
 from tare.host.network import CLIENT_NAMESPACE
 from tare.platforms.base import Address
 from tare.session import Execution
-from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
+from tare.workloads.base import (
+    Command,
+    Completed,
+    Outcome,
+    Params,
+    RunPlan,
+    RunWorkload,
+    Side,
+    Surroundings,
+    WeighWorkload,
+)
 
 #: Longest time that a server may take until it says that it is ready.
 READY_LIMIT_S = 10.0
@@ -87,6 +97,7 @@ def surroundings(live: Live) -> Surroundings:
         address=address.host,
         port=address.port if address.host is not None else None,
         instance_port=address.instance_port,
+        services=address.services,
     )
 
 
@@ -126,10 +137,15 @@ def _beside_servers(workload: RunWorkload, params: Params, plan: RunPlan, live: 
 
 
 def _measure(workload: RunWorkload, params: Params, plan: RunPlan, live: Live, client: Client) -> Measured:
+    scale = workload if isinstance(workload, WeighWorkload) else None
+    before = live.weigh() if scale else None
     cpu, daemon = live.cpu_ns(), live.daemon_cpu_ns()
     results = tuple(_run(command, live, client) for command in plan.measures)
     cpu_after, daemon_after = live.cpu_ns(), live.daemon_cpu_ns()
+    after = live.weigh() if scale else None
     outcome = _parse(workload, params, results)
+    if scale and before and after:
+        outcome = Outcome({**outcome.samples, **scale.weigh(before, after)}, outcome.work)
     return Measured(outcome, results, spent(cpu, cpu_after), spent(daemon, daemon_after))
 
 
@@ -143,7 +159,11 @@ def _parse(workload: RunWorkload, params: Params, results: Sequence[Completed]) 
 
 
 def _run(command: Command, live: Live, client: Client) -> Completed:
-    return _at_client(command, client.towards(live.instance.address)) if command.side is Side.CLIENT else _inside(command, live)
+    return (
+        _at_client(command, client.towards(live.instance.address))
+        if command.side is Side.CLIENT
+        else _inside(command, live)
+    )
 
 
 def _inside(command: Command, live: Live) -> Completed:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tare.model import Arm, Mode, TrialKey
-from tare.workloads.base import Workload
+from tare.workloads.base import RunWorkload, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,8 @@ class Stage:
     order: tuple[Arm, ...]
     #: for slices: the order of the arms in each round; otherwise empty
     rounds: tuple[tuple[Arm, ...], ...] = ()
+    #: every trial on an instance of its own, with no other of the campaign's alive
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ def schedule_block(
     starts = [stage for stage in stages if stage.mode is Mode.START]
     others = [stage for stage in stages if stage.mode is not Mode.START]
     generator.shuffle(others)
+    # Last, so that the block's own instances need not be started again.
+    others.sort(key=lambda stage: stage.fresh)
     return BlockSchedule(block, launch_order, (*starts, *others))
 
 
@@ -58,7 +62,8 @@ def _stage(
         return Stage(workload.name, workload.mode, launch_order)
     order = _shuffled(generator, arms)
     if workload.mode is Mode.RUN:
-        return Stage(workload.name, workload.mode, order)
+        fresh = isinstance(workload, RunWorkload) and workload.fresh
+        return Stage(workload.name, workload.mode, order, fresh=fresh)
     turns = tuple(_shuffled(generator, arms) for _ in range(rounds))
     return Stage(workload.name, workload.mode, order, turns)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from tare.campaign.instances import Live
 from tare.campaign.schedule import Stage
-from tare.errors import ParseError, SessionError
+from tare.errors import HostError, ParseError, SessionError
 from tare.model import Arm, Sample, SliceFacts
 from tare.session import ClockOffset, Probe, ProbeResult
 from tare.workloads.base import Params, SliceWorkload
@@ -46,7 +46,7 @@ class Sliced:
     slices: tuple[SliceFacts, ...] = ()
     cpu_ns: int | None = None
     daemon_cpu_ns: int | None = None
-    error: SessionError | ParseError | None = None
+    error: SessionError | ParseError | HostError | None = None  # HostError: it cannot run in there
 
 
 def plan_turns(rounds: Sequence[Sequence[Arm]], first_ns: int, slice_ns: int) -> list[Turn]:
@@ -81,7 +81,7 @@ class _Phase:
     lives: Mapping[Arm, Live]
     offsets: dict[Arm, ClockOffset] = field(default_factory=dict)
     probes: dict[Arm, Probe] = field(default_factory=dict)
-    errors: dict[Arm, SessionError] = field(default_factory=dict)
+    errors: dict[Arm, SessionError | HostError] = field(default_factory=dict)
 
     @property
     def slice_ns(self) -> int:
@@ -103,7 +103,7 @@ class _Phase:
                 # Only now: its clock is read while nothing else runs on its CPUs.
                 self.offsets[arm] = live.session.sync_clock()
                 self.probes[arm] = probe
-            except SessionError as error:
+            except (SessionError, HostError) as error:
                 self.errors[arm] = error
 
     def begin(self, rounds: Sequence[Sequence[Arm]]) -> list[Turn]:

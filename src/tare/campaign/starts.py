@@ -12,6 +12,7 @@ from tare.workloads.base import StartMarks
 
 #: After the first command has returned, the datagram and the ping have this long to come.
 MARK_LIMIT_S = stretched(3.0)
+NO_AGENT = "it is a black box: no agent runs inside"
 
 
 class Greeting(Protocol):
@@ -31,7 +32,7 @@ def marks(
     instance: Instance, session: Session, datagram: Datagram, token: bytes, command_ns: int, *, own_kernel: bool
 ) -> StartMarks:
     """Gather the marks of a start whose first command has returned."""
-    reasons: dict[str, str] = {}
+    reasons = {"answer_ns": "it brings no service of its own: the agent serves what is asked"}
     # The watcher and the session see the same byte; whichever the interpreter let run first is nearer to it.
     first = min(instance.first_byte.wait(MARK_LIMIT_S) or session.first_byte_ns, session.first_byte_ns)
     sent = None
@@ -41,14 +42,8 @@ def marks(
         sent = datagram.wait(token, MARK_LIMIT_S)
         if sent is None:
             reasons["datagram_ns"] = f"no datagram reached the host within {MARK_LIMIT_S:.0f} s"
-    pinged = None
-    if instance.ping is not None:
-        pinged = instance.ping.wait(MARK_LIMIT_S)
-        if pinged is None:
-            reasons["ping_ns"] = f"{instance.address.ping} did not answer within {MARK_LIMIT_S:.0f} s"
-    else:
-        reasons["ping_ns"] = instance.address.no_ping
     began = instance.started
+    pinged = _pinged(instance, reasons)
     first_byte_ns = first - began.monotonic_ns
     made_of = parts(first_byte_ns, session.hello, own_kernel=own_kernel)
     if not made_of:
@@ -57,10 +52,29 @@ def marks(
         first_byte_ns=first_byte_ns,
         command_ns=command_ns,
         datagram_ns=None if sent is None else sent - began.realtime_ns,
-        ping_ns=None if pinged is None else pinged - began.monotonic_ns,
+        ping_ns=pinged,
         reasons=reasons,
         parts=made_of,
     )
+
+
+def marks_from_outside(instance: Instance, answered_ns: int) -> StartMarks:
+    """The marks of a start without an agent, whose services have answered, first at this moment."""
+    reasons = dict.fromkeys(("first_byte_ns", "command_ns", "datagram_ns", "parts"), NO_AGENT)
+    pinged = _pinged(instance, reasons)
+    answer = answered_ns - instance.started.monotonic_ns
+    return StartMarks(None, None, None, pinged, answer_ns=answer, reasons=reasons)
+
+
+def _pinged(instance: Instance, reasons: dict[str, str]) -> int | None:
+    if instance.ping is None:
+        reasons["ping_ns"] = instance.address.no_ping
+        return None
+    at = instance.ping.wait(MARK_LIMIT_S)
+    if at is None:
+        reasons["ping_ns"] = f"{instance.address.ping} did not answer within {MARK_LIMIT_S:.0f} s"
+        return None
+    return at - instance.started.monotonic_ns
 
 
 def parts(first_byte_ns: int, hello: Greeting, *, own_kernel: bool) -> dict[str, int]:

@@ -107,6 +107,13 @@ class Group:
         text = os.pread(self._usage, 4096, 0)
         return parse_cpu_stat(text) if self._tree.unified else int(text)
 
+    def memory_bytes(self) -> int:
+        """Memory charged to it and all below: pages in use, page cache, the kernel's own for them."""
+        if self._tree.unified:
+            assert self._tree.v2 is not None
+            return int((self._tree.v2 / self.path / "memory.current").read_text())
+        return int((self._tree.v1["memory"] / self.path / "memory.usage_in_bytes").read_text())
+
     def pids(self) -> list[int]:
         """All processes in it and below."""
         root = self._tree.v2 if self._tree.unified else self._tree.v1["cpu"]

@@ -55,7 +55,7 @@ def report_on(store: Store, samples: pl.DataFrame) -> Report:
         image=record.image,
         agent_hash=record.agent_hash,
         fairness=record.fairness,
-        platforms=[PlatformFacts.model_validate(platform.model_dump()) for platform in record.platforms],
+        platforms=_facts(record, trials),
         workload_params={workload.name: workload.params for workload in record.workloads},
         results=_results(record, analyse(record, samples, trials)),
         failures=_failures(trials),
@@ -63,6 +63,16 @@ def report_on(store: Store, samples: pl.DataFrame) -> Report:
         contaminated=_contamination(trials),
         events=[EventReport(at=event.at, level=event.level, text=event.text) for event in store.events()],
     )
+
+
+def _facts(record: CampaignRecord, trials: pl.DataFrame) -> list[PlatformFacts]:
+    read = trials.filter(pl.col("daemon_cpu_ns").is_not_null()).group_by("platform")
+    sums = read.agg(share=pl.col("daemon_cpu_ns").sum() / pl.col("wall_ns").sum())
+    shares = {str(name): float(share) for name, share in sums.iter_rows()}
+    return [
+        PlatformFacts.model_validate(platform.model_dump() | {"daemons_share": shares.get(platform.name)})
+        for platform in record.platforms
+    ]
 
 
 def _results(record: CampaignRecord, results: list[MetricResult]) -> list[ResultReport]:

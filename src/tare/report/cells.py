@@ -46,7 +46,7 @@ def cell(result: ResultReport, platform: PlatformReport) -> Cell:
     mark = MARKS[platform.verdict]
     over = _overhead(platform)
     if over is None:
-        return Cell(platform.verdict, mark, *_without_figure(platform))
+        return Cell(platform.verdict, mark, *_without_figure(result, platform))
     times = _times(result, platform)
     if times is not None:
         size, span = times_range(times)
@@ -89,7 +89,7 @@ def _times(result: ResultReport, platform: PlatformReport) -> Interval | None:
     return times if times.point > TIMES_FROM else None
 
 
-def _without_figure(platform: PlatformReport) -> tuple[str, str]:
+def _without_figure(result: ResultReport, platform: PlatformReport) -> tuple[str, str]:
     if platform.n_unsupported and not platform.n_ok:
         return "unsupported", ""
     if platform.n_failed and not platform.n_ok:
@@ -98,4 +98,6 @@ def _without_figure(platform: PlatformReport) -> tuple[str, str]:
         return "refused", "see below"
     if platform.n_blocks:
         return "1 block", "needs 2"
+    if platform.mean is not None:  # what only some platforms have, such as a kernel that boots
+        return quantity(platform.mean, result.unit), "no baseline"
     return "no data", ""

@@ -96,6 +96,7 @@ class PlatformFacts(_Frozen):
     image_bytes: int | None
     not_honoured: list[str]
     network_path: str
+    daemons_share: float | None = None  # of a core: CPU time of shared daemons by the trials' time; None: not known
 
 
 class LeftOutReport(_Frozen):

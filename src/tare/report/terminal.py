@@ -37,7 +37,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False) -> G
     results = [r for r in report.results if every_metric or r.headline or r.metric == CPU_COST]
     parts: list[RenderableType] = [_title(report)]
     parts += _tables(report, results, width)
-    parts += [_legend(report), *_cautions(results), *_failures(report), *_left_out(report)]
+    parts += [_legend(report), *_cautions(results), *_daemons(report), *_failures(report), *_left_out(report)]
     return Group(*parts)
 
 
@@ -172,6 +172,15 @@ def _failures(report: Report) -> Iterator[RenderableType]:
         for entry in report.failures
     ]
     yield from _list("Trials without a result", lines)
+
+
+def _daemons(report: Report) -> Iterator[RenderableType]:
+    lines = [
+        f"{entry.name}: {100 * entry.daemons_share:.1f} % of a core during its trials"
+        for entry in report.platforms
+        if entry.daemons_share is not None
+    ]
+    yield from _list("Shared daemons (not in the figures)", lines)
 
 
 def _left_out(report: Report) -> Iterator[RenderableType]:

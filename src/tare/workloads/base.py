@@ -73,6 +73,7 @@ class Surroundings:
     address: str | None  # where the client reaches the instance; None when it has no network
     port: int | None  # the port that is open to the client at ``address``
     instance_port: int | None  # the same port as seen inside the instance
+    services: Mapping[str, int] = field(default_factory=dict)  # ports on which it answers by itself, by service
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,7 @@ class RunWorkload(Workload):
     """One run of commands an instance a block."""
 
     mode: ClassVar[Mode] = Mode.RUN
+    fresh: ClassVar[bool] = False  # whether it gets an instance of its own, which has done nothing before
 
     @abstractmethod
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
@@ -132,6 +134,29 @@ class RunWorkload(Workload):
     @abstractmethod
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
         """Read the results of the plan's ``measures``, in their order. Raises `ParseError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What an instance takes of the host's memory at one moment, in bytes."""
+
+    group: int  # charged to its control group: pages in use, page cache and the kernel's own for it
+    pss: int  # sum over its host processes of their proportional set size: pages that are shared count in part
+
+
+class WeighWorkload(RunWorkload):
+    """A run before and after which the instance is weighed: a fresh one, so that nothing else has run in it."""
+
+    fresh: ClassVar[bool] = True
+
+    @property
+    def all_metrics(self) -> tuple[Metric, ...]:
+        """Own metrics: what the run costs is not the question."""
+        return self.metrics
+
+    @abstractmethod
+    def weigh(self, before: Weight, after: Weight) -> dict[str, float]:
+        """The figures of one trial by metric name."""
 
 
 class SliceWorkload(Workload):
@@ -182,6 +207,7 @@ class StartMarks:
     reasons: Mapping[str, str] = field(default_factory=dict)
     #: what the first byte's time is made of: runtime, kernel, userspace, agent; those that there are
     parts: Mapping[str, int] = field(default_factory=dict)
+    answer_ns: int | None = None
 
 
 class StartWorkload(Workload):

@@ -7,7 +7,8 @@ network namespace) is there already. From there to:
 - ``first-byte``: the first byte of the agent's greeting is on the host;
 - ``first-datagram``: a UDP datagram that the agent sends is on the host, by the kernel's receive timestamp;
 - ``ping``: the instance's own address answers an ICMP echo request; one is sent every millisecond, and where the
-  platform chooses the address, from the moment at which it says it.
+  platform chooses the address, from the moment at which it says it;
+- ``answer``: a service of its own answers, which only what has no agent brings.
 
 What the time to the first byte is made of, where it can be told apart: ``runtime`` (the platform's own work), and
 ``kernel`` and ``userspace`` of a guest that boots one, and ``agent``.
@@ -34,6 +35,7 @@ class Startup(StartWorkload):
         Metric("first-byte", "ms", Direction.LOWER, "until the agent's first byte arrives"),
         Metric("first-datagram", "ms", Direction.LOWER, "until a UDP datagram from inside arrives"),
         Metric("ping", "ms", Direction.LOWER, "until the instance's address answers ping"),
+        Metric("answer", "ms", Direction.LOWER, "until the first answer from its service"),
         Metric("runtime", "ms", Direction.LOWER, "of the first byte's time: the platform's own work"),
         Metric("kernel", "ms", Direction.LOWER, "of it: the guest's kernel"),
         Metric("userspace", "ms", Direction.LOWER, "of it: the guest's userspace before the agent"),
@@ -48,6 +50,7 @@ class Startup(StartWorkload):
             "first-byte": marks.first_byte_ns,
             "first-datagram": marks.datagram_ns,
             "ping": marks.ping_ns,
+            "answer": marks.answer_ns,
         }
         for name, value in seen.items():
             if value is not None and value <= 0:

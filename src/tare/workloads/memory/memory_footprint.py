@@ -1,0 +1,66 @@
+"""What an instance takes of the host's memory: idle, right after its start, and after some work.
+
+The work holds 64 MiB of memory for a moment, and writes and reads a file of 64 MiB in /data: what a platform keeps of
+that afterwards (page cache, a guest's memory that is never given back) is what it costs beside an idle one. Two
+figures each: what the host charges to the instance's control group, and the proportional set size (PSS) of its host
+processes (proc(5), ``smaps_rollup``). Memory of shared daemons is in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from tare.errors import ParseError
+from tare.model import Direction, Family, Metric
+from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, Surroundings, Weight, WeighWorkload
+
+MIB = 2**20
+#: An agent that has just answered is still tidying up; its guest's kernel too.
+SETTLE_S = 1.0
+LIMIT_S = 120.0
+
+
+class MemoryFootprint(WeighWorkload):
+    """Parameter: ``work_mib``, of memory and of file each."""
+
+    name = "memory-footprint"
+    title = "the host's memory that an instance takes, idle and after some work"
+    family = Family.MEMORY
+    metrics = (
+        Metric("idle-pss", "MiB", Direction.LOWER, "PSS of its host processes when idle"),
+        Metric("idle-group", "MiB", Direction.LOWER, "charged to its control group when idle"),
+        Metric("used-pss", "MiB", Direction.LOWER, "PSS after some work"),
+        Metric("used-group", "MiB", Direction.LOWER, "charged to its control group after some work"),
+    )
+    work_unit = "run"
+    packages = ("coreutils",)
+    profiles: ClassVar[Mapping[str, Params]] = {"quick": {"work_mib": 64}, "full": {"work_mib": 64}}
+
+    def plan(self, params: Params, around: Surroundings) -> RunPlan:
+        size = f"{params['work_mib']}m"
+        work = f"head -c {size} /dev/zero | tail -c {size} | tee footprint | wc -c && wc -c <footprint && rm footprint"
+        settle = Command(("sleep", str(SETTLE_S)))
+        # Settled before each weighing: a page that is being freed is nobody's.
+        measures = (Command(("sh", "-c", work), time_limit_s=LIMIT_S), settle)
+        return RunPlan(prepare=(settle,), measures=measures)
+
+    def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
+        work = results[0]
+        wanted = int(params["work_mib"]) * MIB
+        if work.exit_code != 0 or work.stdout.split() != [str(wanted).encode()] * 2:
+            said = (work.stderr or work.stdout).decode(errors="replace").strip()
+            raise ParseError(f"the work of {wanted} bytes was not done: {said[-300:] or 'no output'}")
+        return Outcome({}, work=0)
+
+    def weigh(self, before: Weight, after: Weight) -> dict[str, float]:
+        figures = {
+            "idle-pss": before.pss, "idle-group": before.group, "used-pss": after.pss, "used-group": after.group
+        }  # fmt: skip
+        for name, value in figures.items():
+            if value <= 0:
+                raise ParseError(f"{name} is {value} bytes")
+        return {name: value / MIB for name, value in figures.items()}
+
+
+WORKLOAD = MemoryFootprint()

@@ -1,0 +1,42 @@
+"""What an instance weighs, before and after some work."""
+
+import pytest
+
+from tare.errors import ParseError
+from tare.workloads import registry
+from tare.workloads.base import Weight
+from workloads.captures import captured, completed
+
+MIB = 2**20
+FOOTPRINT = registry.get("memory-footprint")
+PARAMS = FOOTPRINT.profiles["quick"]
+
+
+def test_the_work_must_have_been_done():
+    outcome = FOOTPRINT.parse(PARAMS, [captured("memory-footprint"), completed()])
+    assert (outcome.samples, outcome.work) == ({}, 0)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        completed("67108864\n"),
+        completed("67108864\n1\n"),
+        completed("", code=137),
+        captured("memory-footprint", code=1),
+    ],
+)
+def test_work_that_was_not_done_is_told(broken):
+    with pytest.raises(ParseError, match="was not done"):
+        FOOTPRINT.parse(PARAMS, [broken, completed()])
+
+
+def test_the_figures_are_mebibytes_before_and_after():
+    figures = FOOTPRINT.weigh(Weight(group=3 * MIB, pss=2 * MIB), Weight(group=70 * MIB, pss=5 * MIB))
+    assert figures == {"idle-pss": 2, "idle-group": 3, "used-pss": 5, "used-group": 70}
+    assert list(figures) == [metric.name for metric in FOOTPRINT.metrics]
+
+
+def test_an_instance_without_memory_is_no_figure():
+    with pytest.raises(ParseError, match="idle-pss is 0"):
+        FOOTPRINT.weigh(Weight(group=1, pss=0), Weight(group=1, pss=1))
