@@ -88,9 +88,7 @@ def test_a_hypervisor_boots_the_kernel_where_there_is_one(tmp_path):
     (host / "xen").touch()
     argv = command(machine(host), tmp_path)
     assert argv[argv.index("-kernel") + 1] == "/tare/host/xen"
-    assert (
-        argv[argv.index("-initrd") + 1] == f"/tare/host/vmlinuz console=hvc0 {LINUX},/tare/initramfs"
-    )
+    assert argv[argv.index("-initrd") + 1] == f"/tare/host/vmlinuz console=hvc0 {LINUX},/tare/initramfs"
     assert "dom0_mem=2048M" in argv[argv.index("-append") + 1]
 
 
