@@ -93,6 +93,21 @@ def of_lxd(client: Sequence[str], words: Sequence[str], *, own: bool, group: str
     return Thing("lxd", {"client": list(client), "words": list(words), "own": int(own), "group": group})
 
 
+def libvirt_domain(uri: str, name: str, socket: str) -> Thing:
+    """A domain of the libvirtd that a URI names; ``socket``: without this file that daemon is no more ("": ask it)."""
+    return Thing("domain", {"uri": uri, "name": name, "socket": socket})
+
+
+def loop(file: Path) -> Thing:
+    """The loop devices over a file."""
+    return Thing("loop", {"file": str(file)})
+
+
+def xen_domain(name: str) -> Thing:
+    """A guest of Xen's that `xl` made, by name."""
+    return Thing("xen", {"name": name})
+
+
 def remove(thing: Thing) -> None:
     """Remove a thing if it is there."""
     remover = _REMOVERS.get(thing.kind)
@@ -251,6 +266,40 @@ def _remove_lxd(facts: Mapping[str, Fact]) -> None:
         removed.require(fix="start the daemon that has it, then `tare clean`")
 
 
+def _remove_domain(facts: Mapping[str, Fact]) -> None:
+    uri, name, socket = str(facts["uri"]), str(facts["name"]), str(facts["socket"])
+    if processes.find("virsh") is None or (socket and not Path(socket).exists()):
+        return
+    virsh = ["virsh", "-q", "-c", uri]
+    deadline = time.monotonic() + 10
+    while True:
+        # Of a domain that is just being made, this waits until it is.
+        ended = processes.run([*virsh, "destroy", name], time_limit_s=30)
+        known = processes.run([*virsh, "domstate", name], time_limit_s=30)
+        if b"failed to get domain" in known.stderr or (socket and not Path(socket).exists()):
+            return
+        if time.monotonic() > deadline:
+            ended.require(fix=f"virsh -c {uri} destroy {name}")
+            return
+        time.sleep(0.02)
+
+
+def _remove_loop(facts: Mapping[str, Fact]) -> None:
+    file = str(facts["file"])
+    listed = processes.run(["losetup", "--associated", file, "--noheadings", "--output", "NAME"]).text.split()
+    for device in listed:
+        processes.run(["losetup", "--detach", device]).require()
+
+
+def _remove_xen(facts: Mapping[str, Fact]) -> None:
+    name = str(facts["name"])
+    if processes.find("xl") is None or processes.run(["xl", "domid", name]).code != 0:
+        return
+    destroyed = processes.run(["xl", "destroy", name], time_limit_s=30)
+    if destroyed.code != 0 and processes.run(["xl", "domid", name]).code == 0:
+        destroyed.require(fix=f"xl destroy {name}")
+
+
 _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "mount": _remove_mount,
     "folder": _remove_folder,
@@ -262,5 +311,8 @@ _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "oci": _remove_oci,
     "container": _remove_container,
     "podman": _remove_podman,
+    "domain": _remove_domain,
+    "loop": _remove_loop,
+    "xen": _remove_xen,
     "lxd": _remove_lxd,
 }

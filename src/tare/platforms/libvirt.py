@@ -1,0 +1,335 @@
+"""libvirt: virtual machines of QEMU and containers of libvirt's own, made by ``virsh create``.
+
+The platforms that have a name get a libvirtd of tare's own (see `libvirtd.Private`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+
+from tare.errors import HostError, ImageError, PlatformError
+from tare.host import cgroup, janitor, processes
+from tare.host.journal import Belongings
+from tare.host.network import BRIDGE, no_tun
+from tare.image import forms, guest
+from tare.image.build import Image
+from tare.platforms import domain, libvirtd, vm
+from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.marks import FirstByte, Ping
+from tare.session import SocketStream
+
+INSTALL = "apt-get install --no-install-recommends libvirt-daemon-system libvirt-clients"
+#: Asking QEMU what it can do, once a version of it, takes some seconds; on a busy host more.
+PROBE_LIMIT_S = 120.0
+CREATE_LIMIT_S = 60.0
+#: An agent whose stream has ended ends its domain by itself; libvirt's part is done by `libvirt_domain`'s remover.
+END_LIMIT_S = 2.0
+
+
+class DomainStream(SocketStream):
+    """The agent's stream; closing it ends the domain."""
+
+    def __init__(self, connection: socket.socket, group: cgroup.Group) -> None:
+        super().__init__(connection)
+        self._group = group
+
+    def close(self) -> None:
+        """Close it, and give the domain's processes a moment to end by themselves."""
+        super().close()
+        deadline = time.monotonic() + END_LIMIT_S
+        while self._group.pids() and time.monotonic() < deadline:
+            time.sleep(0.002)
+
+
+class Libvirt(Platform):
+    """Domains of one of libvirt's drivers."""
+
+    by_default = False
+    driver: str
+    package: str  # Debian's, of the driver
+
+    def __init__(self, name: str, title: str) -> None:
+        self.name = name
+        self.title = title
+        self._lock = threading.Lock()
+        self._house: libvirtd.Private | None = None
+
+    def detect(self) -> Availability:
+        """Start a libvirtd, and try the driver with it."""
+        lacking = [program for program in ("libvirtd", "virsh") if processes.find(program) is None]
+        program = self._program()
+        if lacking or program is None:
+            reason = f"{lacking[0]} is not installed" if lacking else f"libvirt's {self.driver} driver is not installed"
+            return Availability(False, reason=reason, fix=f"{INSTALL} {self.package}")
+        if os.geteuid() != 0:
+            return Availability(False, reason="a libvirtd of tare's own needs root", fix="run tare as root (sudo)")
+        try:
+            with contextlib.closing(_Closing(self)):
+                return self._try(self._home())
+        except (PlatformError, HostError, ImageError) as error:
+            return Availability(False, reason=error.what, fix=error.fix or "see what `libvirtd` says on this host")
+
+    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+        """Make a domain by ``virsh create``."""
+        return self._launch(spec, things, self._home())
+
+    def close(self) -> None:
+        """End the libvirtd that was started."""
+        with self._lock:
+            house, self._house = self._house, None
+        if house is not None:
+            house.stop()
+
+    @abstractmethod
+    def _program(self) -> Path | None:
+        """What libvirt runs domains by, where it is installed."""
+
+    @abstractmethod
+    def _try(self, house: libvirtd.Private) -> Availability: ...
+
+    @abstractmethod
+    def _launch(self, spec: LaunchSpec, things: Belongings, house: libvirtd.Private) -> Instance: ...
+
+    def _home(self) -> libvirtd.Private:
+        """The libvirtd, started if need be. Raises `PlatformError` once when it has died meanwhile."""
+        with self._lock:
+            if self._house is not None and self._house.ended() is not None:
+                raise self._bury(self._house)
+            if self._house is None:
+                program = self._program()
+                assert program is not None  # detected
+                self._house = libvirtd.Private(self.name, self.driver, program)
+            return self._house
+
+    def _bury(self, house: libvirtd.Private) -> PlatformError:
+        what = f"{house.ended()} in the middle of its work"
+        self._house = None
+        with contextlib.suppress(HostError):  # the journal keeps what could not be removed
+            house.stop()
+        return PlatformError(what, fix="the next start has a new one; see the host's log for why it ended")
+
+    def _refusal(self, house: libvirtd.Private, stderr: bytes) -> PlatformError:
+        with self._lock:
+            if house.ended() is not None and self._house is house:
+                return self._bury(house)
+        return PlatformError(f"libvirt refuses: {libvirtd.said(stderr)}", fix="see what `libvirtd` says on this host")
+
+
+class _Closing:
+    """Lets `contextlib.closing` end a platform's daemon."""
+
+    def __init__(self, platform: Platform) -> None:
+        self.close = platform.close
+
+
+class Creation:
+    """A ``virsh create`` under way, inside the instance's groups."""
+
+    def __init__(self, spec: LaunchSpec, house: libvirtd.Private, xml: str, handed: Sequence[int] = ()) -> None:
+        place = spec.space.folder / "domain.xml"
+        place.write_text(xml)
+        fds = ["--pass-fds", ",".join(map(str, handed))] if handed else []
+        argv = house.connection.argv("create", str(place), *fds)
+        self._errors = spec.space.folder / "virsh.log"
+        nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
+        with self._errors.open("wb") as errors:
+            self._held = processes.start_held(
+                argv, stdin=nothing, stdout=nothing, stderr=errors, cgroup_procs=procs, pass_fds=handed
+            )
+        self.process = self._held.process
+
+    def go(self) -> Instant:
+        """Let it begin; the moment just before."""
+        at = Instant.now()
+        self._held.go()
+        return at
+
+    def failed(self) -> bool:
+        """Whether it ended, and not well."""
+        return self.process.poll() not in {None, 0}
+
+    def wait(self) -> bytes | None:
+        """Wait for its end: None when it went well, else what it said."""
+        try:
+            code = self.process.wait(CREATE_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return f"error: no answer within {CREATE_LIMIT_S:.0f} s".encode()
+        return None if code == 0 else self._errors.read_bytes()
+
+    def kill(self) -> None:
+        """End it."""
+        processes.kill_group(self.process)
+        self.process.wait()
+
+
+class LibvirtLxc(Libvirt):
+    """A container of libvirt's own; libvirt hands the agent's stream to the container's first process."""
+
+    driver = "lxc"
+    package = "libvirt-daemon-driver-lxc"
+    network_path = "client, bridge, veth"
+
+    def prepare(self, image: Image) -> Prepared:
+        """The image as a folder, and a libvirtd."""
+        self._home()
+        return Prepared("folder", forms.disk_bytes(image.root))
+
+    def _program(self) -> Path | None:
+        return libvirtd.lxc_program()
+
+    def _try(self, house: libvirtd.Private) -> Availability:
+        version = house.connection.version()
+        return Availability(True, version=version, details={"hidden from it": libvirtd.hidden() or "nothing"})
+
+    def _launch(self, spec: LaunchSpec, things: Belongings, house: libvirtd.Private) -> Instance:
+        endpoint, link = spec.network.new_endpoint(things, spec.id)
+        name = f"tare-{spec.id}"
+        with house.container_root(spec) as root:
+            container = domain.Container(
+                name=name,
+                cpus=spec.resources.cpus,
+                memory_bytes=spec.resources.memory_bytes,
+                command=["/bin/sh", "-c", domain.AGENT_ON_STREAM, *spec.agent_argv()],
+                mounts={"/": root, "/data": spec.space.data},
+                link=domain.Link(link, endpoint.mac, BRIDGE),
+                address=endpoint.address,
+                prefix=spec.network.prefix,
+                gateway=spec.network.host,
+                emulator=house.entrance,
+            )
+            things.own(janitor.libvirt_domain(house.connection.uri, name, house.socket))
+            ours, theirs = socket.socketpair()
+            with theirs, spec.space.log.open("ab") as log:
+                creation = Creation(spec, house, domain.container_xml(container), (theirs.fileno(), log.fileno()))
+            stream = DomainStream(ours, spec.group)
+            first_byte = FirstByte(stream.fileno())
+            started = creation.go()
+            complaint = creation.wait()
+        if complaint is not None:
+            first_byte.wait(0)
+            stream.close()
+            raise self._refusal(house, complaint)
+        ping = Ping(endpoint.address) if spec.measured else None
+        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
+        return Instance(spec, stream, started, address, first_byte, ping, daemons=house.groups)
+
+
+class LibvirtQemu(Libvirt):
+    """A machine of QEMU's that libvirt makes; the same guest as the platform ``qemu``."""
+
+    driver = "qemu"
+    package = "libvirt-daemon-driver-qemu qemu-system-x86 qemu-utils"
+    network_path = "client, bridge, TAP, virtio-net"
+    shares_data = False
+    own_kernel = True
+    not_honoured = (
+        "the data volume is an ext4 of its own, on a raw file on the host's disk",
+        f"the memory limit holds for guest and monitor together: the guest has {vm.MONITOR_BYTES >> 20} MiB less",
+        "dropping cached data drops the host's pages, not the guest's",
+    )
+
+    def prepare(self, image: Image) -> Prepared:
+        """The image as an ext4 filesystem, and a libvirtd that knows its QEMU."""
+        disk = forms.ext4(image, vm.ROOT_BYTES)
+        made = guest.ensure()
+        self._learn(self._home())
+        sizes = [forms.disk_bytes(path) for path in (disk, made.kernel, made.initramfs)]
+        return Prepared("ext4 file, kernel and initramfs", sum(sizes))
+
+    def _program(self) -> Path | None:
+        lacking = any(processes.find(program) is None for program in (vm.PROGRAM, "qemu-img"))
+        return None if lacking else Path(processes.find(vm.PROGRAM) or vm.PROGRAM)
+
+    def _try(self, house: libvirtd.Private) -> Availability:
+        lacking = no_tun()
+        if lacking is not None:
+            raise lacking
+        accel, why = vm.accelerated(guest.ensure())
+        self._learn(house)
+        details = {"accelerator": f"{accel}: {why}", "guest kernel": guest.ensure().release}
+        return Availability(True, version=f"{house.connection.version()}, {accel}", details=details)
+
+    def _learn(self, house: libvirtd.Private) -> None:
+        """Have libvirt find out what QEMU can do, so that no start has to."""
+        kind = _kind(vm.accelerated(guest.ensure())[0])
+        words = ["--emulatorbin", str(house.entrance), "--machine", "q35", "--virttype", kind]
+        asked = house.connection.ask("domcapabilities", *words, time_limit_s=PROBE_LIMIT_S)
+        if asked.code != 0:
+            raise self._refusal(house, asked.stderr)
+
+    def _launch(self, spec: LaunchSpec, things: Belongings, house: libvirtd.Private) -> Instance:
+        endpoint, tap = spec.network.new_tap(things, spec.id)
+        made = guest.ensure()
+        name, control = f"tare-{spec.id}", spec.space.folder / "control"
+        words = ["console=ttyS0 panic=-1 reboot=t", f"tare.ip={endpoint.address}/{spec.network.prefix}"]
+        machine = domain.Machine(
+            kind=_kind(vm.accelerated(made)[0]),
+            name=name,
+            cpus=spec.resources.cpus,
+            memory_bytes=spec.resources.memory_bytes - vm.MONITOR_BYTES,
+            kernel=made.kernel,
+            initramfs=made.initramfs,
+            command_line=" ".join([*words, f"tare.gw={spec.network.host}", "--", *spec.agent_argv()[1:]]),
+            root=_overlay(spec),
+            root_format="qcow2",
+            data=vm.data_volume(spec.space.data),
+            console=spec.space.log,
+            link=domain.Link(tap, endpoint.mac, None),
+            control=control,
+            emulator=house.entrance,
+        )
+        house.machine(spec)
+        things.own(janitor.libvirt_domain(house.connection.uri, name, house.socket))
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(control))
+            listener.listen(1)
+            creation = Creation(spec, house, domain.machine_xml(machine))
+            started = creation.go()
+            connection = self._connected(listener, creation, house)
+        stream = DomainStream(connection, spec.group)
+        first_byte = FirstByte(stream.fileno())
+        complaint = creation.wait()
+        if complaint is not None:
+            first_byte.wait(0)
+            stream.close()
+            raise self._refusal(house, complaint)
+        ping = Ping(endpoint.address) if spec.measured else None
+        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
+        return Instance(spec, stream, started, address, first_byte, ping, daemons=house.groups)
+
+    def _connected(self, listener: socket.socket, creation: Creation, house: libvirtd.Private) -> socket.socket:
+        try:
+            return vm.accept(listener, creation.failed)
+        except PlatformError as error:
+            if not creation.failed():
+                creation.kill()
+                raise
+            raise self._refusal(house, creation.wait() or b"") from error
+
+
+def _kind(accel: str) -> str:
+    return "kvm" if accel == "kvm" else "qemu"
+
+
+def _overlay(spec: LaunchSpec) -> Path:
+    """The image's disk, written to a file that goes with the instance."""
+    place = spec.space.folder / "root.qcow2"
+    base = forms.ext4(spec.image, vm.ROOT_BYTES)
+    argv = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(base), str(place)]
+    processes.run(argv).require(fix="apt-get install qemu-utils")
+    return place
+
+
+PLATFORMS = (
+    LibvirtQemu("libvirt-qemu", "libvirt: a machine of QEMU's"),
+    LibvirtLxc("libvirt-lxc", "libvirt: a container of its own (lxc:///)"),
+)

@@ -1,0 +1,257 @@
+"""A libvirtd of tare's own, or one that a URI names, and what is said to it by virsh.
+
+The private one runs in a mount namespace in which libvirt's folders and /run are tare's: the user's configuration,
+networks and domains are neither seen nor touched, and D-Bus is not there to hand domains over to systemd. Libvirt
+starts a domain's process by a small script that enters the instance's groups first, so that all of it, from its first
+instruction, is in ``spec.group``.
+
+virsh, by argument lists, and not libvirt-python: that would have to be compiled against libvirt's headers, and the
+descriptors of a container can be handed over by virsh alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import PlatformError
+from tare.host import cgroup, daemons, janitor, processes, state
+from tare.host.journal import Belongings, Journal
+from tare.host.patience import stretched
+from tare.platforms.base import LaunchSpec
+
+#: Where libvirt keeps what is its own. All are there where it is installed.
+FOLDERS = {"etc": "/etc/libvirt", "lib": "/var/lib/libvirt", "log": "/var/log/libvirt", "run": "/run"}
+CACHE = "/var/cache/libvirt"
+SOCKET = "run/libvirt/libvirt-sock"
+#: Where libvirt_lxc, which is not on PATH, is looked for.
+LXC_PLACES = ("/usr/lib/libvirt/libvirt_lxc", "/usr/libexec/libvirt_lxc", "/usr/lib64/libvirt/libvirt_lxc")
+VIRSH_LIMIT_S = 30.0
+DAEMON_CONF = 'auth_unix_rw = "none"\nauth_unix_ro = "none"\nlog_outputs = "3:stderr"\n'
+#: No control groups of libvirt's own for machines: they are in the instance's.
+QEMU_CONF = """\
+user = "root"
+group = "root"
+dynamic_ownership = 0
+remember_owner = 0
+security_driver = "none"
+cgroup_controllers = []
+namespaces = []
+stdio_handler = "file"
+"""
+#: In the daemon's mount namespace: folder of tare's and libvirt's in pairs, and what is to be hidden.
+_SURROUND = """\
+hidden=$1; shift
+while [ "$1" != -- ]; do mkdir -p "$2"; mount --bind "$1" "$2"; shift 2; done
+shift
+[ -z "$hidden" ] || umount "$hidden"
+exec "$@"
+"""
+#: In a mount namespace below the daemon's: the container's root, and the instance's groups in the place of the whole
+#: hierarchies, so that libvirt makes its own below the instance's.
+_INNER = """\
+mount -t overlay overlay -o "$1" "$2"; shift 2
+while [ "$1" != -- ]; do mount --bind "$1" "$2"; shift 2; done
+shift
+exec "$@"
+"""
+#: libvirtd runs this in the place of QEMU or libvirt_lxc. A domain whose instance has gone meanwhile does not start.
+_ENTRANCE = """\
+#!/bin/sh
+name= before=
+for word in "$@"; do
+    case $before in
+    --name) name=$word ;;
+    -name) name=${word#guest=} name=${name%%,*} ;;
+    esac
+    before=$word
+done
+case $name in tare-*) . @WORK@/"${name#tare-}"/enter ;; esac
+exec @PROGRAM@ "$@"
+"""
+
+
+def lxc_program() -> Path | None:
+    """libvirt_lxc, where it is installed."""
+    return next((path for path in map(Path, LXC_PLACES) if path.exists()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A driver of a libvirtd, by URI."""
+
+    uri: str
+
+    def argv(self, *words: str) -> list[str]:
+        """The command that says something to it."""
+        return ["virsh", "-q", "-c", self.uri, *words]
+
+    def ask(self, *words: str, time_limit_s: float = VIRSH_LIMIT_S) -> processes.Finished:
+        """Say it."""
+        return processes.run(self.argv(*words), time_limit_s=time_limit_s)
+
+    def version(self) -> str:
+        """Libvirt's version and that of what it drives. Raises `PlatformError` with what virsh says."""
+        asked = self.ask("version")
+        if asked.code != 0:
+            raise PlatformError(said(asked.stderr))
+        return shown_version(asked.text)
+
+
+def shown_version(text: str) -> str:
+    """The output of ``virsh version``, in short."""
+    facts = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    library = facts.get("Using library", "libvirt unknown")
+    return f"{library}, {facts.get('Running hypervisor', 'hypervisor unknown')}"
+
+
+def said(stderr: bytes) -> str:
+    """The gist of what virsh says on stderr: its last error."""
+    lines = [line.strip() for line in stderr.decode(errors="replace").splitlines() if line.strip()]
+    told = [line.removeprefix("error:").strip() for line in lines if line.startswith("error:")]
+    return (told or lines or ["no message"])[-1]
+
+
+class Private:
+    """A libvirtd of tare's own. `stop` when done; a killed tare's goes by `tare clean`."""
+
+    def __init__(self, name: str, driver: str, program: Path) -> None:
+        """``name``: of the platform that it is for; ``driver``: qemu or lxc; ``program``: what runs its domains."""
+        self._program = program
+        label = f"{name}-{os.getpid()}"
+        self.folder = state.work() / label
+        self._things = Belongings(Journal(state.journal()))
+        #: What domains name as their emulator.
+        self.entrance = _entrance(program)
+        try:
+            self._daemon = self._start(label)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self._things.release()
+            raise
+        self.pid = self._daemon.process.pid
+        #: Where it listens, as seen in its own mount namespace: the host's path to it may be too long for a socket.
+        self.socket = f"/proc/{self.pid}/root/run/libvirt/libvirt-sock"
+        self.connection = Connection(f"{driver}+unix:///system?socket={self.socket}")
+
+    @property
+    def groups(self) -> list[cgroup.Group]:
+        """Its control groups, to read what it takes."""
+        return [cgroup.Group(self._daemon.group.path)]
+
+    def ended(self) -> str | None:
+        """How it ended, in words; None while it runs."""
+        code = self._daemon.process.poll()
+        if code is None:
+            return None
+        return f"libvirtd was ended by signal {-code}" if code < 0 else f"libvirtd ended with {code}"
+
+    def stop(self) -> None:
+        """End it and remove what was made for it."""
+        self._daemon.stop()
+        self._daemon.group.close()
+        self._things.release()
+
+    @contextlib.contextmanager
+    def container_root(self, spec: LaunchSpec) -> Iterator[Path]:
+        """A container's writable root, in a mount namespace in which the instance's groups are the whole hierarchies.
+
+        libvirt_lxc joins that namespace while this lasts; it and all mounts in it go with the last process there. It is
+        held by a descriptor: kernels that number namespaces by CPU now and then refuse to keep one by a file.
+        """
+        upper, scratch, root = (spec.space.folder / name for name in ("upper", "scratch", "root"))
+        for folder in (upper, scratch, root):
+            folder.mkdir()
+        procs = spec.group.leaf("tool", everywhere=True)
+        options = f"lowerdir={spec.image.root},upperdir={upper},workdir={scratch}"
+        binds = [str(path) for place in controllers() for path in (place / spec.group.path, place)]
+        inner = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", _INNER, "sh"]
+        within = ["nsenter", f"--mount=/proc/{self.pid}/ns/mnt", *inner, options, str(root), *binds, "--"]
+        nothing = subprocess.DEVNULL
+        with spec.space.log.open("wb") as log:
+            held = processes.start_held(
+                ["true"], stdin=nothing, stdout=nothing, stderr=log, cgroup_procs=procs, within=within
+            )
+        namespace = os.open(f"/proc/{held.process.pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            held.go()
+            held.process.wait()
+            joined = f"--mount=/proc/{os.getpid()}/fd/{namespace}"
+            self._let_in(spec, procs, f'exec nsenter {joined} {shlex.quote(str(self._program))} "$@"')
+            yield root
+        finally:
+            os.close(namespace)
+
+    def machine(self, spec: LaunchSpec) -> None:
+        """Get ready for a machine: its process enters the instance's groups."""
+        self._let_in(spec, spec.group.leaf("tool"))
+
+    def _let_in(self, spec: LaunchSpec, procs: Sequence[Path], *more: str) -> None:
+        lines = [*(f"echo $$ >{shlex.quote(str(path))}" for path in procs), *more]
+        (spec.space.folder / "enter").write_text("".join(f"{line}\n" for line in lines))
+
+    def _start(self, label: str) -> daemons.Daemon:
+        self._things.own(janitor.folder(self.folder))
+        pairs = [(str(self.folder / name), place) for name, place in FOLDERS.items()]
+        for folder, _ in pairs:
+            Path(folder).mkdir(parents=True)
+        (self.folder / "etc" / "libvirtd.conf").write_text(DAEMON_CONF)
+        (self.folder / "etc" / "qemu.conf").write_text(QEMU_CONF)
+        words = [word for pair in (*pairs, (str(_kept()), CACHE)) for word in pair]
+        argv = ["unshare", "--mount", "--propagation", "slave", "sh", "-ec", _SURROUND, "sh", hidden(), *words, "--"]
+        return daemons.start(
+            self._things,
+            label,
+            [*argv, processes.find("libvirtd") or "libvirtd"],
+            ready=(self.folder / SOCKET).exists,
+            log=self.folder / "libvirtd.log",
+            time_limit_s=stretched(30),
+        )
+
+
+def _kept() -> Path:
+    """What stays between campaigns: what libvirt found out of QEMU, which takes it seconds."""
+    folder = state.home() / "libvirt"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _entrance(program: Path) -> Path:
+    """The script that starts a program inside the instance's groups.
+
+    It changes when the program does: by the time of this file libvirt sees whether what it found out still holds.
+    """
+    place = _kept() / f"{program.name}-entrance"
+    script = _ENTRANCE.replace("@WORK@", shlex.quote(str(state.work()))).replace("@PROGRAM@", shlex.quote(str(program)))
+    script += f"# of {program.stat().st_mtime_ns}\n"
+    if not place.exists() or place.read_text() != script:
+        part = place.with_suffix(f".{os.getpid()}")
+        part.write_text(script)
+        part.chmod(0o755)
+        part.rename(place)
+    return place
+
+
+def hidden() -> str:
+    """The v2 hierarchy where the host has one beside v1's, which libvirt cannot make containers with; else nothing."""
+    tree = cgroup.hierarchies()
+    return str(tree.v2) if tree.v2 is not None and not tree.unified else ""
+
+
+def controllers() -> list[Path]:
+    """The hierarchies that have controllers; in a named one libvirt looks for itself where it is, not below."""
+    tree = cgroup.hierarchies()
+    if tree.unified:
+        return list(tree.every)
+    return [path for path in named_out(Path("/proc/mounts").read_text(), tree.every) if path != tree.v2]
+
+
+def named_out(mounts: str, every: Sequence[Path]) -> list[Path]:
+    """The hierarchies that ``/proc/mounts`` does not show as mere names."""
+    named = {Path(line.split()[1]) for line in mounts.splitlines() if "name=" in line.split()[3]}
+    return [path for path in every if path not in named]
