@@ -25,6 +25,9 @@ REQUIRED = {
     "gvisor",
     "docker-gvisor",
     "qemu",
+    "qemu-microvm",
+    "qemu-tcg",
+    "qemu-user",
     "uml",
     "uml-ubd",
 }

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.host
         "gvisor",
         "docker-gvisor",
         "qemu",
+        "qemu-microvm",
         "uml",
     ],
 )

@@ -4,7 +4,7 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 
-from tare.platforms.machine import Machine, command
+from tare.platforms.machine import Machine, Plug, command, tap, user
 
 MACHINE = Machine(
     kind="q35",
@@ -17,10 +17,7 @@ MACHINE = Machine(
     data=Path("/data.ext4"),
     control=Path("/control"),
     console=Path("/console.log"),
-    tap="tareab1x2",
-    mac="02:7a:0a:4d:00:0a",
-    address="10.77.0.10/24",
-    gateway="10.77.0.1",
+    plug=Plug(tap("tareab1x2"), "02:7a:0a:4d:00:0a", "10.77.0.10/24", "10.77.0.1"),
     agent=("serve", "--token", "00ff"),
 )
 
@@ -63,3 +60,20 @@ def test_a_machine_without_pci_has_the_same_devices():
     argv = command(replace(MACHINE, kind="microvm"))
     assert not [word for word in argv if "-pci" in word]
     assert _value(argv, "-device", "virtserialport") == ["virtserialport,chardev=agent,name=tare.0"]
+
+
+def test_a_network_of_qemus_own_hands_one_port_of_the_hosts_on():
+    plug = Plug(user("10.77.0.1", 20_105), "02:7a:0a:00:02:0f", "10.0.2.15/24", "10.0.2.2")
+    [netdev] = _value(command(replace(MACHINE, plug=plug)), "-netdev")
+    assert netdev == "user,id=net,hostfwd=tcp:10.77.0.1:20105-:20105,hostfwd=udp:10.77.0.1:20105-:20105"
+
+
+def test_a_guest_is_told_its_counters_speed_or_finds_out():
+    [told] = _value(command(replace(MACHINE, tsc_khz=2_596_000)), "-append")
+    assert "tsc_early_khz=2596000 tsc=reliable" in told.partition(" -- ")[0]
+    [left] = _value(command(MACHINE), "-append")
+    assert "tsc" not in left
+
+
+def test_what_qemu_says_and_the_console_are_kept_together():
+    assert "file,id=console,path=/console.log,append=on" in _value(command(MACHINE), "-chardev")

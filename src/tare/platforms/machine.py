@@ -10,6 +10,16 @@ from tare.platforms.vm import PROGRAM, accelerator
 
 
 @dataclass(frozen=True, slots=True)
+class Plug:
+    """The guest's network card, and what it is plugged into."""
+
+    netdev: str  # `tap` or `user`
+    mac: str
+    address: str  # with prefix length
+    gateway: str
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """All that decides the command line."""
 
@@ -23,30 +33,52 @@ class Machine:
     data: Path
     control: Path  # socket of the agent's port
     console: Path
-    tap: str
-    mac: str
-    address: str  # with prefix length
-    gateway: str
+    plug: Plug
     agent: Sequence[str]  # the agent's arguments
+    tsc_khz: int | None = None  # what the guest is told of its time stamp counter; None: it finds out
+
+
+def tap(name: str) -> str:
+    """A network card on a TAP."""
+    return f"tap,id=net,ifname={name},script=no,downscript=no"
+
+
+def user(host: str, port: int) -> str:
+    """A network card on QEMU's own user-mode network stack, one port of which the host's address is handed on to."""
+    return f"user,id=net,hostfwd=tcp:{host}:{port}-:{port},hostfwd=udp:{host}:{port}-:{port}"
 
 
 def command(machine: Machine) -> list[str]:
     """The command that starts a machine."""
     bus = "device" if machine.kind == "microvm" else "pci"
     rom = "" if machine.kind == "microvm" else ",romfile="
-    append = f"console=ttyS0 panic=-1 reboot=t tare.ip={machine.address} tare.gw={machine.gateway} -- "
     return [
         PROGRAM,
         *accelerator(machine.accel),
         *("-M", machine.kind, "-smp", str(machine.cpus), "-m", f"{machine.memory_bytes >> 20}M"),
-        *("-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{machine.console}"),
+        *("-nodefaults", "-display", "none", "-no-reboot"),
+        # Appended to, for what QEMU itself has to say goes there too.
+        *("-chardev", f"file,id=console,path={machine.console},append=on", "-serial", "chardev:console"),
         *("-kernel", str(machine.kernel), "-initrd", str(machine.initramfs)),
         *("-drive", f"if=none,id=root,file={machine.root},format=raw,snapshot=on"),
         *("-drive", f"if=none,id=data,file={machine.data},format=raw"),
         *("-device", f"virtio-blk-{bus},drive=root", "-device", f"virtio-blk-{bus},drive=data"),
-        *("-netdev", f"tap,id=net,ifname={machine.tap},script=no,downscript=no"),
-        *("-device", f"virtio-net-{bus},netdev=net,mac={machine.mac}{rom}"),
+        *("-netdev", machine.plug.netdev, "-device", f"virtio-net-{bus},netdev=net,mac={machine.plug.mac}{rom}"),
         *("-chardev", f"socket,id=agent,path={machine.control}"),
         *("-device", f"virtio-serial-{bus}", "-device", "virtserialport,chardev=agent,name=tare.0"),
-        *("-append", append + " ".join(machine.agent)),
+        *("-append", _words(machine)),
     ]
+
+
+def _words(machine: Machine) -> str:
+    words = [
+        "console=ttyS0",
+        "panic=-1",
+        "reboot=t",
+        f"tare.ip={machine.plug.address}",
+        f"tare.gw={machine.plug.gateway}",
+    ]
+    if machine.tsc_khz is not None:
+        # Reliable: else a watchdog doubts it on a busy host, where ticks come late, and takes a coarser clock.
+        words += [f"tsc_early_khz={machine.tsc_khz}", "tsc=reliable"]
+    return " ".join([*words, "--", *machine.agent])

@@ -10,18 +10,31 @@ import os
 import socket
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import processes
+from tare.host import network, processes, tsc
 from tare.host.journal import Belongings
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.machine import Machine, command
+from tare.platforms.machine import Machine, Plug, command, tap, user
 from tare.platforms.marks import FirstByte, Ping
 from tare.platforms.vm import MONITOR_BYTES, PROGRAM, ROOT_BYTES, MachineStream, accelerated, accept, data_volume
 
-__all__ = ("PLATFORMS", "PROGRAM", "ROOT_BYTES", "MachineStream", "Qemu", "accelerated", "accept", "data_volume")
+NO_KVM = "a host, or an outer hypervisor, whose /dev/kvm runs guests; the platform qemu-tcg emulates"
+NO_PING = "QEMU's user-mode network answers no echo requests from outside"
+#: The guest's MAC, address and gateway on the network that QEMU makes up for each machine alone.
+USER_NETWORK = ("02:7a:0a:00:02:0f", "10.0.2.15/24", "10.0.2.2")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What the variants differ in."""
+
+    machine: str = "q35"
+    accel: str | None = None  # None: KVM where it runs guests, else emulation
+    user: bool = False  # QEMU's own network stack in place of a TAP
 
 
 class Qemu(Platform):
@@ -30,16 +43,18 @@ class Qemu(Platform):
     shares_data = False
     own_kernel = True
     by_default = False  # a start takes seconds without KVM
-    network_path = "client, bridge, TAP, virtio-net"
     not_honoured = (
         "the data volume is an ext4 of its own, on a raw file on the host's disk",
         f"the memory limit holds for guest and monitor together: the guest has {MONITOR_BYTES >> 20} MiB less",
         "dropping cached data drops the host's pages, not the guest's",
     )
 
-    def __init__(self, name: str, kind: str) -> None:
+    def __init__(self, name: str, kind: Kind) -> None:
         self.name = name
-        self.title = f"QEMU, machine {kind}"
+        by = {"kvm": "KVM", "tcg": "emulation", None: "KVM or emulation"}[kind.accel]
+        self.title = f"QEMU, machine {kind.machine}, {by}{', user-mode network' if kind.user else ''}"
+        way = "host stack, QEMU's user-mode network" if kind.user else "bridge, TAP"
+        self.network_path = f"client, {way}, virtio-net"
         self._kind = kind
 
     def detect(self) -> Availability:
@@ -47,15 +62,24 @@ class Qemu(Platform):
         if processes.find(PROGRAM) is None:
             return Availability(False, reason="QEMU is not installed", fix="apt-get install qemu-system-x86")
         if os.geteuid() != 0:
-            return Availability(False, reason="a TAP needs root", fix="run tare as root (sudo)")
+            return Availability(False, reason="control groups and TAPs need root", fix="run tare as root (sudo)")
+        lacking = None if self._kind.user else network.no_tun()
+        if lacking is not None:
+            return Availability(False, reason=lacking.what, fix=lacking.fix or "")
         try:
-            accel, why = accelerated(guest.ensure())
+            made = guest.ensure()
+            accel, why = self._accel(made)
         except (ImageError, HostError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
+        if self._kind.accel == "kvm" and accel != "kvm":
+            return Availability(False, reason=why, fix=NO_KVM)
         version = processes.run([PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
-        details = {"accelerator": f"{accel}: {why}", "guest kernel": guest.ensure().release}
+        details = {"accelerator": f"{accel}: {why}", "guest kernel": made.release}
         shown = version.removeprefix("QEMU emulator version ").split()[0]
         return Availability(True, version=f"{shown}, {accel}", details=details)
+
+    def _accel(self, made: guest.Guest) -> tuple[str, str]:
+        return ("tcg", "as it is called") if self._kind.accel == "tcg" else accelerated(made)
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; guests write to a copy that is thrown away."""
@@ -65,37 +89,49 @@ class Qemu(Platform):
         return Prepared("ext4 file, kernel and initramfs", sum(sizes))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
-        """Make TAP, data volume and control socket, and start the machine."""
-        endpoint, tap = spec.network.new_tap(things, spec.id)
+        """Make network, data volume and control socket, and start the machine."""
+        plug, address = self._plug(spec, things)
         made = guest.ensure()
-        control = spec.space.folder / "control"
-        machine = Machine(
-            kind=self._kind,
-            accel=accelerated(made)[0],
+        machine = self._machine(spec, made, plug)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(machine.control))
+            listener.listen(1)
+            started, process = _start(spec, command(machine))
+            connection = _connected(listener, process)
+        stream = MachineStream(connection, process)
+        first_byte = FirstByte(stream.fileno())
+        ping = Ping(address.ping) if spec.measured and address.ping else None
+        return Instance(spec, stream, started, address, first_byte, ping)
+
+    def _plug(self, spec: LaunchSpec, things: Belongings) -> tuple[Plug, Address]:
+        if self._kind.user:
+            host, port = spec.network.host, spec.port
+            return Plug(user(host, port), *USER_NETWORK), Address(host, port, port, None, NO_PING)
+        endpoint, name = spec.network.new_tap(things, spec.id)
+        inside = f"{endpoint.address}/{spec.network.prefix}"
+        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
+        return Plug(tap(name), endpoint.mac, inside, spec.network.host), address
+
+    def _machine(self, spec: LaunchSpec, made: guest.Guest, plug: Plug) -> Machine:
+        accel, _ = self._accel(made)
+        # A microvm has no timer that the guest could tell its counter's speed by, but an old one (PIT) without the
+        # port by which to see its end. On a busy host the guest fails, and then waits for ever for a tick.
+        told = self._kind.machine == "microvm" and accel == "tcg"
+        return Machine(
+            kind=self._kind.machine,
+            accel=accel,
             cpus=len(spec.resources.cpus),
             memory_bytes=spec.resources.memory_bytes - MONITOR_BYTES,
             kernel=made.kernel,
             initramfs=made.initramfs,
             root=forms.ext4(spec.image, ROOT_BYTES),
             data=data_volume(spec.space.data),
-            control=control,
+            control=spec.space.folder / "control",
             console=spec.space.log,
-            tap=tap,
-            mac=endpoint.mac,
-            address=f"{endpoint.address}/{spec.network.prefix}",
-            gateway=spec.network.host,
+            plug=plug,
             agent=spec.agent_argv()[1:],
+            tsc_khz=tsc.khz() if told else None,
         )
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(str(control))
-            listener.listen(1)
-            started, process = _start(spec, command(machine))
-            connection = _connected(listener, process)
-        stream = MachineStream(connection, process)
-        first_byte = FirstByte(stream.fileno())
-        ping = Ping(endpoint.address) if spec.measured else None
-        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
-        return Instance(spec, stream, started, address, first_byte, ping)
 
 
 def _connected(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket:
@@ -110,8 +146,7 @@ def _connected(listener: socket.socket, process: subprocess.Popen[bytes]) -> soc
 def _start(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.Popen[bytes]]:
     # What the guest writes to its root is kept in a file there.
     full = ["env", f"TMPDIR={spec.space.folder}", *argv]
-    errors = (spec.space.folder / "qemu.log").open("wb")
-    with errors:
+    with spec.space.log.open("ab") as errors:
         nothing = subprocess.DEVNULL
         procs = spec.group.leaf("tool")
         held = processes.start_held(full, stdin=nothing, stdout=nothing, stderr=errors, cgroup_procs=procs)
@@ -120,4 +155,10 @@ def _start(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.P
     return started, held.process
 
 
-PLATFORMS = (Qemu("qemu", "q35"),)
+PLATFORMS = (
+    Qemu("qemu", Kind()),
+    Qemu("qemu-kvm", Kind(accel="kvm")),
+    Qemu("qemu-microvm", Kind(machine="microvm")),
+    Qemu("qemu-tcg", Kind(accel="tcg")),
+    Qemu("qemu-user", Kind(user=True)),
+)
