@@ -47,10 +47,10 @@ def test_sysbench_memory():
 
 def test_memory_footprint():
     one = plan("memory-footprint")
-    assert lines(one.prepare) == ["sleep 1.0"]
+    assert lines(one.prepare) == ["sleep 0.3"]
     assert lines(one.measures) == [
         "sh -c head -c 64m /dev/zero | tail -c 64m | tee footprint | wc -c && wc -c <footprint && rm footprint",
-        "sleep 1.0",
+        "sleep 0.3",
     ]
     assert registry.get("memory-footprint").fresh
 

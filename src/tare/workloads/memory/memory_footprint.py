@@ -17,7 +17,7 @@ from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, Su
 
 MIB = 2**20
 #: An agent that has just answered is still tidying up; its guest's kernel too.
-SETTLE_S = 1.0
+SETTLE_S = 0.3
 LIMIT_S = 120.0
 
 
