@@ -22,17 +22,28 @@ DETECT = ["python3", "tests/lab/detect.py"]
 
 
 def lab(*words):
-    """Run `tare lab run` with these words; its end, and what it said."""
+    """`tare lab run` with these words, to its end."""
     return subprocess.run([TARE, "lab", "run", *words], capture_output=True, text=True, check=False)
 
 
-def left():
-    """Processes, folders and groups of a lab on this host."""
-    found = [str(path) for path in state.work().glob("lab*")]
-    found += [str(path) for path in Path("/sys/fs/cgroup").glob("*/tare-lab*")]
+def started(*words):
+    """Start `tare lab run`, and wait until something of it is on the host; the process and the lab's label."""
+    process = subprocess.Popen([TARE, "lab", "run", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while process.poll() is None:
+        for entry in Journal(state.journal()).entries():
+            if entry.owner.pid == process.pid and entry.thing.kind == "folder":
+                return process, Path(entry.thing.facts["path"]).name
+        time.sleep(0.05)
+    raise AssertionError(process.communicate())
+
+
+def left(label):
+    """Processes, folders and groups of one lab on this host."""
+    found = [str(path) for path in state.work().glob(label)]
+    found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/tare-{label}")]
     for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if b"/tare/work/lab" in cmdline.read_bytes():
+            if label.encode() in cmdline.read_bytes():
                 found.append(str(cmdline))
         except OSError:
             continue
@@ -44,12 +55,13 @@ def test_output_results_files_and_the_exit_code_come_through(tmp_path):
     tool.write_text("#!/bin/sh\necho from the tool\n")
     tool.chmod(0o755)
     script = "lab-tool; echo heard >&2; mkdir /lab/out/below; uname -r >/lab/out/below/release; exit 7"
-    done = lab("--file", str(tool), "--out", str(tmp_path / "out"), "--", "sh", "-c", script)
-    assert done.returncode == 7, done
-    assert done.stdout == "from the tool\n"
-    assert "heard\n" in done.stderr
+    process, label = started("--file", str(tool), "--out", str(tmp_path / "out"), "--", "sh", "-c", script)
+    out, err = process.communicate()
+    assert process.returncode == 7, err
+    assert out == b"from the tool\n"
+    assert b"heard\n" in err
     assert "cloud" in (tmp_path / "out/below/release").read_text()
-    assert left() == []
+    assert left(label) == []
 
 
 def test_a_command_that_goes_on_is_ended_at_its_limit_and_a_signal_is_told():
@@ -58,26 +70,25 @@ def test_a_command_that_goes_on_is_ended_at_its_limit_and_a_signal_is_told():
     assert lab("--", "sh", "-c", "kill -9 $$").returncode == 137
 
 
-@pytest.mark.parametrize("after_s", [1, 6])
+@pytest.mark.parametrize("after_s", [0, 1, 15])
 def test_an_interrupted_lab_leaves_nothing(after_s):
-    process = subprocess.Popen([TARE, "lab", "run", "--", "sleep", "1000"], stderr=subprocess.DEVNULL)
+    process, label = started("--", "sleep", "1000")
     time.sleep(after_s)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=60) == 130
-    assert left() == []
+    said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert left(label) == []
 
 
-def test_a_killed_lab_leaves_nothing_that_clean_does_not_find():
-    process = subprocess.Popen([TARE, "lab", "run", "--", "sleep", "1000"], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not left() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(3)
+@pytest.mark.parametrize("after_s", [0, 3])
+def test_a_killed_lab_leaves_nothing_that_clean_does_not_find(after_s):
+    process, label = started("--", "sleep", "1000")
+    time.sleep(after_s)
     process.kill()
-    process.wait()
-    assert left()
-    assert [step for step in sweep(Journal(state.journal())) if step.kept and "lab" in str(step.thing)] == []
-    assert left() == []
+    process.communicate()
+    assert left(label)
+    assert [step for step in sweep(Journal(state.journal())) if step.kept and label in str(step.thing)] == []
+    assert left(label) == []
 
 
 def test_it_is_a_host_whose_kvm_runs_guests():
