@@ -31,6 +31,10 @@ MODULES: Mapping[str, Sequence[str]] = {
         "vsock", "vmw_vsock_virtio_transport_common", "vmw_vsock_virtio_transport",
     ),
     "xen": ("xen-blkfront", "xen-netfront"),
+    "network": (
+        "virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
+        "failover", "net_failover", "virtio_net",
+    ),
 }  # fmt: skip
 DOWNLOAD_LIMIT_S = 300.0
 
@@ -44,8 +48,11 @@ class Guest:
     initramfs: Path
 
 
-def ensure(kind: str = "virtio") -> Guest:
-    """The kernel and initramfs of a kind of guest, from the cache or made. Raises `ImageError`."""
+def ensure(kind: str = "virtio", program: bytes | None = None) -> Guest:
+    """The kernel and initramfs of a kind of guest, from the cache or made. Raises `ImageError`.
+
+    ``program``: what the guest runs in place of the image: a static program that loads the modules itself.
+    """
     folder = state.home() / "guest"
     folder.mkdir(exist_ok=True)
     place = _kernel(folder)
@@ -53,7 +60,7 @@ def ensure(kind: str = "virtio") -> Guest:
     release = kernel.name.removeprefix("vmlinuz-")
     if kind == "firecracker":
         kernel = vmlinux.ensure(kernel)
-    return Guest(release, kernel, _initramfs(folder, place, release, MODULES[kind]))
+    return Guest(release, kernel, _initramfs(folder, place, release, MODULES[kind], program))
 
 
 def _kernel(folder: Path) -> Path:
@@ -84,11 +91,12 @@ def depends(shown: str) -> str:
     )
 
 
-def _initramfs(folder: Path, place: Path, release: str, modules: Sequence[str]) -> Path:
-    busybox = busybox_path()
-    init = resources.files("tare.image").joinpath("init.sh").read_bytes()
+def _initramfs(folder: Path, place: Path, release: str, modules: Sequence[str], program: bytes | None) -> Path:
+    shell = busybox_path()  # which says if cpio is missing
+    busybox = shell if program is None else None
+    init = program or resources.files("tare.image").joinpath("init.sh").read_bytes()
     named = " ".join((release, *modules)).encode()
-    digest = hashlib.sha256(init + busybox.read_bytes() + named).hexdigest()[:16]
+    digest = hashlib.sha256(init + (busybox.read_bytes() if busybox else b"") + named).hexdigest()[:16]
     made = folder / f"initramfs-{digest}.gz"
     if not made.exists():
         there = {file.stem: file for file in (place / "lib" / "modules" / release).rglob("*.ko")}
@@ -108,13 +116,14 @@ def busybox_path() -> Path:
     return Path(busybox)
 
 
-def pack(init: bytes, busybox: Path, modules: Sequence[Path]) -> bytes:
+def pack(init: bytes, busybox: Path | None, modules: Sequence[Path]) -> bytes:
     """An initramfs, compressed: busybox, its init, and modules, whose order is in ``/modules/order``."""
     with tempfile.TemporaryDirectory() as scratch:
         tree = Path(scratch)
         for name in ("bin", "dev", "proc", "sys", "root", "modules"):
             (tree / name).mkdir(parents=True)
-        shutil.copy(busybox, tree / "bin" / "busybox")
+        if busybox is not None:
+            shutil.copy(busybox, tree / "bin" / "busybox")
         (tree / "init").write_bytes(init)
         (tree / "init").chmod(0o755)
         for module in modules:

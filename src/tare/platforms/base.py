@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
@@ -30,6 +30,7 @@ from tare.host.network import Network
 from tare.host.roots import Workspace
 from tare.image.build import Image
 from tare.model import Resources
+from tare.platforms.answers import FirstAnswer
 from tare.platforms.marks import FirstByte, Ping
 from tare.session.streams import ByteStream
 
@@ -116,6 +117,8 @@ class Address:
     no_ping: str = ""  # the reason, when ping is None
     #: where the host's own network is the way, and not the client's namespace: this host as the instance knows it
     client: str | None = None
+    #: ports on which a program of its own answers, by service (`answers`); what has an agent is asked to serve instead
+    services: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def on_host(cls, spec: LaunchSpec) -> Self:
@@ -141,6 +144,7 @@ class Instance:
     ping: Ping | None = None  # watches the address, when the start is measured and there is one to watch
     daemons: Sequence[Group] = ()  # groups of shared daemons; read only
     accounted: bool = True  # whether the instance's group has all of its work: not so on another machine
+    answer: FirstAnswer | None = None  # watches the services of an instance that has no agent
 
     def host_processes(self) -> list[int]:
         """Process ids on the host of all that belongs to this instance, shared daemons left out."""
@@ -149,9 +153,24 @@ class Instance:
     def abandon(self) -> None:
         """Give up an instance that did not come up: nobody watches or pings it any more, and its stream is closed."""
         self.first_byte.wait(0)
-        if self.ping is not None:
-            self.ping.wait(0)
+        for watcher in (self.ping, self.answer):
+            if watcher is not None:
+                watcher.wait(0)
         self.stream.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What makes platforms from an argument: ``FAMILY:ARGUMENT``."""
+
+    make: Callable[[str], Platform]
+    argument: str  # what it is called, such as HOST
+    summary: str
+    asks: str  # what the user is to do
+
+    def __call__(self, argument: str) -> Platform:
+        """The platform. Raises `UsageError` for an argument that cannot be."""
+        return self.make(argument)
 
 
 class Platform(ABC):
@@ -167,6 +186,7 @@ class Platform(ABC):
     shares_data: bool = True
     same_bits: bool = True  # whether it runs the image; else other bits, which no figure can be compared over
     own_kernel: bool = False  # whether a kernel is booted for each instance, whose uptime the agent then sees
+    has_agent: bool = True  # else the stream is silent, and only shows by its end that the instance is gone
     by_default: bool = True  # whether it takes part when the user names no platforms
 
     @abstractmethod

@@ -24,7 +24,7 @@ from tare.host.journal import Belongings
 from tare.host.processes import Finished
 from tare.image import forms
 from tare.image.build import Image
-from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Address, Availability, Family, Instance, Instant, LaunchSpec, Platform, Prepared
 from tare.platforms.marks import FirstByte
 from tare.platforms.pipes import ProcessStream
 
@@ -136,10 +136,6 @@ FIX_LINUX = "name a Linux host, with a plain shell as login shell"
 
 class Ssh(Platform):
     """One remote host."""
-
-    argument = "HOST"
-    asks = "name a host: -p ssh:[USER@]HOST[:PORT]"
-    summary = "any Linux host that ssh reaches: chroot into the image there"
 
     shares_data = False
     by_default = False
@@ -353,4 +349,11 @@ def _script() -> bytes:
 
 
 PLATFORMS = ()
-FAMILIES = {"ssh": Ssh}
+FAMILIES = {
+    "ssh": Family(
+        Ssh,
+        "HOST",
+        "any Linux host that ssh reaches: chroot into the image there",
+        "name a host: -p ssh:[USER@]HOST[:PORT]",
+    )
+}

@@ -4,6 +4,7 @@ What comes out of a sandbox is hostile until proven dull: everything is bounded,
 ends the session with one clear error.
 """
 
+from tare.session.mute import Mute
 from tare.session.requests import Execution, Probe
 from tare.session.results import ClockOffset, ExecResult, PartResult, ProbeResult, ProbeSlice, Refused
 from tare.session.session import Session
@@ -14,6 +15,7 @@ __all__ = [
     "ClockOffset",
     "ExecResult",
     "Execution",
+    "Mute",
     "PartResult",
     "PipeStream",
     "Probe",

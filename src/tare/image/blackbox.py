@@ -1,0 +1,43 @@
+"""The guest of the platform blackbox: a static program of our own as the whole userspace of Debian's cloud kernel."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+from tare.errors import ImageError
+from tare.host import processes, state
+from tare.image import guest
+from tare.image.guest import Guest
+
+FLAGS = ("-static", "-Os", "-s")
+FIX = "apt-get install gcc libc6-dev"
+#: What it answers, as its source has it.
+ECHO_PORT, HTTP_PORT = 7, 80
+
+
+def ensure() -> Guest:
+    """Kernel, and the initramfs with the program; cached by the hash of all that goes in. Raises `ImageError`."""
+    return guest.ensure("network", program())
+
+
+def program() -> bytes:
+    """The program, compiled once a version of its source. Raises `ImageError`."""
+    source = resources.files("tare.image").joinpath("blackbox.c").read_bytes()
+    folder = state.home() / "guest"
+    folder.mkdir(exist_ok=True)
+    made = folder / f"blackbox-{hashlib.sha256(source + repr(FLAGS).encode()).hexdigest()[:16]}"
+    if not made.exists():
+        if processes.find("gcc") is None:
+            raise ImageError("the black box's guest is compiled here, and gcc is not installed", fix=FIX)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            text, built = Path(scratch, "blackbox.c"), Path(scratch, "blackbox")
+            text.write_bytes(source)
+            done = processes.run(["gcc", *FLAGS, "-o", str(built), str(text)], time_limit_s=60)
+            if done.code != 0:
+                said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+                raise ImageError(f"the black box's guest does not compile: {said}", fix=FIX)
+            built.rename(made)
+    return made.read_bytes()

@@ -1,0 +1,125 @@
+"""Seeing from outside that a guest without an agent is in service: it is asked until it answers."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+#: The services that are known; the ports are those that a `Service` names.
+UDP_ECHO, TCP_ECHO, HTTP = "udp-echo", "tcp-echo", "http"
+#: What the console says counts as being in service, and not as an answer.
+CONSOLE = "console"
+#: Pause between two questions.
+INTERVAL_S = 0.005
+#: Limits of one connection, in turn: short ones find the moment, long ones a guest that is slow.
+CONNECT_LIMITS_S = (0.02, 0.05, 0.2, 1.0)
+ANSWER_LIMIT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One thing that a guest answers."""
+
+    kind: str
+    host: str
+    port: int
+    path: str = "/"  # of HTTP; the pattern of a console, whose file is the host
+
+    def __str__(self) -> str:
+        if self.kind == CONSOLE:
+            return f"by {self.path!r} on its console"
+        return f"{self.kind} on port {self.port}"
+
+
+class FirstAnswer:
+    """Asks every service until it has answered once, and notes when."""
+
+    def __init__(self, services: Sequence[Service]) -> None:
+        self._at_ns: dict[Service, int] = {}
+        self._services = services
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._ask, args=(one,), daemon=True) for one in services]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def at_ns(self) -> int | None:
+        """Host's monotonic ns of the first answer of any."""
+        return min((at for one, at in self._at_ns.items() if one.kind != CONSOLE), default=None)
+
+    def silent(self) -> list[Service]:
+        """Those that have not answered yet."""
+        return [one for one in self._services if one not in self._at_ns]
+
+    def wait(self, time_limit_s: float, gone: Callable[[], bool] = lambda: False) -> int | None:
+        """When the first of them answered, once all have; None when one has not within the limit, or by the end."""
+        deadline = time.monotonic() + time_limit_s
+        while self.silent() and time.monotonic() < deadline and not gone():
+            time.sleep(0.005)
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        return None if self.silent() else self.at_ns
+
+    def _ask(self, service: Service) -> None:
+        ask = {UDP_ECHO: _ask_udp, TCP_ECHO: _ask_tcp, HTTP: _ask_http, CONSOLE: _ask_console}[service.kind]
+        for limit_s in itertools.cycle(CONNECT_LIMITS_S):
+            if self._stop.is_set():
+                return
+            try:
+                answered = ask(service, limit_s)
+            except OSError:  # nobody there yet, or no route yet
+                answered = False
+            if answered:
+                self._at_ns[service] = time.monotonic_ns()
+                return
+            time.sleep(INTERVAL_S)
+
+
+def _ask_udp(service: Service, limit_s: float) -> bool:
+    token = secrets.token_bytes(16)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+        asker.settimeout(limit_s)
+        asker.connect((service.host, service.port))
+        asker.send(token)
+        return asker.recv(64) == token
+
+
+def _ask_tcp(service: Service, limit_s: float) -> bool:
+    token = secrets.token_bytes(16)
+    with socket.create_connection((service.host, service.port), timeout=limit_s) as asker:
+        asker.settimeout(ANSWER_LIMIT_S)
+        asker.sendall(token)
+        return _received(asker, len(token)) == token
+
+
+def _ask_http(service: Service, limit_s: float) -> bool:
+    request = f"GET {service.path} HTTP/1.0\r\nHost: {service.host}\r\n\r\n"
+    with socket.create_connection((service.host, service.port), timeout=limit_s) as asker:
+        asker.settimeout(ANSWER_LIMIT_S)
+        asker.sendall(request.encode())
+        return is_page(_received(asker, 12))
+
+
+def _ask_console(service: Service, _limit_s: float) -> bool:
+    said = Path(service.host).read_bytes().decode(errors="replace")
+    return re.search(service.path, said, re.MULTILINE) is not None
+
+
+def is_page(start: bytes) -> bool:
+    """Whether an answer's first 12 bytes are those of an HTTP answer that is no error."""
+    return start[:7] == b"HTTP/1." and start[8:9] == b" " and start[9:12].isdigit() and start[9:10] in b"23"
+
+
+def _received(asker: socket.socket, size: int) -> bytes:
+    got = b""
+    while len(got) < size and (piece := asker.recv(size - len(got))):
+        got += piece
+    return got

@@ -1,0 +1,35 @@
+"""The session with what has no agent: it only knows whether the instance lives."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from tare.errors import HostError, SessionError
+from tare.session import messages
+from tare.session.requests import Pending
+from tare.session.session import Session
+from tare.session.streams import ByteStream
+
+
+class Mute(Session):
+    """Refuses every request. The stream polls readable when the instance has ended, and never before."""
+
+    def __init__(self, stream: ByteStream, name: str) -> None:
+        self._name = name
+        self._gone: SessionError | None = None
+        super().__init__(stream)
+
+    @property
+    def dead(self) -> SessionError | None:
+        """The reason why the instance is lost; None while it lives."""
+        if self._gone is None and self._poll.poll(0):
+            self._gone = SessionError(f"{self._name} has ended")
+        return self._gone
+
+    @dead.setter
+    def dead(self, error: SessionError | None) -> None:
+        self._gone = error
+
+    def _ask(self, pending: Pending, message: messages.Message) -> NoReturn:  # noqa: ARG002 (nobody is asked)
+        self._check_alive()
+        raise HostError(f"{self._name} is a black box: no agent runs inside")
