@@ -126,12 +126,14 @@ def test_an_answer_that_is_no_json_is_shown_as_it_is():
 
 
 def test_in_a_jail_files_are_named_from_its_root_and_brought_in(tmp_path):
+    (tmp_path / "real").write_bytes(b"\x7fELF")
     kernel = tmp_path / "vmlinux"
-    kernel.write_bytes(b"\x7fELF")
+    kernel.symlink_to("real")
     root = tmp_path / "jail"
     root.mkdir()
     place = firecracker.Place(root, jailed=True)
     assert place.bring(kernel) == "/vmlinux"
+    assert not (root / "vmlinux").is_symlink()
     assert (root / "vmlinux").samefile(kernel)
     assert place.seen(root / "api") == "/api"
     assert firecracker.Place(root, jailed=False).bring(kernel) == str(kernel)

@@ -62,7 +62,7 @@ class Place:
             return str(file)
         there = self.folder / file.name
         try:
-            there.hardlink_to(file)
+            there.hardlink_to(file.resolve())  # of a link, the name alone would get into the jail
         except OSError:  # on another filesystem
             shutil.copyfile(file, there)
         return self.seen(there)
