@@ -77,13 +77,13 @@ class Lxd(Platform):
             "eth0": {**nic, "host_name": link, "hwaddr": endpoint.mac},
             "data": {"type": "disk", "path": "/data", "source": str(spec.space.data)},
         }
-        server.new_container(things, name, spec.group.path, settings, devices)
+        server.new_container(things, name, spec.group, spec.resources.cpus, settings, devices)
         group = server.group()
         began = start(spec, server.start_argv(name, spec.agent_argv()), server.environment)
         ping = Ping(endpoint.address) if spec.measured else None
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
         daemons = () if group is None else (group,)
-        return Instance(spec, began.stream, began.at, address, began.first_byte, ping, daemons)
+        return Instance(spec, began.stream, began.at, address, began.first_byte, ping=ping, daemons=daemons)
 
     def close(self) -> None:
         """Stop the daemon where it is tare's, and remove what is tare's where it is not."""
@@ -96,6 +96,7 @@ class Lxd(Platform):
         with self._lock:
             if self._held is None:
                 self._held = Server(self._kind)
+            self._held.revive()
             return self._held
 
 
@@ -111,7 +112,7 @@ def _trivial(server: Server, ground: Ground) -> list[str]:
     ]
     name = f"tare-{ground.folder.name}"
     settings = [f"lxc.rootfs.path = dir:{root}", *binds]
-    server.new_container(ground.things, name, ground.group.path, settings, {})
+    server.new_container(ground.things, name, ground.group, sorted(os.sched_getaffinity(0)), settings, {})
     return [*server.environment, *server.start_argv(name, ["true"])]
 
 

@@ -28,16 +28,21 @@ class Kind:
 
     title: str
     client: str
-    daemon: str
+    daemons: tuple[str, ...]  # where the daemon's program may be
     variable: str  # names the daemon's folder in the environment, with _DIR, _CONF, _SOCKET behind it
     sockets: tuple[str, ...]  # of the host's own daemon
     fix: str
+
+    @property
+    def daemon(self) -> str:
+        """The daemon's program, as it is called on this host."""
+        return next(filter(processes.find, self.daemons), self.daemons[0])
 
 
 LXD = Kind(
     "LXD",
     "lxc",
-    "lxd",
+    ("lxd",),
     "LXD",
     ("/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket"),
     "apt-get install --no-install-recommends lxd lxd-client (Debian 12)",
@@ -45,7 +50,7 @@ LXD = Kind(
 INCUS = Kind(
     "Incus",
     "incus",
-    "incusd",
+    ("incusd", "/usr/libexec/incus/incusd"),  # Debian has it on no path
     "INCUS",
     ("/var/lib/incus/unix.socket", "/run/incus/unix.socket"),
     "apt-get install --no-install-recommends incus (Debian 13, or 12 with backports)",
@@ -67,8 +72,9 @@ class Server:
             (self._folder / "client").mkdir(parents=True, mode=0o700)
             found = answering(kind.sockets)
             self.own = found is None
-            if found is None:
-                self._start()
+            self._place = found.parent if found else self._folder
+            if self.own:
+                self.revive()
             self.client = self._client(found)
             self._furnish()
         except BaseException:
@@ -84,22 +90,29 @@ class Server:
         return done.text
 
     def new_container(
-        self, things: Belongings, name: str, group: str, settings: Sequence[str], devices: Mapping[str, Any]
+        self,
+        things: Belongings,
+        name: str,
+        group: cgroup.Group,
+        cpus: Sequence[int],
+        settings: Sequence[str],
+        devices: Mapping[str, Any],
     ) -> None:
         """Make a privileged container that does nothing, its control groups below ``group``.
 
         ``settings`` are LXC's own (lxc.container.conf(5)).
         """
-        text = container(self.label, group, settings, devices)
-        for device in devices.values():
-            if self.own and "source" in device:
-                # A daemon that is killed leaves the sources of its containers' disks mounted.
-                point = f"disk.data.{device['path'].strip('/').replace('-', '--').replace('/', '-')}"
-                things.own(janitor.mount(self._folder / "devices" / name / point))
+        text = container(self.label, group.path, cpus, settings, devices)
+        folder, variable = self._place, self._kind.variable.lower()
+        # A daemon forgets the logs of containers that it removes; and killed, their disks' mounts.
+        things.own(*(janitor.folder(logs / name) for logs in (folder / "logs", Path("/var/log", variable))))
+        if self.own:
+            disks = [device["path"].strip("/") for device in devices.values() if "source" in device]
+            things.own(*(janitor.mount(folder / f"devices/{name}/disk.{path}.{path}") for path in disks))
         remove = ["delete", "--force", name]
-        things.own(janitor.of_lxd(self.client, remove, own=self.own, group=group))
-        procs = cgroup.Group(group).leaf("tool")
-        self.ask("init", "--quiet", "--no-profiles", self.label, name, stdin=text.encode(), procs=procs)
+        things.own(janitor.of_lxd(self.client, remove, own=self.own, group=group.path))
+        init = ["init", "--quiet", "--no-profiles", self.label, name]
+        self.ask(*init, stdin=text.encode(), procs=group.leaf("tool"))
 
     def start_argv(self, name: str, argv: Sequence[str]) -> list[str]:
         """What a user types to run a command in a container that is to start: its stdin and stdout are the command's.
@@ -109,6 +122,26 @@ class Server:
         client = self._kind.client
         script = f'{client} start "$0" </dev/null >&2 || {{ {client} info --show-log "$0" >&2; exit 1; }}'
         return ["sh", "-c", f'{script}; exec {client} exec -T "$0" -- "$@"', name, *argv]
+
+    def revive(self) -> None:
+        """Start tare's own daemon when it does not run: at first, and when it died. Its containers outlive it."""
+        kind, folder = self._kind, self._folder
+        if not self.own or (self._daemon is not None and self._daemon.process.poll() is None):
+            return
+        locks = janitor.folder(LOCKS / str(folder).lstrip("/"), below=LOCKS)
+        mounts = [folder / "shmounts", folder / f"dev{kind.variable.lower()}", folder / "guestapi"]
+        self._things.own(locks, *map(janitor.mount, mounts))
+        path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
+        env = {**os.environ, "PATH": path, f"{kind.variable}_DIR": str(folder)}
+        wait = ["env", f"{kind.variable}_DIR={folder}", kind.daemon, "waitready", "--timeout=5"]
+        self._daemon = daemons.start(
+            self._things,
+            self._kind.daemons[0],
+            [kind.daemon, "--group", "root"],
+            ready=lambda: processes.run(wait, time_limit_s=10).code == 0,
+            log=folder / "daemon.log",
+            env=env,
+        )
 
     @property
     def environment(self) -> list[str]:
@@ -131,23 +164,6 @@ class Server:
             self._daemon.stop()
         self._things.release()
 
-    def _start(self) -> None:
-        kind, folder = self._kind, self._folder
-        places = [folder / "shmounts", folder / f"dev{kind.variable.lower()}", folder / "guestapi"]
-        locks = janitor.folder(LOCKS / str(folder).lstrip("/"), below=LOCKS)
-        self._things.own(locks, *map(janitor.mount, places))
-        path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
-        env = {**os.environ, "PATH": path, f"{kind.variable}_DIR": str(folder)}
-        wait = ["env", f"{kind.variable}_DIR={folder}", kind.daemon, "waitready", "--timeout=5"]
-        self._daemon = daemons.start(
-            self._things,
-            kind.daemon,
-            [kind.daemon, "--group", "root"],
-            ready=lambda: processes.run(wait, time_limit_s=10).code == 0,
-            log=folder / "daemon.log",
-            env=env,
-        )
-
     def _client(self, found: Path | None) -> list[str]:
         variable = self._kind.variable
         where = f"{variable}_DIR={self._folder}" if found is None else f"{variable}_SOCKET={found}"
@@ -167,7 +183,7 @@ class Server:
         return facts
 
 
-def container(label: str, group: str, settings: Sequence[str], devices: Mapping[str, Any]) -> str:
+def container(label: str, group: str, cpus: Sequence[int], settings: Sequence[str], devices: Mapping[str, Any]) -> str:
     """A container's configuration as the client reads it (YAML, of which JSON is a part)."""
     lines = [
         # The agent is not the first process, whose stdin and stdout the daemon keeps, but comes by `exec`.
@@ -177,7 +193,12 @@ def container(label: str, group: str, settings: Sequence[str], devices: Mapping[
         f"lxc.cgroup.dir.container = {group}/box",
         *settings,
     ]
-    config = {"security.privileged": "true", "raw.lxc": "\n".join(lines)}
+    config = {
+        "security.privileged": "true",
+        # Ranges: a single number would be how many. Without it the daemon spreads its containers over all CPUs.
+        "limits.cpu": ",".join(f"{cpu}-{cpu}" for cpu in cpus),
+        "raw.lxc": "\n".join(lines),
+    }
     root = {"type": "disk", "path": "/", "pool": label}
     return json.dumps({"config": config, "devices": {"root": root, **devices}})
 

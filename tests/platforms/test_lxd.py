@@ -1,0 +1,57 @@
+import dataclasses
+import json
+import socket
+import tarfile
+from pathlib import Path
+
+from tare.host import janitor
+from tare.platforms.lxd import Lxd
+from tare.platforms.lxd_server import INCUS, LXD, answering, container, empty_image
+
+
+def test_a_container_has_its_groups_below_the_instances_and_its_cpus_by_name():
+    text = container("tare-1", "tare/ab12x3", (0, 2), ["lxc.rootfs.path = dir:/r"], {"data": {"type": "disk"}})
+    made = json.loads(text)
+    lines = made["config"]["raw.lxc"].splitlines()
+    assert "lxc.cgroup.dir.container = tare/ab12x3/box" in lines
+    assert "lxc.cgroup.dir.monitor = tare/ab12x3/monitor" in lines
+    assert lines[-1] == "lxc.rootfs.path = dir:/r"
+    assert made["config"]["limits.cpu"] == "0-0,2-2"
+    assert made["devices"] == {"root": {"type": "disk", "path": "/", "pool": "tare-1"}, "data": {"type": "disk"}}
+
+
+def test_the_image_has_a_root_with_nothing_in_it(tmp_path):
+    empty_image(tmp_path / "empty.tar")
+    with tarfile.open(tmp_path / "empty.tar") as tar:
+        assert sorted(tar.getnames()) == ["metadata.yaml", "rootfs"]
+
+
+def test_a_socket_that_nobody_listens_on_is_no_daemon(tmp_path):
+    silent, heard = tmp_path / "silent", tmp_path / "heard"
+    with socket.socket(socket.AF_UNIX) as gone, socket.socket(socket.AF_UNIX) as listener:
+        gone.bind(str(silent))
+        listener.bind(str(heard))
+        listener.listen()
+        assert answering([str(tmp_path / "none"), str(silent)]) is None
+        assert answering([str(silent), str(heard)]) == heard
+
+
+def test_a_host_without_it_is_told_how_to_get_it():
+    for kind in (LXD, INCUS):
+        answer = Lxd("x", dataclasses.replace(kind, client="no-such-client")).detect()
+        assert (answer.available, answer.reason) == (False, "no-such-client is not installed")
+        assert answer.fix.startswith("apt-get install")
+
+
+def test_what_was_in_a_daemon_of_tares_own_goes_with_it():
+    janitor.remove(janitor.of_lxd(["false"], ["delete", "tare-x"], own=True))
+
+
+def test_folders_between_go_once_they_are_empty(tmp_path):
+    kept, gone = tmp_path / "a" / "b" / "kept", tmp_path / "a" / "c" / "d"
+    for folder in (kept, gone):
+        folder.mkdir(parents=True)
+    thing = janitor.folder(gone, below=tmp_path)
+    for _ in range(2):
+        janitor.remove(thing)
+        assert sorted(map(Path, tmp_path.rglob("*"))) == [tmp_path / "a", tmp_path / "a" / "b", kept]
