@@ -1,9 +1,9 @@
 """Run a command with a Docker daemon: the one that answers, else one that is started and always stopped again.
 
-The started one knows gVisor's runtimes, and runs with all its children in the control group ``tare-daemons``: so
-their CPU time can be counted, and nothing of them is left behind. What dockerd does to the host (a
-bridge, chains of the packet filter, forwarding, mounts) it does not undo by itself: that is done here, if it was not
-there before. Its data (``/var/lib/docker``) stays, as a cache.
+The started one knows crun and gVisor's runtimes, and runs with all its children in the control group
+``tare-daemons``: so their CPU time can be counted, and nothing of them is left behind. What dockerd does to the host
+(a bridge, chains of the packet filter, forwarding, mounts) it does not undo by itself: that is done here, if it was
+not there before. Its data (``/var/lib/docker``) stays, as a cache.
 
 Ends as the command ends; 2 when there is no daemon to be had.
 """
@@ -28,6 +28,7 @@ import requests.exceptions
 
 from tare.errors import HostError, TareError
 from tare.host import cgroup, processes, state
+from tare.platforms import crun
 from tare.platforms.gvisor import find_runsc
 
 BUILD = Path(__file__).parents[1] / "build"
@@ -36,6 +37,8 @@ CONFIG = BUILD / "dockerd.json"
 #: What the user's own daemon would read; kept, and added to.
 USERS_CONFIG = Path("/etc/docker/daemon.json")
 GROUP = "tare-daemons"
+#: gVisor's runtimes that are runsc with a flag.
+RUNSC_FLAGS = {"ptrace": "--platform=ptrace", "host": "--network=host"}
 START_LIMIT_S = 60.0
 STOP_LIMIT_S = 30.0
 _FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
@@ -99,16 +102,19 @@ def started() -> Iterator[None]:
 
 
 def configuration() -> dict[str, object]:
-    """The daemon's configuration: the user's own, and gVisor's runtimes where there is a runsc."""
+    """The daemon's configuration: the user's own, and crun and gVisor's runtimes where they are there."""
     try:
         own: dict[str, object] = json.loads(USERS_CONFIG.read_text()) if USERS_CONFIG.exists() else {}
     except ValueError as error:
         raise HostError(f"{USERS_CONFIG} is not JSON: {error}", fix="correct it, or remove it") from error
+    ours: dict[str, object] = {}
+    if processes.find("crun") is not None:
+        ours["crun"] = {"path": crun.runtime()}
     runsc = find_runsc()
-    if runsc is None:
-        return own
+    if runsc is not None:
+        ours["runsc"] = {"path": runsc}
+        ours |= {f"runsc-{name}": {"path": runsc, "runtimeArgs": [flag]} for name, flag in RUNSC_FLAGS.items()}
     runtimes = own.get("runtimes")
-    ours = {"runsc": {"path": runsc}, "runsc-ptrace": {"path": runsc, "runtimeArgs": ["--platform=ptrace"]}}
     return {**own, "runtimes": {**(runtimes if isinstance(runtimes, dict) else {}), **ours}}
 
 

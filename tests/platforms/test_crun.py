@@ -1,5 +1,8 @@
+from pathlib import Path
+
+from tare.host import cgroup, processes
 from tare.host.cgroup import parse_mounts
-from tare.platforms.crun import surroundings
+from tare.platforms.crun import runtime, surroundings
 
 V1 = "".join(
     f"cgroup /sys/fs/cgroup/{name} cgroup rw,relatime,{name} 0 0\n" for name in ("cpu", "cpuacct", "cpuset", "memory")
@@ -16,3 +19,15 @@ def test_the_v2_hierarchy_is_hidden_where_it_lies_beside_v1():
 def test_one_kind_of_hierarchy_alone_needs_nothing():
     assert surroundings(parse_mounts(V1)) == []
     assert surroundings(parse_mounts(V2.format("/sys/fs/cgroup"))) == []
+
+
+def test_who_starts_crun_by_a_path_gets_a_script_where_v2_must_be_hidden(monkeypatch, tmp_path):
+    monkeypatch.setenv("TARE_HOME", str(tmp_path))
+    monkeypatch.setattr(processes, "find", lambda program: f"/usr/bin/{program}")
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: parse_mounts(V1 + V2.format("/sys/fs/cgroup/unified")))
+    script = Path(runtime())
+    assert script.parent == tmp_path / "bin"
+    assert script.stat().st_mode & 0o777 == 0o755
+    assert script.read_text().endswith('/sys/fs/cgroup/unified /usr/bin/crun "$@"\n')
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: parse_mounts(V1))
+    assert runtime() == "/usr/bin/crun"

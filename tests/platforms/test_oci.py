@@ -20,3 +20,8 @@ def test_a_bundle_has_the_limits_the_group_and_no_rlimits():
     assert config["linux"]["resources"] == {"cpu": {"cpus": "2,3"}, "memory": {"limit": 1 << 30}}
     assert {"type": "network", "path": "/run/netns/n"} in config["linux"]["namespaces"]
     assert {mount["destination"] for mount in config["mounts"]} >= {"/proc", "/dev", "/sys", "/data"}
+
+
+def test_without_a_namespace_to_join_a_bundle_gets_an_empty_one():
+    config = bundle_config(["true"], Path("/root"), Path("/data"), Resources((0,), 1 << 30), "tare/x/box", None)
+    assert {"type": "network"} in config["linux"]["namespaces"]

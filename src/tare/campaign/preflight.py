@@ -103,6 +103,7 @@ def _seen_inside(platform: Platform, live: Live) -> dict[str, Any]:
         "cpus seen inside": hello.cpus,
         "memory seen inside": hello.memory_bytes,
         "kernel seen inside": hello.kernel,
+        "bits": "the image" if platform.same_bits else "other bits, which the image's figures do not compare with",
         "image": hello.image,
         "agent": hello.agent,
     }

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tare.campaign.instances import Live
 from tare.campaign.slices import spent
-from tare.errors import ParseError, TareError
+from tare.errors import HostError, ParseError, TareError
 from tare.host import processes, roots
 from tare.host.network import CLIENT_NAMESPACE
 from tare.platforms.base import Address
@@ -108,6 +108,8 @@ def run_trial(workload: RunWorkload, params: Params, live: Live, client: Client)
     or `SessionError` (the instance is lost).
     """
     plan = workload.plan(params, surroundings(live))
+    if live.session.hello.image is None:
+        _require_tools(workload, plan, live)
     try:
         _all(plan.prepare, live, client)
         measured = _beside_servers(workload, params, plan, live, client)
@@ -117,6 +119,16 @@ def run_trial(workload: RunWorkload, params: Params, live: Live, client: Client)
         raise
     _all(plan.cleanup, live, client)
     return measured
+
+
+def _require_tools(workload: RunWorkload, plan: RunPlan, live: Live) -> None:
+    """Raise `HostError` when what runs is not the image, and lacks a program that the plan runs inside."""
+    commands = (*plan.prepare, *plan.servers, *plan.measures)
+    for program in dict.fromkeys(one.argv[0] for one in commands if one.side is not Side.CLIENT):
+        found = live.session.execute(["sh", "-c", 'command -v "$0" >/dev/null', program], time_limit_s=30)
+        if found.code != 0:
+            fix = f"apt-get install {' '.join(workload.packages)}" if workload.packages else None
+            raise HostError(f"{program} is not installed there, and what runs is not the image", fix=fix)
 
 
 def _beside_servers(workload: RunWorkload, params: Params, plan: RunPlan, live: Live, client: Client) -> Measured:

@@ -10,13 +10,22 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from tare.campaign.instances import START_LIMIT_S
+from tare.campaign.instances import START_LIMIT_S, Live
 from tare.contract.bench import Bench, BrokenPromiseError, Check, promise
 from tare.contract.leftovers import left_on_host, packet_rules
 from tare.errors import SessionError
 
 #: A program that every platform must run unchanged; any of the image's would do.
 WITNESS = "usr/bin/sysbench"
+#: A server that greets whoever comes first, and one who comes, and goes on trying until there is a server.
+SERVE = (
+    "$s = IO::Socket::INET->new(LocalPort => $ARGV[0], Listen => 1, ReuseAddr => 1) or die $@;"
+    'syswrite STDOUT, "listening\\n"; $s->accept->syswrite("hello")'
+)
+ASK = (
+    "for (1..50) { $s = IO::Socket::INET->new(PeerAddr => $ARGV[0], PeerPort => $ARGV[1]) and last;"
+    "select(undef, undef, undef, 0.1) } defined $s or die $@; print <$s>"
+)
 BUSY = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
 
 
@@ -157,6 +166,11 @@ def network_both_ways(bench: Bench) -> None:
             links = live.session.execute(["ls", "/sys/class/net"], time_limit_s=30).stdout.split()
             reached = live.session.execute(["ping", "-c1", "-W1", bench.nursery.network.client], time_limit_s=30)
             promise(reached.code != 0, f"it has no network, and reaches the client by {links}")
+            routes = live.session.execute(["cat", "/proc/net/route"], time_limit_s=30).stdout.splitlines()
+            promise(len(routes) <= 1, f"it has no network, and these routes: {routes[1:]}")
+            return
+        if not bench.platform.same_bits:
+            _tcp_by_perl(bench, live)
             return
         port = str(address.instance_port)
         client, here = bench.client.towards(address), address.client or bench.nursery.network.client
@@ -173,6 +187,21 @@ def network_both_ways(bench: Bench) -> None:
         if address.ping is not None:
             pinged = bench.client.run(["ping", "-c", "1", "-W", "5", address.ping], time_limit_s=30)
             promise(pinged.code == 0, f"{address.ping} does not answer ping")
+
+
+def _tcp_by_perl(bench: Bench, live: Live) -> None:
+    """Both ways by what every Debian has: other bits may lack the image's tools."""
+    address = live.instance.address
+    client, here = bench.client.towards(address), address.client or bench.nursery.network.client
+    serve = ["perl", "-MIO::Socket::INET", "-e", SERVE]
+    server = live.session.start([*serve, str(address.instance_port)], time_limit_s=60)
+    server.wait_output(b"listening", 30)
+    ask = ["perl", "-MIO::Socket::INET", "-e", ASK]
+    done = client.run([*ask, str(address.host), str(address.port)], time_limit_s=60)
+    promise(done.stdout == b"hello", f"the client does not reach it: {done}")
+    with client.serving([*serve, str(address.port)]):
+        said = live.session.execute([*ask, here, str(address.port)], time_limit_s=60)
+    promise(said.stdout == b"hello", f"it does not reach the client: {said.stderr.decode(errors='replace')[-200:]}")
 
 
 def four_at_once(bench: Bench) -> None:

@@ -127,6 +127,11 @@ class Address:
         return cls(spec.network.host, spec.port, spec.port, None, why)
 
     @classmethod
+    def on_veth(cls, spec: LaunchSpec, address: str) -> Self:
+        """Of an instance in a network namespace that is there before it."""
+        return cls(address, spec.port, spec.port, None, "its network namespace answers before the sandbox starts")
+
+    @classmethod
     def nowhere(cls, spec: LaunchSpec) -> Self:
         """Of an instance without a network."""
         return cls(None, spec.port, spec.port, None, NO_NETWORK)

@@ -15,7 +15,7 @@ from tare.image.forms import disk_bytes
 from tare.model import Resources
 from tare.platforms.attempt import MEMORY, Ground, complaint, system_folders
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.oci import bundle_config, launch_bundle
+from tare.platforms.oci import Net, bundle_config, launch_bundle
 
 _INSTALL = "apt-get install crun"
 #: What `runtime` writes, in the folder of tare's programs.
@@ -56,22 +56,24 @@ def runtime() -> str:
 def trial_config(root: Path, group: str) -> dict[str, Any]:
     """A bundle that runs the host's own `true` in a root with nothing else."""
     resources = Resources(tuple(sorted(os.sched_getaffinity(0))), MEMORY)
-    config = bundle_config(["true"], root, root, resources, f"{group}/box", Path("/"))
+    config = bundle_config(["true"], root, root, resources, f"{group}/box", None)
     options = ["rbind", "ro"]
     config["mounts"] = [one for one in config["mounts"] if one["destination"] in {"/proc", "/dev"}] + [
         {"destination": str(path), "type": "bind", "source": str(path), "options": options} for path in system_folders()
     ]
-    config["linux"]["namespaces"] = [{"type": kind} for kind in ("pid", "ipc", "uts", "mount", "network")]
     return config
 
 
 class Crun(Platform):
     """Namespaces, cgroups and capabilities by crun; the same bundle as runc's."""
 
-    name = "crun"
-    title = "crun on an OCI bundle, no daemon"
-    network_path = "client, bridge, veth"
     by_default = False
+
+    def __init__(self, name: str, net: Net = Net.VETH) -> None:
+        self.name = name
+        self.title = f"crun on an OCI bundle, no daemon{'' if net is Net.VETH else ', no network'}"
+        self.network_path = net.path
+        self._net = net
 
     def detect(self) -> Availability:
         """Run a trivial bundle."""
@@ -104,7 +106,7 @@ class Crun(Platform):
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Run the bundle."""
         within = surroundings(cgroup.hierarchies())
-        return launch_bundle(spec, things, "crun", [], own_stack=False, within=within)
+        return launch_bundle(spec, things, "crun", [], self._net, within=within)
 
 
-PLATFORMS = (Crun(),)
+PLATFORMS = (Crun("crun"), Crun("crun-none", Net.NONE))

@@ -1,4 +1,4 @@
-"""Docker: containers of the daemon, by its API. Variants are the runtimes that it is told to use."""
+"""Docker: containers of the daemon, by its API. Variants are the runtimes and networks that it is told to use."""
 
 from __future__ import annotations
 
@@ -19,24 +19,45 @@ from tare.host import cgroup, janitor
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import oci_tar
-from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms import crun
+from tare.platforms.base import (
+    NO_NETWORK,
+    Address,
+    Availability,
+    Instance,
+    Instant,
+    LaunchSpec,
+    Platform,
+    Prepared,
+)
+from tare.platforms.gvisor import NETSTACK
 from tare.platforms.marks import FirstByte, Ping
 
 LABEL = "tare"
+_PATHS = {
+    "bridge": "client, bridge, published port (NAT), docker0, veth",
+    "host": "client, bridge, host stack",
+    "none": NO_NETWORK,
+}
 _STDOUT = 1
 _SEND_LIMIT_S = 10.0
 
 
 class Docker(Platform):
-    """A container with Docker's own defaults: bridge with NAT and a published port, seccomp filter, overlay2."""
+    """A container with Docker's own defaults: bridge with NAT and a published port, seccomp filter, overlay2.
 
-    network_path = "client, bridge, published port (NAT), docker0, veth"
+    ``network``: ``bridge``, ``host`` or ``none``, as ``docker run --network`` has it.
+    """
 
-    def __init__(self, name: str, runtime: str, title: str) -> None:
+    def __init__(self, name: str, runtime: str, title: str, network: str = "bridge") -> None:
         self.name = name
         self.title = title
-        self.by_default = runtime == "runc"
+        self.network_path = _PATHS[network] + (NETSTACK if runtime in {"runsc", "runsc-ptrace"} else "")
+        self.by_default = (runtime, network) == ("runc", "bridge")
+        if runtime == "crun":
+            self.not_honoured = (crun.WRAPPED,)
         self._runtime = runtime
+        self._network = network
         self._connection: docker.DockerClient | None = None
 
     def detect(self) -> Availability:
@@ -57,6 +78,7 @@ class Docker(Platform):
             "storage": info["Driver"],
             "cgroup driver": info["CgroupDriver"],
             "runtime": self._runtime,
+            "docker network": self._network,
             "daemons' cpu": "accounted" if daemon_groups() else "not accounted: they have no control group",
         }
         return Availability(True, version=version["Version"], details=details)
@@ -88,17 +110,23 @@ class Docker(Platform):
                 name=name,
                 stdin_open=True,
                 labels={LABEL: spec.id},
-                ports=[(spec.port, "tcp"), (spec.port, "udp")],
+                ports=[(spec.port, "tcp"), (spec.port, "udp")] if self._network == "bridge" else None,
                 host_config=config,
             )
             stream = AttachedStream(api.attach_socket(made["Id"], {"stdin": 1, "stdout": 1, "stream": 1}))
             first_byte = FirstByte(stream.fileno())
             api.start(made["Id"])
             seen = api.inspect_container(made["Id"])
-        own_address = seen["NetworkSettings"]["IPAddress"]
-        ping = Ping(own_address) if spec.measured else None
-        address = Address(spec.network.host, spec.port, spec.port, own_address)
-        return Instance(spec, stream, started, address, first_byte, ping, daemon_groups())
+        address = self._address(spec, seen["NetworkSettings"]["IPAddress"])
+        ping = Ping(address.ping) if spec.measured and address.ping else None
+        return Instance(spec, stream, started, address, first_byte, ping, daemons=daemon_groups())
+
+    def _address(self, spec: LaunchSpec, own: str) -> Address:
+        if self._network == "none":
+            return Address.nowhere(spec)
+        return (
+            Address.on_host(spec) if self._network == "host" else Address(spec.network.host, spec.port, spec.port, own)
+        )
 
     def close(self) -> None:
         """Close the connection to the daemon."""
@@ -108,6 +136,7 @@ class Docker(Platform):
 
     def _host_config(self, spec: LaunchSpec) -> Any:
         where = (spec.network.host, spec.port)
+        published: dict[int | str, Any] = {f"{spec.port}/tcp": where, f"{spec.port}/udp": where}
         return self._client.api.create_host_config(
             runtime=self._runtime,
             cgroup_parent=f"/{spec.group.path}",
@@ -115,7 +144,8 @@ class Docker(Platform):
             mem_limit=spec.resources.memory_bytes,
             memswap_limit=spec.resources.memory_bytes,
             binds=[f"{spec.space.data}:/data:rw"],
-            port_bindings={f"{spec.port}/tcp": where, f"{spec.port}/udp": where},
+            network_mode=self._network,
+            port_bindings=published if self._network == "bridge" else {},
         )
 
     @property
@@ -222,6 +252,10 @@ def _told() -> Iterator[None]:
 
 PLATFORMS = (
     Docker("docker", "runc", "Docker with runc"),
+    Docker("docker-crun", "crun", "Docker with crun"),
+    Docker("docker-host", "runc", "Docker with runc on the host network", "host"),
+    Docker("docker-none", "runc", "Docker with runc, without a network", "none"),
     Docker("docker-gvisor", "runsc", "Docker with gVisor's runsc (systrap)"),
     Docker("docker-gvisor-ptrace", "runsc-ptrace", "Docker with gVisor's runsc (ptrace)"),
+    Docker("docker-gvisor-host", "runsc-host", "Docker with gVisor's runsc (systrap, no netstack)"),
 )

@@ -1,4 +1,4 @@
-"""gVisor: runsc on an OCI bundle, without a daemon. Variants are its ways to trap system calls."""
+"""gVisor: runsc on an OCI bundle, without a daemon. Variants are its ways to trap system calls, and its networks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.attempt import Ground, complaint
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.oci import NULL_NETNS, launch_bundle
+from tare.platforms.oci import NULL_NETNS, Net, launch_bundle
 
+#: What lies at the end of a packet's way, unless runsc is told to use Linux's own sockets.
+NETSTACK = ", gVisor's netstack"
 KVM_FIX = "use a host whose KVM runs guests, or a lab: tare lab run -- tare doctor"
 
 
@@ -22,15 +24,18 @@ def find_runsc() -> str | None:
 
 
 class Gvisor(Platform):
-    """A kernel in user space: runsc's own network stack, its own filesystem over a gofer."""
+    """A kernel in user space: runsc's own network stack, its own filesystem over a gofer.
 
-    network_path = "client, bridge, veth, gVisor's netstack"
+    ``netstack``: else its programs use the sockets of the sandbox's network namespace (``--network=host``).
+    """
 
-    def __init__(self, name: str, trap: str) -> None:
+    def __init__(self, name: str, trap: str = "systrap", *, netstack: bool = True) -> None:
         self.name = name
-        self.title = f"gVisor (runsc, {trap}) on an OCI bundle, no daemon"
-        self.by_default = trap == "systrap"  # runsc's own default
+        self.title = f"gVisor (runsc, {trap}{'' if netstack else ', no netstack'}) on an OCI bundle, no daemon"
+        self.network_path = f"client, bridge, veth{NETSTACK if netstack else ', sockets by pass-through'}"
+        self.by_default = trap == "systrap" and netstack  # runsc's own defaults
         self._trap = trap
+        self._netstack = netstack
 
     def detect(self) -> Availability:
         """Start a trivial sandbox by ``runsc do``, with nothing of the host but its root for reading."""
@@ -63,8 +68,13 @@ class Gvisor(Platform):
         """Run the bundle."""
         runsc = find_runsc()
         assert runsc is not None, "launch follows a successful detect"
-        options = [f"--platform={self._trap}", "--network=sandbox"]
-        return launch_bundle(spec, things, runsc, options, own_stack=True)
+        options = [f"--platform={self._trap}", f"--network={'sandbox' if self._netstack else 'host'}"]
+        return launch_bundle(spec, things, runsc, options, Net.OWN_STACK if self._netstack else Net.VETH)
 
 
-PLATFORMS = (Gvisor("gvisor", "systrap"), Gvisor("gvisor-ptrace", "ptrace"), Gvisor("gvisor-kvm", "kvm"))
+PLATFORMS = (
+    Gvisor("gvisor"),
+    Gvisor("gvisor-ptrace", "ptrace"),
+    Gvisor("gvisor-kvm", "kvm"),
+    Gvisor("gvisor-host", netstack=False),
+)

@@ -1,16 +1,27 @@
-"""native: a chroot into the image, and nothing else isolated. The baseline."""
+"""native: a chroot, and nothing else isolated. Into the image it is the baseline.
+
+Variants: the same behind a veth, which is what a container's network costs without the container; and the host's own
+programs instead of the image's, which is what the choice of the image costs.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
-from tare.host import roots
+from tare.errors import PlatformError
+from tare.host import network, roots
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.base import AGENT, Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.pipes import start
+
+#: Where programs lie; an overlay over / has none of what is mounted below it.
+PROGRAMS = ("/bin", "/etc", "/lib", "/sbin", "/usr")
 
 
 class Native(Platform):
@@ -33,10 +44,83 @@ class Native(Platform):
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Start the agent in a chroot, in the instance's control group."""
-        root = roots.overlay_root(things, spec.space, spec.image.root)
+        address, within = self._network(spec, things)
+        root = self._root(spec, things)
         roots.chroot_mounts(things, root, spec.space.data)
-        began = start(spec, ["chroot", str(root), *spec.agent_argv()])
-        return Instance(spec, began.stream, began.at, Address.on_host(spec), began.first_byte)
+        began = start(spec, ["chroot", str(root), *spec.agent_argv()], within)
+        return Instance(spec, began.stream, began.at, address, began.first_byte)
+
+    def _network(
+        self,
+        spec: LaunchSpec,
+        things: Belongings,  # noqa: ARG002 (a variant makes a namespace)
+    ) -> tuple[Address, Sequence[str]]:
+        """How it is reached, and what joins its network before the start."""
+        return Address.on_host(spec), ()
+
+    def _root(self, spec: LaunchSpec, things: Belongings) -> Path:
+        """What it runs in."""
+        return roots.overlay_root(things, spec.space, spec.image.root)
 
 
-PLATFORMS = (Native(),)
+class NativeVeth(Native):
+    """The same bits on the bare host, in a network namespace."""
+
+    name = "native-veth"
+    title = "the host itself behind a veth: chroot into the image, in a network namespace"
+    network_path = "client, bridge, veth"
+    baseline: ClassVar[bool] = False
+    by_default = False
+    not_honoured = ("the namespace is joined before the start instant, so that its start-up is native's",)
+
+    def _network(self, spec: LaunchSpec, things: Belongings) -> tuple[Address, Sequence[str]]:
+        endpoint = spec.network.new_namespace(things, spec.id)
+        joined = ["nsenter", f"--net={network.namespace_path(spec.id)}", "--"]
+        return Address.on_veth(spec, endpoint.address), joined
+
+
+class NativeUserland(Native):
+    """Other bits: what the host itself has installed."""
+
+    name = "native-userland"
+    title = "the host itself with its own programs: chroot into an overlay over /"
+    baseline: ClassVar[bool] = False
+    by_default = False
+    same_bits = False
+    not_honoured = ("other bits: the host's own programs in the versions that it has, and none that it lacks",)
+
+    def detect(self) -> Availability:
+        """An overlay over / has all programs only where none of them are on filesystems of their own."""
+        answer = super().detect()
+        if not answer.available:
+            return answer
+        apart = [path for path in PROGRAMS if os.path.ismount(path)]
+        if apart:
+            why = f"{apart[0]} is a filesystem of its own, which an overlay over / does not have"
+            return Availability(False, reason=why, fix="use a host that has its programs on its root filesystem")
+        return Availability(True, version=answer.version, details={"userland": userland(Path("/etc/os-release"))})
+
+    def prepare(self, image: Image) -> Prepared:  # noqa: ARG002 (the contract's)
+        """Nothing is made. What it takes is all that lies on the host's root filesystem."""
+        facts = os.statvfs("/")
+        return Prepared("the host's own /", (facts.f_blocks - facts.f_bfree) * facts.f_frsize)
+
+    def _root(self, spec: LaunchSpec, things: Belongings) -> Path:
+        root = roots.overlay_root(things, spec.space, Path("/"))
+        agent = root / AGENT.lstrip("/")
+        try:
+            agent.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(spec.image.root / AGENT.lstrip("/"), agent)
+        except OSError as error:
+            raise PlatformError(f"the agent cannot be put into {root}: {error.strerror}") from error
+        return root
+
+
+def userland(release: Path) -> str:
+    """The distribution's name, as os-release(5) has it."""
+    lines = release.read_text().splitlines() if release.exists() else []
+    names = (line.partition("=")[2].strip('"') for line in lines if line.startswith("PRETTY_NAME="))
+    return next(names, "unknown")
+
+
+PLATFORMS = (Native(), NativeVeth(), NativeUserland())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from tare.host import janitor, network, roots
 from tare.host.journal import Belongings
 from tare.model import Resources
-from tare.platforms.base import Address, Instance, LaunchSpec
+from tare.platforms.base import NO_NETWORK, Address, Instance, LaunchSpec
 from tare.platforms.marks import Ping
 from tare.platforms.pipes import start
 
@@ -25,10 +26,23 @@ CAPABILITIES = (
 NULL_NETNS = "null-netns"
 
 
+class Net(enum.Enum):
+    """What a bundle has of a network: the way of a packet to it."""
+
+    VETH = "client, bridge, veth"
+    OWN_STACK = "client, bridge, veth, a stack of the runtime's own"  # which takes the namespace's address over
+    NONE = NO_NETWORK  # an empty namespace
+
+    @property
+    def path(self) -> str:
+        """It as a platform's ``network_path``."""
+        return self.value
+
+
 def bundle_config(
-    argv: Sequence[str], root: Path, data: Path, resources: Resources, cgroup: str, netns: Path
+    argv: Sequence[str], root: Path, data: Path, resources: Resources, cgroup: str, netns: Path | None
 ) -> dict[str, Any]:
-    """The ``config.json`` of a bundle (OCI runtime specification 1.0)."""
+    """The ``config.json`` of a bundle (OCI runtime specification 1.0). Without ``netns`` it gets a new, empty one."""
     flags = ["nosuid", "noexec", "nodev"]
     return {
         "ociVersion": "1.0.2",
@@ -64,7 +78,7 @@ def bundle_config(
                 {"type": "ipc"},
                 {"type": "uts"},
                 {"type": "mount"},
-                {"type": "network", "path": str(netns)},
+                {"type": "network", "path": str(netns)} if netns else {"type": "network"},
             ],
         },
     }
@@ -75,19 +89,16 @@ def launch_bundle(
     things: Belongings,
     runtime: str,
     options: Sequence[str],
+    net: Net = Net.VETH,
     *,
-    own_stack: bool,
     within: Sequence[str] = (),
 ) -> Instance:
     """Write the bundle, and run it in the foreground: its stdin and stdout are the agent's.
 
-    ``own_stack``: the runtime takes the namespace's address over for a network stack of its own; the kernel's must
-    then not answer pings in its stead. ``within``: the surroundings that the runtime needs (`processes.start_held`).
+    ``within``: the surroundings that the runtime needs (`processes.start_held`).
     """
-    endpoint = spec.network.new_namespace(things, spec.id)
-    netns = network.namespace_path(spec.id)
-    if own_stack:
-        network.silence_ping(spec.id)
+    address = _address(spec, things, net)
+    netns = None if net is Net.NONE else network.namespace_path(spec.id)
     root = roots.overlay_root(things, spec.space, spec.image.root)
     config = bundle_config(spec.agent_argv(), root, spec.space.data, spec.resources, f"{spec.group.path}/box", netns)
     (spec.space.folder / "config.json").write_text(json.dumps(config))
@@ -97,8 +108,16 @@ def launch_bundle(
     things.own(janitor.mount(state / NULL_NETNS), janitor.oci_container(runtime, state, name, within))
     argv = [runtime, "--root", str(state), *options, "run", "--bundle", str(spec.space.folder), name]
     began = start(spec, argv, within)
-    pinged = endpoint.address if own_stack else None
-    why = "" if own_stack else "its network namespace answers before the sandbox starts"
-    address = Address(endpoint.address, spec.port, spec.port, pinged, why)
-    ping = Ping(pinged) if pinged and spec.measured else None
+    ping = Ping(address.ping) if address.ping and spec.measured else None
     return Instance(spec, began.stream, began.at, address, began.first_byte, ping)
+
+
+def _address(spec: LaunchSpec, things: Belongings, net: Net) -> Address:
+    if net is Net.NONE:
+        return Address.nowhere(spec)
+    endpoint = spec.network.new_namespace(things, spec.id)
+    if net is Net.VETH:
+        return Address.on_veth(spec, endpoint.address)
+    # The kernel must not answer pings in the stack's stead.
+    network.silence_ping(spec.id)
+    return Address(endpoint.address, spec.port, spec.port, endpoint.address)

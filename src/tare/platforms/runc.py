@@ -7,15 +7,18 @@ from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.oci import launch_bundle
+from tare.platforms.oci import Net, launch_bundle
 
 
 class Runc(Platform):
     """Namespaces, cgroups and capabilities by runc; no seccomp filter, as in its own default spec."""
 
-    name = "runc"
-    title = "runc on an OCI bundle, no daemon"
-    network_path = "client, bridge, veth"
+    def __init__(self, name: str, net: Net = Net.VETH) -> None:
+        self.name = name
+        self.title = f"runc on an OCI bundle, no daemon{'' if net is Net.VETH else ', no network'}"
+        self.network_path = net.path
+        self.by_default = net is Net.VETH
+        self._net = net
 
     def detect(self) -> Availability:
         """Ask runc for its version."""
@@ -32,7 +35,7 @@ class Runc(Platform):
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Run the bundle."""
-        return launch_bundle(spec, things, "runc", [], own_stack=False)
+        return launch_bundle(spec, things, "runc", [], self._net)
 
 
-PLATFORMS = (Runc(),)
+PLATFORMS = (Runc("runc"), Runc("runc-none", Net.NONE))
