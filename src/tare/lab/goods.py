@@ -56,10 +56,15 @@ def ensure(image: Image, progress: Progress) -> Path:
                 _fill(tree, image, guests, packages, runsc)
                 build.disk(tree, made / "goods.ext4", forms.disk_bytes(tree) * 9 // 8 + SPARE_BYTES)
                 shutil.rmtree(tree)
-            for other in build.folder().glob("goods-*"):
-                if other != place:
-                    shutil.rmtree(other, ignore_errors=True)
+            _prune(place)
     return place / "goods.ext4"
+
+
+def _prune(place: Path) -> None:
+    """Remove older goods, but for the last before these: a lab that is starting may have been told of them."""
+    others = [path for path in build.folder().glob("goods-*") if path != place]
+    for other in sorted(others, key=lambda path: path.stat().st_mtime)[:-1]:
+        shutil.rmtree(other, ignore_errors=True)
 
 
 def checkout() -> bytes:
