@@ -226,7 +226,7 @@ def accept(listener: socket.socket, address: str, process: subprocess.Popen[byte
         if peer[0] == address:
             return GuestStream(connection, process)
         connection.close()
-    raise PlatformError(f"the guest did not connect within {time_limit_s:.0f} s")
+    raise PlatformError(f"the guest did not connect within {time_limit_s:g} s")
 
 
 PLATFORMS = (Uml("uml", ubd=False), Uml("uml-ubd", ubd=True))

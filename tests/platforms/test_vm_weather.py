@@ -1,0 +1,144 @@
+"""Bad weather for virtual machines, on real ones: one clear line each, the console is kept, the rest goes on."""
+
+import re
+import sys
+import textwrap
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from tare.campaign import ground
+from tare.contract.leftovers import left_on_host
+from tare.errors import HostError, PlatformError, TareError
+from tare.host import network, processes
+from tare.image import build, forms, guest
+from tare.model import Arm, Resources
+from tare.platforms import registry, uml
+from tare.platforms.base import LaunchSpec
+
+pytestmark = pytest.mark.host
+
+
+@pytest.fixture(scope="module")
+def nursery():
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    resources = Resources(ground.default_cpus(), 512 << 20)
+    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
+        yield nursery
+
+
+@pytest.fixture
+def broken_disk(tmp_path, monkeypatch):
+    disk = tmp_path / "broken.ext4"
+    with disk.open("wb") as file:
+        file.truncate(64 << 20)
+    monkeypatch.setattr(forms, "ext4", lambda *_: disk)
+
+
+def _fails(nursery, name):
+    """Start an instance that cannot start; the error, after a look at what it left."""
+    platform = registry.choose([name])[0]
+    threads = threading.active_count()
+    began = time.monotonic()
+    with pytest.raises(TareError) as caught:
+        nursery.start(platform, Arm(name), measured=True)
+    assert time.monotonic() - began < 60
+    assert "\n" not in caught.value.what
+    assert threading.active_count() == threads, "somebody still watches or pings what was given up"
+    assert left_on_host(f"{nursery.campaign}x") == []
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("qemu", "the image cannot be mounted"),
+        ("qemu-microvm", "the image cannot be mounted"),
+        ("uml-ubd", "Unable to mount root fs"),
+    ],
+)
+def test_a_root_disk_that_is_broken(nursery, broken_disk, name, said):
+    error = _fails(nursery, name)
+    assert isinstance(error, PlatformError)
+    assert said in error.what
+    assert said.encode() in error.console
+
+
+def test_a_guest_kernel_that_panics(nursery, tmp_path, monkeypatch):
+    initramfs = tmp_path / "initramfs"
+    initramfs.write_bytes(b"not an archive" * 100)
+    broken = replace(guest.ensure(), initramfs=initramfs)
+    monkeypatch.setattr(guest, "ensure", lambda *_: broken)
+    error = _fails(nursery, "qemu-tcg")
+    assert isinstance(error, PlatformError)
+    assert "Kernel panic" in error.what
+    assert b"Call Trace" in error.console
+
+
+def test_a_file_that_is_no_kernel(nursery, tmp_path, monkeypatch):
+    kernel = tmp_path / "vmlinuz"
+    kernel.write_bytes(b"not a kernel " * 1000)
+    wrong = replace(guest.ensure(), kernel=kernel)
+    monkeypatch.setattr(guest, "ensure", lambda *_: wrong)
+    error = _fails(nursery, "qemu-tcg")
+    assert isinstance(error, PlatformError)
+    assert b"kernel" in error.console  # in QEMU's own words
+    assert "console ends: qemu" in error.what
+
+
+def test_a_program_that_is_no_user_mode_linux(nursery, monkeypatch):
+    monkeypatch.setattr(uml, "PROGRAM", "false")
+    assert "the guest ended with 1 before it connected" in _fails(nursery, "uml").what
+
+
+@pytest.mark.parametrize("name", ["qemu-tcg", "uml"])
+def test_a_guest_that_does_not_answer_in_time(nursery, monkeypatch, name):
+    monkeypatch.setattr(nursery, "start_limit_s", 0.5)
+    assert re.search(r"within 0\.5\d* s", _fails(nursery, name).what)
+
+
+def test_an_agent_that_connects_and_says_nothing(nursery, monkeypatch):
+    monkeypatch.setattr(LaunchSpec, "agent_argv", lambda *_: ["/bin/sh", "-c", "exec sleep 1000", "agent"])
+    monkeypatch.setattr(nursery, "start_limit_s", 10.0)
+    assert "has not within 10 s" in _fails(nursery, "uml").what
+
+
+@pytest.mark.parametrize("name", ["qemu-tcg", "uml"])
+def test_a_tap_that_cannot_be_made(nursery, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(network, "TUN", tmp_path / "tun")
+    error = _fails(nursery, name)
+    assert isinstance(error, HostError)
+    assert "no TAP can be made" in error.what
+    assert "modprobe tun" in error.fix
+
+
+def test_a_host_without_tun_says_so_and_what_needs_none_runs():
+    asked = textwrap.dedent("""
+        from tare.platforms import registry
+        for name in ("uml", "uml-ubd", "qemu-tcg", "qemu-microvm", "qemu-user"):
+            answer = registry.choose([name])[0].detect()
+            print(name, answer.available, answer.reason, answer.fix, sep="|")
+    """)
+    hidden = 'mount -t tmpfs tmpfs /dev/net && exec "$0" -c "$1"'
+    argv = ["unshare", "-m", "--propagation", "private", "sh", "-c", hidden, sys.executable, asked]
+    said = dict(line.split("|", 1) for line in processes.run(argv).require().text.splitlines())
+    for name in ("uml", "uml-ubd", "qemu-tcg", "qemu-microvm"):
+        assert said[name].startswith("False|no TAP can be made: /dev/net/tun: No such file or directory|modprobe tun")
+    assert said["qemu-user"].startswith("True|")
+
+
+def test_kvm_that_runs_no_guest_is_told_with_the_way_out():
+    answer = registry.choose(["qemu-kvm"])[0].detect()
+    if answer.available:
+        assert answer.version.endswith("kvm")
+    else:
+        assert answer.reason.startswith("KVM: ")
+        assert "/dev/kvm" in answer.fix
+
+
+@pytest.mark.parametrize("name", ["qemu-tcg", "uml"])
+def test_the_rest_goes_on(nursery, name):
+    live = nursery.start(registry.choose([name])[0], Arm(name), measured=False)
+    live.stop()
