@@ -32,6 +32,8 @@ REQUIRED = {
     "bubblewrap",
     "nspawn",
     "docker",
+    "libvirt-lxc",
+    "libvirt-qemu",
     "lxc",
     "lxd",
     "podman",

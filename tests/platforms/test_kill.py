@@ -17,6 +17,8 @@ pytestmark = pytest.mark.host
         "bubblewrap",
         "nspawn",
         "docker",
+        "libvirt-lxc",
+        "libvirt-qemu",
         "lxc",
         "lxd",
         "podman",

@@ -36,7 +36,7 @@ class Machine:
     initramfs: Path
     command_line: str
     root: Path
-    root_format: str  # qcow2 or raw
+    root_format: str  # qcow2 or raw; phy: root and data are block devices
     data: Path
     console: Path
     link: Link
@@ -103,7 +103,7 @@ def machine_xml(machine: Machine) -> str:
         _leaf(devices, "emulator", str(machine.emulator))
     bus, prefix = ("xen", "xvd") if xen else ("virtio", "vd")
     _disk(devices, machine.root, machine.root_format, f"{prefix}a", bus)
-    _disk(devices, machine.data, "raw", f"{prefix}b", bus)
+    _disk(devices, machine.data, "phy" if machine.root_format == "phy" else "raw", f"{prefix}b", bus)
     link = _interface(devices, machine.link)
     if xen:
         _leaf(devices, "console", type="pty").append(Xml.Element("target", type="xen", port="0"))
@@ -143,9 +143,10 @@ def _endings(domain: Xml.Element) -> None:
 
 
 def _disk(devices: Xml.Element, place: Path, form: str, target: str, bus: str) -> None:
-    disk = Xml.SubElement(devices, "disk", type="file", device="disk")
-    Xml.SubElement(disk, "driver", name="qemu", type=form)
-    Xml.SubElement(disk, "source", file=str(place))
+    block = form == "phy"
+    disk = Xml.SubElement(devices, "disk", type="block" if block else "file", device="disk")
+    Xml.SubElement(disk, "driver", {"name": "phy"} if block else {"name": "qemu", "type": form})
+    Xml.SubElement(disk, "source", {"dev" if block else "file": str(place)})
     Xml.SubElement(disk, "target", dev=target, bus=bus)
 
 

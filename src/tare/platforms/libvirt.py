@@ -8,45 +8,36 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import subprocess
 import threading
-import time
 from abc import abstractmethod
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import cgroup, janitor, processes
+from tare.host import janitor, processes
 from tare.host.journal import Belongings
 from tare.host.network import BRIDGE, no_tun
 from tare.image import forms, guest
 from tare.image.build import Image
-from tare.platforms import domain, libvirtd, vm
+from tare.platforms import domain, libvirtd, virsh, vm
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
 from tare.platforms.marks import FirstByte, Ping
-from tare.session import SocketStream
+from tare.platforms.virsh import Creation, DomainStream
 
 INSTALL = "apt-get install --no-install-recommends libvirt-daemon-system libvirt-clients"
 #: Asking QEMU what it can do, once a version of it, takes some seconds; on a busy host more.
 PROBE_LIMIT_S = 120.0
-CREATE_LIMIT_S = 60.0
-#: An agent whose stream has ended ends its domain by itself; libvirt's part is done by `libvirt_domain`'s remover.
-END_LIMIT_S = 2.0
 
 
-class DomainStream(SocketStream):
-    """The agent's stream; closing it ends the domain."""
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What there is of an instance before its domain is made."""
 
-    def __init__(self, connection: socket.socket, group: cgroup.Group) -> None:
-        super().__init__(connection)
-        self._group = group
-
-    def close(self) -> None:
-        """Close it, and give the domain's processes a moment to end by themselves."""
-        super().close()
-        deadline = time.monotonic() + END_LIMIT_S
-        while self._group.pids() and time.monotonic() < deadline:
-            time.sleep(0.002)
+    name: str
+    started: Instant
+    address: str
+    stream: DomainStream
+    first_byte: FirstByte
 
 
 class Libvirt(Platform):
@@ -60,10 +51,13 @@ class Libvirt(Platform):
         self.name = name
         self.title = title
         self._lock = threading.Lock()
-        self._house: libvirtd.Private | None = None
+        self._house: libvirtd.House | None = None
 
     def detect(self) -> Availability:
         """Start a libvirtd, and try the driver with it."""
+        return self._lacking() or self._tried()
+
+    def _lacking(self) -> Availability | None:
         lacking = [program for program in ("libvirtd", "virsh") if processes.find(program) is None]
         program = self._program()
         if lacking or program is None:
@@ -71,6 +65,9 @@ class Libvirt(Platform):
             return Availability(False, reason=reason, fix=f"{INSTALL} {self.package}")
         if os.geteuid() != 0:
             return Availability(False, reason="a libvirtd of tare's own needs root", fix="run tare as root (sudo)")
+        return None
+
+    def _tried(self) -> Availability:
         try:
             with contextlib.closing(_Closing(self)):
                 return self._try(self._home())
@@ -93,34 +90,52 @@ class Libvirt(Platform):
         """What libvirt runs domains by, where it is installed."""
 
     @abstractmethod
-    def _try(self, house: libvirtd.Private) -> Availability: ...
+    def _try(self, house: libvirtd.House) -> Availability: ...
 
     @abstractmethod
-    def _launch(self, spec: LaunchSpec, things: Belongings, house: libvirtd.Private) -> Instance: ...
+    def _launch(self, spec: LaunchSpec, things: Belongings, house: libvirtd.House) -> Instance: ...
 
-    def _home(self) -> libvirtd.Private:
+    def _home(self) -> libvirtd.House:
         """The libvirtd, started if need be. Raises `PlatformError` once when it has died meanwhile."""
         with self._lock:
             if self._house is not None and self._house.ended() is not None:
                 raise self._bury(self._house)
             if self._house is None:
-                program = self._program()
-                assert program is not None  # detected
-                self._house = libvirtd.Private(self.name, self.driver, program)
+                self._house = self._open()
             return self._house
 
-    def _bury(self, house: libvirtd.Private) -> PlatformError:
+    def _open(self) -> libvirtd.House:
+        program = self._program()
+        assert program is not None  # detected
+        return libvirtd.Private(self.name, self.driver, program)
+
+    def _up(self, creation: Creation, spec: LaunchSpec, house: libvirtd.House, came: Came) -> Instance:
+        """The instance, once its domain is made and settled. Raises `PlatformError`."""
+        try:
+            complaint = creation.wait()
+            if complaint is not None:
+                raise self._refusal(house, complaint)
+            house.settle(spec, came.name)
+        except BaseException:
+            came.first_byte.wait(0)
+            came.stream.close()
+            raise
+        ping = Ping(came.address) if spec.measured else None
+        address = Address(came.address, spec.port, spec.port, came.address)
+        return Instance(spec, came.stream, came.started, address, came.first_byte, ping, daemons=house.groups)
+
+    def _bury(self, house: libvirtd.House) -> PlatformError:
         what = f"{house.ended()} in the middle of its work"
         self._house = None
         with contextlib.suppress(HostError):  # the journal keeps what could not be removed
             house.stop()
         return PlatformError(what, fix="the next start has a new one; see the host's log for why it ended")
 
-    def _refusal(self, house: libvirtd.Private, stderr: bytes) -> PlatformError:
+    def _refusal(self, house: libvirtd.House, stderr: bytes) -> PlatformError:
         with self._lock:
             if house.ended() is not None and self._house is house:
                 return self._bury(house)
-        return PlatformError(f"libvirt refuses: {libvirtd.said(stderr)}", fix="see what `libvirtd` says on this host")
+        return PlatformError(f"libvirt refuses: {virsh.said(stderr)}", fix="see what `libvirtd` says on this host")
 
 
 class _Closing:
@@ -128,47 +143,6 @@ class _Closing:
 
     def __init__(self, platform: Platform) -> None:
         self.close = platform.close
-
-
-class Creation:
-    """A ``virsh create`` under way, inside the instance's groups."""
-
-    def __init__(self, spec: LaunchSpec, house: libvirtd.Private, xml: str, handed: Sequence[int] = ()) -> None:
-        place = spec.space.folder / "domain.xml"
-        place.write_text(xml)
-        fds = ["--pass-fds", ",".join(map(str, handed))] if handed else []
-        argv = house.connection.argv("create", str(place), *fds)
-        self._errors = spec.space.folder / "virsh.log"
-        nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
-        with self._errors.open("wb") as errors:
-            self._held = processes.start_held(
-                argv, stdin=nothing, stdout=nothing, stderr=errors, cgroup_procs=procs, pass_fds=handed
-            )
-        self.process = self._held.process
-
-    def go(self) -> Instant:
-        """Let it begin; the moment just before."""
-        at = Instant.now()
-        self._held.go()
-        return at
-
-    def failed(self) -> bool:
-        """Whether it ended, and not well."""
-        return self.process.poll() not in {None, 0}
-
-    def wait(self) -> bytes | None:
-        """Wait for its end: None when it went well, else what it said."""
-        try:
-            code = self.process.wait(CREATE_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            return f"error: no answer within {CREATE_LIMIT_S:.0f} s".encode()
-        return None if code == 0 else self._errors.read_bytes()
-
-    def kill(self) -> None:
-        """End it."""
-        processes.kill_group(self.process)
-        self.process.wait()
 
 
 class LibvirtLxc(Libvirt):
@@ -186,14 +160,14 @@ class LibvirtLxc(Libvirt):
     def _program(self) -> Path | None:
         return libvirtd.lxc_program()
 
-    def _try(self, house: libvirtd.Private) -> Availability:
+    def _try(self, house: libvirtd.House) -> Availability:
         version = house.connection.version()
         return Availability(True, version=version, details={"hidden from it": libvirtd.hidden() or "nothing"})
 
-    def _launch(self, spec: LaunchSpec, things: Belongings, house: libvirtd.Private) -> Instance:
+    def _launch(self, spec: LaunchSpec, things: Belongings, house: libvirtd.House) -> Instance:
         endpoint, link = spec.network.new_endpoint(things, spec.id)
         name = f"tare-{spec.id}"
-        with house.container_root(spec) as root:
+        with house.container_root(spec, things) as root:
             container = domain.Container(
                 name=name,
                 cpus=spec.resources.cpus,
@@ -209,18 +183,13 @@ class LibvirtLxc(Libvirt):
             things.own(janitor.libvirt_domain(house.connection.uri, name, house.socket))
             ours, theirs = socket.socketpair()
             with theirs, spec.space.log.open("ab") as log:
-                creation = Creation(spec, house, domain.container_xml(container), (theirs.fileno(), log.fileno()))
+                creation = Creation(
+                    spec, house.connection, domain.container_xml(container), (theirs.fileno(), log.fileno())
+                )
             stream = DomainStream(ours, spec.group)
             first_byte = FirstByte(stream.fileno())
             started = creation.go()
-            complaint = creation.wait()
-        if complaint is not None:
-            first_byte.wait(0)
-            stream.close()
-            raise self._refusal(house, complaint)
-        ping = Ping(endpoint.address) if spec.measured else None
-        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
-        return Instance(spec, stream, started, address, first_byte, ping, daemons=house.groups)
+            return self._up(creation, spec, house, Came(name, started, endpoint.address, stream, first_byte))
 
 
 class LibvirtQemu(Libvirt):
@@ -249,7 +218,7 @@ class LibvirtQemu(Libvirt):
         lacking = any(processes.find(program) is None for program in (vm.PROGRAM, "qemu-img"))
         return None if lacking else Path(processes.find(vm.PROGRAM) or vm.PROGRAM)
 
-    def _try(self, house: libvirtd.Private) -> Availability:
+    def _try(self, house: libvirtd.House) -> Availability:
         lacking = no_tun()
         if lacking is not None:
             raise lacking
@@ -258,15 +227,16 @@ class LibvirtQemu(Libvirt):
         details = {"accelerator": f"{accel}: {why}", "guest kernel": guest.ensure().release}
         return Availability(True, version=f"{house.connection.version()}, {accel}", details=details)
 
-    def _learn(self, house: libvirtd.Private) -> None:
+    def _learn(self, house: libvirtd.House) -> None:
         """Have libvirt find out what QEMU can do, so that no start has to."""
         kind = _kind(vm.accelerated(guest.ensure())[0])
-        words = ["--emulatorbin", str(house.entrance), "--machine", "q35", "--virttype", kind]
+        emulator = ["--emulatorbin", str(house.entrance)] if house.entrance else []
+        words = [*emulator, "--machine", "q35", "--virttype", kind]
         asked = house.connection.ask("domcapabilities", *words, time_limit_s=PROBE_LIMIT_S)
         if asked.code != 0:
             raise self._refusal(house, asked.stderr)
 
-    def _launch(self, spec: LaunchSpec, things: Belongings, house: libvirtd.Private) -> Instance:
+    def _launch(self, spec: LaunchSpec, things: Belongings, house: libvirtd.House) -> Instance:
         endpoint, tap = spec.network.new_tap(things, spec.id)
         made = guest.ensure()
         name, control = f"tare-{spec.id}", spec.space.folder / "control"
@@ -286,27 +256,22 @@ class LibvirtQemu(Libvirt):
             link=domain.Link(tap, endpoint.mac, None),
             control=control,
             emulator=house.entrance,
+            security=house.security,
         )
         house.machine(spec)
         things.own(janitor.libvirt_domain(house.connection.uri, name, house.socket))
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(control))
             listener.listen(1)
-            creation = Creation(spec, house, domain.machine_xml(machine))
+            paused = ["--paused"] if house.moves else []
+            creation = Creation(spec, house.connection, domain.machine_xml(machine), (), *paused)
             started = creation.go()
             connection = self._connected(listener, creation, house)
         stream = DomainStream(connection, spec.group)
         first_byte = FirstByte(stream.fileno())
-        complaint = creation.wait()
-        if complaint is not None:
-            first_byte.wait(0)
-            stream.close()
-            raise self._refusal(house, complaint)
-        ping = Ping(endpoint.address) if spec.measured else None
-        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
-        return Instance(spec, stream, started, address, first_byte, ping, daemons=house.groups)
+        return self._up(creation, spec, house, Came(name, started, endpoint.address, stream, first_byte))
 
-    def _connected(self, listener: socket.socket, creation: Creation, house: libvirtd.Private) -> socket.socket:
+    def _connected(self, listener: socket.socket, creation: Creation, house: libvirtd.House) -> socket.socket:
         try:
             return vm.accept(listener, creation.failed)
         except PlatformError as error:

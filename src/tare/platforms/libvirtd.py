@@ -1,12 +1,9 @@
-"""A libvirtd of tare's own, or one that a URI names, and what is said to it by virsh.
+"""A libvirtd of tare's own, and what any libvirtd is to its domains.
 
 The private one runs in a mount namespace in which libvirt's folders and /run are tare's: the user's configuration,
 networks and domains are neither seen nor touched, and D-Bus is not there to hand domains over to systemd. Libvirt
 starts a domain's process by a small script that enters the instance's groups first, so that all of it, from its first
 instruction, is in ``spec.group``.
-
-virsh, by argument lists, and not libvirt-python: that would have to be compiled against libvirt's headers, and the
-descriptors of a container can be handed over by virsh alike.
 """
 
 from __future__ import annotations
@@ -15,15 +12,15 @@ import contextlib
 import os
 import shlex
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from tare.errors import PlatformError
 from tare.host import cgroup, daemons, janitor, processes, state
 from tare.host.journal import Belongings, Journal
 from tare.host.patience import stretched
 from tare.platforms.base import LaunchSpec
+from tare.platforms.virsh import Connection
 
 #: Where libvirt keeps what is its own. All are there where it is installed.
 FOLDERS = {"etc": "/etc/libvirt", "lib": "/var/lib/libvirt", "log": "/var/log/libvirt", "run": "/run"}
@@ -31,7 +28,6 @@ CACHE = "/var/cache/libvirt"
 SOCKET = "run/libvirt/libvirt-sock"
 #: Where libvirt_lxc, which is not on PATH, is looked for.
 LXC_PLACES = ("/usr/lib/libvirt/libvirt_lxc", "/usr/libexec/libvirt_lxc", "/usr/lib64/libvirt/libvirt_lxc")
-VIRSH_LIMIT_S = 30.0
 DAEMON_CONF = 'auth_unix_rw = "none"\nauth_unix_ro = "none"\nlog_outputs = "3:stderr"\n'
 #: No control groups of libvirt's own for machines: they are in the instance's.
 QEMU_CONF = """\
@@ -81,43 +77,39 @@ def lxc_program() -> Path | None:
     return next((path for path in map(Path, LXC_PLACES) if path.exists()), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """A driver of a libvirtd, by URI."""
+class House(ABC):
+    """Where domains live: a libvirtd, and how a domain of its gets into its instance's groups."""
 
-    uri: str
+    connection: Connection
+    socket: str = ""  # the daemon's, where that goes with it
+    entrance: Path | None = None  # what domains name as their emulator
+    security: Sequence[str] = ()  # models that must be told to let domains be root's
+    moves: bool = False  # whether domains are moved once they are made, and so had better be made paused
 
-    def argv(self, *words: str) -> list[str]:
-        """The command that says something to it."""
-        return ["virsh", "-q", "-c", self.uri, *words]
+    @property
+    @abstractmethod
+    def groups(self) -> list[cgroup.Group]:
+        """The daemon's control groups, to read what it takes."""
 
-    def ask(self, *words: str, time_limit_s: float = VIRSH_LIMIT_S) -> processes.Finished:
-        """Say it."""
-        return processes.run(self.argv(*words), time_limit_s=time_limit_s)
+    @abstractmethod
+    def container_root(self, spec: LaunchSpec, things: Belongings) -> contextlib.AbstractContextManager[Path]:
+        """A container's writable root; it is made while this lasts."""
 
-    def version(self) -> str:
-        """Libvirt's version and that of what it drives. Raises `PlatformError` with what virsh says."""
-        asked = self.ask("version")
-        if asked.code != 0:
-            raise PlatformError(said(asked.stderr))
-        return shown_version(asked.text)
+    def machine(self, spec: LaunchSpec) -> None:  # noqa: B027 (most need nothing)
+        """Get ready for a machine."""
 
+    def settle(self, spec: LaunchSpec, name: str) -> None:  # noqa: B027
+        """A domain has been made: see to it that all of it is in the instance's groups. Raises `PlatformError`."""
 
-def shown_version(text: str) -> str:
-    """The output of ``virsh version``, in short."""
-    facts = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
-    library = facts.get("Using library", "libvirt unknown")
-    return f"{library}, {facts.get('Running hypervisor', 'hypervisor unknown')}"
+    def ended(self) -> str | None:
+        """How the daemon ended, in words; None while it runs, or when nobody can know."""
+        return None
 
-
-def said(stderr: bytes) -> str:
-    """The gist of what virsh says on stderr: its last error."""
-    lines = [line.strip() for line in stderr.decode(errors="replace").splitlines() if line.strip()]
-    told = [line.removeprefix("error:").strip() for line in lines if line.startswith("error:")]
-    return (told or lines or ["no message"])[-1]
+    def stop(self) -> None:  # noqa: B027
+        """Let go of it."""
 
 
-class Private:
+class Private(House):
     """A libvirtd of tare's own. `stop` when done; a killed tare's goes by `tare clean`."""
 
     def __init__(self, name: str, driver: str, program: Path) -> None:
@@ -126,7 +118,6 @@ class Private:
         label = f"{name}-{os.getpid()}"
         self.folder = state.work() / label
         self._things = Belongings(Journal(state.journal()))
-        #: What domains name as their emulator.
         self.entrance = _entrance(program)
         try:
             self._daemon = self._start(label)
@@ -158,7 +149,7 @@ class Private:
         self._things.release()
 
     @contextlib.contextmanager
-    def container_root(self, spec: LaunchSpec) -> Iterator[Path]:
+    def container_root(self, spec: LaunchSpec, things: Belongings) -> Iterator[Path]:  # noqa: ARG002
         """A container's writable root, in a mount namespace in which the instance's groups are the whole hierarchies.
 
         libvirt_lxc joins that namespace while this lasts; it and all mounts in it go with the last process there. It is

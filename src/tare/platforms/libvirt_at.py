@@ -1,0 +1,318 @@
+"""libvirt by URI: daemons that are there already, and hypervisors that libvirt drives besides QEMU and LXC.
+
+``libvirt:URI`` uses the daemon that answers there, as it is configured. Its domains are made in groups of its own (or
+systemd's), and moved into the instance's: a machine while it is still paused, a container right after its start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tare.errors import PlatformError, UsageError
+from tare.host import cgroup, janitor, processes, roots
+from tare.host.journal import Belongings
+from tare.host.network import BRIDGE
+from tare.image import forms, guest
+from tare.image.build import Image
+from tare.platforms import domain, libvirtd, virsh, vm, xen
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.callback import connected
+from tare.platforms.libvirt import INSTALL, Libvirt, LibvirtLxc, LibvirtQemu
+from tare.platforms.marks import FirstByte, Ping
+from tare.platforms.virsh import Creation, DomainStream
+
+DAEMONS = ("libvirtd", "virtqemud", "virtlxcd", "virtxend", "virtlogd")
+BY_HAND = "start a Linux guest there yourself, and weigh it: -p ssh:HOST"
+MOVE_LIMIT_S = 5.0
+#: What libvirt drives and boots no kernel of the host's with, by the scheme of its URIs.
+UNBOOTABLE = {
+    "vbox": "VirtualBox",
+    "vmwareplayer": "VMware Player",
+    "vmwarews": "VMware Workstation",
+    "vmwarefusion": "VMware Fusion",
+    "esx": "VMware ESXi",
+    "gsx": "VMware GSX",
+    "vpx": "VMware vCenter",
+    "hyperv": "Hyper-V",
+    "bhyve": "bhyve",
+    "openvz": "OpenVZ",
+    "vz": "Virtuozzo",
+    "ch": "Cloud Hypervisor",
+    "test": "its own mock, which runs nothing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a URI of libvirt's says (https://libvirt.org/uri.html)."""
+
+    uri: str
+    driver: str
+    host: str
+
+    @classmethod
+    def parse(cls, uri: str) -> Place:
+        """Raises `UsageError`."""
+        parts = urlsplit(uri)
+        driver = parts.scheme.partition("+")[0]
+        if driver not in {"qemu", "lxc", "xen", *UNBOOTABLE}:
+            raise UsageError(f"{uri!r} is not a URI of libvirt's", fix="write one such as libvirt:qemu:///system")
+        return cls(uri, driver, parts.netloc)
+
+
+class Given(libvirtd.House):
+    """The daemon that a URI names, as its owner configured it."""
+
+    moves = True
+
+    def __init__(self, uri: str) -> None:
+        self.connection = virsh.Connection(uri)
+        self.security = security_models(self.connection.ask("capabilities").text)
+
+    @property
+    def groups(self) -> list[cgroup.Group]:
+        """Of all libvirt daemons that run on this host, where they have any of their own."""
+        found: dict[str, cgroup.Group] = {}
+        for comm in Path("/proc").glob("[0-9]*/comm"):
+            with contextlib.suppress(OSError):
+                group = cgroup.usage_of(int(comm.parent.name)) if comm.read_text().strip() in DAEMONS else None
+                if group is not None:
+                    found[group.path] = group
+        return list(found.values())
+
+    @contextlib.contextmanager
+    def container_root(self, spec: LaunchSpec, things: Belongings) -> Iterator[Path]:
+        """An overlay on the host, which the daemon must see."""
+        yield roots.overlay_root(things, spec.space, spec.image.root)
+
+    def settle(self, spec: LaunchSpec, name: str) -> None:
+        """Move all processes of the domain, and let it go on if it was made paused."""
+        procs = spec.group.leaf("tool", everywhere=True)
+        deadline = time.monotonic() + MOVE_LIMIT_S
+        while outside := set(family(processes_by_pid(), name)) - set(spec.group.pids()):
+            for pid in outside:
+                with contextlib.suppress(ProcessLookupError):
+                    for file in procs:
+                        file.write_text(str(pid))
+            if time.monotonic() > deadline:
+                raise PlatformError(f"processes of the domain {name} do not stay in the instance's control group")
+        self.connection.ask("resume", name)  # of a container, which is not paused, libvirt says so
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A process, as /proc shows it."""
+
+    parent: int
+    argv: Sequence[str]
+
+
+def family(seen: dict[int, Seen], name: str) -> list[int]:
+    """The processes that libvirt started for a domain, and all that these started."""
+    found = {pid for pid, one in seen.items() if runs_domain(one.argv, name)}
+    while more := {pid for pid, one in seen.items() if one.parent in found} - found:
+        found |= more
+    return sorted(found)
+
+
+def runs_domain(argv: Sequence[str], name: str) -> bool:
+    """Whether a command line is that of the domain's QEMU or libvirt_lxc."""
+    pairs = list(itertools.pairwise(argv))
+    is_lxc = bool(argv) and argv[0].endswith("libvirt_lxc") and ("--name", name) in pairs
+    return is_lxc or any(flag == "-name" and word.split(",")[0] == f"guest={name}" for flag, word in pairs)
+
+
+def processes_by_pid() -> dict[int, Seen]:
+    """All processes of the host."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            argv = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            found[int(folder.name)] = Seen(parent, argv)
+    return found
+
+
+def security_models(capabilities: str) -> list[str]:
+    """The security models of a daemon, from what ``virsh capabilities`` says."""
+    return [model for model in re.findall(r"<model>(\w+)</model>\s*<doi>", capabilities) if model != "none"]
+
+
+class Named(Libvirt):
+    """A platform whose daemon a URI names; mixed into one that says what its domains are."""
+
+    uri: str
+
+    def _lacking(self) -> Availability | None:
+        if processes.find("virsh") is None:
+            return Availability(False, reason="virsh is not installed", fix="apt-get install libvirt-clients")
+        if os.geteuid() != 0:
+            return Availability(False, reason="TAPs and control groups need root", fix="run tare as root (sudo)")
+        try:
+            virsh.Connection(self.uri).version()
+        except PlatformError as error:
+            fix = f"start that libvirt's daemon, with its {self.driver} driver; see `virsh -c {self.uri} version`"
+            return Availability(False, reason=f"libvirt at {self.uri}: {error.what}", fix=fix)
+        return None
+
+    def _open(self) -> libvirtd.House:
+        return Given(self.uri)
+
+
+class QemuAt(Named, LibvirtQemu):
+    """A machine of QEMU's, by a daemon that is there."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(f"libvirt:{uri}", f"libvirt at {uri}: a machine of QEMU's")
+        self.uri = uri
+
+
+class LxcAt(Named, LibvirtLxc):
+    """A container of libvirt's own, by a daemon that is there."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(f"libvirt:{uri}", f"libvirt at {uri}: a container of its own")
+        self.uri = uri
+
+
+class XenAt(Named):
+    """A paravirtual guest of Xen's; the same guest as the platform ``xen-pv``."""
+
+    driver = "xen"
+    package = "libvirt-daemon-driver-xen"
+    network_path = xen.Xen.network_path
+    shares_data = False
+    own_kernel = True
+    not_honoured = xen.Xen.not_honoured
+
+    def __init__(self, name: str, uri: str) -> None:
+        super().__init__(name, f"libvirt at {uri}: a paravirtual guest of Xen's")
+        self.uri = uri
+
+    def _lacking(self) -> Availability | None:
+        if not xen.is_dom0():
+            return Availability(False, reason="this host does not run under Xen as dom0", fix=xen.FIX)
+        return super()._lacking()
+
+    def prepare(self, image: Image) -> Prepared:
+        """As for ``xen-pv``."""
+        return xen.Xen("xen-pv", "").prepare(image)
+
+    def _program(self) -> Path | None:
+        return None
+
+    def _try(self, house: libvirtd.House) -> Availability:
+        return Availability(True, version=house.connection.version())
+
+    def _launch(self, spec: LaunchSpec, things: Belongings, house: libvirtd.House) -> Instance:
+        endpoint, link = spec.network.new_endpoint(things, spec.id)
+        made = guest.ensure(xen.KIND)
+        name = f"tare-{spec.id}"
+        with socket.create_server((spec.network.host, 0)) as listener:
+            words = ["console=hvc0", "panic=-1", "tare.channel=network", "tare.disk=xvd"]
+            words += [f"tare.ip={endpoint.address}/{spec.network.prefix}", f"tare.gw={spec.network.host}", "--"]
+            words += [*spec.agent_argv()[1:], "--host", f"tcp:{spec.network.host}:{listener.getsockname()[1]}"]
+            machine = domain.Machine(
+                kind="xen",
+                name=name,
+                cpus=spec.resources.cpus,
+                memory_bytes=spec.resources.memory_bytes,
+                kernel=made.kernel,
+                initramfs=made.initramfs,
+                command_line=" ".join(words),
+                root=Path(xen.loop_device(things, _copy(spec))),
+                root_format="phy",
+                data=Path(xen.loop_device(things, vm.data_volume(spec.space.data))),
+                console=spec.space.log,
+                link=domain.Link(link, endpoint.mac, BRIDGE),
+                control=None,
+            )
+            things.own(janitor.libvirt_domain(house.connection.uri, name, house.socket))
+            creation = Creation(spec, house.connection, domain.machine_xml(machine))
+            started = creation.go()
+            complaint = creation.wait()
+            if complaint is not None:
+                raise self._refusal(house, complaint)
+            connection = connected(listener, creation.process, spec.start_limit_s, "Xen", peer=endpoint.address)
+        stream = DomainStream(connection, spec.group)
+        ping = Ping(endpoint.address) if spec.measured else None
+        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
+        first_byte = FirstByte(stream.fileno())
+        return Instance(spec, stream, started, address, first_byte, ping, daemons=house.groups, accounted=False)
+
+
+def _copy(spec: LaunchSpec) -> Path:
+    """A copy of the root: Xen has no snapshots that are thrown away."""
+    place = spec.space.data / "root.ext4"
+    argv = ["cp", "--reflink=auto", "--sparse=always", str(forms.ext4(spec.image, vm.ROOT_BYTES)), str(place)]
+    processes.run(argv, time_limit_s=120).require(fix="free some disk space")
+    return place
+
+
+class Unbootable(Platform):
+    """A hypervisor that libvirt drives, and that boots no kernel of the host's, as tare's guests need it."""
+
+    network_path = "none"
+    by_default = False
+
+    def __init__(self, name: str, place: Place) -> None:
+        self.name = name
+        self._place = place
+        self._what = UNBOOTABLE.get(place.driver, f"{place.driver} on another host")
+        self.title = f"libvirt at {place.uri}: {self._what}"
+
+    def detect(self) -> Availability:
+        """Ask for its version: the reason says whether it is the hypervisor or its boot that is missing."""
+        if processes.find("virsh") is None:
+            return Availability(False, reason="virsh is not installed", fix=INSTALL)
+        if self._place.driver in {"esx", "gsx", "vpx"} and not self._place.host:
+            return Availability(False, reason="no ESXi host is named", fix=f"-p libvirt:esx://HOST/, or {BY_HAND}")
+        if self._place.driver not in UNBOOTABLE:
+            why = f"{self._place.host} is another host: its domains cannot be on this one's bridge"
+            return Availability(False, reason=why, fix=f"-p ssh:{self._place.host}")
+        try:
+            version = virsh.Connection(self._place.uri).version()
+        except PlatformError as error:
+            return Availability(False, reason=f"{self._what} by libvirt: {error.what}", fix=BY_HAND)
+        why = f"{version} answers, but boots no kernel of the host's, which tare's guests are"
+        return Availability(False, reason=why, fix=BY_HAND)
+
+    def prepare(self, image: Image) -> Prepared:  # noqa: ARG002
+        """There is nothing to make."""
+        raise PlatformError(f"{self._what} cannot run tare's guests", fix=BY_HAND)
+
+    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:  # noqa: ARG002
+        """It cannot."""
+        raise PlatformError(f"{self._what} cannot run tare's guests", fix=BY_HAND)
+
+
+def at(uri: str) -> Platform:
+    """The platform of a URI. Raises `UsageError`."""
+    place = Place.parse(uri)
+    if place.host or place.driver in UNBOOTABLE:
+        return Unbootable(f"libvirt:{uri}", place)
+    if place.driver == "xen":
+        return XenAt(f"libvirt:{uri}", uri)
+    return QemuAt(uri) if place.driver == "qemu" else LxcAt(uri)
+
+
+at.argument = "URI"  # type: ignore[attr-defined]
+at.asks = "name a daemon that is there: -p libvirt:qemu:///system"  # type: ignore[attr-defined]
+at.summary = "the libvirt daemon at a URI, as it is configured"  # type: ignore[attr-defined]
+
+PLATFORMS = (
+    XenAt("libvirt-xen", "xen:///system"),
+    Unbootable("libvirt-vbox", Place.parse("vbox:///session")),
+    Unbootable("libvirt-vmware", Place.parse("vmwarews:///session")),
+    Unbootable("libvirt-esx", Place.parse("esx:///")),
+)
+FAMILIES = {"libvirt": at}

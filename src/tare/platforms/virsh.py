@@ -1,0 +1,118 @@
+"""What is said to libvirt's daemons, by virsh.
+
+By argument lists, and not by libvirt-python: that would have to be compiled against libvirt's headers, and virsh hands
+over the descriptors of a container's stream alike.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tare.errors import PlatformError
+from tare.host import cgroup, processes
+from tare.host.patience import stretched
+from tare.platforms.base import Instant, LaunchSpec
+from tare.session import SocketStream
+
+VIRSH_LIMIT_S = 30.0
+CREATE_LIMIT_S = 60.0
+#: An agent whose stream has ended ends its domain by itself; libvirt's part is done by `libvirt_domain`'s remover.
+END_LIMIT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A driver of a libvirtd, by URI."""
+
+    uri: str
+
+    def argv(self, *words: str) -> list[str]:
+        """The command that says something to it."""
+        return ["virsh", "-q", "-c", self.uri, *words]
+
+    def ask(self, *words: str, time_limit_s: float = VIRSH_LIMIT_S) -> processes.Finished:
+        """Say it."""
+        return processes.run(self.argv(*words), time_limit_s=time_limit_s)
+
+    def version(self) -> str:
+        """Libvirt's version and that of what it drives. Raises `PlatformError` with what virsh says."""
+        asked = self.ask("version")
+        if asked.code != 0:
+            raise PlatformError(said(asked.stderr))
+        return shown_version(asked.text)
+
+
+def shown_version(text: str) -> str:
+    """The output of ``virsh version``, in short."""
+    facts = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    library = facts.get("Using library", "libvirt unknown")
+    return f"{library}, {facts.get('Running hypervisor', 'hypervisor unknown')}"
+
+
+def said(stderr: bytes) -> str:
+    """The gist of what virsh says on stderr: its last error."""
+    lines = [line.strip() for line in stderr.decode(errors="replace").splitlines() if line.strip()]
+    told = [line.removeprefix("error:").strip() for line in lines if line.startswith("error:")]
+    return (told or lines or ["no message"])[-1]
+
+
+class Creation:
+    """A ``virsh create`` under way, inside the instance's groups."""
+
+    def __init__(
+        self, spec: LaunchSpec, connection: Connection, xml: str, handed: Sequence[int] = (), *more: str
+    ) -> None:
+        place = spec.space.folder / "domain.xml"
+        place.write_text(xml)
+        fds = ["--pass-fds", ",".join(map(str, handed))] if handed else []
+        argv = connection.argv("create", str(place), *fds, *more)
+        self._errors = spec.space.folder / "virsh.log"
+        nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
+        with self._errors.open("wb") as errors:
+            self._held = processes.start_held(
+                argv, stdin=nothing, stdout=nothing, stderr=errors, cgroup_procs=procs, pass_fds=handed
+            )
+        self.process = self._held.process
+
+    def go(self) -> Instant:
+        """Let it begin; the moment just before."""
+        at = Instant.now()
+        self._held.go()
+        return at
+
+    def failed(self) -> bool:
+        """Whether it ended, and not well."""
+        return self.process.poll() not in {None, 0}
+
+    def wait(self) -> bytes | None:
+        """Wait for its end: None when it went well, else what it said."""
+        try:
+            code = self.process.wait(stretched(CREATE_LIMIT_S))
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return f"error: no answer within {CREATE_LIMIT_S:.0f} s".encode()
+        return None if code == 0 else self._errors.read_bytes()
+
+    def kill(self) -> None:
+        """End it."""
+        processes.kill_group(self.process)
+        self.process.wait()
+
+
+class DomainStream(SocketStream):
+    """The agent's stream; closing it ends the domain."""
+
+    def __init__(self, connection: socket.socket, group: cgroup.Group) -> None:
+        super().__init__(connection)
+        self._group = group
+
+    def close(self) -> None:
+        """Close it, and give the domain's processes a moment to end by themselves."""
+        super().close()
+        deadline = time.monotonic() + END_LIMIT_S
+        while self._group.pids() and time.monotonic() < deadline:
+            time.sleep(0.002)

@@ -1,0 +1,141 @@
+"""What virsh and /proc say, read; and what happens when a libvirtd dies."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tare.contract import suite
+from tare.errors import PlatformError, UsageError
+from tare.host import janitor, processes, state
+from tare.model import Arm
+from tare.platforms import libvirt, libvirt_at, libvirtd, registry, virsh
+from tare.platforms.libvirt_at import Place, Seen
+
+VERSION = """\
+Compiled against library: libvirt 9.0.0
+Using library: libvirt 9.0.0
+Using API: LXC 9.0.0
+Running hypervisor: LXC 6.18.44
+"""
+NO_VMWARE = b"error: failed to connect to the hypervisor\nerror: internal error: vmrun utility is missing\n"
+#: Of a libvirtd with its default security drivers on Debian, shortened.
+CAPABILITIES = """\
+    <secmodel>
+      <model>apparmor</model>
+      <doi>0</doi>
+    </secmodel>
+    <secmodel>
+      <model>dac</model>
+      <doi>0</doi>
+      <baselabel type='kvm'>+64055:+994</baselabel>
+    </secmodel>
+"""
+MOUNTS = """\
+cgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0
+cgroup /sys/fs/cgroup/systemd cgroup rw,relatime,name=systemd 0 0
+cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0
+"""
+
+
+def test_versions_and_errors_are_said_in_short():
+    assert virsh.shown_version(VERSION) == "libvirt 9.0.0, LXC 6.18.44"
+    assert virsh.said(NO_VMWARE) == "internal error: vmrun utility is missing"
+    assert virsh.said(b"") == "no message"
+
+
+def test_a_hierarchy_that_is_but_a_name_is_told_apart():
+    every = [Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup/systemd")]
+    assert libvirtd.named_out(MOUNTS, every) == [Path("/sys/fs/cgroup/cpu")]
+
+
+def test_security_models_that_confine_are_found():
+    assert libvirt_at.security_models(CAPABILITIES) == ["apparmor", "dac"]
+    assert libvirt_at.security_models("<secmodel><model>none</model><doi>0</doi></secmodel>") == []
+
+
+def test_a_domains_processes_are_its_own_and_all_below():
+    seen = {
+        10: Seen(1, ["/usr/lib/libvirt/libvirt_lxc", "--name", "tare-a", "--console", "29"]),
+        11: Seen(10, ["/usr/local/bin/tare-agent", "serve"]),
+        12: Seen(11, ["sh"]),
+        20: Seen(1, ["/usr/lib/libvirt/libvirt_lxc", "--name", "tare-ab", "--console", "29"]),
+        21: Seen(20, ["/usr/local/bin/tare-agent", "serve"]),
+        30: Seen(1, ["/usr/bin/qemu-system-x86_64", "-name", "guest=tare-a,debug-threads=on", "-S"]),
+        40: Seen(1, ["virsh", "--name", "tare-a"]),
+    }
+    assert libvirt_at.family(seen, "tare-a") == [10, 11, 12, 30]
+
+
+def test_a_uri_says_what_drives_and_where():
+    assert Place.parse("qemu+unix:///system?socket=/s") == Place("qemu+unix:///system?socket=/s", "qemu", "")
+    assert Place.parse("esx://root@host.example/").host == "root@host.example"
+    with pytest.raises(UsageError, match="not a URI"):
+        Place.parse("system")
+
+
+@pytest.mark.host
+def test_a_hypervisor_that_cannot_run_here_says_so_with_the_way_round():
+    for name in ("libvirt-vbox", "libvirt-vmware", "libvirt-esx", "libvirt-xen"):
+        [answer] = [platform.detect() for platform in registry.choose([name])]
+        assert not answer.available
+        assert answer.reason
+        assert "\n" not in answer.reason + answer.fix
+    assert "ssh:HOST" in registry.choose(["libvirt-vmware"])[0].detect().fix
+
+
+def test_another_hosts_domains_are_weighed_by_ssh():
+    answer = registry.choose(["libvirt:qemu+ssh://host.example/system"])[0].detect()
+    assert "another host" in answer.reason
+    assert answer.fix == "-p ssh:host.example"
+
+
+@pytest.mark.host
+def test_a_daemon_that_does_not_answer_is_one_line(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    answer = registry.choose(["libvirt:qemu+unix:///system?socket=/nowhere"])[0].detect()
+    assert "Failed to connect socket to '/nowhere'" in answer.reason
+    assert "virsh -c" in answer.fix
+
+
+def test_what_is_not_installed_is_named_with_its_package(monkeypatch):
+    monkeypatch.setattr(libvirtd, "LXC_PLACES", ("/nowhere/libvirt_lxc",))
+    monkeypatch.setattr(processes, "find", lambda program: f"/usr/bin/{program}")
+    answer = libvirt.LibvirtLxc("libvirt-lxc", "").detect()
+    assert answer.reason == "libvirt's lxc driver is not installed"
+    assert answer.fix.endswith("libvirt-daemon-driver-lxc")
+
+
+def test_a_domain_of_a_daemon_that_is_gone_is_gone():
+    janitor.remove(janitor.libvirt_domain("lxc:///", "tare-x", "/nowhere/libvirt-sock"))
+
+
+@pytest.mark.host
+def test_a_domain_whose_instance_has_gone_does_not_start():
+    platform = libvirt.LibvirtLxc("libvirt-lxc", "")
+    try:
+        place = platform._home().entrance
+        assert processes.run([str(place), "--name", "tare-none"]).code != 0
+        assert processes.run([str(place), "--version"]).code == 0
+    finally:
+        platform.close()
+    assert not list(state.work().glob(f"libvirt-lxc-{os.getpid()}*"))
+
+
+@pytest.mark.host
+def test_a_libvirtd_that_dies_is_one_line_and_the_next_start_has_another():
+    [platform] = registry.choose(["libvirt-lxc"])
+    with suite.benches(lambda _: None) as bench_of:
+        nursery = bench_of(platform).nursery
+        try:
+            live = nursery.start(platform, Arm(platform.name), measured=False)
+            os.kill(platform._home().pid, signal.SIGKILL)
+            platform._house._daemon.process.wait()
+            assert live.session.execute(["true"], time_limit_s=10).code == 0  # a domain outlives its daemon
+            live.stop()
+            with pytest.raises(PlatformError, match="libvirtd was ended by signal 9 in the middle of its work"):
+                nursery.start(platform, Arm(platform.name), measured=False)
+            nursery.start(platform, Arm(platform.name), measured=False).stop()
+        finally:
+            platform.close()
