@@ -100,13 +100,13 @@ class FakeLive(Live):
         self.nursery = nursery
         self.arm = arm
         self.marks = marks
-        self.session = SimpleNamespace(execute=self._execute, dead=None)
+        self.session = SimpleNamespace(execute=self._execute, dead=None, hello=SimpleNamespace(image="0" * 64))
         spec = SimpleNamespace(
             resources=Resources((0,), 1 << 30),
             space=SimpleNamespace(data="/"),
             group=SimpleNamespace(close=lambda: None),
         )
-        address = SimpleNamespace(host=None, port=None, instance_port=None)
+        address = SimpleNamespace(host=None, port=None, instance_port=None, services={})
         self.instance = SimpleNamespace(spec=spec, address=address)
         self.ran = 0
 

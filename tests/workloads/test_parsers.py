@@ -86,6 +86,37 @@ def test_iperf3_says_that_it_listens_as_the_plan_expects():
     assert plan.servers[0].ready in text("iperf3-server").encode()
 
 
+def test_udp_rtt():
+    outcome = parse("udp-rtt", {}, captured("udp-rtt"))
+    assert outcome.samples == {"rate": 13326.642, "median": 71.536, "p99": 121.48}
+    assert outcome.work == 13327
+
+
+def damaged(of, to):
+    """The captured output with one figure changed, and the sum that goes with it."""
+    figures = text("udp-rtt").split("sum ")[0].replace(of, to)
+    assert to in figures
+    return completed(f"{figures}sum {sum(figures.encode())}\nend\n")
+
+
+@pytest.mark.parametrize(
+    ("result", "params", "message"),
+    [
+        (captured("udp-rtt-no-server", code=111), {}, r"ended with 111: .*no answer to \d+ requests"),
+        (captured("udp-rtt-no-server"), {}, "printed 0 lines and not"),
+        (captured("udp-rtt"), {"time_s": 2.0}, "ended after 1.00 s, 2.0 s were asked for"),
+        (damaged("lost 0", "lost 200"), {}, "200 of 13527 requests were not answered"),
+        (damaged("rate 13", "rate 23"), {}, "contradicts itself on requests a second"),
+        (damaged("median 71", "median 171"), {}, "contradicts itself: mean"),
+        (damaged("mean 74", "mean 84"), {}, "contradicts itself: mean"),
+        (completed(text("udp-rtt").replace("median 71.536", "median 71.537")), {}, "do not have the sum"),
+    ],
+)
+def test_udp_rtt_is_refused_and_shown(result, params, message):
+    with pytest.raises(ParseError, match=message):
+        parse("udp-rtt", params, result)
+
+
 KILLED = {"signal": 9}
 FAILED = {"code": 1}
 

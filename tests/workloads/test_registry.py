@@ -29,6 +29,7 @@ def test_all_workloads_by_family_and_name():
         "sysbench-fileio-seqrd",
         "sysbench-fileio-seqwr",
         "iperf3-tcp",
+        "udp-rtt",
         "startup",
     ]
 

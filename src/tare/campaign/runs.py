@@ -108,8 +108,7 @@ def run_trial(workload: RunWorkload, params: Params, live: Live, client: Client)
     or `SessionError` (the instance is lost).
     """
     plan = workload.plan(params, surroundings(live))
-    if live.session.hello.image is None:
-        _require_tools(workload, plan, live)
+    _require_tools(workload, plan, live)
     try:
         _all(plan.prepare, live, client)
         measured = _beside_servers(workload, params, plan, live, client)
@@ -124,7 +123,10 @@ def run_trial(workload: RunWorkload, params: Params, live: Live, client: Client)
 def _require_tools(workload: RunWorkload, plan: RunPlan, live: Live) -> None:
     """Raise `HostError` when what runs is not the image, and lacks a program that the plan runs inside."""
     commands = (*plan.prepare, *plan.servers, *plan.measures)
-    for program in dict.fromkeys(one.argv[0] for one in commands if one.side is not Side.CLIENT):
+    programs = dict.fromkeys(one.argv[0] for one in commands if one.side is not Side.CLIENT)
+    if not programs or live.session.hello.image is not None:
+        return
+    for program in programs:
         found = live.session.execute(["sh", "-c", 'command -v "$0" >/dev/null', program], time_limit_s=30)
         if found.code != 0:
             fix = f"apt-get install {' '.join(workload.packages)}" if workload.packages else None

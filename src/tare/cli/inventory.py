@@ -32,13 +32,16 @@ def inventory(
     """
     rows = {What.PLATFORMS: _platforms, What.WORKLOADS: _workloads, What.METRICS: _metrics}[what]()
     if as_json:
-        typer.echo(json.dumps({"schema": "tare.list/1", "what": what.value, "items": rows}, indent=2))
+        families = {"families": platforms.offers()} if what is What.PLATFORMS else {}
+        typer.echo(json.dumps({"schema": "tare.list/1", "what": what.value, "items": rows, **families}, indent=2))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in rows[0]:
         table.add_column(column.replace("_", " "))
     for row in rows:
         table.add_row(*(_cell(value) for value in row.values()))
+    for offer in platforms.offers() if what is What.PLATFORMS else ():
+        table.add_row(offer["name"], offer["title"], _cell(False), offer["asks"])
     Console().print(table)
 
 
@@ -46,9 +49,6 @@ def _platforms() -> list[dict[str, Any]]:
     return [
         {"name": one.name, "title": one.title, "by_default": one.by_default, "network_path": one.network_path}
         for one in platforms.all_platforms().values()
-    ] + [
-        {"name": one["name"], "title": one["title"], "by_default": False, "network_path": one["asks"]}
-        for one in platforms.offers()
     ]
 
 

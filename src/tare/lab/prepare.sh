@@ -9,6 +9,9 @@ mkdir -p /dev/pts /dev/shm
 mount -t devpts -o ptmxmode=666 devpts /dev/pts
 mount -t securityfs securityfs /sys/kernel/security || true
 ln -sf /proc/self/fd /dev/fd
+for pair in 0:stdin 1:stdout 2:stderr; do # the locks of Xen's scripts spin without
+    ln -sf "/proc/self/fd/${pair%%:*}" "/dev/${pair#*:}"
+done
 hostname "lab-$flavour"
 [ -s /etc/machine-id ] || tr -d - </proc/sys/kernel/random/uuid >/etc/machine-id
 ip link set lo up
@@ -28,7 +31,7 @@ xen)
         modprobe "$module" || echo "no module $module" >&2
     done
     mount -t xenfs xenfs /proc/xen
-    mkdir -p /run/xen /var/log/xen/console /var/lib/xenstored
+    mkdir -p /run/lock /run/xen /var/log/xen/console /var/lib/xenstored
     bin=/usr/lib/xen-4.17/bin
     "$bin/xenstored" --pid-file /run/xen/xenstored.pid
     "$bin/xen-init-dom0"

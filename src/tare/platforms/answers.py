@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import secrets
+import select
 import socket
 import threading
 import time
@@ -18,8 +18,9 @@ UDP_ECHO, TCP_ECHO, HTTP = "udp-echo", "tcp-echo", "http"
 CONSOLE = "console"
 #: Pause between two questions.
 INTERVAL_S = 0.005
-#: Limits of one connection, in turn: short ones find the moment, long ones a guest that is slow.
-CONNECT_LIMITS_S = (0.02, 0.05, 0.2, 1.0)
+CONNECT_INTERVAL_S = 0.02
+#: After so long, questions are asked anew, by other sockets.
+ROUND_S = 1.0
 ANSWER_LIMIT_S = 2.0
 
 
@@ -70,11 +71,9 @@ class FirstAnswer:
 
     def _ask(self, service: Service) -> None:
         ask = {UDP_ECHO: _ask_udp, TCP_ECHO: _ask_tcp, HTTP: _ask_http, CONSOLE: _ask_console}[service.kind]
-        for limit_s in itertools.cycle(CONNECT_LIMITS_S):
-            if self._stop.is_set():
-                return
+        while not self._stop.is_set():
             try:
-                answered = ask(service, limit_s)
+                answered = ask(service)
             except OSError:  # nobody there yet, or no route yet
                 answered = False
             if answered:
@@ -83,33 +82,60 @@ class FirstAnswer:
             time.sleep(INTERVAL_S)
 
 
-def _ask_udp(service: Service, limit_s: float) -> bool:
+def _ask_udp(service: Service) -> bool:
     token = secrets.token_bytes(16)
+    deadline = time.monotonic() + ROUND_S
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
-        asker.settimeout(limit_s)
+        asker.settimeout(INTERVAL_S)
         asker.connect((service.host, service.port))
-        asker.send(token)
-        return asker.recv(64) == token
+        while time.monotonic() < deadline:  # an answer to any of them will do, however late
+            asker.send(token)
+            try:
+                if asker.recv(64) == token:
+                    return True
+            except TimeoutError:
+                continue
+    return False
 
 
-def _ask_tcp(service: Service, limit_s: float) -> bool:
+def _ask_tcp(service: Service) -> bool:
     token = secrets.token_bytes(16)
-    with socket.create_connection((service.host, service.port), timeout=limit_s) as asker:
-        asker.settimeout(ANSWER_LIMIT_S)
+    with _connected(service) as asker:
         asker.sendall(token)
         return _received(asker, len(token)) == token
 
 
-def _ask_http(service: Service, limit_s: float) -> bool:
+def _ask_http(service: Service) -> bool:
     request = f"GET {service.path} HTTP/1.0\r\nHost: {service.host}\r\n\r\n"
-    with socket.create_connection((service.host, service.port), timeout=limit_s) as asker:
-        asker.settimeout(ANSWER_LIMIT_S)
+    with _connected(service) as asker:
         asker.sendall(request.encode())
         return is_page(_received(asker, 12))
 
 
-def _ask_console(service: Service, _limit_s: float) -> bool:
-    said = Path(service.host).read_bytes().decode(errors="replace")
+def _connected(service: Service) -> socket.socket:
+    """A connection. One alone would be tried again by the kernel after a second only: so several, one after another."""
+    pending: list[socket.socket] = []
+    deadline = time.monotonic() + ROUND_S
+    try:
+        while time.monotonic() < deadline:
+            pending.append(socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
+            pending[-1].connect_ex((service.host, service.port))
+            _, ready, _ = select.select([], pending, [], CONNECT_INTERVAL_S)
+            for one in ready:
+                pending.remove(one)
+                if one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
+                    one.settimeout(ANSWER_LIMIT_S)
+                    return one
+                one.close()
+                time.sleep(INTERVAL_S)
+    finally:
+        for one in pending:
+            one.close()
+    raise TimeoutError
+
+
+def _ask_console(service: Service) -> bool:
+    said = Path(service.host).read_bytes().replace(b"\r", b"").decode(errors="replace")
     return re.search(service.path, said, re.MULTILINE) is not None
 
 

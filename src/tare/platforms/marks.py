@@ -106,7 +106,7 @@ class Datagram:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         # On all addresses: an instance on another machine sends to the one that it knows this host by.
-        self._socket.bind(("", 0))  # noqa: S104 (the token tells whose a datagram is)
+        self._socket.bind(("", 0))  # the token tells whose a datagram is
         self.host = host
         self.port: int = self._socket.getsockname()[1]
 

@@ -30,6 +30,14 @@ class Mute(Session):
     def dead(self, error: SessionError | None) -> None:
         self._gone = error
 
+    @property
+    def hello(self) -> messages.Hello:
+        """Nobody says hello."""
+        raise self._refusal()
+
     def _ask(self, pending: Pending, message: messages.Message) -> NoReturn:  # noqa: ARG002 (nobody is asked)
         self._check_alive()
-        raise HostError(f"{self._name} is a black box: no agent runs inside")
+        raise self._refusal()
+
+    def _refusal(self) -> HostError:
+        return HostError(f"{self._name} is a black box: no agent runs inside")

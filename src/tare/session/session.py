@@ -38,7 +38,6 @@ class Session:
     Buffered bytes are bounded by one frame, and the caps of the requests under way.
     """
 
-    hello: messages.Hello
     first_byte_ns: int  # host's `time.monotonic_ns` when the first byte had arrived
 
     def __init__(self, stream: ByteStream) -> None:
@@ -63,9 +62,15 @@ class Session:
         session.pump_until(lambda: session._hello is not None, deadline, "to say hello", fatal=True)
         if session._hello is None or session._first_byte_ns is None:
             session._fail("the agent did not say hello")
-        session.hello = session._hello
         session.first_byte_ns = session._first_byte_ns
         return session
+
+    @property
+    def hello(self) -> messages.Hello:
+        """What the agent said of itself when it came up."""
+        if self._hello is None:
+            raise SessionError("the agent has not said hello")
+        return self._hello
 
     @property
     def noise(self) -> bytes:

@@ -1,0 +1,209 @@
+"""Xen: a paravirtual guest beside the host, which is Xen's dom0, by ``xl`` from a configuration file.
+
+The agent is the guest's PID 1 and connects to the host by TCP. Xen's console is no way for it: xenconsoled handles 30
+events in 200 ms a guest and no more, and drops the middle of what nobody has read.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import HostError, ImageError
+from tare.host import janitor, processes, state
+from tare.host.journal import Belongings
+from tare.host.network import BRIDGE
+from tare.host.patience import stretched
+from tare.image import forms, guest
+from tare.image.build import Image
+from tare.platforms import vm
+from tare.platforms.attempt import Ground, complaint
+from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.callback import CallbackStream, connected, end
+from tare.platforms.marks import FirstByte, Ping
+
+KIND = "xen"
+#: What says whether this is the domain that controls the others.
+CAPABILITIES = Path("/proc/xen/capabilities")
+DESTROY_LIMIT_S = 20.0
+FIX = "apt-get install xen-system-amd64 and boot this host by it; or tare lab run --flavour xen -- tare run -p xen-pv"
+RUNS = "tare-guest-runs"
+#: Xen's console goes through the terminal of `xl create -c`, which a pipe is not.
+CONSOLE = ("xl", "create", "-F", "-c")
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """All that decides a guest's configuration."""
+
+    name: str
+    kernel: Path
+    initramfs: Path
+    words: Sequence[str]  # the kernel's command line
+    memory_bytes: int
+    cpus: Sequence[int]  # those of the host that it runs on; as many virtual ones
+    disks: Sequence[str] = ()  # block devices, in order
+    link: str = ""  # name of its end on the bridge; "": no network
+    mac: str = ""
+
+
+def config(domain: Domain) -> str:
+    """The guest's configuration (xl.cfg(5))."""
+    disks = [f"format=raw,vdev=xvd{'ab'[n]},access=rw,target={device}" for n, device in enumerate(domain.disks)]
+    links = [f"mac={domain.mac},bridge={BRIDGE},vifname={domain.link}"] if domain.link else []
+    lines = [
+        f'name = "{domain.name}"',
+        'type = "pv"',
+        f'kernel = "{domain.kernel}"',
+        f'ramdisk = "{domain.initramfs}"',
+        f'cmdline = "{" ".join(domain.words)}"',
+        f"memory = {domain.memory_bytes >> 20}",
+        f"vcpus = {len(domain.cpus)}",
+        f'cpus = "{",".join(map(str, domain.cpus))}"',
+        f"disk = {_listed(disks)}",
+        f"vif = {_listed(links)}",
+        *(f'{event} = "destroy"' for event in ("on_poweroff", "on_reboot", "on_crash")),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return "[" + ", ".join(f'"{word}"' for word in words) + "]"
+
+
+class Xen(Platform):
+    """A PV guest with two block devices and a vif on the bridge; what it writes goes to raw files on the host."""
+
+    shares_data = False
+    own_kernel = True
+    by_default = False
+    network_path = "client, bridge, vif (netback, netfront)"
+    not_honoured = (
+        "its CPU time is not counted: Xen runs the guest beside the host, which sees the tools and back ends alone",
+        "the memory limit is the guest's own size, held by Xen; what the host does for it comes on top",
+        "its CPUs are Xen's, which are the host's when dom0 has all of them, in order",
+        "the data volume is an ext4 of its own, on a raw file on the host's disk",
+        "dropping cached data drops the host's pages, not the guest's",
+    )
+
+    def __init__(self, name: str, title: str) -> None:
+        self.name = name
+        self.title = title
+
+    def detect(self) -> Availability:
+        """See whether this is Xen's dom0, and boot a trivial guest."""
+        if not is_dom0():
+            return Availability(False, reason="this host does not run under Xen as dom0", fix=FIX)
+        if processes.find("xl") is None:
+            return Availability(False, reason="xl is not installed", fix="apt-get install xen-utils-4.17")
+        if os.geteuid() != 0:
+            return Availability(False, reason="Xen's tools need root", fix="run tare as root (sudo)")
+        try:
+            asked = processes.run(["xl", "info", "xen_version"], time_limit_s=10).require(fix="start xenstored")
+            made = guest.ensure(KIND)
+            why = complaint(lambda ground: _trivial(ground, made))
+        except (ImageError, HostError) as error:
+            return Availability(False, reason=error.what, fix=error.fix or "")
+        if why:
+            return Availability(False, reason=f"a trivial guest fails: {why}", fix="see `xl dmesg` and /var/log/xen")
+        return Availability(True, version=asked.text.strip(), details={"guest kernel": made.release})
+
+    def prepare(self, image: Image) -> Prepared:
+        """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
+        disk = forms.ext4(image, vm.ROOT_BYTES)
+        made = guest.ensure(KIND)
+        sizes = [forms.disk_bytes(path) for path in (disk, made.kernel, made.initramfs)]
+        return Prepared("ext4 file, kernel and initramfs", sum(sizes))
+
+    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+        """Make the disks, listen for the agent, and create the guest."""
+        endpoint, link = spec.network.new_endpoint(things, spec.id)
+        made = guest.ensure(KIND)
+        files = (_root(spec), vm.data_volume(spec.space.data))
+        name = f"tare-{spec.id}"
+        with socket.create_server((spec.network.host, 0)) as listener:
+            words = ["console=hvc0", "panic=-1", "tare.channel=network", "tare.disk=xvd"]
+            words += [f"tare.ip={endpoint.address}/{spec.network.prefix}", f"tare.gw={spec.network.host}", "--"]
+            words += [*spec.agent_argv()[1:], "--host", f"tcp:{spec.network.host}:{listener.getsockname()[1]}"]
+            domain = Domain(
+                name=name,
+                kernel=made.kernel,
+                initramfs=made.initramfs,
+                words=words,
+                memory_bytes=spec.resources.memory_bytes,
+                cpus=spec.resources.cpus,
+                disks=[loop_device(things, file) for file in files],
+                link=link,
+                mac=endpoint.mac,
+            )
+            started, process = _create(spec, things, domain)
+            ping = Ping(endpoint.address) if spec.measured else None
+            try:
+                connection = connected(listener, process, spec.start_limit_s, "Xen", peer=endpoint.address)
+            except BaseException:
+                if ping is not None:
+                    ping.wait(0)
+                _off(name)
+                end(process)
+                raise
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        stream = CallbackStream(connection, process, lambda: _off(name))
+        address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
+        return Instance(spec, stream, started, address, FirstByte(stream.fileno()), ping, accounted=False)
+
+
+def is_dom0() -> bool:
+    """Whether this host is the domain that controls Xen's others."""
+    try:
+        return "control_d" in CAPABILITIES.read_text()
+    except OSError:
+        return False
+
+
+def loop_device(things: Belongings, file: Path) -> str:
+    """A block device over a file: Xen's back end takes no files."""
+    things.own(janitor.loop(file))
+    return processes.run(["losetup", "--find", "--show", str(file)]).require(fix="modprobe loop").text.strip()
+
+
+def _trivial(ground: Ground, made: guest.Guest) -> list[str]:
+    name = f"tare-{ground.folder.name}"
+    words = ["console=hvc0", "quiet", "panic=-1", "tare.probe"]
+    file = ground.folder / "config"
+    cpus = sorted(os.sched_getaffinity(0))[-1:]
+    file.write_text(config(Domain(name, made.kernel, made.initramfs, words, 256 << 20, cpus)))
+    ground.things.own(janitor.xen_domain(name))
+    # xl itself ends well whatever becomes of the guest.
+    return ["sh", "-c", f'{" ".join(CONSOLE)} "$0" 2>&1 </dev/null | grep {RUNS} || exit 1', str(file)]
+
+
+def _create(spec: LaunchSpec, things: Belongings, domain: Domain) -> tuple[Instant, subprocess.Popen[bytes]]:
+    file = spec.space.folder / "config"
+    file.write_text(config(domain))
+    things.own(janitor.xen_domain(domain.name))
+    with spec.space.log.open("wb") as log:
+        nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
+        held = processes.start_held([*CONSOLE, str(file)], stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs)
+    started = Instant.now()
+    held.go()
+    return started, held.process
+
+
+def _off(name: str) -> None:
+    """End the guest, if it is there; what stays is the janitor's."""
+    processes.run(["xl", "destroy", name], time_limit_s=stretched(DESTROY_LIMIT_S))
+
+
+def _root(spec: LaunchSpec) -> Path:
+    """A copy of the root: Xen has no snapshots that are thrown away."""
+    there = spec.space.data / "root.ext4"
+    copy = ["cp", "--reflink=auto", "--sparse=always", str(forms.ext4(spec.image, vm.ROOT_BYTES)), str(there)]
+    processes.run(copy, time_limit_s=120).require(fix=f"free some space below {state.home()}")
+    return there
+
+
+PLATFORMS = (Xen("xen-pv", "Xen, a paravirtual guest by xl"),)

@@ -1,0 +1,321 @@
+"""Black boxes: the file that describes one, its command, and what a machine without an agent can promise."""
+
+import os
+import signal
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tare.campaign import ground
+from tare.campaign.runs import run_trial
+from tare.campaign.slices import run_slices
+from tare.contract.leftovers import left_on_host
+from tare.errors import HostError, PlatformError, UsageError
+from tare.image import build
+from tare.model import Arm, Mode, Resources
+from tare.platforms import blackbox, registry
+from tare.platforms.answers import CONSOLE, UDP_ECHO, FirstAnswer, Service, is_page
+from tare.platforms.blackbox import OWN, Seat, disk_format, qemu_command
+from tare.platforms.boxfile import Answers, Box, load
+from tare.workloads import registry as workloads
+
+GOOD = """\
+kernel = "kernel"
+cmdline = 'box_ip={ip}/{prefix} via {gateway} {"json": {}}'
+memory = 64
+[answers]
+udp = 7
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    (tmp_path / "kernel").write_bytes(b"kernel")
+    (tmp_path / "box.toml").write_text(GOOD)
+    return tmp_path / "box.toml"
+
+
+def test_a_file_is_read_and_its_paths_are_relative_to_it(file):
+    box = load(file)
+    assert box.kernel == file.parent / "kernel"
+    assert (box.vmm, box.cpus, box.answers.udp, box.answers.tcp) == ("qemu", 1, 7, None)
+    filled = box.command_line(ip="192.0.2.9", prefix="24", gateway="192.0.2.1", mac="02:00:00:00:00:01")
+    assert filled == 'box_ip=192.0.2.9/24 via 192.0.2.1 {"json": {}}'
+    [platform] = registry.choose([f"blackbox:{file}"])
+    assert platform.name == f"blackbox:{file}"
+    assert not platform.has_agent
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("memory = 64", 'memory = "64"', "memory: Input should be a valid integer"),
+        ("memory = 64", "memory = 1", "memory: Input should be greater than or equal to 8"),
+        ("memory = 64", "memry = 64", "memry: Extra inputs are not permitted"),
+        ("memory = 64", 'vmm = "firecracker"', "vmm: Input should be 'qemu'"),
+        ("memory = 64", 'network = "ne2000"', "network: Input should be 'virtio-net-pci'"),
+        ("memory = 64", 'console = "("', "console: not a regular expression"),
+        ("memory = 64", 'disk = "none.img"', "disk: there is no file"),
+        ('kernel = "kernel"', 'kernel = "krnel"', "kernel: there is no file"),
+        ('kernel = "kernel"', "", "name a kernel or a disk"),
+        ('kernel = "kernel"', 'disk = "kernel"', "initrd and cmdline go with a kernel"),
+        ("{ip}", "none", "cmdline must hand on {ip}"),
+        ("udp = 7", "udp = 70000", "answers.udp: Input should be less than or equal to 65535"),
+        ("udp = 7", "", "answers: name at least one port"),
+        ("udp = 7", 'http = 80\npath = "index"', "answers.path: String should match pattern"),
+        ("[answers]\nudp = 7", "", "answers: Field required"),
+        ("memory = 64", "memory = = 64", "is not TOML"),
+    ],
+)
+def test_a_wrong_file_is_one_line_that_names_the_field(file, old, new, said):
+    file.write_text(GOOD.replace(old, new))
+    with pytest.raises(UsageError) as caught:
+        registry.choose([f"blackbox:{file}"])
+    assert said in caught.value.what
+    assert "\n" not in str(caught.value)
+    assert caught.value.fix
+
+
+def test_a_missing_file_is_one_line(tmp_path):
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        registry.choose([f"blackbox:{tmp_path}/none.toml"])
+
+
+def test_the_command_of_a_box_with_a_disk(tmp_path):
+    disk = tmp_path / "disk"
+    disk.write_bytes(b"QFI\xfb rest")
+    assert disk_format(disk) == "qcow2"
+    box = Box(disk=disk, link="user", network="e1000", answers=Answers(http=80), memory=64, cpus=2, machine="pc")
+    argv = qemu_command(box, Seat("tcg", tmp_path / "log", "user,id=net", "02:00:00:00:00:01", ""))
+    text = " ".join(argv)
+    assert "-M pc -smp 2 -m 64M" in text
+    assert f"file={disk},format=qcow2,snapshot=on -device virtio-blk-pci,drive=disk" in text
+    assert "-device e1000,netdev=net,mac=02:00:00:00:00:01" in text
+    assert "-kernel" not in argv
+
+
+def test_what_counts_as_a_page():
+    assert is_page(b"HTTP/1.0 200")
+    assert is_page(b"HTTP/1.1 302")
+    assert not is_page(b"HTTP/1.1 503")
+    assert not is_page(b"SSH-2.0-Open")
+    assert not is_page(b"HTTP/1.1")
+
+
+def test_a_console_must_say_it_too_and_is_no_answer(tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(b"")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as echo, ThreadPoolExecutor(1) as pool:
+        echo.bind(("127.0.0.1", 0))
+        echo.settimeout(10)
+        services = [Service(UDP_ECHO, "127.0.0.1", echo.getsockname()[1]), Service(CONSOLE, str(log), 0, "^up$")]
+        watcher = FirstAnswer(services)
+        data, sender = echo.recvfrom(64)
+        echo.sendto(data, sender)
+        pool.submit(lambda: (time.sleep(0.2), log.write_bytes(b"booting\r\nup\r\n")))
+        began = time.monotonic_ns()
+        answered = watcher.wait(10)
+    assert answered is not None
+    assert answered < began + 150_000_000, "the console's word came later than the answer"
+
+
+def test_a_program_that_does_not_compile_is_one_line(monkeypatch, tmp_path):
+    monkeypatch.setenv("TARE_HOME", str(tmp_path))
+    monkeypatch.setattr("tare.image.blackbox.FLAGS", ("-no-such-option",))
+    answer = blackbox.BlackBox("other", "other", "way", blackbox._own).detect()
+    assert not answer.available
+    assert "does not compile" in answer.reason or "kernel" in answer.reason
+
+
+# On real machines
+
+
+@pytest.fixture(scope="module")
+def prepared():
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    resources = Resources(ground.default_cpus(), 512 << 20)
+    with ground.sole_campaign(), ground.prepared(image, resources, None) as both:
+        yield both
+
+
+@pytest.fixture(scope="module")
+def nursery(prepared):
+    assert OWN.detect().available, OWN.detect().reason
+    OWN.prepare(prepared[0].image)
+    return prepared[0]
+
+
+@pytest.fixture(scope="module")
+def live(nursery):
+    live = nursery.start(OWN, Arm(OWN.name), measured=True)
+    yield live
+    live.stop()
+
+
+@pytest.mark.host
+def test_it_starts_and_its_start_is_seen_from_outside(live):
+    marks = live.marks
+    assert 0 < marks.ping_ns < 60e9
+    assert 0 < marks.answer_ns < 60e9
+    assert marks.first_byte_ns is None
+    assert "no agent" in marks.reasons["command_ns"]
+    figures = workloads.get("startup").read(marks)
+    assert set(figures) == {"ping", "answer"}
+
+
+@pytest.mark.host
+def test_every_service_answers(live):
+    services = [
+        Service(kind, live.instance.address.host, port) for kind, port in live.instance.address.services.items()
+    ]
+    assert {one.kind for one in services} == {"udp-echo", "tcp-echo", "http"}
+    assert FirstAnswer(services).wait(20) is not None
+
+
+@pytest.mark.host
+def test_tcp_echoes_a_mebibyte_unharmed(live):
+    data = os.urandom(1 << 20)
+    with socket.create_connection((live.instance.address.host, 7), timeout=30) as echo, ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(echo.sendall, data)
+        got = b""
+        while len(got) < len(data) and (piece := echo.recv(1 << 16)):
+            got += piece
+        sending.result()
+    assert got == data
+
+
+@pytest.mark.host
+def test_a_request_rate_is_measured_from_the_clients_namespace(live, prepared):
+    workload = workloads.get("udp-rtt")
+    measured = run_trial(workload, workload.profiles["quick"], live, prepared[1])
+    assert measured.outcome.samples["rate"] > 10
+    assert measured.cpu_ns > 10_000_000, "QEMU's work is in the instance's group"
+
+
+@pytest.mark.host
+def test_what_needs_an_agent_is_refused_with_the_reason(live, prepared):
+    for name in ("sysbench-cpu", "iperf3-tcp", "sysbench-fileio-seqrd"):
+        workload = workloads.get(name)
+        with pytest.raises(HostError, match="is a black box: no agent runs inside"):
+            run_trial(workload, workload.profiles["quick"], live, prepared[1])
+    assert live.session.dead is None
+
+
+@pytest.mark.host
+def test_slices_are_refused_with_the_reason(live):
+    workload = workloads.get("primes")
+    assert workload.mode is Mode.SLICES
+
+    class Stage:
+        rounds = ((live.arm,),)
+
+    sliced = run_slices(workload, workload.profiles["quick"], Stage, {live.arm: live})[live.arm]
+    assert isinstance(sliced.error, HostError)
+
+
+@pytest.mark.host
+def test_its_processes_are_in_its_group_and_on_its_cpus(live):
+    pids = live.instance.host_processes()
+    assert pids
+    for pid in pids:
+        assert os.sched_getaffinity(pid) <= set(live.instance.spec.resources.cpus)
+
+
+@pytest.mark.host
+def test_four_at_once_each_answer(nursery):
+    with ThreadPoolExecutor(4) as pool:
+        lives = list(pool.map(lambda _: nursery.start(OWN, Arm(OWN.name), measured=False), range(4)))
+    try:
+        assert len({live.instance.address.host for live in lives}) == 4
+        for live in lives:
+            services = [Service(kind, live.instance.address.host, port) for kind, port in
+                        live.instance.address.services.items()]  # fmt: skip
+            assert FirstAnswer(services).wait(30) is not None
+    finally:
+        for live in lives:
+            live.stop()
+
+
+@pytest.mark.host
+def test_a_killed_machine_is_noticed_within_a_second(nursery):
+    live = nursery.start(OWN, Arm(OWN.name), measured=False)
+    try:
+        assert live.session.dead is None
+        for pid in live.instance.host_processes():
+            os.kill(pid, signal.SIGKILL)
+        began = time.monotonic()
+        while live.session.dead is None and time.monotonic() - began < 5:
+            time.sleep(0.01)
+        assert time.monotonic() - began < 1
+    finally:
+        live.stop()
+
+
+@pytest.mark.host
+def test_stopping_leaves_nothing(nursery):
+    live = nursery.start(OWN, Arm(OWN.name), measured=True)
+    label = live.instance.spec.id
+    assert left_on_host(label)
+    live.stop()
+    assert left_on_host(label) == []
+
+
+@pytest.fixture(scope="module")
+def own_file(tmp_path_factory):
+    """The guest of tare's as a user would describe it."""
+    box = blackbox._own()
+    file = tmp_path_factory.mktemp("box") / "own.toml"
+    lines = [f'kernel = "{box.kernel}"', f'initrd = "{box.initrd}"', f'cmdline = "{box.cmdline}"', "memory = 128"]
+    file.write_text("\n".join([*lines, "MORE", "[answers]", "udp = 7", "tcp = 7", "http = 80"]))
+    return file
+
+
+def _of(own_file, more):
+    file = own_file.with_name(f"{len(more)}.toml")
+    file.write_text(own_file.read_text().replace("MORE", more))
+    return registry.choose([f"blackbox:{file}"])[0]
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("more", ['console = "^blackbox: in service$"', 'link = "user"\nnetwork = "virtio-net-pci"'])
+def test_a_box_of_a_file_boots(nursery, own_file, more):
+    platform = _of(own_file, more)
+    assert platform.detect().available
+    live = nursery.start(platform, Arm(platform.name), measured=True)
+    assert live.marks.answer_ns > 0
+    live.stop()
+
+
+@pytest.mark.host
+def test_a_box_that_does_not_answer_is_one_line_with_its_last_words(nursery, own_file, monkeypatch):
+    monkeypatch.setattr(nursery, "start_limit_s", 20.0)
+    platform = _of(own_file, 'console = "never said"')
+    with pytest.raises(PlatformError, match="does not answer by 'never said' on its console") as caught:
+        nursery.start(platform, Arm(platform.name), measured=False)
+    assert "blackbox: in service" in caught.value.what
+
+
+@pytest.mark.host
+def test_a_box_that_ends_is_one_line_with_its_last_words(nursery, own_file):
+    file = own_file.with_name("ends.toml")
+    file.write_text(own_file.read_text().replace("MORE", "").replace("box_prefix={prefix}", "{mac}"))
+    [platform] = registry.choose([f"blackbox:{file}"])
+    with pytest.raises(PlatformError, match="ended before it answered") as caught:
+        nursery.start(platform, Arm(platform.name), measured=False)
+    assert "box_ip and box_prefix are not on the command line" in caught.value.what
+
+
+@pytest.mark.host
+@pytest.mark.parametrize(
+    ("more", "what"), [("cpus = 64", "cpus: the box takes 64"), ("console = '1'", "memory: the box takes 4096 MiB")]
+)
+def test_a_box_that_takes_too_much_is_one_line(nursery, own_file, more, what):
+    file = own_file.with_name("large.toml")
+    text = own_file.read_text().replace("MORE", more)
+    file.write_text(text.replace("memory = 128", "memory = 4096") if "memory" in what else text)
+    [platform] = registry.choose([f"blackbox:{file}"])
+    with pytest.raises(PlatformError, match=what) as caught:
+        nursery.start(platform, Arm(platform.name), measured=False)
+    assert "in the box's file" in caught.value.fix
