@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import time
+from pathlib import Path
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -46,6 +47,15 @@ def test_a_file_is_read_and_its_paths_are_relative_to_it(file):
     [platform] = registry.choose([f"blackbox:{file}"])
     assert platform.name == f"blackbox:{file}"
     assert not platform.has_agent
+
+
+def test_the_example_in_the_documentation_is_a_file_that_is_read(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "platforms.md").read_text()
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "app.elf").touch()
+    (tmp_path / "box.toml").write_text(page.split("```toml\n")[1].split("```")[0])
+    box = load(tmp_path / "box.toml")
+    assert (box.answers.udp, box.answers.http, box.console) == (7, 80, "listening on")
 
 
 @pytest.mark.parametrize(
