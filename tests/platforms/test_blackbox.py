@@ -4,8 +4,8 @@ import os
 import signal
 import socket
 import time
-from pathlib import Path
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
