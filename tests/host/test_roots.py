@@ -1,7 +1,12 @@
 """What a sandbox left in its data folder must not hang or end the campaign."""
 
+import errno
 import os
+from pathlib import Path
 
+import pytest
+
+from tare.errors import HostError
 from tare.host import roots
 
 
@@ -12,3 +17,24 @@ def test_links_and_pipes_of_a_sandbox_are_passed_over(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     roots.drop_page_cache(tmp_path)
     assert (tmp_path / "file").read_bytes() == b"x" * 4096
+
+
+@pytest.mark.parametrize(
+    ("number", "what", "fix"),
+    [
+        (errno.ENOSPC, "No space left on device", "free disk space below /work"),
+        (errno.EDQUOT, "Disk quota exceeded", "raise the quota of /work"),
+        (errno.EROFS, "Read-only file system", "mount the filesystem of /work writable"),
+        (errno.EIO, "Input/output error", "see what `tare doctor` and dmesg say"),
+    ],
+)
+def test_what_the_system_refuses_is_one_line_with_the_fix(number, what, fix):
+    with pytest.raises(HostError) as said, roots.told("an instance of native", Path("/work")):
+        raise OSError(number, os.strerror(number), "/work/x/data")
+    assert said.value.what == f"an instance of native cannot be made: {what} (/work/x/data)"
+    assert said.value.fix.startswith(fix)
+
+
+def test_a_disk_with_space_is_not_full_and_one_that_is_not_there_neither(tmp_path):
+    assert roots.full(tmp_path) is None
+    assert roots.full(tmp_path / "none") is None

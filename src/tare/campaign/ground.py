@@ -54,7 +54,8 @@ def prepared(image: Image, resources: Resources, subnet: str | None) -> Iterator
         things.own(janitor.control_group(PARENT_GROUP))
         net = network.Network(chosen)
         net.create(things)
-        client = _client(things, image, resources, work / f"{label}client")
+        with roots.told("the client", work):
+            client = _client(things, image, resources, work / f"{label}client")
         datagram = Datagram(net.host)
         try:
             yield Nursery(label, image, resources, net, journal, work, datagram), client

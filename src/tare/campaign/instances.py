@@ -97,10 +97,14 @@ class Nursery:
         spaces = self.work / name
         things = Belongings(self.journal)
         try:
-            return self._start(platform, arm, number, spaces, things, measured=measured)
+            with roots.told(f"an instance of {platform.name}", self.work):
+                return self._start(platform, arm, number, spaces, things, measured=measured)
         except TareError as error:
             console = read_console(spaces / "console.log")
             said = _last_words(console)
+            full = roots.full(self.work)  # looked at before what was made goes again
+            if full is not None:
+                error.what, error.fix = f"the disk is full: {error.what}", full
             with contextlib.suppress(HostError):  # the journal keeps what could not be removed
                 things.release()
             if said:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,14 +24,49 @@ class Workspace:
     log: Path
 
 
+#: A filesystem with less than this is full: the smallest disk that a platform makes takes more.
+LEAST_BYTES = 1 << 20
+FREE_SPACE = "free disk space below {place}: bytes, and also inodes (df -i)"
+#: What a filesystem says that takes no more, and the fix.
+_DISK = {
+    errno.ENOSPC: FREE_SPACE,
+    errno.EDQUOT: "raise the quota of {place}, or free disk space there",
+    errno.EROFS: "mount the filesystem of {place} writable (dmesg says why it is not), with space on it",
+}
+
+
+@contextlib.contextmanager
+def told(what: str, place: Path) -> Iterator[None]:
+    """The one place where the system's errors in making things become `HostError`: ``what`` was made below ``place``.
+
+    Files and folders of an instance are made in many places, and each may meet a full disk.
+    """
+    try:
+        yield
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        fix = _DISK.get(error.errno or 0, "see what `tare doctor` and dmesg say of this host")
+        raise HostError(
+            f"{what} cannot be made: {error.strerror or error}{where}", fix=fix.format(place=place)
+        ) from error
+
+
+def full(place: Path) -> str | None:
+    """The fix, where the filesystem of a folder is full: many a tool that fails for it says something else."""
+    try:
+        at = os.statvfs(place)
+    except OSError:
+        return None
+    if at.f_bavail * at.f_frsize >= LEAST_BYTES and (at.f_files == 0 or at.f_favail > 0):
+        return None
+    return FREE_SPACE.format(place=place)
+
+
 def new_workspace(things: Belongings, folder: Path) -> Workspace:
     """Make the folders of an instance."""
     things.own(janitor.folder(folder))
     data = folder / "data"
-    try:
-        data.mkdir(parents=True)
-    except OSError as error:
-        raise HostError(f"{folder} cannot be made: {error.strerror}", fix="free disk space") from error
+    data.mkdir(parents=True)
     return Workspace(folder, data, folder / "console.log")
 
 

@@ -1,0 +1,82 @@
+"""A host that lacks something: one clear line with the fix, nothing left, and the rest goes on."""
+
+import contextlib
+from dataclasses import replace
+
+import pytest
+
+from tare.campaign import ground
+from tare.contract.leftovers import left_on_host
+from tare.errors import TareError
+from tare.host import processes
+from tare.image import build
+from tare.model import Arm, Resources
+from tare.platforms import registry
+
+pytestmark = pytest.mark.host
+
+
+@pytest.fixture(scope="module")
+def nursery():
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    resources = Resources(ground.default_cpus(), 512 << 20)
+    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
+        yield nursery
+
+
+@contextlib.contextmanager
+def _platform(name, image):
+    platform = registry.choose([name])[0]
+    platform.prepare(image)
+    yield platform
+    platform.close()
+
+
+def _refusal(nursery, name):
+    """Why an instance does not start; nothing of it may stay."""
+    with _platform(name, nursery.image) as platform, pytest.raises(TareError) as refused:
+        nursery.start(platform, Arm(name), measured=True)
+    assert left_on_host(f"{nursery.campaign}x") == []
+    assert "\n" not in refused.value.what
+    return refused.value
+
+
+@pytest.fixture(params=[3, 6], ids="{} inodes".format)
+def full_disk(tmp_path, request):
+    """A folder on a filesystem of two megabytes that has no byte left, and few inodes: each start fails elsewhere."""
+    place = tmp_path / "full"
+    place.mkdir()
+    options = f"size=2m,nr_inodes={request.param}"
+    processes.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]).require()
+    (place / "filler").write_bytes(b"x")
+    processes.run(["dd", "if=/dev/zero", f"of={place}/filler", "bs=4k"])
+    yield place
+    processes.run(["umount", str(place)]).require()
+
+
+@pytest.mark.parametrize("name", ["native", "runc", "lxc", "qemu", "uml"])
+def test_a_full_disk(nursery, full_disk, name):
+    error = _refusal(replace(nursery, work=full_disk), name)
+    assert error.what.startswith("the disk is full: ")
+    assert error.fix.startswith(f"free disk space below {full_disk}")
+    assert list(full_disk.iterdir()) == [full_disk / "filler"]
+
+
+@pytest.mark.parametrize("name", ["native", "runc", "bubblewrap", "gvisor"])
+def test_an_image_without_its_agent(nursery, tmp_path, name):
+    empty = tmp_path / "root"
+    empty.mkdir()
+    error = _refusal(replace(nursery, image=replace(nursery.image, root=empty)), name)
+    assert "tare-agent" in error.what
+
+
+@pytest.mark.parametrize("name", ["native", "runc"])
+def test_an_image_of_other_bits(nursery, name):
+    error = _refusal(replace(nursery, image=replace(nursery.image, hash="0" * 16)), name)
+    assert "runs other bits" in error.what
+    assert nursery.image.hash in error.what
+
+
+def test_the_next_start_is_well(nursery):
+    with _platform("native", nursery.image) as platform:
+        nursery.start(platform, Arm("native"), measured=True).stop()
