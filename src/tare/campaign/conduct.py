@@ -29,6 +29,8 @@ from tare.workloads import registry as workloads
 from tare.workloads.base import Workload
 
 DEFAULT_MEMORY = 1 << 30
+#: In place of a platform's name: all that there are. What does not run here is left out, and the report says why.
+ALL = "all"
 LEAST_MEMORY = 256 << 20
 #: Below this the overlays, the data and the campaign file may not fit.
 LEAST_FREE_DISK = 2 << 30
@@ -53,6 +55,7 @@ def begin(order: Order, file: Path, watcher: Watcher) -> None:
     """Run a new campaign into ``file``. Raises `TareError`; what is in the file by then stays."""
     length = how_long(order.profile, order.blocks, order.budget_s)
     chosen = _platforms(order.platforms)
+    asked = frozenset(order.platforms)
     jobs = make_jobs(_workloads(order.workloads), order.profile)
     resources = _resources(order)
     if file.exists():
@@ -60,7 +63,6 @@ def begin(order: Order, file: Path, watcher: Watcher) -> None:
     with sole_campaign():
         _check_disk()
         image = build.ensure(build.agent_path(), progress=watcher.doing)
-        asked = bool(order.platforms)
         try:
             found, missing = available(chosen, asked=asked, progress=watcher.doing)
             with prepared(image, resources, order.subnet) as (nursery, client):
@@ -87,7 +89,8 @@ def resume(file: Path, watcher: Watcher) -> None:
         chosen = platforms.choose([platform.name for platform in record.platforms])
         plan = Plan(record.profile, record.seed, tuple(chosen), jobs, resources, record.blocks, record.time_budget_s)
         try:
-            available(chosen, asked=True, progress=watcher.doing)
+            asked = frozenset(platform.name for platform in chosen)
+            available(chosen, asked=asked, progress=watcher.doing)
             with prepared(image, resources, None) as (nursery, client):
                 for platform in chosen:
                     platform.prepare(image)
@@ -122,13 +125,12 @@ def _run(runner: Runner) -> None:
 
 
 def _platforms(names: Sequence[str]) -> list[Platform]:
+    known = platforms.all_platforms()
     if not names:
-        return [platform for platform in platforms.all_platforms().values() if platform.by_default]
-    chosen = platforms.choose(names)
-    if not any(platform.baseline for platform in chosen):
-        # There is no overhead without the baseline.
-        chosen = [*(one for one in platforms.all_platforms().values() if one.baseline), *chosen]
-    return sorted(chosen, key=lambda platform: not platform.baseline)
+        return [platform for platform in known.values() if platform.by_default]
+    # There is no overhead without the baseline.
+    first = [one.name for one in known.values() if one.baseline or ALL in names]
+    return platforms.choose([*first, *(name for name in names if name != ALL)])
 
 
 def _workloads(names: Sequence[str]) -> list[Workload]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,9 @@ class Ready:
 
 
 def available(
-    platforms: Iterable[Platform], *, asked: bool, progress: Progress
+    platforms: Iterable[Platform], *, asked: Collection[str], progress: Progress
 ) -> tuple[list[tuple[Platform, Availability]], list[LeftOut]]:
-    """Try each platform. One that was asked for by name and is missing is an error; else it is left out."""
+    """Try each platform. One that was asked for by its name and is missing is an error; else it is left out."""
     found: list[tuple[Platform, Availability]] = []
     left_out: list[LeftOut] = []
     for platform in platforms:
@@ -38,7 +38,7 @@ def available(
         answer = platform.detect()
         if answer.available:
             found.append((platform, answer))
-        elif asked or platform.baseline:
+        elif platform.name in asked or platform.baseline:
             raise HostError(f"{platform.name} does not run here: {answer.reason}", fix=answer.fix or None)
         else:
             left_out.append(LeftOut(platform=platform.name, reason=answer.reason, fix=answer.fix or None))
@@ -46,7 +46,12 @@ def available(
 
 
 def try_each(
-    found: Sequence[tuple[Platform, Availability]], image: Image, nursery: Nursery, *, asked: bool, progress: Progress
+    found: Sequence[tuple[Platform, Availability]],
+    image: Image,
+    nursery: Nursery,
+    *,
+    asked: Collection[str],
+    progress: Progress,
 ) -> tuple[list[Ready], list[LeftOut]]:
     """Start every platform once and throw the instance away: caches are warm, and what cannot start is known."""
     ready: list[Ready] = []
@@ -56,7 +61,7 @@ def try_each(
         try:
             ready.append(_try(platform, answer, image, nursery))
         except TareError as error:
-            if asked or platform.baseline:
+            if platform.name in asked or platform.baseline:
                 raise
             left_out.append(LeftOut(platform=platform.name, reason=error.what, fix=error.fix))
     return ready, left_out

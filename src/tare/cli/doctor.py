@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 from rich.console import Console
+from rich.status import Status
 from rich.table import Table
 
 from tare.host import checks, facts
@@ -23,7 +24,8 @@ def doctor(
     Examples: [cyan]tare doctor[/], [cyan]tare doctor --json[/]
     """
     host = checks.checks(facts.gather())
-    found = [_platform(name) for name in platforms.all_platforms()]
+    with Console(stderr=True).status("") as status:
+        found = [_platform(name, status) for name in platforms.all_platforms()]
     usable = all(one.state != "fail" for one in host) and any(row["available"] for row in found)
     if as_json:
         answer = {
@@ -42,7 +44,8 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _platform(name: str) -> dict[str, Any]:
+def _platform(name: str, status: Status) -> dict[str, Any]:
+    status.update(f"trying {name}")
     platform = platforms.all_platforms()[name]
     try:
         answer = platform.detect()

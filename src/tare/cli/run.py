@@ -21,6 +21,8 @@ _EXAMPLES = """Examples:
 
 [cyan]tare run -p docker -p gvisor -w sysbench-cpu --blocks 20 -o cpu.tare[/]
 
+[cyan]tare run -p all -w startup --blocks 6[/]        every platform that runs here; the report says why others do not
+
 [cyan]tare run --time 30m --seed 7 -o night.tare[/]
 
 [cyan]tare run --resume night.tare[/]               go on after a kill or a reboot into the same kernel
@@ -29,7 +31,10 @@ _EXAMPLES = """Examples:
 
 def run(
     platform: list[str] = typer.Option(
-        [], "-p", "--platform", help="A platform, by name; may be given again. native always takes part."
+        [],
+        "-p",
+        "--platform",
+        help="A platform, by name; may be given again. all: every one that runs here. native always takes part.",
     ),
     workload: list[str] = typer.Option([], "-w", "--workload", help="A workload, by name; may be given again."),
     profile: str = typer.Option("quick", "--profile", help="quick (5 minutes) or full (30 blocks, long runs)."),

@@ -20,7 +20,7 @@ from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms.attempt import Ground, complaint
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.crun import surroundings
 from tare.platforms.pipes import start
 from tare.platforms.podman import IMPORT_LIMIT_S, LABEL, PODMAN, SYSTEM, image_tag, ulimits
@@ -259,4 +259,11 @@ def _told(argv: list[str]) -> str:
 
 
 PLATFORMS = (PodmanRootless("podman-rootless", "runc"),)
-FAMILIES = {"podman-rootless": lambda user: PodmanRootless(f"podman-rootless:{user}", "runc", user)}
+FAMILIES = {
+    "podman-rootless": Family(
+        lambda user: PodmanRootless(f"podman-rootless:{user}", "runc", user),
+        "ACCOUNT",
+        "podman-rootless as an account of this host's",
+        "name one with subordinate ids: -p podman-rootless:ACCOUNT",
+    )
+}

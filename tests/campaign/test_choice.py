@@ -1,0 +1,56 @@
+"""Which platforms take part: by default, by name, or all; and what is said of those that do not run here."""
+
+import pytest
+
+from campaign.fakes import FakePlatform
+from tare.campaign.conduct import _platforms
+from tare.campaign.preflight import available
+from tare.errors import HostError, UsageError
+from tare.platforms import registry
+from tare.platforms.base import Availability
+
+
+def names(chosen):
+    return [platform.name for platform in chosen]
+
+
+def test_the_usual_ones_are_those_that_say_so():
+    assert names(_platforms(())) == ["native", "docker", "gvisor", "runc"]
+
+
+def test_the_baseline_is_always_there_and_first():
+    assert names(_platforms(("lxc", "crun"))) == ["native", "lxc", "crun"]
+    assert names(_platforms(("lxc", "native", "lxc"))) == ["native", "lxc"]
+
+
+def test_all_are_all_and_families_may_be_named_besides():
+    everyone = list(registry.all_platforms())
+    assert names(_platforms(("all",))) == everyone
+    assert names(_platforms(("ssh:far.example", "all", "runc"))) == [*everyone, "ssh:far.example"]
+
+
+def test_an_unknown_one_is_an_error_with_all_too():
+    with pytest.raises(UsageError, match="there is no platform 'runk'"):
+        _platforms(("all", "runk"))
+
+
+class Missing(FakePlatform):
+    def detect(self):
+        return Availability(False, reason="it is not installed", fix="apt-get install it")
+
+
+def test_what_does_not_run_is_left_out_with_its_reason_unless_it_was_named():
+    platforms = [FakePlatform("here"), Missing("missing")]
+    found, left_out = available(platforms, asked=("all", "here"), progress=lambda _: None)
+    assert [one.name for one, _ in found] == ["here"]
+    assert [(one.platform, one.reason, one.fix) for one in left_out] == [
+        ("missing", "it is not installed", "apt-get install it")
+    ]
+    with pytest.raises(HostError, match="missing does not run here: it is not installed") as refused:
+        available(platforms, asked=("all", "missing"), progress=lambda _: None)
+    assert refused.value.fix == "apt-get install it"
+
+
+def test_without_the_baseline_there_is_no_campaign():
+    with pytest.raises(HostError, match="missing does not run here"):
+        available([Missing("missing", baseline=True)], asked=(), progress=lambda _: None)
