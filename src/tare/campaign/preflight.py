@@ -10,6 +10,7 @@ from typing import Any
 from tare.campaign.instances import Live, Nursery
 from tare.errors import HostError, TareError
 from tare.host import state
+from tare.host.patience import stretched
 from tare.image.build import Image
 from tare.model import Arm
 from tare.platforms.base import Availability, Platform
@@ -108,10 +109,17 @@ def _seen_inside(platform: Platform, live: Live) -> dict[str, Any]:
         "cpus seen inside": hello.cpus,
         "memory seen inside": hello.memory_bytes,
         "kernel seen inside": hello.kernel,
+        "tcp congestion control": _congestion_control(live),
         "bits": "the image" if platform.same_bits else "other bits, which the image's figures do not compare with",
         "image": hello.image,
         "agent": hello.agent,
     }
+
+
+def _congestion_control(live: Live) -> str:
+    """It differs between kernels (a guest's, gVisor's), and with it what a lossy or shaped path does to a figure."""
+    done = live.session.execute(["cat", "/proc/sys/net/ipv4/tcp_congestion_control"], time_limit_s=stretched(10))
+    return done.stdout.decode(errors="replace").strip() or "unknown"
 
 
 def _clock_source() -> str:
