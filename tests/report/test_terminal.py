@@ -46,6 +46,21 @@ def test_a_narrow_terminal_gets_several_tables_with_all_platforms(report: Report
     assert all(head[:2] == ["workload", "native"] for head in heads)
 
 
+def test_many_platforms_get_a_row_each(tmp_path: Path) -> None:
+    names = ["native", *(f"platform-{number}" for number in range(20))]
+    shape = fake_campaign.Shape(
+        blocks=3, rounds=2, slowdown=dict.fromkeys(names, 1.0), workloads=("iperf3-tcp", "startup")
+    )
+    lines = printed(build(fake_campaign.write(tmp_path / "many.tare", shape)), 120).splitlines()
+    assert max(cell_len(line) for line in lines) <= 120
+    head = next(at for at, line in enumerate(lines) if line.startswith(" platform "))
+    assert lines[head - 1].split() == ["iperf3-tcp", "iperf3-tcp", "startup"]
+    assert lines[head].split() == ["platform", "throughput", "↑", "cpu-cost", "↓", "first-byte", "↓"]
+    rows = [line.split() for line in lines[head + 1 : head + 80]]
+    assert [row[0] for row in rows if row and row[0] in names] == names
+    assert not any(line.startswith(" workload ") for line in lines)
+
+
 def test_every_metric_on_demand(report: Report) -> None:
     assert "ping ↓" not in printed(report)
     assert "ping ↓" in printed(report, every_metric=True)

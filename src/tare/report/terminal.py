@@ -74,53 +74,75 @@ def _title(report: Report) -> Text:
 
 
 def _tables(report: Report, results: list[ResultReport], width: int) -> Iterator[Table]:
-    """One table, or more where the platforms do not fit side by side; each with the baseline."""
-    names = [entry.name for entry in report.platforms if entry.name != report.baseline]
-    rows = [_row(report, result, names, first=first) for first, result in _first_of_workload(results)]
-    columns = list(zip(*rows, strict=True)) or [()] * (2 + len(names))
+    """One table, or more where it is too wide; with a row a platform where that takes fewer. Each has the baseline."""
+    names = [report.baseline, *(entry.name for entry in report.platforms if entry.name != report.baseline)]
+    rows = [[_label(result), *_row(report, result, names)] for result in results]
+    upright = [[_text("workload"), *map(_text, names)], *rows]
+    turned = [[_text("platform"), *(row[0] for row in rows)], *([_text(n), *c] for n, c in _by_name(names, rows))]
+    groups, turned_groups = list(_groups(upright, 2, width)), list(_groups(turned, 1, width))
+    if len(turned_groups) < len(groups):
+        for chosen in turned_groups:
+            yield _table(turned, chosen, {2})  # the baseline stands by itself
+        return
+    sections = {
+        at
+        for at, (one, before) in enumerate(zip(results[1:], results, strict=False), 2)
+        if one.workload != before.workload
+    }
+    for at in set(range(1, len(upright))) - {1} - sections:
+        upright[at][0] = _label(results[at - 1], of_workload=False)
+    for chosen in groups:
+        yield _table(upright, chosen, sections)
+
+
+def _by_name(names: list[str], rows: list[list[Text]]) -> Iterator[tuple[str, list[Text]]]:
+    for at, name in enumerate(names, 1):
+        yield name, [row[at] for row in rows]
+
+
+def _table(lines: list[list[Text]], columns: list[int], sections: set[int]) -> Table:
+    """Some columns of the lines, of which the first is the head; ``sections``: the lines that begin one."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for column in columns:
+        table.add_column(lines[0][column], justify="right" if column else "left", overflow="fold")
+    for number, line in enumerate(lines[1:], 1):
+        if number in sections:
+            table.add_section()
+        table.add_row(*(line[column] for column in columns))
+    return table
+
+
+def _groups(lines: list[list[Text]], pinned: int, width: int) -> Iterator[list[int]]:
+    """Columns that fit side by side: the first ones, which are in every group, and at least one more."""
     widths = [
-        max([len(line) for text in column for line in text.plain.split("\n")] + [len(head)]) + _PADDING
-        for head, column in zip(["workload", report.baseline, *names], columns, strict=True)
+        max(len(part) for text in column for part in text.plain.split("\n")) + _PADDING
+        for column in zip(*lines, strict=True)
     ]
-    for chosen in _groups(widths, width):
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-        for index in chosen:
-            head = ["workload", report.baseline, *names][index]
-            table.add_column(_text(head), justify="right" if index else "left", overflow="fold")
-        for row, (first, _) in zip(rows, _first_of_workload(results), strict=True):
-            if first and row is not rows[0]:
-                table.add_section()
-            table.add_row(*(row[index] for index in chosen))
-        yield table
-
-
-def _first_of_workload(results: list[ResultReport]) -> list[tuple[bool, ResultReport]]:
-    """Each result, and whether it is the first of its workload."""
-    before = [None, *(result.workload for result in results)]
-    return [(result.workload != name, result) for name, result in zip(before, results, strict=False)]
-
-
-def _groups(widths: list[int], width: int) -> Iterator[list[int]]:
-    """Columns that fit side by side: the first two (row names and baseline) in every group, and at least one more."""
-    group: list[int] = [0, 1]
-    for index in range(2, len(widths)):
-        if len(group) > 2 and sum(widths[at] for at in [*group, index]) > width - 1:
+    first = list(range(pinned))
+    group = first
+    for index in range(pinned, len(widths)):
+        if len(group) > pinned and sum(widths[at] for at in [*group, index]) > width - 1:
             yield group
-            group = [0, 1]
-        group.append(index)
+            group = first
+        group = [*group, index]
     yield group
 
 
-def _row(report: Report, result: ResultReport, names: list[str], *, first: bool) -> list[Text]:
-    platforms = {platform.platform: platform for platform in result.platforms}
+def _label(result: ResultReport, *, of_workload: bool = True) -> Text:
     arrow = "↑" if result.direction == "higher" else "↓"
-    label = _text(f"{result.workload}\n" if first else "", "bold")
-    label.append_text(_text(f"{result.metric} {arrow}", "dim"))
-    base = platforms.get(report.baseline)
-    shown = [Text() if base is None else _cell(baseline_cell(result, base))]
+    label = _text(f"{result.workload}\n" if of_workload else "", "bold")
+    return label.append_text(_text(f"{result.metric} {arrow}", "dim"))
+
+
+def _row(report: Report, result: ResultReport, names: list[str]) -> Iterator[Text]:
+    platforms = {platform.platform: platform for platform in result.platforms}
     for name in names:
-        shown.append(_cell(cell(result, platforms[name])) if name in platforms else Text("–", "dim"))  # noqa: RUF001 (an empty cell)
-    return [label, *shown]
+        if name not in platforms:
+            yield Text() if name == report.baseline else Text("–", "dim")  # noqa: RUF001 (an empty cell)
+        elif name == report.baseline:
+            yield _cell(baseline_cell(result, platforms[name]))
+        else:
+            yield _cell(cell(result, platforms[name]))
 
 
 def _cell(shown: Cell) -> Text:
