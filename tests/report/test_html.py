@@ -87,6 +87,19 @@ def test_headline_has_a_cell_a_workload_and_platform(page: Page, campaign: Path)
     assert "Invented 9000" in text
 
 
+def test_many_platforms_get_a_row_each(tmp_path: Path) -> None:
+    names = ["native", *(f"platform-{number}" for number in range(12))]
+    shape = fake_campaign.Shape(
+        blocks=3, rounds=2, slowdown=dict.fromkeys(names, 1.0), workloads=("iperf3-tcp", "startup")
+    )
+    out = tmp_path / "many.html"
+    (report,) = write_html([fake_campaign.write(tmp_path / "many.tare", shape)], out)
+    matrix = out.read_text().split('<table class="matrix">')[1].split("</table>")[0]
+    assert re.findall(r'<th scope="row">([^<]+)<', matrix) == [one.name for one in report.platforms]
+    assert matrix.count('<td class="cell') == 3 * len(names)
+    assert "#c1-iperf3-tcp" in matrix.split("<tbody>")[0]
+
+
 def test_every_metric_has_a_plot_of_intervals_and_samples(page: Page, campaign: Path) -> None:
     report = build(campaign)
     plots = [figure for figure in page.figures() if figure["kind"] == "metric"]

@@ -18,6 +18,7 @@ import polars as pl
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from tare.analysis import CPU_COST
 from tare.analysis.words import percent, quantity
 from tare.errors import UsageError
 from tare.report import cells, figures
@@ -63,6 +64,7 @@ class CampaignView:
     """One campaign as the template shows it."""
 
     report: Report
+    headlines: list[ResultReport]  # those of the first table
     workloads: list[WorkloadView]
     floor: figures.Figure
     downloads: list[Download]
@@ -119,7 +121,8 @@ def _view(path: Path) -> CampaignView:
         results = [result for result in report.results if result.workload == name]
         frames = {result.metric: parts.get((name, result.metric), empty) for result in results}
         workloads.append(_workload(report, results, frames))
-    return CampaignView(report, workloads, figures.floor_figure(report), _downloads(report, samples, trials))
+    headlines = [result for result in report.results if result.headline or result.metric == CPU_COST]
+    return CampaignView(report, headlines, workloads, figures.floor_figure(report), _downloads(report, samples, trials))
 
 
 def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, pl.DataFrame]) -> WorkloadView:
