@@ -49,8 +49,11 @@ def test_what_makes_no_sense_is_said_with_the_fix(call):
 
 def test_blocks_go_before_the_profile_and_before_time():
     assert how_long("quick", 4, None).blocks == 4
-    assert how_long("quick", 4, None).budget_s is None
-    assert how_long("full", None, 60.0).budget_s == 60.0
+    assert how_long("quick", 4, None).budget(5) is None
+    assert how_long("full", None, 60.0).budget(5) == 60.0
+    assert how_long("full", None, None).budget(5) is None
+    assert how_long("quick", None, None).budget(5) == 320.0
+    assert how_long("quick", None, None).budget(11) < 15 * 60, "ten platforms, the baseline twice"
 
 
 def test_an_unknown_platform_is_told_the_nearest_names():

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import tare
 from tare.campaign.ground import default_cpus, prepared, sole_campaign
-from tare.campaign.plan import Job, Plan, how_long, make_jobs
+from tare.campaign.plan import Job, Plan, arms_of, how_long, make_jobs
 from tare.campaign.preflight import Ready, available, try_each
 from tare.campaign.runner import Runner, Watcher
 from tare.errors import HostError, StoreError, UsageError
@@ -69,7 +69,8 @@ def begin(order: Order, file: Path, watcher: Watcher) -> None:
                 ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing)
                 seed = order.seed if order.seed is not None else secrets.randbelow(2**31)
                 usable = tuple(one.platform for one in ready)
-                plan = Plan(order.profile, seed, usable, jobs, resources, length.blocks, length.budget_s)
+                budget_s = length.budget(len(arms_of(usable)))
+                plan = Plan(order.profile, seed, usable, jobs, resources, length.blocks, budget_s)
                 record = _record(plan, ready, image, [*missing, *broken])
                 with Store.create(file, record) as store:
                     _run(Runner(plan, store, nursery, client, watcher))

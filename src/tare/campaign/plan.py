@@ -18,14 +18,16 @@ BASELINE_REPLICAS = 2
 class Profile:
     """How long a campaign goes on when the user does not say."""
 
-    blocks: int | None
-    budget_s: float | None
+    blocks: int | None = None
+    budget_s: float | None = None
+    arm_s: float | None = None  # instead of a budget: so much for each arm, that more platforms are not fewer blocks
+
+    def budget(self, arms: int) -> float | None:
+        """The time that there is for so many arms, in seconds; None where blocks are counted."""
+        return self.budget_s if self.arm_s is None else self.arm_s * arms
 
 
-PROFILES: Mapping[str, Profile] = {
-    "quick": Profile(blocks=None, budget_s=320.0),
-    "full": Profile(blocks=30, budget_s=None),
-}
+PROFILES: Mapping[str, Profile] = {"quick": Profile(arm_s=64.0), "full": Profile(blocks=30)}
 
 
 @dataclass(frozen=True, slots=True)

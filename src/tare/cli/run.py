@@ -37,7 +37,9 @@ def run(
         help="A platform, by name; may be given again. all: every one that runs here. native always takes part.",
     ),
     workload: list[str] = typer.Option([], "-w", "--workload", help="A workload, by name; may be given again."),
-    profile: str = typer.Option("quick", "--profile", help="quick (5 minutes) or full (30 blocks, long runs)."),
+    profile: str = typer.Option(
+        "quick", "--profile", help="quick (a minute an arm: 5 for the usual platforms) or full (30 blocks, long runs)."
+    ),
     blocks: int | None = typer.Option(None, "--blocks", help="Run exactly so many blocks."),
     budget: str | None = typer.Option(None, "--time", help="Run as many blocks as fit: 90s, 5m, 1.5h."),
     seed: int | None = typer.Option(None, "--seed", help="Seed of all random orders. Default: drawn, and recorded."),
