@@ -134,15 +134,15 @@ class Nursery:
             network=self.network,
             port=FIRST_PORT + number % PORTS,
             beacon=Beacon(self.datagram.host, self.datagram.port, token) if measured else None,
-            start_limit_s=self.start_limit_s,
+            start_limit_s=self.start_limit_s * platform.start_patience,
         )
         instance = platform.launch(spec, things)
         if not platform.has_agent:
             return self._start_mute(platform, arm, instance, things, measured=measured)
         try:
-            session = Session.open(instance.stream, self.start_limit_s)
+            session = Session.open(instance.stream, spec.start_limit_s)
             self._check(session, platform)
-            first = session.execute(["true"], time_limit_s=self.start_limit_s)
+            first = session.execute(["true"], time_limit_s=spec.start_limit_s)
             command_ns = time.monotonic_ns() - instance.started.monotonic_ns
             if first.code != 0:
                 raise PlatformError(f"`true` in {platform.name} ended with {first.code}")
@@ -161,12 +161,12 @@ class Nursery:
         session = Mute(instance.stream, platform.name)
         assert instance.answer is not None, "what has no agent is watched for its answers"
         try:
-            answered = instance.answer.wait(self.start_limit_s, lambda: session.dead is not None)
+            answered = instance.answer.wait(instance.spec.start_limit_s, lambda: session.dead is not None)
             if session.dead is not None:
                 raise PlatformError(f"{platform.name} ended before it answered", fix="see what its console says")
             if answered is None:
                 silent = ", ".join(map(str, instance.answer.silent()))
-                what = f"{platform.name} does not answer {silent} within {self.start_limit_s:.0f} s"
+                what = f"{platform.name} does not answer {silent} within {instance.spec.start_limit_s:.0f} s"
                 raise PlatformError(what, fix="see what its console says, and that it takes the address it is given")
         except BaseException:
             instance.abandon()

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from tare.campaign.instances import START_LIMIT_S, Live
+from tare.campaign.instances import Live
 from tare.contract.bench import Bench, BrokenPromiseError, Check, promise
 from tare.contract.leftovers import left_on_host, packet_rules
 from tare.errors import SessionError
@@ -37,12 +37,13 @@ def start_is_seen(bench: Bench) -> None:
     assert marks.first_byte_ns is not None
     assert marks.command_ns is not None
     promise(0 < marks.first_byte_ns <= marks.command_ns, "the first byte came after the first command")
-    promise(marks.command_ns < START_LIMIT_S * 1e9, "the first command came after the start's time limit")
+    limit_ns = bench.live.instance.spec.start_limit_s * 1e9
+    promise(marks.command_ns < limit_ns, "the first command came after the start's time limit")
     for name, seen in (("datagram_ns", marks.datagram_ns), ("ping_ns", marks.ping_ns)):
         if seen is None:
             promise(marks.reasons.get(name), f"{name} is missing without a reason")
         else:
-            promise(0 < seen < START_LIMIT_S * 1e9, f"{name} is {seen}")
+            promise(0 < seen < limit_ns, f"{name} is {seen}")
     if bench.live.instance.address.host is not None:
         promise(marks.datagram_ns is not None, f"no datagram: {marks.reasons.get('datagram_ns')}")
 

@@ -108,6 +108,32 @@ def _initramfs(folder: Path, place: Path, release: str, modules: Sequence[str], 
     return made
 
 
+def with_needed(modules: Sequence[str]) -> list[Path]:
+    """The files of modules of the guest's kernel, after those that each needs. Raises `ImageError`."""
+    place = _kernel(state.home() / "guest")
+    # In the kernel's own files the dash and the underscore are one.
+    there = {file.stem.replace("-", "_"): file for file in (place / "lib" / "modules").rglob("*.ko")}
+    found: dict[str, Path] = {}
+
+    def add(name: str) -> None:
+        file = there.get(name.replace("-", "_"))
+        if file is None or name in found:  # what is not a file is built in
+            return
+        for other in needs(file.read_bytes()):
+            add(other)
+        found[name] = file
+
+    for name in modules:
+        add(name)
+    return list(found.values())
+
+
+def needs(module: bytes) -> list[str]:
+    """The modules that one needs, as its ``.modinfo`` names them."""
+    _, found, rest = module.partition(b"\0depends=")
+    return [name for name in rest.partition(b"\0")[0].decode().split(",") if name] if found else []
+
+
 def busybox_path() -> Path:
     """The host's static busybox, once cpio is there too. Raises `ImageError`."""
     busybox = processes.find("busybox")

@@ -2,7 +2,7 @@
 # PID 1 of a guest until the image is mounted; the agent takes its place. What the agent is to do comes after "--" on
 # the kernel's command line, as arguments: where the host is too, if not at the virtio port named tare.0.
 bb=/bin/busybox
-channel=port disk=/dev/vd
+channel=port disk=/dev/vd last=b outer=
 $bb mount -t proc proc /proc
 $bb mount -t sysfs sysfs /sys
 $bb mount -t devtmpfs devtmpfs /dev
@@ -14,6 +14,7 @@ for word in $($bb cat /proc/cmdline); do
     tare.gw=*) gateway=${word#tare.gw=} ;;
     tare.channel=*) channel=${word#tare.channel=} ;;
     tare.disk=*) disk=/dev/${word#tare.disk=} ;;
+    tare.outer) outer=/init last=d ;; # a host of its own on the third disk runs the image; the fourth says how
     tare.probe) echo tare-guest-runs >/dev/console; $bb usleep 100000; $bb reboot -f ;;
     esac
 done
@@ -46,13 +47,18 @@ reachable() {
 
 # The devices come up in the background.
 tries=0
-until [ -b "${disk}a" ] && [ -b "${disk}b" ] && [ -d /sys/class/net/eth0 ] && reachable; do
+until [ -b "${disk}a" ] && [ -b "$disk$last" ] && [ -d /sys/class/net/eth0 ] && reachable; do
     tries=$((tries + 1))
     [ $tries -lt 1000 ] || give_up "the guest's devices do not come up"
     $bb usleep 10000
 done
 
-$bb mount -t ext4 "${disk}a" /root || give_up "the image cannot be mounted"
+image=/root
+if [ -n "$outer" ]; then
+    $bb mount -t ext4 "${disk}c" /root || give_up "the outer system cannot be mounted"
+    image=/root/image
+fi
+$bb mount -t ext4 "${disk}a" $image || give_up "the image cannot be mounted"
 $bb mount -t ext4 "${disk}b" /root/data || echo "tare: the data volume cannot be mounted" >/dev/console
 $bb ip link set lo up
 $bb ip addr add "$address" dev eth0
@@ -64,4 +70,5 @@ if [ "$channel" = network ]; then
 fi
 for folder in proc sys dev; do $bb mount --move /$folder /root/$folder; done
 [ "$channel" = port ] && exec <>"/root/dev/$port" >&0
+[ -n "$outer" ] && exec $bb switch_root /root $outer "${disk}d" "$began" 2>/root/dev/console
 exec $bb switch_root /root /usr/local/bin/tare-agent "$@" --init --userspace-at "$began" 2>/root/dev/console

@@ -192,6 +192,7 @@ class Platform(ABC):
     same_bits: bool = True  # whether it runs the image; else other bits, which no figure can be compared over
     own_kernel: bool = False  # whether a kernel is booted for each instance, whose uptime the agent then sees
     has_agent: bool = True  # else the stream is silent, and only shows by its end that the instance is gone
+    start_patience: float = 1.0  # how many times longer than others' its start may take before it is given up
     by_default: bool = True  # whether it takes part when the user names no platforms
 
     @abstractmethod

@@ -36,6 +36,8 @@ class Machine:
     plug: Plug
     agent: Sequence[str]  # the agent's arguments
     tsc_khz: int | None = None  # what the guest is told of its time stamp counter; None: it finds out
+    further: Sequence[Path] = ()  # disks after the data volume; like the root, never written
+    words: Sequence[str] = ()  # what else the boot script is told
 
 
 def tap(name: str) -> str:
@@ -63,11 +65,20 @@ def command(machine: Machine) -> list[str]:
         *("-drive", f"if=none,id=root,file={machine.root},format=raw,snapshot=on"),
         *("-drive", f"if=none,id=data,file={machine.data},format=raw"),
         *("-device", f"virtio-blk-{bus},drive=root", "-device", f"virtio-blk-{bus},drive=data"),
+        *_further(machine.further, bus),
         *("-netdev", machine.plug.netdev, "-device", f"virtio-net-{bus},netdev=net,mac={machine.plug.mac}{rom}"),
         *("-chardev", f"socket,id=agent,path={machine.control}"),
         *("-device", f"virtio-serial-{bus}", "-device", "virtserialport,chardev=agent,name=tare.0"),
         *("-append", _words(machine)),
     ]
+
+
+def _further(disks: Sequence[Path], bus: str) -> list[str]:
+    argv = []
+    for number, disk in enumerate(disks):
+        argv += ["-drive", f"if=none,id=further{number},file={disk},format=raw,snapshot=on"]
+        argv += ["-device", f"virtio-blk-{bus},drive=further{number}"]
+    return argv
 
 
 def _words(machine: Machine) -> str:
@@ -77,6 +88,7 @@ def _words(machine: Machine) -> str:
         "reboot=t",
         f"tare.ip={machine.plug.address}",
         f"tare.gw={machine.plug.gateway}",
+        *machine.words,
     ]
     if machine.tsc_khz is not None:
         # Reliable: else a watchdog doubts it on a busy host, where ticks come late, and takes a coarser clock.

@@ -11,6 +11,7 @@ import socket
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
 from tare.host import network, processes, tsc
@@ -43,7 +44,7 @@ class Qemu(Platform):
     shares_data = False
     own_kernel = True
     by_default = False  # a start takes seconds without KVM
-    not_honoured = (
+    not_honoured: tuple[str, ...] = (
         "the data volume is an ext4 of its own, on a raw file on the host's disk",
         f"the memory limit holds for guest and monitor together: the guest has {MONITOR_BYTES >> 20} MiB less",
         "dropping cached data drops the host's pages, not the guest's",
@@ -83,7 +84,7 @@ class Qemu(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; guests write to a copy that is thrown away."""
-        disk = forms.ext4(image, ROOT_BYTES)
+        disk = self._root(image)
         made = guest.ensure()
         sizes = [forms.disk_bytes(path) for path in (disk, made.kernel, made.initramfs)]
         return Prepared("ext4 file, kernel and initramfs", sum(sizes))
@@ -112,6 +113,9 @@ class Qemu(Platform):
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
         return Plug(tap(name), endpoint.mac, inside, spec.network.host), address
 
+    def _root(self, image: Image) -> Path:
+        return forms.ext4(image, ROOT_BYTES)
+
     def _machine(self, spec: LaunchSpec, made: guest.Guest, plug: Plug) -> Machine:
         accel, _ = self._accel(made)
         # A microvm has no timer that the guest could tell its counter's speed by, but an old one (PIT) without the
@@ -124,7 +128,7 @@ class Qemu(Platform):
             memory_bytes=spec.resources.memory_bytes - MONITOR_BYTES,
             kernel=made.kernel,
             initramfs=made.initramfs,
-            root=forms.ext4(spec.image, ROOT_BYTES),
+            root=self._root(spec.image),
             data=data_volume(spec.space.data),
             control=spec.space.folder / "control",
             console=spec.space.log,

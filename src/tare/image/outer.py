@@ -1,0 +1,106 @@
+"""The small system of a guest that is itself the host of a container platform: programs of this host, as one disk.
+
+The programs come with the libraries that they are linked with, at the paths where this host has them, and with the
+modules of the guest's kernel that they need; a static busybox is the rest of the userland. Cached by the hash of all
+that is in it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+
+from tare.errors import ImageError
+from tare.host import processes, state
+from tare.image import guest
+
+#: Room for what a platform writes to the disk while it runs, besides what is on it.
+SPARE_BYTES = 256 << 20
+FOLDERS = ("bin", "data", "dev", "etc", "image", "modules", "proc", "root", "run", "sys", "tmp", "var")
+LIMIT_S = 120.0
+
+
+@functools.cache
+def ensure(programs: Sequence[str], modules: Sequence[str] = ()) -> Path:
+    """The disk (ext4) with these programs of this host, from the cache or made. Raises `ImageError`.
+
+    A program is a name on PATH, or a file's path. ``modules``: of the guest's kernel; those that they need come too.
+    """
+    busybox = guest.busybox_path()
+    init = resources.files("tare.image").joinpath("outer.sh").read_bytes()
+    files = {file: Path(file).read_bytes() for one in programs for file in with_libraries(located(one))}
+    needed = guest.with_needed(modules) if modules else []
+    names = " ".join((*sorted(files), "modules", *(str(one) for one in needed)))
+    whole = hashlib.sha256(names.encode() + init + busybox.read_bytes() + b"".join(files[one] for one in sorted(files)))
+    made = state.home() / "guest" / f"outer-{whole.hexdigest()[:16]}.ext4"
+    if not made.exists():
+        with tempfile.TemporaryDirectory(dir=made.parent) as scratch:
+            tree = Path(scratch, "tree")
+            _fill(tree, init, busybox, files, needed)
+            disk(tree, Path(scratch, "disk"), sum(map(len, files.values())) + SPARE_BYTES).rename(made)
+    return made
+
+
+def located(program: str) -> str:
+    """The path of a program on this host. Raises `ImageError`."""
+    place = processes.find(program)
+    if place is None and not Path(program).is_file():
+        raise ImageError(f"{program} is not installed", fix=f"apt-get install the package that has {program}")
+    return place or program
+
+
+def with_libraries(program: str) -> list[str]:
+    """A program and what it is linked with, by the paths that this host's loader takes. Raises `ImageError`."""
+    said = processes.run(["ldd", program], time_limit_s=20)
+    return [program, *(libraries(program, said.text) if said.code == 0 else ())]  # else it is static
+
+
+def libraries(program: str, said: str) -> Iterable[str]:
+    """The files in what ``ldd`` prints of a program. Raises `ImageError` for one that this host lacks."""
+    for line in said.splitlines():
+        name, arrow, rest = line.strip().partition(" => ")
+        if rest.startswith("not found"):
+            raise ImageError(f"{program} does not run: its library {name} is missing", fix=f"reinstall {program}")
+        file = (rest if arrow else name).split(" (")[0].strip()
+        if file.startswith("/"):
+            yield file
+
+
+def disk(tree: Path, place: Path, size_bytes: int) -> Path:
+    """An ext4 filesystem with a folder's contents, on a sparse file. Raises `ImageError`."""
+    with place.open("wb") as file:
+        file.truncate((size_bytes >> 20) + 1 << 20)
+    # No journal: what a guest writes to it is thrown away.
+    argv = ["mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-d", str(tree), str(place)]
+    done = processes.run(argv, time_limit_s=LIMIT_S)
+    if done.code != 0:
+        said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise ImageError(f"the outer system's disk cannot be made: {said}", fix="free disk space below TARE_HOME")
+    return place
+
+
+def _fill(tree: Path, init: bytes, busybox: Path, files: Mapping[str, bytes], modules: Sequence[Path]) -> None:
+    for name in FOLDERS:
+        (tree / name).mkdir(parents=True)
+    shutil.copy(busybox, tree / "bin" / "busybox")
+    for name in set(processes.run([str(busybox), "--list"]).require().text.split()) - {"busybox"}:
+        (tree / "bin" / name).symlink_to("busybox")
+    (tree / "init").write_bytes(init)
+    (tree / "init").chmod(0o755)
+    for file, contents in files.items():
+        place = tree / file.removeprefix("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.unlink(missing_ok=True)  # a link of busybox's by that name
+        place.write_bytes(contents)
+        place.chmod(0o755)
+    for module in modules:
+        shutil.copy(module, tree / "modules")
+    (tree / "modules" / "order").write_text("".join(f"{module.stem}\n" for module in modules))
+    (tree / "etc" / "passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
+    (tree / "etc" / "group").write_text("root:x:0:\n")
+    (tree / "etc" / "hosts").write_text("127.0.0.1 localhost\n")

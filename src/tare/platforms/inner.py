@@ -1,0 +1,141 @@
+"""What runs inside a nested platform's guest: which programs it takes, and the order that starts it. Pure data.
+
+An order is a shell script that the guest's system runs (`image/outer.sh`), with stdin and stdout as the way to tare.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.model import Resources
+from tare.platforms.oci import bundle_config
+
+#: Where the guest's system has its first disk and the data volume.
+IMAGE, DATA = Path("/image"), Path("/data")
+#: The guest's own network, for a container that is to be in it.
+GUESTS_NETWORK = Path("/proc/1/ns/net")
+#: Stands in an order for the uptime at which the guest's userspace began, which only the guest knows.
+BEGAN = "@began@"
+#: How Docker calls the image in the guest.
+TAG = "tare"
+SECTOR = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What an inner platform is to run, and what there is for it."""
+
+    agent: Sequence[str]
+    port: int
+    cpus: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """A container platform as it is inside of a guest."""
+
+    program: str  # whose version is shown
+    title: str
+    packages: Mapping[str, str]  # of Debian's, by program; those not named are in the first one's
+    network: str  # its part of the way of a packet
+    order: Callable[[Task], str]
+    not_honoured: Sequence[str] = ()
+    patience: float = 2.0  # see `Platform.start_patience`; several may start at once, emulated on one CPU
+    beside: Sequence[str] = ()  # the other programs that it takes
+    libraries: Sequence[str] = ()  # what programs load by themselves: patterns below /
+    modules: Sequence[str] = ()
+    store: bool = False  # whether the image is in a store of Docker's in place of a filesystem of its own
+
+    def programs(self) -> tuple[str, ...]:
+        """All that its guest's system is made of. The order of what a pattern finds does not change."""
+        loaded = (str(file) for pattern in self.libraries for file in sorted(Path("/").glob(pattern)))
+        return (self.program, *self.beside, *loaded)
+
+
+def runtime(program: str) -> Inner:
+    """An OCI runtime without a daemon, on a bundle whose root is the disk with the image."""
+    return Inner(
+        program,
+        f"{program} on an OCI bundle",
+        {program: program},
+        "the guest's own stack",
+        lambda task: _bundle(program, task),
+        ("the container is in its guest's network: there is no veth inside",),
+    )
+
+
+def _bundle(program: str, task: Task) -> str:
+    whole = Resources(tuple(range(task.cpus)), task.memory_bytes)
+    argv = [*task.agent, "--userspace-at", BEGAN]
+    config = json.dumps(bundle_config(argv, IMAGE, DATA, whole, "tare", GUESTS_NETWORK))
+    return (
+        "mkdir /run/bundle\n"
+        f"sed \"s/{BEGAN}/$began/\" >/run/bundle/config.json <<'END'\n{config}\nEND\n"
+        f"{program} --root /run/state run --bundle /run/bundle tare\n"
+    )
+
+
+def _dockerd(store: Path) -> str:
+    """Start a daemon and wait until it serves; what it says goes to the console when it does not."""
+    return f"""\
+ln -s xtables-legacy-multi /usr/sbin/iptables
+dockerd --data-root {store} --storage-driver overlay2 </dev/null >/run/dockerd.log 2>&1 &
+until grep -q 'API listen on' /run/dockerd.log; do
+    if ! kill -0 $! 2>/dev/null; then
+        tail -n 3 /run/dockerd.log >/dev/console
+        return 1
+    fi
+    usleep 20000
+done
+"""
+
+
+def _docker(task: Task) -> str:
+    argv = ["docker", "run", "--rm", "-i", "--publish", f"{task.port}:{task.port}"]
+    argv += ["--publish", f"{task.port}:{task.port}/udp", "--volume", f"{DATA}:/data", TAG, *task.agent]
+    return f'{_dockerd(IMAGE)}{shlex.join(argv)} --userspace-at "$began"\n'
+
+
+def docker_import(disk: str) -> str:
+    """Import the tar on a disk into a new store on the data volume, and say so on the way to tare."""
+    return f"""\
+{_dockerd(DATA)}\
+docker import - {TAG} <{disk} >/run/imported 2>/dev/console || return 1
+kill $!
+wait $!
+umount {DATA} || return 1
+cat /run/imported
+"""
+
+
+#: The network that Docker makes by itself: a bridge, address translation, and a published port.
+DOCKER = Inner(
+    program="dockerd",
+    title="Docker",
+    packages={"dockerd": "docker.io", "containerd": "containerd", "containerd-shim-runc-v2": "containerd",
+              "runc": "runc", "xtables-legacy-multi": "iptables"},
+    network="a published port (NAT), docker0, veth",
+    order=_docker,
+    beside=("containerd", "containerd-shim-runc-v2", "runc", "docker", "docker-proxy", "xtables-legacy-multi"),
+    libraries=tuple(
+        f"usr/lib/*/xtables/libxt_{name}.so"
+        for name in ("addrtype", "conntrack", "standard", "tcp", "udp", "NAT", "DNAT", "MASQUERADE")
+    ),
+    modules=(
+        "overlay", "bridge", "br_netfilter", "veth", "iptable_filter", "iptable_nat", "nf_conntrack_netlink",
+        "xt_addrtype", "xt_conntrack", "xt_nat", "xt_tcpudp", "xt_MASQUERADE",
+    ),
+    store=True,
+    patience=8.0,
+)  # fmt: skip
+
+
+def padded(order: str) -> bytes:
+    """As the contents of a disk, which has whole sectors; a shell passes over the empty lines."""
+    raw = order.encode()
+    return raw + b"\n" * (-len(raw) % SECTOR)

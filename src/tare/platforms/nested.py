@@ -1,0 +1,90 @@
+"""Nested platforms: a container platform inside a virtual machine of QEMU's. Variants are what runs inside (`inner`).
+
+The machine is that of the platform `qemu`. Its system is not the image but a small one of tare's with the inner
+platform's programs (`image.outer`), which runs the image in a container; the container's stdin and stdout are the
+machine's virtio port.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tare.errors import ImageError
+from tare.host import processes
+from tare.image import forms, guest, outer
+from tare.image.build import Image
+from tare.platforms import nested_store
+from tare.platforms.base import Availability, LaunchSpec, Prepared
+from tare.platforms.inner import DOCKER, Inner, Task, padded, runtime
+from tare.platforms.machine import Machine, Plug
+from tare.platforms.qemu import Kind, Qemu
+
+
+class Nested(Qemu):
+    """The image in a container in a guest."""
+
+    def __init__(self, name: str, inner: Inner) -> None:
+        super().__init__(name, Kind())
+        self.title = f"{inner.title} in a guest of QEMU, KVM or emulation"
+        self.network_path = f"client, bridge, TAP, virtio-net, {inner.network}"
+        self.not_honoured = (
+            *Qemu.not_honoured,
+            "the limits are the machine's: the container may use all that its guest has",
+            *inner.not_honoured,
+        )
+        self.start_patience = inner.patience
+        self._inner = inner
+
+    def detect(self) -> Availability:
+        """As QEMU; and look whether all of the inner platform's programs are here, and run."""
+        answer = super().detect()
+        if not answer.available:
+            return answer
+        try:
+            version = self._version()
+        except ImageError as error:
+            return Availability(False, reason=error.what, fix=error.fix or "")
+        return replace(answer, version=f"{version} in QEMU {answer.version}")
+
+    def prepare(self, image: Image) -> Prepared:
+        """The disks of a guest: image, or Docker's store with it, and system; and kernel and initramfs."""
+        made = guest.ensure()
+        files = [self._root(image), self._system(), made.kernel, made.initramfs]
+        form = "Docker's store" if self._inner.store else "ext4 file"
+        return Prepared(f"{form}, guest's system, kernel and initramfs", sum(map(forms.disk_bytes, files)))
+
+    def _version(self) -> str:
+        for program in (self._inner.program, *self._inner.beside):
+            if processes.find(program) is None:
+                package = self._inner.packages.get(program, self._inner.packages[self._inner.program])
+                raise ImageError(f"{program} is not installed", fix=f"apt-get install {package}")
+        asked = [self._inner.program, "--version"]
+        said = processes.run(asked, time_limit_s=5)
+        if said.code != 0 or not said.text.strip():
+            package = self._inner.packages[self._inner.program]
+            raise ImageError(f"`{' '.join(asked)}` fails", fix=f"apt-get install --reinstall {package}")
+        return said.text.splitlines()[0].partition("version ")[2].partition(",")[0].strip()
+
+    def _system(self) -> Path:
+        return outer.ensure(self._inner.programs(), self._inner.modules)
+
+    def _root(self, image: Image) -> Path:
+        if not self._inner.store:
+            return super()._root(image)
+        accel, _ = self._accel(guest.ensure())
+        return nested_store.ensure(image, self._system(), accel)
+
+    def _machine(self, spec: LaunchSpec, made: guest.Guest, plug: Plug) -> Machine:
+        machine = super()._machine(spec, made, plug)
+        there = spec.space.folder / "order"
+        task = Task(spec.agent_argv(), spec.port, machine.cpus, machine.memory_bytes)
+        there.write_bytes(padded(self._inner.order(task)))
+        return replace(machine, further=(self._system(), there), words=("tare.outer",), agent=())
+
+
+PLATFORMS = (
+    Nested("crun-in-qemu", runtime("crun")),
+    Nested("docker-in-qemu", DOCKER),
+    Nested("runc-in-qemu", runtime("runc")),
+)
