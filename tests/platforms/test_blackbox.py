@@ -16,10 +16,11 @@ from tare.contract.leftovers import left_on_host
 from tare.errors import HostError, PlatformError, UsageError
 from tare.image import build
 from tare.model import Arm, Mode, Resources
-from tare.platforms import blackbox, registry
+from tare.platforms import blackbox, monitors, registry, xen
 from tare.platforms.answers import CONSOLE, UDP_ECHO, FirstAnswer, Service, is_page
-from tare.platforms.blackbox import OWN, Seat, disk_format, qemu_command
+from tare.platforms.blackbox import OWN
 from tare.platforms.boxfile import Answers, Box, load
+from tare.platforms.monitors import Seat, disk_format, firecracker_settings, qemu_command, xen_domain
 from tare.workloads import registry as workloads
 
 GOOD = """\
@@ -64,7 +65,11 @@ def test_the_example_in_the_documentation_is_a_file_that_is_read(tmp_path):
         ("memory = 64", 'memory = "64"', "memory: Input should be a valid integer"),
         ("memory = 64", "memory = 1", "memory: Input should be greater than or equal to 8"),
         ("memory = 64", "memry = 64", "memry: Extra inputs are not permitted"),
-        ("memory = 64", 'vmm = "firecracker"', "vmm: Input should be 'qemu'"),
+        ("memory = 64", 'vmm = "vmware"', "vmm: Input should be 'qemu'"),
+        ("memory = 64", 'machine = "pv"', "qemu has no machine pv: q35, pc, microvm"),
+        ("memory = 64", 'vmm = "firecracker"\nmachine = "microvm"', "firecracker has no machine microvm"),
+        ("memory = 64", 'vmm = "xen"\nlink = "user"', "link is a choice of QEMU's, and the box is xen's"),
+        ('kernel = "kernel"', 'vmm = "xen"\ndisk = "kernel"', "xen boots a kernel: name one"),
         ("memory = 64", 'network = "ne2000"', "network: Input should be 'virtio-net-pci'"),
         ("memory = 64", 'console = "("', "console: not a regular expression"),
         ("memory = 64", 'disk = "none.img"', "disk: there is no file"),
@@ -93,12 +98,49 @@ def test_a_missing_file_is_one_line(tmp_path):
         registry.choose([f"blackbox:{tmp_path}/none.toml"])
 
 
+def seat(tmp_path, **changes):
+    usual = {"name": "tare-ab1x2", "folder": tmp_path, "console": tmp_path / "log", "link": "tareab1x2", "netdev": ""}
+    return Seat(**{**usual, "mac": "02:00:00:00:00:01", "cmdline": "ip=192.0.2.9 -- a", "cpus": (1,), **changes})
+
+
+def test_firecracker_is_told_of_the_same_box(tmp_path):
+    box = Box(vmm="firecracker", kernel=Path("/k"), cmdline="{ip}", memory=64, answers=Answers(udp=7))
+    told = firecracker_settings(box, seat(tmp_path), tmp_path / "disk")
+    assert told["boot-source"] == {"kernel_image_path": "/k", "boot_args": "ip=192.0.2.9 -- a"}
+    assert told["machine-config"] == {"vcpu_count": 1, "mem_size_mib": 64}
+    assert [one["path_on_host"] for one in told["drives"]] == [str(tmp_path / "disk")]
+    assert told["network-interfaces"][0]["host_dev_name"] == "tareab1x2"
+
+
+def test_xen_is_told_of_the_same_box(tmp_path):
+    box = Box(vmm="xen", kernel=Path("/k"), machine="pvh", cmdline="{ip}", memory=64, answers=Answers(udp=7))
+    lines = xen.config(xen_domain(box, seat(tmp_path, cpus=(1, 2)), ["/dev/loop0"])).splitlines()
+    assert {'type = "pvh"', 'kernel = "/k"', "memory = 64", "vcpus = 1", 'cpus = "1,2"'} <= set(lines)
+    assert not [line for line in lines if line.startswith("ramdisk")]
+    assert 'cmdline = "ip=192.0.2.9 -- a"' in lines
+    assert "/dev/loop0" in next(line for line in lines if line.startswith("disk"))
+
+
+@pytest.mark.parametrize("vmm", ["firecracker", "xen"])
+def test_a_monitor_that_does_not_run_here_is_one_line_with_the_fix(vmm):
+    answer = registry.choose([f"blackbox-{vmm}"])[0].detect()
+    assert answer.available or (answer.reason and answer.fix)
+
+
+def test_a_disk_that_only_qemu_can_read_is_one_line(tmp_path):
+    disk = tmp_path / "disk"
+    disk.write_bytes(b"QFI\xfb rest")
+    box = Box(vmm="firecracker", kernel=disk, disk=disk, cmdline="{ip}", answers=Answers(udp=7))
+    with pytest.raises(PlatformError, match="firecracker takes raw disks only"):
+        monitors.MONITORS["firecracker"].ready(box, seat(tmp_path), None)
+
+
 def test_the_command_of_a_box_with_a_disk(tmp_path):
     disk = tmp_path / "disk"
     disk.write_bytes(b"QFI\xfb rest")
     assert disk_format(disk) == "qcow2"
     box = Box(disk=disk, link="user", network="e1000", answers=Answers(http=80), memory=64, cpus=2, machine="pc")
-    argv = qemu_command(box, Seat("tcg", tmp_path / "log", "user,id=net", "02:00:00:00:00:01", ""))
+    argv = qemu_command(box, seat(tmp_path, link="", netdev="user,id=net"), "tcg")
     text = " ".join(argv)
     assert "-M pc -smp 2 -m 64M" in text
     assert f"file={disk},format=qcow2,snapshot=on -device virtio-blk-pci,drive=disk" in text
@@ -134,7 +176,7 @@ def test_a_console_must_say_it_too_and_is_no_answer(tmp_path):
 def test_a_program_that_does_not_compile_is_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("TARE_HOME", str(tmp_path))
     monkeypatch.setattr("tare.image.blackbox.FLAGS", ("-no-such-option",))
-    answer = blackbox.BlackBox("other", "other", "way", blackbox._own).detect()
+    answer = blackbox.BlackBox("other", "other", "way", lambda: blackbox.own_box("qemu")).detect()
     assert not answer.available
     assert "does not compile" in answer.reason or "kernel" in answer.reason
 
@@ -275,7 +317,7 @@ def test_stopping_leaves_nothing(nursery):
 @pytest.fixture(scope="module")
 def own_file(tmp_path_factory):
     """The guest of tare's as a user would describe it."""
-    box = blackbox._own()
+    box = blackbox.own_box("qemu")
     file = tmp_path_factory.mktemp("box") / "own.toml"
     lines = [f'kernel = "{box.kernel}"', f'initrd = "{box.initrd}"', f'cmdline = "{box.cmdline}"', "memory = 128"]
     file.write_text("\n".join([*lines, "MORE", "[answers]", "udp = 7", "tcp = 7", "http = 80"]))

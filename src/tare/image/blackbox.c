@@ -40,7 +40,7 @@ static void give_up(const char *what)
 {
     printf("blackbox: %s: %s\n", what, strerror(errno));
     fflush(stdout);
-    reboot(RB_POWER_OFF);
+    reboot(RB_AUTOBOOT); /* which ends the machine; not all have a power switch */
     for (;;)
         pause();
 }

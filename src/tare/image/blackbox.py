@@ -18,26 +18,38 @@ FIX = "apt-get install gcc libc6-dev"
 ECHO_PORT, HTTP_PORT = 7, 80
 
 
-def ensure() -> Guest:
+#: Kinds of guests, by the monitor that boots them.
+KINDS = {"qemu": "network", "firecracker": "network-firecracker", "xen": "network-xen"}
+
+
+def ensure(vmm: str = "qemu") -> Guest:
     """Kernel, and the initramfs with the program; cached by the hash of all that goes in. Raises `ImageError`."""
-    return guest.ensure("network", program())
+    return guest.ensure(KINDS[vmm], program())
+
+
+def place() -> Path:
+    """Where the program is, once it is made."""
+    folder = state.home() / "guest"
+    folder.mkdir(exist_ok=True)
+    return folder / f"blackbox-{hashlib.sha256(_source() + repr(FLAGS).encode()).hexdigest()[:16]}"
 
 
 def program() -> bytes:
     """The program, compiled once a version of its source. Raises `ImageError`."""
-    source = resources.files("tare.image").joinpath("blackbox.c").read_bytes()
-    folder = state.home() / "guest"
-    folder.mkdir(exist_ok=True)
-    made = folder / f"blackbox-{hashlib.sha256(source + repr(FLAGS).encode()).hexdigest()[:16]}"
+    made = place()
     if not made.exists():
         if processes.find("gcc") is None:
             raise ImageError("the black box's guest is compiled here, and gcc is not installed", fix=FIX)
-        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        with tempfile.TemporaryDirectory(dir=made.parent) as scratch:
             text, built = Path(scratch, "blackbox.c"), Path(scratch, "blackbox")
-            text.write_bytes(source)
+            text.write_bytes(_source())
             done = processes.run(["gcc", *FLAGS, "-o", str(built), str(text)], time_limit_s=60)
             if done.code != 0:
                 said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
                 raise ImageError(f"the black box's guest does not compile: {said}", fix=FIX)
             built.rename(made)
     return made.read_bytes()
+
+
+def _source() -> bytes:
+    return resources.files("tare.image").joinpath("blackbox.c").read_bytes()

@@ -35,6 +35,8 @@ MODULES: Mapping[str, Sequence[str]] = {
         "virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
         "failover", "net_failover", "virtio_net",
     ),
+    "network-firecracker": ("virtio_ring", "virtio", "virtio_mmio", "failover", "net_failover", "virtio_net"),
+    "network-xen": ("xen-netfront",),
 }  # fmt: skip
 DOWNLOAD_LIMIT_S = 300.0
 
@@ -58,7 +60,7 @@ def ensure(kind: str = "virtio", program: bytes | None = None) -> Guest:
     place = _kernel(folder)
     kernel = next((place / "boot").glob("vmlinuz-*"))
     release = kernel.name.removeprefix("vmlinuz-")
-    if kind == "firecracker":
+    if kind.endswith("firecracker"):
         kernel = vmlinux.ensure(kernel)
     return Guest(release, kernel, _initramfs(folder, place, release, MODULES[kind], program))
 

@@ -19,8 +19,8 @@ from pathlib import Path
 import tare
 from tare.errors import ImageError
 from tare.host import processes, state
+from tare.image import blackbox, forms, guest
 from tare.image import build as image_build
-from tare.image import forms, guest
 from tare.image.build import Image
 from tare.image.places import Progress, beside, locked
 from tare.lab import build
@@ -42,7 +42,8 @@ def ensure(image: Image, progress: Progress) -> Path:
     if sys.version_info[:2] != PYTHON:
         found = f"{sys.version_info[0]}.{sys.version_info[1]}"
         raise ImageError(f"the lab runs Python 3.11, tare runs here by {found}", fix="PYTHON=python3.11 make setup")
-    guests = [guest.ensure(kind) for kind in guest.MODULES]
+    guests = [guest.ensure(kind) for kind in guest.MODULES if kind not in blackbox.KINDS.values()]
+    guests += [blackbox.ensure(vmm) for vmm in blackbox.KINDS]
     packages = Path(sysconfig.get_paths()["purelib"])
     runsc = find_runsc()
     named = [path.name for one in guests for path in (one.kernel, one.initramfs)]
@@ -93,7 +94,7 @@ def _fill(tree: Path, image: Image, guests: Sequence[guest.Guest], packages: Pat
     (home / "images" / base.name).mkdir()
     _copy(base / "manifest.json", home / "images" / base.name)
     (home / "guest").mkdir()
-    for one in (guests[0].kernel.parent.parent, *(made.initramfs for made in guests)):
+    for one in (guests[0].kernel.parent.parent, blackbox.place(), *(made.initramfs for made in guests)):
         _copy(one, home / "guest")
     (home / "bin").mkdir()
     if runsc is not None:

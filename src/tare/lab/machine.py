@@ -25,8 +25,8 @@ from tare.model import Resources
 from tare.platforms import vm
 from tare.session import Session, SocketStream
 
-#: An emulated host on a busy machine; it usually takes a tenth of this.
-BOOT_LIMIT_S = 240.0
+#: An emulated host on a busy machine; it usually takes less than a tenth of this.
+BOOT_LIMIT_S = 600.0
 #: QEMU's translated code, and what else it needs beside the machine's memory.
 TRANSLATED_MIB = 512
 MONITOR_BYTES = 1 << 30
@@ -80,7 +80,7 @@ def command(machine: Machine, home: Path) -> list[str]:
             "-kernel",
             inside(hypervisor),
             "-append",
-            f"console=com1 dom0_mem={_dom0_mib(machine)}M loglvl=warning",
+            f"console=com1 dom0_mem={_dom0_mib(machine)}M {XEN}",
         ]
         booted += ["-initrd", f"{inside(kernel)} console=hvc0 {LINUX},{initramfs}"]
     else:

@@ -1,7 +1,7 @@
 """blackbox: a machine that boots something without shell or agent, and is known by what it answers.
 
-For unikernels: ``blackbox:FILE.toml`` names any kernel or disk image (`boxfile`). The platform ``blackbox`` boots
-a tiny guest of our own, which stands for one.
+For unikernels: ``blackbox:FILE.toml`` names any kernel or disk image (`boxfile`), and the monitor that boots it
+(`monitors`). The platform ``blackbox`` and its variants boot a tiny guest of our own, which stands for one.
 """
 
 from __future__ import annotations
@@ -9,35 +9,41 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError, SessionError
-from tare.host import network, processes
+from tare.host import processes
 from tare.host.journal import Belongings
-from tare.image import blackbox, forms, guest
+from tare.image import blackbox, forms
 from tare.image.build import Image
 from tare.platforms.answers import CONSOLE, HTTP, TCP_ECHO, UDP_ECHO, FirstAnswer, Service
 from tare.platforms.base import Address, Availability, Family, Instance, Instant, LaunchSpec, Platform, Prepared
 from tare.platforms.boxfile import Answers, Box, load
 from tare.platforms.machine import tap
 from tare.platforms.marks import FirstByte, Ping
-from tare.platforms.vm import MONITOR_BYTES, PROGRAM, accelerated, accelerator
+from tare.platforms.monitors import MONITORS, Seat
 
 NO_PING = "QEMU's user-mode network answers no echo requests from outside"
 #: On QEMU's own network a guest gets this by DHCP: address, prefix, gateway.
 USER_NETWORK = ("10.0.2.15", "24", "10.0.2.2")
 #: Where the host's ports for HTTP are, above those of instances: a guest may serve echo and HTTP both by TCP.
 HTTP_ABOVE = 2_000
-OWN_CMDLINE = "console=ttyS0 quiet panic=-1 reboot=t box_ip={ip} box_prefix={prefix} box_gateway={gateway}"
+OWN_CMDLINE = (
+    "console={console} quiet panic=-1 reboot={way} box_ip={{ip}} box_prefix={{prefix}} box_gateway={{gateway}}"
+)
+WAYS = {"qemu": "bridge, TAP", "firecracker": "bridge, TAP, virtio-net", "xen": "bridge, vif (netback, netfront)"}
+#: By monitor: the guest's console, and how it restarts, which ends the machine.
+ENDS = {"qemu": ("ttyS0", "t"), "firecracker": ("ttyS0", "k"), "xen": ("hvc0", "t")}
 
 
 class Silent:
     """In place of an agent's stream: says nothing, and polls readable when the process has ended."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], off: Callable[[], None] = lambda: None) -> None:
         self._process = process
+        self._off = off
         self._fd = os.pidfd_open(process.pid)
 
     def fileno(self) -> int:
@@ -55,48 +61,11 @@ class Silent:
     def close(self) -> None:
         """End the machine. May be called twice."""
         if self._fd >= 0:
+            self._off()
             processes.kill_group(self._process)
             self._process.wait()
             os.close(self._fd)
             self._fd = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """What one machine gets."""
-
-    accel: str
-    console: Path
-    netdev: str
-    mac: str
-    cmdline: str
-
-
-def qemu_command(box: Box, seat: Seat) -> list[str]:
-    """The command that boots a box with QEMU."""
-    rom = "" if box.network.endswith("-device") else ",romfile="
-    argv = [PROGRAM, *accelerator(seat.accel), "-M", box.machine, "-smp", str(box.cpus), "-m", f"{box.memory}M"]
-    argv += ["-nodefaults", "-display", "none", "-no-reboot"]
-    argv += ["-chardev", f"file,id=console,path={seat.console},append=on", "-serial", "chardev:console"]
-    argv += ["-netdev", seat.netdev, "-device", f"{box.network},netdev=net,mac={seat.mac}{rom}"]
-    if box.kernel is not None:
-        argv += ["-kernel", str(box.kernel), "-append", seat.cmdline]
-    if box.initrd is not None:
-        argv += ["-initrd", str(box.initrd)]
-    if box.disk is not None:
-        argv += ["-drive", f"if=none,id=disk,file={box.disk},format={disk_format(box.disk)},snapshot=on"]
-        argv += ["-device", f"{box.disk_device},drive=disk"]
-    return argv
-
-
-#: By the field ``vmm``: its program, and what makes the command that boots a box.
-MONITORS: Mapping[str, Callable[[Box, Seat], list[str]]] = {"qemu": qemu_command}
-
-
-def disk_format(disk: Path) -> str:
-    """qcow2 by its mark, else raw."""
-    with disk.open("rb") as file:
-        return "qcow2" if file.read(4) == b"QFI\xfb" else "raw"
 
 
 class BlackBox(Platform):
@@ -125,27 +94,19 @@ class BlackBox(Platform):
         file = Path(argument)
         box = load(file)
         title = f"black box: what {file.name} describes, by {box.vmm}"
-        way = "host stack, QEMU's user-mode network" if box.link == "user" else "bridge, TAP"
-        return cls(f"blackbox:{argument}", title, f"client, {way}, {box.network}", lambda: box)
+        way = "host stack, QEMU's user-mode network" if box.link == "user" else WAYS[box.vmm]
+        card = f", {box.network}" if box.vmm == "qemu" else ""
+        return cls(f"blackbox:{argument}", title, f"client, {way}{card}", lambda: box)
 
     def detect(self) -> Availability:
-        """Look for QEMU, and what the guest takes."""
-        if processes.find(PROGRAM) is None:
-            return Availability(False, reason="QEMU is not installed", fix="apt-get install qemu-system-x86")
-        if os.geteuid() != 0:
-            return Availability(False, reason="control groups and TAPs need root", fix="run tare as root (sudo)")
+        """See whether its monitor runs here, and make what the guest takes."""
         try:
             box = self._box()
-            lacking = network.no_tun() if box.link == "tap" else None
-            if lacking is not None:
-                raise lacking
-            accel, why = accelerated(guest.ensure())
         except (ImageError, HostError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
-        shown = processes.run([PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
-        version = shown.removeprefix("QEMU emulator version ").split()[0]
-        details = {"accelerator": f"{accel}: {why}", "answers": ", ".join(_shown(box.answers))}
-        return Availability(True, version=f"{version}, {accel}", details=details)
+        answer = MONITORS[box.vmm].detect(box)
+        answers = ", ".join(_shown(box.answers))
+        return replace(answer, details={**answer.details, "answers": answers}) if answer.available else answer
 
     def prepare(self, image: Image) -> Prepared:  # noqa: ARG002 (it runs other bits)
         """What is booted is there already, or made once."""
@@ -157,13 +118,13 @@ class BlackBox(Platform):
         """Boot the box, and ask it until it answers."""
         box = self._box()
         _check_fits(box, spec)
-        netdev, mac, address, cmdline = _plug(box, spec, things)
-        seat = Seat(accelerated(guest.ensure())[0], spec.space.log, netdev, mac, cmdline)
-        full = ["env", f"TMPDIR={spec.space.folder}", *MONITORS[box.vmm](box, seat)]
-        with spec.space.log.open("ab") as errors:
+        seat, address = _plug(box, spec, things)
+        monitor = MONITORS[box.vmm]
+        argv = monitor.ready(box, seat, things)
+        with spec.space.log.open("ab") as log:
             nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
-            held = processes.start_held(full, stdin=nothing, stdout=nothing, stderr=errors, cgroup_procs=procs)
-        stream = Silent(held.process)
+            held = processes.start_held(argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs)
+        stream = Silent(held.process, lambda: monitor.off(seat))
         started = Instant.now()
         held.go()
         services = [
@@ -173,14 +134,16 @@ class BlackBox(Platform):
             services.append(Service(CONSOLE, str(spec.space.log), 0, box.console))
         ping = Ping(address.ping) if spec.measured and address.ping else None
         first_byte = FirstByte(stream.fileno())
-        return Instance(spec, stream, started, address, first_byte, ping, answer=FirstAnswer(services))
+        answer = FirstAnswer(services)
+        return Instance(spec, stream, started, address, first_byte, ping, accounted=monitor.accounted, answer=answer)
 
 
 def _check_fits(box: Box, spec: LaunchSpec) -> None:
     """Raises `PlatformError` when the box takes more than an instance gets."""
-    room = (spec.resources.memory_bytes - MONITOR_BYTES) >> 20
+    own = MONITORS[box.vmm].own_bytes
+    room = (spec.resources.memory_bytes - own) >> 20
     if box.memory > room:
-        needed = box.memory + (MONITOR_BYTES >> 20)
+        needed = box.memory + (own >> 20)
         what = f"memory: the box takes {box.memory} MiB, and {room} MiB are left beside the monitor"
         raise PlatformError(what, fix=f"give --memory {needed}, or less in the box's file")
     if box.cpus > len(spec.resources.cpus):
@@ -188,12 +151,15 @@ def _check_fits(box: Box, spec: LaunchSpec) -> None:
         raise PlatformError(what, fix="give more with --cpus, or less in the box's file")
 
 
-def _plug(box: Box, spec: LaunchSpec, things: Belongings) -> tuple[str, str, Address, str]:
-    """Network device, MAC, address and the command line with all of it."""
+def _plug(box: Box, spec: LaunchSpec, things: Belongings) -> tuple[Seat, Address]:
+    """Its network, the address, and the command line with all of it."""
     ports = {UDP_ECHO: box.answers.udp, TCP_ECHO: box.answers.tcp, HTTP: box.answers.http}
     inside = {kind: port for kind, port in ports.items() if port is not None}
+    link = ""
     if box.link == "tap":
-        endpoint, link = spec.network.new_tap(things, spec.id)
+        # Xen's tools make their end of the link themselves.
+        new = spec.network.new_endpoint if box.vmm == "xen" else spec.network.new_tap
+        endpoint, link = new(things, spec.id)
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address, services=inside)
         places = (endpoint.address, str(spec.network.prefix), spec.network.host)
         netdev, mac = tap(link), endpoint.mac
@@ -204,7 +170,9 @@ def _plug(box: Box, spec: LaunchSpec, things: Belongings) -> tuple[str, str, Add
         forwards = [f"hostfwd={_protocol(kind)}:{host}:{outside[kind]}-:{port}" for kind, port in inside.items()]
         netdev, places = ",".join(["user,id=net", *forwards]), USER_NETWORK
     ip, prefix, gateway = places
-    return netdev, mac, address, box.command_line(ip=ip, prefix=prefix, gateway=gateway, mac=mac)
+    cmdline = box.command_line(ip=ip, prefix=prefix, gateway=gateway, mac=mac)
+    name, cpus = f"tare-{spec.id}", spec.resources.cpus
+    return Seat(name, spec.space.data, spec.space.log, link, netdev, mac, cmdline, cpus), address
 
 
 def _protocol(kind: str) -> str:
@@ -215,19 +183,26 @@ def _shown(answers: Answers) -> list[str]:
     return [f"{name} {port}" for name in ("udp", "tcp", "http") if (port := getattr(answers, name)) is not None]
 
 
-def _own() -> Box:
-    made = blackbox.ensure()
+def own_box(vmm: str) -> Box:
+    """The guest of tare's, for a monitor."""
+    made = blackbox.ensure(vmm)
     answers = Answers(udp=blackbox.ECHO_PORT, tcp=blackbox.ECHO_PORT, http=blackbox.HTTP_PORT)
-    return Box(kernel=made.kernel, initrd=made.initramfs, memory=128, cmdline=OWN_CMDLINE, answers=answers)
+    console, way = ENDS[vmm]
+    told = {"vmm": vmm, "cmdline": OWN_CMDLINE.format(console=console, way=way), "memory": 128, "answers": answers}
+    return Box.model_validate({**told, "kernel": made.kernel, "initrd": made.initramfs})
 
 
-OWN = BlackBox(
-    "blackbox",
-    "black box: a tiny guest of tare's without shell or agent, in QEMU",
-    "client, bridge, TAP, virtio-net-pci",
-    _own,
+def _own(name: str, vmm: str, title: str, card: str = "") -> BlackBox:
+    what = f"black box: a tiny guest of tare's without shell or agent, {title}"
+    return BlackBox(name, what, f"client, {WAYS[vmm]}{card}", lambda: own_box(vmm))
+
+
+OWN = _own("blackbox", "qemu", "in QEMU", ", virtio-net-pci")
+PLATFORMS = (
+    OWN,
+    _own("blackbox-firecracker", "firecracker", "in Firecracker"),
+    _own("blackbox-xen", "xen", "on Xen"),
 )
-PLATFORMS = (OWN,)
 FAMILIES = {
     "blackbox": Family(
         BlackBox.of_file,

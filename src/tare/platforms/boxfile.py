@@ -11,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from tare.errors import UsageError
 
+#: What a monitor lets the file choose, by field; Firecracker has one machine, and a disk is a disk to it and to Xen.
+MACHINES = {"qemu": ("q35", "pc", "microvm"), "firecracker": (), "xen": ("pv", "pvh")}
+ONLY_QEMU = ("disk_device", "network", "link")
 #: What a command line may name, in braces; other braces are the guest's own.
 PLACES = ("ip", "prefix", "gateway", "mac")
 FIX = "docs/platforms.md, blackbox, has an example"
@@ -39,8 +42,8 @@ class Answers(_Strict):
 class Box(_Strict):
     """What to boot, and how."""
 
-    vmm: Literal["qemu"] = "qemu"
-    machine: Literal["q35", "pc", "microvm"] = "q35"
+    vmm: Literal["qemu", "firecracker", "xen"] = "qemu"
+    machine: Literal["q35", "pc", "microvm", "pv", "pvh"] | None = None  # None: the first of its monitor's
     kernel: Path | None = None
     initrd: Path | None = None
     disk: Path | None = None  # raw or qcow2; what the guest writes is thrown away
@@ -69,6 +72,13 @@ class Box(_Strict):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
+        known = MACHINES[self.vmm]
+        if self.machine is not None and self.machine not in known:
+            raise ValueError(f"{self.vmm} has no machine {self.machine}{': ' if known else ''}{', '.join(known)}")
+        if self.vmm != "qemu" and (other := sorted(self.model_fields_set.intersection(ONLY_QEMU))):
+            raise ValueError(f"{other[0]} is a choice of QEMU's, and the box is {self.vmm}'s")
+        if self.vmm != "qemu" and self.kernel is None:
+            raise ValueError(f"{self.vmm} boots a kernel: name one")
         if self.kernel is None and self.disk is None:
             raise ValueError("name a kernel or a disk to boot")
         if self.kernel is None and (self.initrd is not None or self.cmdline):
@@ -76,6 +86,11 @@ class Box(_Strict):
         if self.link == "tap" and "{ip}" not in self.cmdline:
             raise ValueError('cmdline must hand on {ip}, or link be "user": there is no DHCP server on a TAP')
         return self
+
+    @property
+    def board(self) -> str:
+        """The machine; "" where the monitor has only one."""
+        return self.machine or next(iter(MACHINES[self.vmm]), "")
 
     def command_line(self, **places: str) -> str:
         """The guest's command line, its places filled in."""

@@ -53,11 +53,17 @@ class CallbackStream(SocketStream):
     """
 
     def __init__(
-        self, connection: socket.socket, process: subprocess.Popen[bytes], off: Callable[[], None] = lambda: None
+        self,
+        connection: socket.socket,
+        process: subprocess.Popen[bytes],
+        off: Callable[[], None] = lambda: None,
+        gone: Callable[[], object] | None = None,
     ) -> None:
+        """``off``: what else ends the machine; ``gone``: returns when it has ended, by default with the process."""
         super().__init__(connection)
         self._process = process
         self._off = off
+        self._gone = gone or process.wait
         self._open = True
         self._watch = threading.Thread(target=self._break, args=(connection,), daemon=True)
         self._watch.start()
@@ -73,6 +79,6 @@ class CallbackStream(SocketStream):
 
     def _break(self, connection: socket.socket) -> None:
         # A network connection does not learn of its guest's death by itself.
-        self._process.wait()
+        self._gone()
         with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)

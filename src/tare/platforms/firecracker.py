@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import network, processes, state
+from tare.host import network, processes
 from tare.host.journal import Belongings
 from tare.host.patience import stretched
 from tare.image import forms, guest
@@ -245,11 +245,7 @@ def _tell(place: Path, told: dict[str, Any], process: subprocess.Popen[bytes]) -
 
 
 def _root(spec: LaunchSpec, place: Place) -> Path:
-    """A copy of the root: Firecracker has no snapshots that are thrown away."""
-    there = place.folder / "root.ext4"
-    disk = forms.ext4(spec.image, vm.ROOT_BYTES)
-    copy = ["cp", "--reflink=auto", "--sparse=always", str(disk), str(there)]
-    processes.run(copy, time_limit_s=120).require(fix=f"free some space below {state.home()}")
+    there = vm.copied(forms.ext4(spec.image, vm.ROOT_BYTES), place.folder / "root.ext4")
     return _owned(there, place.jailed)
 
 

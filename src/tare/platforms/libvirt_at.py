@@ -11,7 +11,6 @@ import itertools
 import os
 import re
 import socket
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,18 +20,18 @@ from tare.errors import PlatformError, UsageError
 from tare.host import cgroup, janitor, processes, roots
 from tare.host.journal import Belongings
 from tare.host.network import BRIDGE
-from tare.image import forms, guest
+from tare.image import guest
 from tare.image.build import Image
 from tare.platforms import domain, libvirtd, virsh, vm, xen
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.callback import connected
+from tare.platforms.callback import CallbackStream, connected, end
+from tare.platforms.helpers import Seen, move, processes_by_pid
 from tare.platforms.libvirt import INSTALL, Libvirt, LibvirtLxc, LibvirtQemu
 from tare.platforms.marks import FirstByte, Ping
-from tare.platforms.virsh import Creation, DomainStream
+from tare.platforms.virsh import Creation
 
 DAEMONS = ("libvirtd", "virtqemud", "virtlxcd", "virtxend", "virtlogd")
 BY_HAND = "start a Linux guest there yourself, and weigh it: -p ssh:HOST"
-MOVE_LIMIT_S = 5.0
 #: What libvirt drives and boots no kernel of the host's with, by the scheme of its URIs.
 UNBOOTABLE = {
     "vbox": "VirtualBox",
@@ -96,24 +95,8 @@ class Given(libvirtd.House):
 
     def settle(self, spec: LaunchSpec, name: str) -> None:
         """Move all processes of the domain, and let it go on if it was made paused."""
-        procs = spec.group.leaf("tool", everywhere=True)
-        deadline = time.monotonic() + MOVE_LIMIT_S
-        while outside := set(family(processes_by_pid(), name)) - set(spec.group.pids()):
-            for pid in outside:
-                with contextlib.suppress(ProcessLookupError):
-                    for file in procs:
-                        file.write_text(str(pid))
-            if time.monotonic() > deadline:
-                raise PlatformError(f"processes of the domain {name} do not stay in the instance's control group")
+        move(spec.group, lambda: set(family(processes_by_pid(), name)), "tool", everywhere=True)
         self.connection.ask("resume", name)  # of a container, which is not paused, libvirt says so
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A process, as /proc shows it."""
-
-    parent: int
-    argv: Sequence[str]
 
 
 def family(seen: dict[int, Seen], name: str) -> list[int]:
@@ -129,17 +112,6 @@ def runs_domain(argv: Sequence[str], name: str) -> bool:
     pairs = list(itertools.pairwise(argv))
     is_lxc = bool(argv) and argv[0].endswith("libvirt_lxc") and ("--name", name) in pairs
     return is_lxc or any(flag == "-name" and word.split(",")[0] == f"guest={name}" for flag, word in pairs)
-
-
-def processes_by_pid() -> dict[int, Seen]:
-    """All processes of the host."""
-    found = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            argv = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            found[int(folder.name)] = Seen(parent, argv)
-    return found
 
 
 def security_models(capabilities: str) -> list[str]:
@@ -229,7 +201,7 @@ class XenAt(Named):
                 kernel=made.kernel,
                 initramfs=made.initramfs,
                 command_line=" ".join(words),
-                root=Path(xen.loop_device(things, _copy(spec))),
+                root=Path(xen.loop_device(things, xen.root(spec))),
                 root_format="phy",
                 data=Path(xen.loop_device(things, vm.data_volume(spec.space.data))),
                 console=spec.space.log,
@@ -242,20 +214,23 @@ class XenAt(Named):
             complaint = creation.wait()
             if complaint is not None:
                 raise self._refusal(house, complaint)
-            connection = connected(listener, creation.process, spec.start_limit_s, "Xen", peer=endpoint.address)
-        stream = DomainStream(connection, spec.group)
+            watcher = virsh.watcher(spec, house.connection, name)
+            try:
+                connection = connected(listener, watcher, spec.start_limit_s, "Xen", peer=endpoint.address)
+            except BaseException:
+                _destroy(house, name)
+                end(watcher)
+                raise
+        stream = CallbackStream(connection, watcher, lambda: _destroy(house, name), lambda: virsh.wait_stopped(watcher))
         ping = Ping(endpoint.address) if spec.measured else None
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
         first_byte = FirstByte(stream.fileno())
         return Instance(spec, stream, started, address, first_byte, ping, daemons=house.groups, accounted=False)
 
 
-def _copy(spec: LaunchSpec) -> Path:
-    """A copy of the root: Xen has no snapshots that are thrown away."""
-    place = spec.space.data / "root.ext4"
-    argv = ["cp", "--reflink=auto", "--sparse=always", str(forms.ext4(spec.image, vm.ROOT_BYTES)), str(place)]
-    processes.run(argv, time_limit_s=120).require(fix="free some disk space")
-    return place
+def _destroy(house: libvirtd.House, name: str) -> None:
+    """End a domain; what stays is the janitor's."""
+    house.connection.ask("destroy", name)
 
 
 class Unbootable(Platform):

@@ -46,7 +46,7 @@ def settings(machine: MicroVm) -> dict[str, Any]:
     return {
         "machine-config": _size(machine.cpus, machine.memory_bytes),
         "boot-source": _boot(machine.kernel, machine.initramfs, " ".join(words)),
-        "drives": [_drive("root", machine.root), _drive("data", machine.data)],
+        "drives": [drive("root", machine.root), drive("data", machine.data)],
         "network-interfaces": [{"iface_id": "eth0", "guest_mac": machine.mac, "host_dev_name": machine.tap}],
         "vsock": {"guest_cid": GUEST_CID, "uds_path": machine.socket},
     }
@@ -81,7 +81,8 @@ def _boot(kernel: str, initramfs: str, words: str) -> dict[str, Any]:
     return {"kernel_image_path": kernel, "initrd_path": initramfs, "boot_args": words}
 
 
-def _drive(name: str, path: str) -> dict[str, Any]:
+def drive(name: str, path: str) -> dict[str, Any]:
+    """A disk that the guest may write to."""
     # Its default "Unsafe" drops what the guest wants written, and no other platform does that. The initramfs mounts
     # the root, so Firecracker need not know which it is.
     return {

@@ -6,6 +6,7 @@ over the descriptors of a container's stream alike.
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import time
@@ -22,6 +23,8 @@ VIRSH_LIMIT_S = 30.0
 CREATE_LIMIT_S = 60.0
 #: An agent whose stream has ended ends its domain by itself; libvirt's part is done by `libvirt_domain`'s remover.
 END_LIMIT_S = 2.0
+#: How ``virsh event`` tells of the end of a domain.
+STOPPED = re.compile(rb"'lifecycle'.*: (Stopped|Crashed)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,24 @@ class Creation:
         """End it."""
         processes.kill_group(self.process)
         self.process.wait()
+
+
+def watcher(spec: LaunchSpec, connection: Connection, name: str) -> subprocess.Popen[bytes]:
+    """A process of the instance's that says what becomes of a domain, which may be no process of the host's itself."""
+    # Its output would stay in its buffer else.
+    argv = ["stdbuf", "-oL", *connection.argv("event", name, "lifecycle", "--loop")]
+    with spec.space.log.open("ab") as log:
+        nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
+        return processes.start(argv, stdin=nothing, stdout=subprocess.PIPE, stderr=log, cgroup_procs=procs)
+
+
+def wait_stopped(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a watcher tells of its domain's end, or ends itself."""
+    assert process.stdout is not None
+    with process.stdout as lines:
+        for line in lines:
+            if STOPPED.search(line):
+                return
 
 
 class DomainStream(SocketStream):

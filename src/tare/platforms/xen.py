@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, ImageError
-from tare.host import janitor, processes, state
+from tare.host import janitor, processes
 from tare.host.journal import Belongings
 from tare.host.network import BRIDGE
 from tare.host.patience import stretched
@@ -42,13 +42,15 @@ class Domain:
 
     name: str
     kernel: Path
-    initramfs: Path
+    initramfs: Path | None
     words: Sequence[str]  # the kernel's command line
     memory_bytes: int
-    cpus: Sequence[int]  # those of the host that it runs on; as many virtual ones
+    cpus: Sequence[int]  # those of the host that it runs on
     disks: Sequence[str] = ()  # block devices, in order
     link: str = ""  # name of its end on the bridge; "": no network
     mac: str = ""
+    vcpus: int = 0  # 0: as many as CPUs
+    kind: str = "pv"  # or pvh
 
 
 def config(domain: Domain) -> str:
@@ -57,12 +59,12 @@ def config(domain: Domain) -> str:
     links = [f"mac={domain.mac},bridge={BRIDGE},vifname={domain.link}"] if domain.link else []
     lines = [
         f'name = "{domain.name}"',
-        'type = "pv"',
+        f'type = "{domain.kind}"',
         f'kernel = "{domain.kernel}"',
-        f'ramdisk = "{domain.initramfs}"',
+        *([f'ramdisk = "{domain.initramfs}"'] if domain.initramfs is not None else []),
         f'cmdline = "{" ".join(domain.words)}"',
         f"memory = {domain.memory_bytes >> 20}",
-        f"vcpus = {len(domain.cpus)}",
+        f"vcpus = {domain.vcpus or len(domain.cpus)}",
         f'cpus = "{",".join(map(str, domain.cpus))}"',
         f"disk = {_listed(disks)}",
         f"vif = {_listed(links)}",
@@ -123,7 +125,7 @@ class Xen(Platform):
         """Make the disks, listen for the agent, and create the guest."""
         endpoint, link = spec.network.new_endpoint(things, spec.id)
         made = guest.ensure(KIND)
-        files = (_root(spec), vm.data_volume(spec.space.data))
+        files = (root(spec), vm.data_volume(spec.space.data))
         name = f"tare-{spec.id}"
         with socket.create_server((spec.network.host, 0)) as listener:
             words = ["console=hvc0", "panic=-1", "tare.channel=network", "tare.disk=xvd"]
@@ -147,11 +149,11 @@ class Xen(Platform):
             except BaseException:
                 if ping is not None:
                     ping.wait(0)
-                _off(name)
+                off(name)
                 end(process)
                 raise
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        stream = CallbackStream(connection, process, lambda: _off(name))
+        stream = CallbackStream(connection, process, lambda: off(name))
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
         return Instance(spec, stream, started, address, FirstByte(stream.fileno()), ping, accounted=False)
 
@@ -193,17 +195,14 @@ def _create(spec: LaunchSpec, things: Belongings, domain: Domain) -> tuple[Insta
     return started, held.process
 
 
-def _off(name: str) -> None:
+def off(name: str) -> None:
     """End the guest, if it is there; what stays is the janitor's."""
     processes.run(["xl", "destroy", name], time_limit_s=stretched(DESTROY_LIMIT_S))
 
 
-def _root(spec: LaunchSpec) -> Path:
-    """A copy of the root: Xen has no snapshots that are thrown away."""
-    there = spec.space.data / "root.ext4"
-    copy = ["cp", "--reflink=auto", "--sparse=always", str(forms.ext4(spec.image, vm.ROOT_BYTES)), str(there)]
-    processes.run(copy, time_limit_s=120).require(fix=f"free some space below {state.home()}")
-    return there
+def root(spec: LaunchSpec) -> Path:
+    """A copy of the root, as a file."""
+    return vm.copied(forms.ext4(spec.image, vm.ROOT_BYTES), spec.space.data / "root.ext4")
 
 
 PLATFORMS = (Xen("xen-pv", "Xen, a paravirtual guest by xl"),)

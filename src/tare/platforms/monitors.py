@@ -1,0 +1,158 @@
+"""How each monitor boots a black box: QEMU, Firecracker and Xen, by command line or by a file that is written."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import HostError, ImageError, PlatformError
+from tare.host import janitor, network, processes
+from tare.host.journal import Belongings
+from tare.image import guest
+from tare.platforms import firecracker, microvm, vm, xen
+from tare.platforms.base import Availability
+from tare.platforms.boxfile import Box
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """What one machine gets."""
+
+    name: str
+    folder: Path  # for files that go with it
+    console: Path
+    link: str  # its end on the bridge; "": QEMU's own network
+    netdev: str  # that network, as QEMU is told
+    mac: str
+    cmdline: str
+    cpus: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Monitor:
+    """One way to boot a box."""
+
+    #: Whether it runs here, as tried; of a box as it is.
+    detect: Callable[[Box], Availability]
+    #: The command that boots a box. What it makes for that beside files in the folder is owned first.
+    ready: Callable[[Box, Seat, Belongings], list[str]]
+    #: What it takes of the instance's memory beside the guest's.
+    own_bytes: int = 0
+    #: Whether the guest's work is in the instance's group.
+    accounted: bool = True
+    #: Ends a machine that is no process of the host's.
+    off: Callable[[Seat], None] = lambda _: None
+
+
+def qemu_command(box: Box, seat: Seat, accel: str) -> list[str]:
+    """The command that boots a box with QEMU."""
+    rom = "" if box.network.endswith("-device") else ",romfile="
+    argv = [vm.PROGRAM, *vm.accelerator(accel), "-M", box.board, "-smp", str(box.cpus), "-m", f"{box.memory}M"]
+    argv += ["-nodefaults", "-display", "none", "-no-reboot"]
+    argv += ["-chardev", f"file,id=console,path={seat.console},append=on", "-serial", "chardev:console"]
+    argv += ["-netdev", seat.netdev, "-device", f"{box.network},netdev=net,mac={seat.mac}{rom}"]
+    if box.kernel is not None:
+        argv += ["-kernel", str(box.kernel), "-append", seat.cmdline]
+    if box.initrd is not None:
+        argv += ["-initrd", str(box.initrd)]
+    if box.disk is not None:
+        argv += ["-drive", f"if=none,id=disk,file={box.disk},format={disk_format(box.disk)},snapshot=on"]
+        argv += ["-device", f"{box.disk_device},drive=disk"]
+    return argv
+
+
+def firecracker_settings(box: Box, seat: Seat, disk: Path | None) -> dict[str, object]:
+    """The configuration file that boots a box with Firecracker."""
+    boot = {"kernel_image_path": str(box.kernel), "boot_args": seat.cmdline}
+    if box.initrd is not None:
+        boot["initrd_path"] = str(box.initrd)
+    return {
+        "machine-config": {"vcpu_count": box.cpus, "mem_size_mib": box.memory},
+        "boot-source": boot,
+        "drives": [] if disk is None else [microvm.drive("disk", str(disk))],
+        "network-interfaces": [{"iface_id": "eth0", "guest_mac": seat.mac, "host_dev_name": seat.link}],
+    }
+
+
+def xen_domain(box: Box, seat: Seat, disks: Sequence[str]) -> xen.Domain:
+    """The guest that boots a box on Xen."""
+    assert box.kernel is not None  # checked with the file
+    return xen.Domain(
+        name=seat.name,
+        kernel=box.kernel,
+        initramfs=box.initrd,
+        words=seat.cmdline.split(),
+        memory_bytes=box.memory << 20,
+        cpus=seat.cpus,
+        vcpus=box.cpus,
+        disks=disks,
+        link=seat.link,
+        mac=seat.mac,
+        kind=box.board,
+    )
+
+
+def disk_format(disk: Path) -> str:
+    """qcow2 by its mark, else raw."""
+    with disk.open("rb") as file:
+        return "qcow2" if file.read(4) == b"QFI\xfb" else "raw"
+
+
+def _detect_qemu(box: Box) -> Availability:
+    if processes.find(vm.PROGRAM) is None:
+        return Availability(False, reason="QEMU is not installed", fix="apt-get install qemu-system-x86")
+    if os.geteuid() != 0:
+        return Availability(False, reason="control groups and TAPs need root", fix="run tare as root (sudo)")
+    try:
+        lacking = network.no_tun() if box.link == "tap" else None
+        if lacking is not None:
+            raise lacking
+        accel, why = vm.accelerated(guest.ensure())
+    except (ImageError, HostError) as error:
+        return Availability(False, reason=error.what, fix=error.fix or "")
+    shown = processes.run([vm.PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
+    version = shown.removeprefix("QEMU emulator version ").split()[0]
+    return Availability(True, version=f"{version}, {accel}", details={"accelerator": f"{accel}: {why}"})
+
+
+def _ready_qemu(box: Box, seat: Seat, things: Belongings) -> list[str]:  # noqa: ARG001
+    # TMPDIR: what is written to the disk goes to a nameless file there.
+    return ["env", f"TMPDIR={seat.folder}", *qemu_command(box, seat, vm.accelerated(guest.ensure())[0])]
+
+
+def _ready_firecracker(box: Box, seat: Seat, things: Belongings) -> list[str]:  # noqa: ARG001
+    file = seat.folder / "config.json"
+    file.write_text(json.dumps(firecracker_settings(box, seat, _copied(box, seat))))
+    return [firecracker.PROGRAM, *firecracker.QUIET, "--no-api", "--config-file", str(file)]
+
+
+def _ready_xen(box: Box, seat: Seat, things: Belongings) -> list[str]:
+    disk = _copied(box, seat)
+    disks = [] if disk is None else [xen.loop_device(things, disk)]
+    file = seat.folder / "config"
+    file.write_text(xen.config(xen_domain(box, seat, disks)))
+    things.own(janitor.xen_domain(seat.name))
+    return [*xen.CONSOLE, str(file)]
+
+
+def _copied(box: Box, seat: Seat) -> Path | None:
+    """A copy of the disk, which is not to be written. Raises `PlatformError`."""
+    if box.disk is None:
+        return None
+    if disk_format(box.disk) != "raw":
+        raise PlatformError(f"{box.vmm} takes raw disks only", fix=f"qemu-img convert -O raw {box.disk} DISK")
+    return vm.copied(box.disk, seat.folder / "disk")
+
+
+MONITORS: Mapping[str, Monitor] = {
+    "qemu": Monitor(_detect_qemu, _ready_qemu, vm.MONITOR_BYTES),
+    "firecracker": Monitor(
+        lambda _: firecracker.PLATFORMS[0].detect(), _ready_firecracker, own_bytes=firecracker.MONITOR_BYTES
+    ),
+    "xen": Monitor(
+        lambda _: xen.PLATFORMS[0].detect(), _ready_xen, accounted=False, off=lambda seat: xen.off(seat.name)
+    ),
+}
