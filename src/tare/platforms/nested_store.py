@@ -19,13 +19,13 @@ from tare.image.build import Image
 from tare.image.places import beside, locked
 from tare.platforms.inner import docker_import, padded
 from tare.platforms.machine import Machine, Plug, command
-from tare.platforms.vm import ROOT_BYTES, accept
+from tare.platforms.vm import ROOT_BYTES, WITH_TARE, accept
 
 #: Of the guest that imports.
 MEMORY_BYTES = 1 << 30
 #: A first disk, the data volume, the system, the order: the tar is on the next.
 TAR = "/dev/vde"
-#: An emulated guest takes about a minute.
+#: An emulated guest takes minutes.
 LIMIT_S = 600.0
 #: Nobody is on that guest's network.
 PLUG = Plug("user,id=net,restrict=on", "02:7a:0a:00:02:0f", "10.0.2.15/24", "10.0.2.2")
@@ -33,7 +33,7 @@ PLUG = Plug("user,id=net,restrict=on", "02:7a:0a:00:02:0f", "10.0.2.15/24", "10.
 
 def ensure(image: Image, system: Path, accel: str) -> Path:
     """The disk, from the cache or made; ``system``: the outer system with Docker. Raises `ImageError`."""
-    place = image.root.parent / f"docker-{system.stem}"
+    place = image.root.parent / f"docker-{system.stem.removeprefix('outer-')}"  # short, for a socket is in it
     disk = place / "store.ext4"
     if disk.exists():
         return disk
@@ -84,7 +84,7 @@ def _run(machine: Machine, folder: Path) -> bytes:
         listener.bind(str(machine.control))
         listener.listen(1)
         # The parent's death ends it: nobody else knows of it.
-        argv = ["setpriv", "--pdeathsig", "KILL", "env", f"TMPDIR={folder}", *command(machine)]
+        argv = [*WITH_TARE, "env", f"TMPDIR={folder}", *command(machine)]
         process = processes.start(argv, stdout=errors, stderr=errors)
         try:
             with accept(listener, lambda: process.poll() is not None) as port:
