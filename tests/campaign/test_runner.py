@@ -9,6 +9,7 @@ from campaign.fakes import FakeFresh, FakeNursery, Quiet, a_plan, a_record
 from tare.campaign.plan import Job
 from tare.campaign.runner import Runner
 from tare.campaign.schedule import schedule_block
+from tare.errors import PlatformError
 from tare.model import Arm, Status, TrialKey
 from tare.store.store import Store
 
@@ -139,3 +140,12 @@ def test_a_campaign_of_nothing_else_starts_no_instance_that_does_nothing(tmp_pat
     with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
         _runner(plan, store, nursery).run()
     assert Counter(line.split()[0] for line in nursery.log) == {"start": 4, "gamma": 4, "stop": 4}
+
+
+def test_a_lost_instance_is_told_with_what_ails_its_platform(plan, store, monkeypatch):
+    docker = next(one for one in plan.platforms if one.name == "docker")
+    monkeypatch.setattr(docker, "ailment", lambda: PlatformError("its daemon is gone", fix="start it"))
+    _runner(plan, store, FakeNursery(die={"docker": 1, "runc": 1})).run()
+    trials = store.trials()
+    reasons = set(trials.filter(trials["status"] == "failed")["reason"])
+    assert reasons == {"its daemon is gone: the stream ended (fix: start it)", "the stream ended"}

@@ -124,3 +124,17 @@ def test_removing_what_was_never_made_does_nothing(tmp_path):
         janitor.oci_container("runc", tmp_path / "state", "tare-no"),
     ):
         janitor.remove(thing)
+
+
+def test_more_is_learned_of_a_thing_in_its_place(tmp_path):
+    journal = Journal(tmp_path / "journal")
+    things = Belongings(journal)
+    first, last = janitor.folder(tmp_path / "a"), janitor.file(tmp_path / "b")
+    things.own(first, last)
+    things.learn(first, {"below": str(tmp_path)})
+    assert {str(entry.thing.facts) for entry in journal.entries()} == {
+        str({"path": str(tmp_path / "a"), "below": str(tmp_path)}),
+        str({"path": str(tmp_path / "b")}),
+    }
+    things.release()
+    assert journal.entries() == []

@@ -11,7 +11,8 @@ from tare.errors import PlatformError, UsageError
 from tare.host import janitor, processes, state
 from tare.model import Arm
 from tare.platforms import libvirt, libvirt_at, libvirtd, registry, virsh
-from tare.platforms.libvirt_at import Place, Seen
+from tare.platforms.helpers import Seen
+from tare.platforms.libvirt_at import Place
 
 VERSION = """\
 Compiled against library: libvirt 9.0.0

@@ -57,7 +57,10 @@ class Live:
     def daemon_cpu_ns(self) -> int | None:
         """CPU time of the platform's shared daemons so far; None where there are none that can be read."""
         daemons = self.instance.daemons
-        return sum(group.cpu_ns() for group in daemons) if daemons else None
+        try:
+            return sum(group.cpu_ns() for group in daemons) if daemons else None
+        except OSError:  # a daemon that is gone may have taken its group along
+            return None
 
     def console(self) -> bytes:
         """The end of what its console said so far."""
@@ -146,12 +149,14 @@ class Nursery:
             command_ns = time.monotonic_ns() - instance.started.monotonic_ns
             if first.code != 0:
                 raise PlatformError(f"`true` in {platform.name} ended with {first.code}")
+            seen = None
+            if measured:
+                seen = marks(instance, session, self.datagram, token, command_ns, own_kernel=platform.own_kernel)
+            if instance.settle is not None:
+                instance.settle()
         except BaseException:
             instance.abandon()
             raise
-        seen = None
-        if measured:
-            seen = marks(instance, session, self.datagram, token, command_ns, own_kernel=platform.own_kernel)
         return Live(arm, instance, session, things, seen)
 
     def _start_mute(

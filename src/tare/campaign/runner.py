@@ -156,6 +156,11 @@ class Runner:
             for error in stop_all([live]):
                 self.store.add_event("warning", str(error))
 
+    def _why_lost(self, arm: Arm, error: SessionError) -> str:
+        """What is said of a lost instance: the daemon's end, where that is why."""
+        ailment = self._platform(arm).ailment()
+        return str(PlatformError(f"{ailment.what}: {error.what}", fix=ailment.fix) if ailment else error)
+
     def _keep_console(self, arm: Arm, console: bytes) -> None:
         if console:
             self.store.add_attachment(f"console of {arm}", console)
@@ -186,7 +191,7 @@ class Runner:
             return clock.failed(key, seq, str(error), status=Status.UNSUPPORTED)
         except SessionError as error:
             self._bury(key.arm)
-            return clock.failed(key, seq, str(error))
+            return clock.failed(key, seq, self._why_lost(key.arm, error))
         except TareError as error:
             return clock.failed(key, seq, str(error))
         samples = [Sample(name, value) for name, value in measured.outcome.samples.items()]
@@ -218,10 +223,12 @@ class Runner:
         for arm, sliced in (run_slices(job.workload, job.params, stage, lives) if lives else {}).items():
             key = TrialKey(block, stage.workload, arm)
             if sliced.error is not None:
+                why = str(sliced.error)
                 if isinstance(sliced.error, SessionError):
                     self._bury(arm)
+                    why = self._why_lost(arm, sliced.error)
                 status = Status.UNSUPPORTED if isinstance(sliced.error, HostError) else Status.FAILED
-                trials.append(clock.failed(key, self._seq[key], str(sliced.error), status=status))
+                trials.append(clock.failed(key, self._seq[key], why, status=status))
                 continue
             trials.append(
                 clock.ended(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import secrets
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from tare.campaign.instances import Live
 from tare.contract.bench import Bench, BrokenPromiseError, Check, promise
 from tare.contract.leftovers import left_on_host, packet_rules
 from tare.errors import SessionError
+from tare.host.patience import stretched
+from tare.platforms.helpers import processes_by_pid
 
 #: A program that every platform must run unchanged; any of the image's would do.
 WITNESS = "usr/bin/sysbench"
@@ -26,6 +29,8 @@ ASK = (
     "for (1..50) { $s = IO::Socket::INET->new(PeerAddr => $ARGV[0], PeerPort => $ARGV[1]) and last;"
     "select(undef, undef, undef, 0.1) } defined $s or die $@; print <$s>"
 )
+#: What is started and does not stay has ended by then.
+HELPERS_LIMIT_S = stretched(5.0)
 BUSY = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
 
 
@@ -128,6 +133,36 @@ def work_is_accounted(bench: Bench) -> None:
         promise(not live.instance.accounted, "its CPU time cannot be read")
     else:
         promise(after - before > 20_000_000, f"a busy loop cost {(after - before) / 1e6:.1f} ms")
+
+
+def helpers_are_counted(bench: Bench) -> None:
+    """Each process that was started for an instance is in its control group, a shared daemon's helpers too."""
+    before = set(processes_by_pid())
+    with bench.fresh() as live:
+        if not live.instance.accounted:
+            return
+        deadline = time.monotonic() + HELPERS_LIMIT_S
+        while outside := _outside(live, before):  # what is short-lived ends meanwhile
+            promise(time.monotonic() < deadline, f"not in its control group: {outside}")
+            time.sleep(0.05)
+
+
+def _outside(live: Live, before: Collection[int]) -> list[str]:
+    """New processes that an instance's group lacks: its processes' ancestors, its daemons' children, what names it."""
+    seen = processes_by_pid()
+    group = live.instance.spec.group
+    its = {pid for daemon in live.instance.daemons for pid in daemon.pids()}
+    above = set(group.pids()) & set(seen)
+    while above:
+        its |= above
+        above = {seen[pid].parent for pid in above} & set(seen)
+    its |= {pid for pid, one in seen.items() if any(live.instance.spec.id in word for word in one.argv)}
+    strays = []
+    for pid in its & set(seen) - set(before):
+        with contextlib.suppress(OSError):
+            if any(seen[pid].argv) and not group.holds(pid):
+                strays.append(f"{pid} {' '.join(seen[pid].argv)[:200]}")
+    return strays
 
 
 def cpus_hold(bench: Bench) -> None:
@@ -265,7 +300,7 @@ CHECKS = tuple(
     Check(run.__name__.replace("_", "-"), (run.__doc__ or "").strip(), run)
     for run in (
         start_is_seen, start_is_split, same_bits, stream_is_clean, codes_signals_stdin, time_limits_hold,
-        output_is_capped, thousand_commands, work_is_accounted, cpus_hold, memory_holds, network_both_ways,
-        four_at_once, death_is_noticed, stop_leaves_nothing,
+        output_is_capped, thousand_commands, work_is_accounted, helpers_are_counted, cpus_hold, memory_holds,
+        network_both_ways, four_at_once, death_is_noticed, stop_leaves_nothing,
     )
 )  # fmt: skip

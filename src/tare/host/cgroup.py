@@ -120,6 +120,17 @@ class Group:
         assert root is not None
         return sorted(_pids([root / self.path]))
 
+    def holds(self, pid: int) -> bool:
+        """Whether a process is in it or below, for every controller that tare uses. Raises `OSError` when it ended."""
+        within = 0
+        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+            _, names, path = line.split(":", 2)
+            ours = (names == "") if self._tree.unified else bool(set(names.split(",")) & set(CONTROLLERS))
+            if ours and not f"{path}/".startswith(f"/{self.path}/"):
+                return False
+            within += ours
+        return within > 0
+
     def close(self) -> None:
         """Close the accounting file; the group stays."""
         if self._usage >= 0:

@@ -7,7 +7,9 @@ nothing. A thing that cannot be removed raises `HostError` and stays in the jour
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +17,10 @@ from pathlib import Path
 
 import docker
 import docker.errors
+import requests.exceptions
 
 from tare.errors import HostError
-from tare.host import cgroup, processes
+from tare.host import cgroup, dockerd, processes
 
 #: A value that describes a thing; JSON-able.
 Fact = str | int | list[str]
@@ -75,8 +78,16 @@ def oci_container(runtime: str, root: Path, name: str, within: Sequence[str] = (
 
 
 def docker_container(name: str) -> Thing:
-    """A container of the Docker daemon, by name."""
-    return Thing("container", {"name": name})
+    """A container, by name, of the Docker daemon that the environment names."""
+    return Thing("container", {"name": name, "host": dockerd.named()})
+
+
+def of_docker(container: str, record: Path, mounts: Sequence[str]) -> Mapping[str, Fact]:
+    """What is to be known of a Docker container to remove what is on the host when its daemon is gone.
+
+    ``container``: its id; ``record``: the folder by which a daemon that comes back would know it.
+    """
+    return {"id": container, "record": str(record), "mounts": list(mounts)}
 
 
 def podman_container(name: str, group: str) -> Thing:
@@ -198,12 +209,24 @@ def _remove_oci(facts: Mapping[str, Fact]) -> None:
 
 def _remove_container(facts: Mapping[str, Fact]) -> None:
     name = str(facts["name"])
+    host = str(facts.get("host", ""))
+    environment = {**os.environ, "DOCKER_HOST": host}
     try:
-        client = docker.from_env(timeout=30)
-    except docker.errors.DockerException as error:
+        if not dockerd.listens(host):
+            raise docker.errors.DockerException("nobody listens")
+        with contextlib.closing(docker.from_env(timeout=30, environment=environment)) as client:
+            _remove_from_docker(client, name)
+    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+        _remove_from_gone_docker(facts)
+        if "record" in facts and not Path(str(facts["record"])).exists():
+            return
         raise HostError(
-            f"container {name} cannot be removed: the Docker daemon does not answer", fix="start dockerd"
+            f"container {name} cannot be removed: the Docker daemon does not answer",
+            fix="start the dockerd that has it, then `tare clean`",
         ) from error
+
+
+def _remove_from_docker(client: docker.DockerClient, name: str) -> None:
     try:
         client.containers.get(name).remove(force=True, v=True)
     except docker.errors.NotFound:
@@ -211,8 +234,19 @@ def _remove_container(facts: Mapping[str, Fact]) -> None:
     except docker.errors.APIError as error:
         if not _gone_soon(client, name):
             raise HostError(f"container {name} cannot be removed: {error.explanation}") from error
-    finally:
-        client.close()
+
+
+def _remove_from_gone_docker(facts: Mapping[str, Fact]) -> None:
+    """What a daemon that is gone left of a container: its shim and its mounts; processes go with the control group."""
+    mounts = facts.get("mounts", [])
+    assert isinstance(mounts, list)
+    for cmdline in Path("/proc").glob("[0-9]*/cmdline") if "id" in facts else ():
+        with contextlib.suppress(OSError):
+            words = cmdline.read_bytes().decode(errors="replace").split("\0")
+            if "containerd-shim" in words[0] and facts["id"] in words:
+                os.kill(int(cmdline.parent.name), signal.SIGKILL)
+    for point in mounts:
+        _remove_mount({"path": point})
 
 
 def _gone_soon(client: docker.DockerClient, name: str) -> bool:

@@ -11,7 +11,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -117,6 +117,13 @@ class Belongings:
     def own(self, *things: Thing) -> None:
         """Journal things; call just before they are made. They are removed by `release` even if half made."""
         self._entries += self.journal.write(*things)
+
+    def learn(self, thing: Thing, more: Mapping[str, Fact]) -> None:
+        """Note more of a thing that is owned: what is only known once it is made, and its remover may need."""
+        place = next(at for at, entry in enumerate(self._entries) if entry.thing == thing)
+        [entry] = self.journal.write(Thing(thing.kind, {**thing.facts, **more}))
+        self.journal.forget(self._entries[place])
+        self._entries[place] = entry
 
     def release(self) -> None:
         """Remove everything. Goes on after an error, and raises the first at the end; what failed stays noted."""

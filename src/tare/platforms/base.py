@@ -13,7 +13,8 @@ The campaign calls, in this order:
 4. `Platform.close`, once.
 
 A platform runs everything that belongs to an instance inside ``spec.group`` (its leaf or folders that it makes
-below), except shared daemons, which it names in ``Instance.daemons`` so that they are accounted apart.
+below), except shared daemons, which it names in ``Instance.daemons`` so that they are accounted apart. What such a
+daemon starts for one instance alone is taken in by ``Instance.settle``, once the start has been measured.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
+from tare.errors import TareError
 from tare.host.cgroup import Group
 from tare.host.journal import Belongings
 from tare.host.network import Network
@@ -150,6 +152,8 @@ class Instance:
     daemons: Sequence[Group] = ()  # groups of shared daemons; read only
     accounted: bool = True  # whether the instance's group has all of its work: not so on another machine
     answer: FirstAnswer | None = None  # watches the services of an instance that has no agent
+    #: called once, when the start has been measured: takes in what a daemon started for this instance alone (`helpers`)
+    settle: Callable[[], None] | None = None
 
     def host_processes(self) -> list[int]:
         """Process ids on the host of all that belongs to this instance, shared daemons left out."""
@@ -206,6 +210,10 @@ class Platform(ABC):
     @abstractmethod
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Start an instance whose agent speaks on ``Instance.stream``. Raises `PlatformError`."""
+
+    def ailment(self) -> TareError | None:
+        """What ails all instances at once, asked when one was lost: a daemon that is gone. None: nothing is known."""
+        return None
 
     def close(self) -> None:  # noqa: B027 (most platforms hold nothing)
         """Let go of connections to daemons. May be called twice."""

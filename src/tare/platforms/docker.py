@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import select
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ import docker
 import docker.errors
 import requests.exceptions
 
-from tare.errors import PlatformError, SessionError
-from tare.host import cgroup, janitor
+from tare.errors import PlatformError, SessionError, TareError
+from tare.host import cgroup, dockerd, janitor
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import oci_tar
-from tare.platforms import crun
+from tare.platforms import crun, helpers
 from tare.platforms.base import (
     NO_NETWORK,
     Address,
@@ -98,16 +99,16 @@ class Docker(Platform):
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Create, attach and start: what ``docker run`` does."""
-        name = f"tare-{spec.id}"
-        things.own(janitor.docker_container(name))
-        api = self._client.api
-        config = self._host_config(spec)
+        api = self._client_api()
+        container = janitor.docker_container(f"tare-{spec.id}")
+        things.own(container)
+        config = self._host_config(spec, api)
         with _told():
             started = Instant.now()
             made = api.create_container(
                 _tag(spec.image),
                 spec.agent_argv(),
-                name=name,
+                name=f"tare-{spec.id}",
                 stdin_open=True,
                 labels={LABEL: spec.id},
                 ports=[(spec.port, "tcp"), (spec.port, "udp")] if self._network == "bridge" else None,
@@ -119,7 +120,27 @@ class Docker(Platform):
             seen = api.inspect_container(made["Id"])
         address = self._address(spec, seen["NetworkSettings"]["IPAddress"])
         ping = Ping(address.ping) if spec.measured and address.ping else None
-        return Instance(spec, stream, started, address, first_byte, ping, daemons=daemon_groups())
+
+        def settle() -> None:
+            things.learn(container, janitor.of_docker(made["Id"], *_leftovers(seen)))
+            helpers.adopt(spec.group, lambda argv: helps(argv, made["Id"], address.port))
+
+        return Instance(spec, stream, started, address, first_byte, ping, daemons=daemon_groups(), settle=settle)
+
+    def ailment(self) -> TareError | None:
+        """A daemon that no longer answers."""
+        try:
+            with _told():
+                self._client.ping()
+        except PlatformError as error:
+            return error
+        return None
+
+    def _client_api(self) -> Any:
+        """The daemon's API, once it has answered: nothing is noted of containers that nobody can make."""
+        with _told():
+            self._client.ping()
+            return self._client.api
 
     def _address(self, spec: LaunchSpec, own: str) -> Address:
         if self._network == "none":
@@ -134,10 +155,10 @@ class Docker(Platform):
             self._connection.close()
             self._connection = None
 
-    def _host_config(self, spec: LaunchSpec) -> Any:
+    def _host_config(self, spec: LaunchSpec, api: Any) -> Any:
         where = (spec.network.host, spec.port)
         published: dict[int | str, Any] = {f"{spec.port}/tcp": where, f"{spec.port}/udp": where}
-        return self._client.api.create_host_config(
+        return api.create_host_config(
             runtime=self._runtime,
             cgroup_parent=f"/{spec.group.path}",
             cpuset_cpus=",".join(map(str, spec.resources.cpus)),
@@ -150,6 +171,8 @@ class Docker(Platform):
 
     @property
     def _client(self) -> docker.DockerClient:
+        if not dockerd.listens(dockerd.named()):
+            raise docker.errors.DockerException("nobody listens")
         if self._connection is None:
             self._connection = docker.from_env(timeout=60)
         return self._connection
@@ -223,7 +246,7 @@ class AttachedStream:
 
 
 def daemon_groups() -> list[cgroup.Group]:
-    """The control groups of the daemons (shims run in them too), where they have any of their own."""
+    """The control groups of the daemons, where they have any of their own."""
     paths: dict[str, cgroup.Group] = {}
     for comm in Path("/proc").glob("[0-9]*/comm"):
         with contextlib.suppress(OSError):
@@ -232,6 +255,26 @@ def daemon_groups() -> list[cgroup.Group]:
                 if group is not None:
                     paths[group.path] = group
     return list(paths.values())
+
+
+def helps(argv: Sequence[str], container: str, port: int) -> bool:
+    """Whether a command line is that of a container's own shim, or of the proxy of its published port."""
+    program = argv[0].rpartition("/")[2]
+    pairs = set(itertools.pairwise(argv))
+    if program == "docker-proxy":
+        return ("-host-port", str(port)) in pairs and ("-container-port", str(port)) in pairs
+    return program.startswith("containerd-shim") and ("-id", container) in pairs
+
+
+def _leftovers(seen: Mapping[str, Any]) -> tuple[Path, list[str]]:
+    """Where a daemon keeps a container's record, and the mounts that it made for it, from what ``inspect`` says."""
+    record = Path(seen["ResolvConfPath"] or "/var/lib/docker/containers/none/resolv.conf").parent
+    root = (seen.get("GraphDriver", {}).get("Data") or {}).get("MergedDir")
+    network = seen["NetworkSettings"]["SandboxKey"]
+    if network.endswith("/default"):  # the host's own, which all containers share that have it
+        network = None
+    points = [Path(point).resolve() for point in (root, network, record / "mounts" / "shm") if point]
+    return record, [str(point) for point in points]
 
 
 def _tag(image: Image) -> str:

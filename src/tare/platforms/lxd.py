@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from tare.errors import TareError
@@ -13,6 +14,7 @@ from tare.host.journal import Belongings
 from tare.host.network import BRIDGE
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
+from tare.platforms import helpers
 from tare.platforms.attempt import Ground, complaint
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.lxd_server import INCUS, LXD, Kind, Server
@@ -83,7 +85,17 @@ class Lxd(Platform):
         ping = Ping(endpoint.address) if spec.measured else None
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
         daemons = () if group is None else (group,)
-        return Instance(spec, began.stream, began.at, address, began.first_byte, ping=ping, daemons=daemons)
+
+        def settle() -> None:
+            helpers.adopt(spec.group, lambda argv: helps(argv, name))
+
+        return Instance(
+            spec, began.stream, began.at, address, began.first_byte, ping=ping, daemons=daemons, settle=settle
+        )
+
+    def ailment(self) -> TareError | None:
+        """A daemon of tare's that has died."""
+        return self._held.ended() if self._held is not None else None
 
     def close(self) -> None:
         """Stop the daemon where it is tare's, and remove what is tare's where it is not."""
@@ -98,6 +110,11 @@ class Lxd(Platform):
                 self._held = Server(self._kind)
             self._held.revive()
             return self._held
+
+
+def helps(argv: Sequence[str], name: str) -> bool:
+    """Whether a command line is that of a daemon's child that holds a command in this container."""
+    return len(argv) > 2 and argv[1].startswith("fork") and name in argv
 
 
 def _trivial(server: Server, ground: Ground) -> list[str]:

@@ -143,6 +143,16 @@ class Server:
             env=env,
         )
 
+    def ended(self) -> PlatformError | None:
+        """How tare's own daemon ended; None while it runs, or where it is not tare's."""
+        code = self._daemon.process.poll() if self._daemon is not None else None
+        if code is None:
+            return None
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
+        return PlatformError(
+            f"{self._kind.title}'s daemon {how}", fix="the next start has a new one; see the host's log"
+        )
+
     @property
     def environment(self) -> list[str]:
         """The command that tells the client where its daemon is, to be put before it."""

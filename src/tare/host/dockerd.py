@@ -1,0 +1,28 @@
+"""Whether a Docker daemon is there to be asked: the SDK leaks a socket each time that it finds none."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+SOCKET = "/var/run/docker.sock"
+LIMIT_S = 5.0
+
+
+def named() -> str:
+    """The daemon that the environment names, as ``DOCKER_HOST`` has it; "": the usual one."""
+    return os.environ.get("DOCKER_HOST", "")
+
+
+def listens(host: str) -> bool:
+    """Whether somebody listens where a daemon should. Only asking tells where that is no Unix socket."""
+    path = host.removeprefix("unix://") or SOCKET
+    if "://" in path:
+        return True
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.settimeout(LIMIT_S)
+        try:
+            caller.connect(path)
+        except OSError:
+            return False
+    return True
