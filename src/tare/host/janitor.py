@@ -26,6 +26,12 @@ from tare.host import cgroup, dockerd, processes
 Fact = str | int | list[str]
 
 
+#: Longest time that dockerd is given to finish a container that nobody knows to have been made.
+DOCKER_MAKES_S = 2.0
+#: What is noted for a remover and tells a reader nothing.
+UNSAID = frozenset({"id", "record", "mounts"})
+
+
 @dataclass(frozen=True, slots=True)
 class Thing:
     """Something on the host that carries tare's label: its kind, and what its remover must know."""
@@ -34,7 +40,8 @@ class Thing:
     facts: Mapping[str, Fact]
 
     def __str__(self) -> str:
-        return f"{self.kind} {' '.join(str(value) for value in self.facts.values())}"
+        said = (str(value) for name, value in self.facts.items() if value != "" and name not in UNSAID)
+        return f"{self.kind} {' '.join(said)}"
 
 
 def mount(path: Path) -> Thing:
@@ -215,7 +222,7 @@ def _remove_container(facts: Mapping[str, Fact]) -> None:
         if not dockerd.listens(host):
             raise docker.errors.DockerException("nobody listens")
         with contextlib.closing(docker.from_env(timeout=30, environment=environment)) as client:
-            _remove_from_docker(client, name)
+            _remove_from_docker(client, name, known="id" in facts)
     except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
         _remove_from_gone_docker(facts)
         if "record" in facts and not Path(str(facts["record"])).exists():
@@ -226,14 +233,22 @@ def _remove_container(facts: Mapping[str, Fact]) -> None:
         ) from error
 
 
-def _remove_from_docker(client: docker.DockerClient, name: str) -> None:
-    try:
-        client.containers.get(name).remove(force=True, v=True)
-    except docker.errors.NotFound:
-        return
-    except docker.errors.APIError as error:
-        if not _gone_soon(client, name):
-            raise HostError(f"container {name} cannot be removed: {error.explanation}") from error
+def _remove_from_docker(client: docker.DockerClient, name: str, *, known: bool) -> None:
+    # A daemon goes on making a container whose maker was killed, and does not know of it until it is made.
+    deadline = time.monotonic() + (0 if known else DOCKER_MAKES_S)
+    while True:
+        try:
+            client.containers.get(name).remove(force=True, v=True)
+        except docker.errors.NotFound:
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.05)
+        except docker.errors.APIError as error:
+            if not _gone_soon(client, name):
+                raise HostError(f"container {name} cannot be removed: {error.explanation}") from error
+            return
+        else:
+            return
 
 
 def _remove_from_gone_docker(facts: Mapping[str, Fact]) -> None:

@@ -1,0 +1,260 @@
+"""A daemon that is killed in the middle of a trial: rows that say so with the fix, the rest goes on, nothing stays."""
+
+import contextlib
+import json
+import secrets
+from pathlib import Path
+
+import pytest
+
+from campaign.fakes import Quiet, a_record
+from tare import cli
+from tare.campaign import ground
+from tare.campaign.plan import Job, Plan
+from tare.campaign.runner import Runner
+from tare.contract.leftovers import left_on_host
+from tare.host import daemons, janitor, processes, state
+from tare.host.journal import Belongings, Journal
+from tare.image import build
+from tare.model import Direction, Family, Metric, Resources
+from tare.platforms import registry
+from tare.platforms.docker import helps
+from tare.platforms.helpers import processes_by_pid
+from tare.store.store import Store
+from tare.workloads import registry as workloads
+from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload, Side
+
+KILLER = "kills-a-daemon"
+ANSWERS_NOT = "the Docker daemon does not answer"
+FIX = "(fix: start dockerd, or run by scripts/with-dockerd (apt-get install docker.io))"
+
+
+class Killer(RunWorkload):
+    """Beside its command in an instance, and before that ends, the client kills a daemon, once."""
+
+    name = KILLER
+    title = "kills a daemon"
+    family = Family.CPU
+    metrics = (Metric("figure", "1", Direction.HIGHER, "figure"),)
+    work_unit = "run"
+    profiles = {"quick": {}, "full": {}}
+
+    def __init__(self, find, is_victims):
+        self.find = find  # the victim's process id, by the platform whose daemon it is
+        self.victim = None
+        self._is_victims = is_victims  # by the surroundings: whether an instance is of the daemon's
+        self.killed = False
+
+    def plan(self, params, around):
+        beside = Command(("sh", "-c", "sleep 100 & echo here"))
+        after = Command(("sh", "-c", "sleep 0.5; echo 42"), time_limit_s=10)
+        if self.killed or not self._is_victims(around):
+            return RunPlan((beside, after))
+        self.killed = True
+        return RunPlan((beside, Command(("sh", "-c", f"kill -9 {self.victim}"), side=Side.CLIENT), after))
+
+    def parse(self, params, results):
+        return Outcome({"figure": float(results[-1].stdout)}, work=1.0)
+
+
+class Dockerd:
+    """A daemon of the test's own, with its own image store, on no bridge."""
+
+    def __init__(self, folder, things):
+        self.folder = folder
+        self.host = f"unix://{folder}/sock"
+        self._things = things
+        (folder / "config.json").write_text("{}")
+        self.start()
+
+    def start(self):
+        folder = self.folder
+        places = {"data-root": folder / "data", "exec-root": folder / "exec", "pidfile": folder / "pid"}
+        options = {
+            **places,
+            "host": self.host,
+            "config-file": folder / "config.json",
+            "bridge": "none",
+            "iptables": "false",
+        }
+        (folder / "pid").unlink(missing_ok=True)  # its process id may be another's by now
+        self.daemon = daemons.start(
+            self._things,
+            "dockerd",
+            ["dockerd", *(f"--{name}={value}" for name, value in options.items())],
+            ready=lambda: processes.run(["docker", "--host", self.host, "version"]).code == 0,
+            log=folder / "log",
+        )
+
+    def mounts(self):
+        """What is mounted for its containers."""
+        lines = Path("/proc/mounts").read_text().splitlines()
+        return [line for line in lines if str(self.folder) in line and f" {self.folder}/data " not in line]
+
+    def shims(self):
+        seen = processes_by_pid().values()
+        return [one.argv for one in seen if "shim" in one.argv[0] and str(self.folder) in " ".join(one.argv)]
+
+
+def _journaled(label):
+    """Entries that name a campaign's things."""
+    return [entry for entry in Journal(state.journal()).entries() if label in str(entry.thing)]
+
+
+@pytest.fixture(scope="module")
+def dockerd(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dockerd")
+    with Belongings(Journal(state.journal())) as things, pytest.MonkeyPatch.context() as patch:
+        things.own(janitor.folder(folder), janitor.mount(folder / "data"))
+        one = Dockerd(folder, things)
+        patch.setenv("DOCKER_HOST", one.host)
+        yield one
+        one.daemon.stop()
+        for mount in one.mounts():
+            processes.run(["umount", "-l", mount.split()[1]])
+
+
+def _campaign(names, jobs, file):
+    """Two blocks; returns the campaign's label, its trials, and what was told beside them."""
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    resources = Resources(ground.default_cpus(), 512 << 20)
+    platforms = tuple(registry.choose(names))
+    plan = Plan("quick", secrets.randbelow(1000), platforms, tuple(jobs), resources, 2, None)
+    with contextlib.ExitStack() as last:
+        for platform in platforms:
+            last.callback(platform.close)
+        last.enter_context(ground.sole_campaign())
+        nursery, client = last.enter_context(ground.prepared(image, resources, None))
+        store = last.enter_context(Store.create(file, a_record(plan)))
+        for platform in platforms:
+            platform.prepare(image)
+        for job in jobs:
+            if isinstance(job.workload, Killer):
+                job.workload.victim = job.workload.find(platforms[-1])
+        Runner(plan, store, nursery, client, Quiet()).run()
+        return nursery.campaign, store.trials()
+
+
+@pytest.fixture(scope="module")
+def outcome(dockerd, tmp_path_factory):
+    primes = workloads.get("primes")
+    killer = Killer(lambda _: dockerd.daemon.process.pid, lambda around: around.address is None)
+    jobs = (Job(killer, {}), Job(primes, primes.profiles["quick"]))
+    label, trials = _campaign(["native", "docker-none"], jobs, tmp_path_factory.mktemp("weather") / "dockerd.tare")
+    dockerd.daemon.process.wait()
+    return label, trials
+
+
+def _rows(trials, platform):
+    return list(trials.filter(trials["platform"] == platform).sort("seq").iter_rows(named=True))
+
+
+@pytest.mark.host
+def test_a_dockerd_that_is_killed_fails_its_trials_with_one_line_and_the_fix(outcome):
+    rows = _rows(outcome[1], "docker-none")
+    assert len(rows) == 4
+    [at] = [row for row in rows if row["workload"] == KILLER and row["block"] == 0]
+    assert at["status"] == "failed"
+    assert at["reason"].startswith(f"{ANSWERS_NOT}: ")  # and how that came out
+    after = [row for row in rows if row["seq"] > at["seq"]]
+    assert len(after) >= 2
+    for row in (at, *after):
+        assert row["status"] == "failed"
+        assert ANSWERS_NOT in row["reason"]
+        assert row["reason"].endswith(FIX)
+        assert "\n" not in row["reason"]
+
+
+@pytest.mark.host
+def test_the_others_go_on(outcome):
+    rows = _rows(outcome[1], "native")
+    assert len(rows) == 8
+    assert {row["status"] for row in rows} == {"ok"}
+
+
+@pytest.mark.host
+def test_nothing_of_a_killed_dockerds_containers_stays_and_clean_copes(outcome, dockerd, monkeypatch, capsys):
+    label = outcome[0]
+    assert left_on_host(f"{label}x") == []
+    assert dockerd.shims() == []
+    assert dockerd.mounts() == []
+    # What stays is the container in the daemon's records, which only the daemon can remove.
+    [entry] = _journaled(label)
+    assert entry.thing.kind == "container"
+    _disown(entry)
+    name = f"container {entry.thing.facts['name']} unix:"
+    assert f"kept {name}" in (said := _clean(monkeypatch, capsys))
+    assert f"{ANSWERS_NOT} (fix: start the dockerd that has it, then `tare clean`)" in said
+    dockerd.start()
+    listed = ["docker", "ps", "-aq", "--filter", f"name={label}"]
+    assert processes.run(listed).require().text.split()
+    assert f"removed {name}" in _clean(monkeypatch, capsys)
+    assert processes.run(listed).require().text == ""
+    assert _journaled(label) == []
+
+
+def _disown(entry):
+    """As if the process that made the thing had ended."""
+    data = json.loads(entry.file.read_text())
+    data["owner"]["start_ticks"] += 1
+    entry.file.write_text(json.dumps(data))
+
+
+def _clean(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["tare", "clean"])
+    with contextlib.suppress(SystemExit):
+        cli.main()
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_a_record_that_is_gone_too_is_the_end_of_a_container(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")
+    thing = janitor.docker_container("tare-none")
+    more = janitor.of_docker("c" * 64, tmp_path / "containers" / ("c" * 64), [str(tmp_path / "merged")])
+    janitor.remove(janitor.Thing(thing.kind, {**thing.facts, **more}))
+
+
+def test_only_a_containers_own_shim_and_proxies_are_its_helpers():
+    shim = ["/usr/bin/containerd-shim-runc-v2", "-namespace", "moby", "-id", "c1", "-address", "/run/x.sock", ""]
+    proxy = "/usr/sbin/docker-proxy -proto tcp -host-ip 10.0.0.1 -host-port 20100 -container-ip 172.17.0.2 " \
+        "-container-port 20100"  # fmt: skip
+    assert helps(shim, "c1", 20100)
+    assert not helps(shim, "c2", 20100)
+    assert helps(proxy.split(), "c1", 20100)
+    assert not helps(proxy.split(), "c1", 20101)
+    assert not helps(["dockerd", "-id", "c1"], "c1", 20100)
+    assert not helps([""], "c1", 20100)
+
+
+def _has_its_own(around):
+    """Whether an instance has an address of its own: native has the host's."""
+    return around.address is not None and not around.address.endswith(".1")
+
+
+@pytest.mark.host
+def test_a_libvirtd_that_is_killed_in_the_middle_of_a_trial(tmp_path):
+    killer = Killer(lambda platform: platform._home().pid, _has_its_own)
+    jobs = (Job(workloads.get("startup"), {}), Job(killer, {}))
+    label, trials = _campaign(["native", "libvirt-lxc"], jobs, tmp_path / "libvirtd.tare")
+    assert {row["status"] for row in _rows(trials, "native")} == {"ok"}
+    rows = {(row["block"], row["workload"]): row for row in _rows(trials, "libvirt-lxc")}
+    assert rows[0, KILLER]["status"] == "ok", rows[0, KILLER]["reason"]  # a domain outlives its daemon
+    assert rows[1, "startup"]["status"] == "failed"
+    assert rows[1, "startup"]["reason"].startswith("libvirtd was ended by signal 9 in the middle of its work (fix: ")
+    assert rows[1, KILLER]["status"] == "ok", rows[1, KILLER]["reason"]  # by a new daemon
+    assert left_on_host(f"{label}x") == []
+    assert _journaled(label) == []
+
+
+@pytest.mark.host
+def test_an_lxd_that_is_killed_in_the_middle_of_a_trial(tmp_path):
+    killer = Killer(lambda platform: platform._held._daemon.process.pid, _has_its_own)
+    label, trials = _campaign(["native", "lxd"], (Job(killer, {}),), tmp_path / "lxd.tare")
+    assert {row["status"] for row in _rows(trials, "native")} == {"ok"}
+    during, after = _rows(trials, "lxd")
+    assert during["status"] == "failed"
+    assert during["reason"].startswith("LXD's daemon was ended by signal 9: ")
+    assert "(fix: the next start has a new one" in during["reason"]
+    assert after["status"] == "ok", after["reason"]
+    assert left_on_host(f"{label}x") == []
+    assert _journaled(label) == []
