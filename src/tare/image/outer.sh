@@ -12,7 +12,9 @@ for module in $(cat /modules/order); do
 done
 cat "$order" >/run/order
 . /run/order
-echo "tare: the platform inside has ended with $?" >/dev/console
+code=$?
+echo 1 >/proc/sys/kernel/printk # the last words are to be these
+echo "tare: the platform inside has ended with $code" >/dev/console
 sync
 usleep 100000 # the console's line is slow
 poweroff -f

@@ -23,6 +23,7 @@ BEGAN = "@began@"
 #: How Docker calls the image in the guest.
 TAG = "tare"
 SECTOR = 512
+CONTAINERD = "/run/containerd/containerd.sock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +84,20 @@ def _bundle(program: str, task: Task) -> str:
 def _dockerd(store: Path) -> str:
     """Start a daemon and wait until it says that it serves; when it ends instead, its last words go to the console.
 
-    Nobody asks it meanwhile: on an emulated CPU, asking takes from its time.
+    containerd is started before it, as Debian does: a dockerd that starts it gives it 15 s, and an emulated one may
+    take longer. Nobody asks meanwhile: on an emulated CPU, asking takes from its time.
     """
     return f"""\
 ln -s xtables-legacy-multi /usr/sbin/iptables
+mkdir -p /etc/containerd
+printf 'version = 2\\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\\n' >/etc/containerd/config.toml
+containerd --log-level error </dev/null >/dev/console 2>&1 &
+until [ -S {CONTAINERD} ]; do
+    kill -0 $! || return 1
+    usleep 100000
+done
 mkfifo /run/said
-dockerd --data-root {store} --storage-driver overlay2 </dev/null >/run/said 2>&1 &
+dockerd --containerd {CONTAINERD} --data-root {store} --storage-driver overlay2 </dev/null >/run/said 2>&1 &
 daemon=$!
 exec 3</run/said
 said=
