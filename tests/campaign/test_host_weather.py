@@ -5,13 +5,19 @@ from dataclasses import replace
 
 import pytest
 
+from campaign.fakes import Quiet, a_record
 from tare.campaign import ground
+from tare.campaign.plan import Job, Plan
+from tare.campaign.runner import Runner
+from tare.campaign.runs import Client
 from tare.contract.leftovers import left_on_host
 from tare.errors import TareError
 from tare.host import processes
-from tare.image import build
+from tare.image import build, guest
 from tare.model import Arm, Resources
 from tare.platforms import registry
+from tare.store.store import Store
+from tare.workloads import registry as workloads
 
 pytestmark = pytest.mark.host
 
@@ -80,3 +86,28 @@ def test_an_image_of_other_bits(nursery, name):
 def test_the_next_start_is_well(nursery):
     with _platform("native", nursery.image) as platform:
         nursery.start(platform, Arm("native"), measured=True).stop()
+
+
+def test_a_guest_that_panics_in_a_campaign(nursery, tmp_path, monkeypatch):
+    """Its trials are failed rows with the reason, its console is in the campaign's file, the rest goes on."""
+    initramfs = tmp_path / "initramfs"
+    initramfs.write_bytes(b"not an archive" * 100)
+    broken = replace(guest.ensure(), initramfs=initramfs)
+    monkeypatch.setattr(guest, "ensure", lambda *_: broken)
+    platforms = tuple(registry.choose(["native", "qemu-tcg"]))
+    workload = workloads.get("sysbench-cpu")
+    jobs = (Job(workload, workload.profiles["quick"]),)
+    plan = Plan("quick", 5, platforms, jobs, nursery.resources, 1, None)
+    client = Client(nursery.image.root, ())  # nobody asks it
+    with Store.create(tmp_path / "panic.tare", a_record(plan)) as store:
+        Runner(plan, store, nursery, client, Quiet()).run()
+        rows = list(store.trials().iter_rows(named=True))
+        consoles = store.attachments()
+    [failed] = [row for row in rows if row["platform"] == "qemu-tcg"]
+    assert failed["status"] == "failed"
+    assert "Kernel panic" in failed["reason"]
+    assert "\n" not in failed["reason"]
+    assert {name for name, _ in consoles} == {"console of qemu-tcg"}
+    assert all(b"Kernel panic" in console for _, console in consoles)
+    assert [row["status"] for row in rows if row["platform"] == "native"] == ["ok", "ok"]
+    assert left_on_host(f"{nursery.campaign}x") == []
