@@ -151,7 +151,7 @@ def nursery():
 BAD = {
     "a program that is not there": ("no-such-runtime\n", "no-such-runtime: not found"),
     "a bundle that cannot run": (
-        runtime("runc").order(replace(TASK, agent=("/no/such/agent",))), "/no/such/agent",
+        runtime("runc").order(replace(TASK, agent=("/no/such/agent",), cpus=1)), "/no/such/agent",
     ),
 }  # fmt: skip
 
