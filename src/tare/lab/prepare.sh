@@ -37,10 +37,12 @@ xen)
     "$bin/xen-init-dom0"
     "$bin/xenconsoled" --pid-file=/run/xen/xenconsoled.pid --log=guest --log-dir=/var/log/xen/console
     mkdir -p /etc/libvirt /run/libvirt /var/lib/libvirt /var/log/libvirt
-    echo 'auth_unix_rw = "none"' >/etc/libvirt/libvirtd.conf # no polkit is there to ask
-    # An emulated processor has no virtual-8086 extensions, and libvirt does not start when no model that it knows fits.
+    # No polkit is there to ask, and no journal that takes what it says.
+    printf 'auth_unix_rw = "none"\nlog_outputs = "3:file:/var/log/libvirt/libvirtd.log"\n' >/etc/libvirt/libvirtd.conf
+    # Its other drivers want users and a D-Bus that are not there, and libvirtd ends when one of them does not start.
+    find /usr/lib/*/libvirt/connection-driver -name '*.so' ! -name '*_libxl.so' -delete
+    # An emulated processor has no virtual-8086 extensions, and libvirtd ends when no model that it knows fits.
     sed -i "/name='vme'/d" /usr/share/libvirt/cpu_map/x86_486.xml
-    printf 'user = "root"\ngroup = "root"\n' >/etc/libvirt/qemu.conf # its own user is of a package that wants systemd
     libvirtd --daemon || echo "no libvirtd" >&2
     ;;
 esac
