@@ -57,7 +57,16 @@ def bench_of():
         yield bench_of
 
 
-@pytest.fixture(scope="module", params=sorted(name for name, one in PLATFORMS.items() if one.has_agent))
+#: One start takes these a minute or two by emulation, and the suite makes a dozen: `make slow-test`.
+SLOW = {"docker-in-qemu"}
+PARAMS = [
+    pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW))
+    for name, one in sorted(PLATFORMS.items())
+    if one.has_agent
+]
+
+
+@pytest.fixture(scope="module", params=PARAMS)
 def bench(request, bench_of):
     platform = PLATFORMS[request.param]
     answer = platform.detect()

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.host
         "podman",
         "podman-rootless",
         "gvisor",
-        "docker-in-qemu",
+        pytest.param("docker-in-qemu", marks=pytest.mark.slow),  # before it starts, it has to make its store
         "docker-gvisor",
         "runc-in-qemu",
         "qemu",
