@@ -28,9 +28,10 @@ from tare.host.journal import Belongings
 from tare.host.network import BRIDGE, namespace_path
 from tare.image import build
 from tare.model import Arm, Resources
-from tare.platforms import machine, qemu, registry
+from tare.platforms import qemu, registry
 from tare.platforms.base import LaunchSpec
 from tare.platforms.crun import surroundings
+from tare.platforms.parts import machine
 
 ECHO = ["/bin/echo", "x"]
 TIMES = 20

@@ -16,11 +16,12 @@ from tare.contract.leftovers import left_on_host
 from tare.errors import HostError, PlatformError, UsageError
 from tare.image import build
 from tare.model import Arm, Mode, Resources
-from tare.platforms import blackbox, monitors, registry, xen
-from tare.platforms.answers import CONSOLE, UDP_ECHO, FirstAnswer, Service, is_page
+from tare.platforms import blackbox, registry, xen
 from tare.platforms.blackbox import OWN
-from tare.platforms.boxfile import Answers, Box, load
-from tare.platforms.monitors import Seat, disk_format, firecracker_settings, qemu_command, xen_domain
+from tare.platforms.parts import monitors
+from tare.platforms.parts.answers import CONSOLE, UDP_ECHO, FirstAnswer, Service, is_page
+from tare.platforms.parts.boxfile import Answers, Box, load
+from tare.platforms.parts.monitors import Seat, disk_format, firecracker_settings, qemu_command, xen_domain
 from tare.workloads import registry as workloads
 
 GOOD = """\

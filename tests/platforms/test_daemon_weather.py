@@ -19,7 +19,7 @@ from tare.image import build
 from tare.model import Direction, Family, Metric, Resources
 from tare.platforms import registry
 from tare.platforms.docker import helps
-from tare.platforms.helpers import processes_by_pid
+from tare.platforms.parts.helpers import processes_by_pid
 from tare.store.store import Store
 from tare.workloads import registry as workloads
 from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload, Side

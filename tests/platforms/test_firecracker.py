@@ -15,7 +15,8 @@ import pytest
 from tare.errors import PlatformError
 from tare.host import network
 from tare.image import guest
-from tare.platforms import firecracker, microvm, registry, vm
+from tare.platforms import firecracker, registry
+from tare.platforms.parts import microvm, vm
 
 VARIANTS = ("firecracker", "firecracker-api", "firecracker-jailer")
 MACHINE = microvm.MicroVm(

@@ -10,9 +10,10 @@ from tare.contract import suite
 from tare.errors import PlatformError, UsageError
 from tare.host import janitor, processes, state
 from tare.model import Arm
-from tare.platforms import libvirt, libvirt_at, libvirtd, registry, virsh
-from tare.platforms.helpers import Seen
+from tare.platforms import libvirt, libvirt_at, registry
 from tare.platforms.libvirt_at import Place
+from tare.platforms.parts import libvirtd, virsh
+from tare.platforms.parts.helpers import Seen
 
 VERSION = """\
 Compiled against library: libvirt 9.0.0

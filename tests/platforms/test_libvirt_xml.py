@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tare.host import processes
-from tare.platforms.domain import AGENT_ON_STREAM, Container, Link, Machine, container_xml, machine_xml
+from tare.platforms.parts.domain import AGENT_ON_STREAM, Container, Link, Machine, container_xml, machine_xml
 
 GOLDEN = Path(__file__).parent / "data"
 CONTAINER = Container(

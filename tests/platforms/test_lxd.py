@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tare.host import janitor
 from tare.platforms.lxd import Lxd
-from tare.platforms.lxd_server import INCUS, LXD, answering, container, empty_image
+from tare.platforms.parts.lxd_server import INCUS, LXD, answering, container, empty_image
 
 
 def test_a_container_has_its_groups_below_the_instances_and_its_cpus_by_name():

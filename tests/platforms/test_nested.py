@@ -14,11 +14,12 @@ from tare.errors import PlatformError
 from tare.host import processes
 from tare.image import build, outer
 from tare.model import Arm, Resources
-from tare.platforms import inner, nested
+from tare.platforms import nested
 from tare.platforms.base import Availability
-from tare.platforms.inner import DOCKER, Task, docker_import, padded, runtime
-from tare.platforms.machine import Machine, Plug, command, tap
 from tare.platforms.nested import Nested
+from tare.platforms.parts import inner
+from tare.platforms.parts.inner import DOCKER, Task, docker_import, padded, runtime
+from tare.platforms.parts.machine import Machine, Plug, command, tap
 from tare.platforms.qemu import Qemu
 
 TASK = Task(

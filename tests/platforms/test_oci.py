@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from tare.model import Resources
-from tare.platforms.oci import CAPABILITIES, bundle_config
+from tare.platforms.parts.oci import CAPABILITIES, bundle_config
 
 
 def test_a_bundle_has_the_limits_the_group_and_no_rlimits():

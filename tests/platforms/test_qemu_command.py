@@ -4,7 +4,7 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 
-from tare.platforms.machine import Machine, Plug, command, tap, user
+from tare.platforms.parts.machine import Machine, Plug, command, tap, user
 
 MACHINE = Machine(
     kind="q35",

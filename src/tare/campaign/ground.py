@@ -16,7 +16,7 @@ from tare.host import cgroup, janitor, network, roots, state
 from tare.host.journal import Belongings, Journal, sweep
 from tare.image.build import Image
 from tare.model import Resources
-from tare.platforms.marks import Datagram
+from tare.platforms.parts.marks import Datagram
 
 
 @contextlib.contextmanager

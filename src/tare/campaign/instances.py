@@ -19,7 +19,7 @@ from tare.host.patience import stretched
 from tare.image.build import Image
 from tare.model import Arm, Resources
 from tare.platforms.base import Beacon, Instance, LaunchSpec, Platform
-from tare.platforms.marks import Datagram
+from tare.platforms.parts.marks import Datagram
 from tare.session import Mute, Session
 from tare.workloads.base import StartMarks, Weight
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from tare.host.patience import stretched
 from tare.platforms.base import Instance
-from tare.platforms.marks import Datagram
+from tare.platforms.parts.marks import Datagram
 from tare.session import Session
 from tare.workloads.base import StartMarks
 

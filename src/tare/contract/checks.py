@@ -16,7 +16,7 @@ from tare.contract.bench import Bench, BrokenPromiseError, Check, promise
 from tare.contract.leftovers import left_on_host, packet_rules
 from tare.errors import SessionError
 from tare.host.patience import stretched
-from tare.platforms.helpers import processes_by_pid
+from tare.platforms.parts.helpers import processes_by_pid
 
 #: A program that every platform must run unchanged; any of the image's would do.
 WITNESS = "usr/bin/sysbench"

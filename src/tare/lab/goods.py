@@ -25,7 +25,7 @@ from tare.image.build import Image
 from tare.image.places import Progress, beside, locked
 from tare.lab import build
 from tare.platforms.gvisor import find_runsc
-from tare.platforms.vm import ROOT_BYTES
+from tare.platforms.parts.vm import ROOT_BYTES
 
 #: The lab's Debian has this one, and compiled packages fit one version only.
 PYTHON = (3, 11)

@@ -22,7 +22,7 @@ from tare.image import guest
 from tare.image.places import Progress
 from tare.lab.build import HOME_INSIDE
 from tare.model import Resources
-from tare.platforms import vm
+from tare.platforms.parts import vm
 from tare.session import Session, SocketStream
 
 #: An emulated host on a busy machine; it usually takes less than a tenth of this.

@@ -32,8 +32,8 @@ from tare.host.network import Network
 from tare.host.roots import Workspace
 from tare.image.build import Image
 from tare.model import Resources
-from tare.platforms.answers import FirstAnswer
-from tare.platforms.marks import FirstByte, Ping
+from tare.platforms.parts.answers import FirstAnswer
+from tare.platforms.parts.marks import FirstByte, Ping
 from tare.session.streams import ByteStream
 
 AGENT = "/usr/local/bin/tare-agent"

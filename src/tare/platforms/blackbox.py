@@ -18,12 +18,12 @@ from tare.host import processes
 from tare.host.journal import Belongings
 from tare.image import blackbox, forms
 from tare.image.build import Image
-from tare.platforms.answers import CONSOLE, HTTP, TCP_ECHO, UDP_ECHO, FirstAnswer, Service
 from tare.platforms.base import Address, Availability, Family, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.boxfile import Answers, Box, load
-from tare.platforms.machine import tap
-from tare.platforms.marks import FirstByte, Ping
-from tare.platforms.monitors import MONITORS, Seat
+from tare.platforms.parts.answers import CONSOLE, HTTP, TCP_ECHO, UDP_ECHO, FirstAnswer, Service
+from tare.platforms.parts.boxfile import Answers, Box, load
+from tare.platforms.parts.machine import tap
+from tare.platforms.parts.marks import FirstByte, Ping
+from tare.platforms.parts.monitors import MONITORS, Seat
 
 NO_PING = "QEMU's user-mode network answers no echo requests from outside"
 #: On QEMU's own network a guest gets this by DHCP: address, prefix, gateway.

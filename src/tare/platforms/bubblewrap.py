@@ -10,10 +10,10 @@ from tare.host import network, processes, roots
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
-from tare.platforms.attempt import Ground, complaint, system_folders
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.oci import CAPABILITIES
-from tare.platforms.pipes import start
+from tare.platforms.parts.attempt import Ground, complaint, system_folders
+from tare.platforms.parts.oci import CAPABILITIES
+from tare.platforms.parts.pipes import start
 
 _INSTALL = "apt-get install bubblewrap"
 #: Not --die-with-parent: the kernel takes the parent's thread for the parent, and a campaign starts some in threads

@@ -13,9 +13,9 @@ from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.model import Resources
-from tare.platforms.attempt import MEMORY, Ground, complaint, system_folders
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.oci import Net, bundle_config, launch_bundle
+from tare.platforms.parts.attempt import MEMORY, Ground, complaint, system_folders
+from tare.platforms.parts.oci import Net, bundle_config, launch_bundle
 
 _INSTALL = "apt-get install crun"
 #: What `runtime` writes, in the folder of tare's programs.

@@ -20,7 +20,7 @@ from tare.host import cgroup, dockerd, janitor
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import oci_tar
-from tare.platforms import crun, helpers
+from tare.platforms import crun
 from tare.platforms.base import (
     NO_NETWORK,
     Address,
@@ -32,7 +32,8 @@ from tare.platforms.base import (
     Prepared,
 )
 from tare.platforms.gvisor import NETSTACK
-from tare.platforms.marks import FirstByte, Ping
+from tare.platforms.parts import helpers
+from tare.platforms.parts.marks import FirstByte, Ping
 
 LABEL = "tare"
 _PATHS = {

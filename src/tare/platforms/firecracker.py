@@ -26,11 +26,11 @@ from tare.host.journal import Belongings
 from tare.host.patience import stretched
 from tare.image import forms, guest
 from tare.image.build import Image
-from tare.platforms import vm
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.callback import CallbackStream, connected, end
-from tare.platforms.marks import FirstByte, Ping
-from tare.platforms.microvm import MicroVm, listening, probe, requests, settings
+from tare.platforms.parts import vm
+from tare.platforms.parts.callback import CallbackStream, connected, end
+from tare.platforms.parts.marks import FirstByte, Ping
+from tare.platforms.parts.microvm import MicroVm, listening, probe, requests, settings
 
 PROGRAM, JAILER = "firecracker", "jailer"
 KIND = "firecracker"

@@ -8,9 +8,9 @@ from tare.host import janitor, processes, state
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
-from tare.platforms.attempt import Ground, complaint
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.oci import NULL_NETNS, Net, launch_bundle
+from tare.platforms.parts.attempt import Ground, complaint
+from tare.platforms.parts.oci import NULL_NETNS, Net, launch_bundle
 
 #: What lies at the end of a packet's way, unless runsc is told to use Linux's own sockets.
 NETSTACK = ", gVisor's netstack"

@@ -19,10 +19,10 @@ from tare.host.journal import Belongings
 from tare.host.network import BRIDGE, no_tun
 from tare.image import forms, guest
 from tare.image.build import Image
-from tare.platforms import domain, libvirtd, virsh, vm
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.marks import FirstByte, Ping
-from tare.platforms.virsh import Creation, DomainStream
+from tare.platforms.parts import domain, libvirtd, virsh, vm
+from tare.platforms.parts.marks import FirstByte, Ping
+from tare.platforms.parts.virsh import Creation, DomainStream
 
 INSTALL = "apt-get install --no-install-recommends libvirt-daemon-system libvirt-clients"
 #: Asking QEMU what it can do, once a version of it, takes some seconds; on a busy host more.

@@ -22,13 +22,14 @@ from tare.host.journal import Belongings
 from tare.host.network import BRIDGE
 from tare.image import guest
 from tare.image.build import Image
-from tare.platforms import domain, libvirtd, virsh, vm, xen
+from tare.platforms import xen
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.callback import CallbackStream, connected, end
-from tare.platforms.helpers import Seen, move, processes_by_pid
 from tare.platforms.libvirt import INSTALL, Libvirt, LibvirtLxc, LibvirtQemu
-from tare.platforms.marks import FirstByte, Ping
-from tare.platforms.virsh import Creation
+from tare.platforms.parts import domain, libvirtd, virsh, vm
+from tare.platforms.parts.callback import CallbackStream, connected, end
+from tare.platforms.parts.helpers import Seen, move, processes_by_pid
+from tare.platforms.parts.marks import FirstByte, Ping
+from tare.platforms.parts.virsh import Creation
 
 DAEMONS = ("libvirtd", "virtqemud", "virtlxcd", "virtxend", "virtlogd")
 BY_HAND = "start a Linux guest there yourself, and weigh it: -p ssh:HOST"

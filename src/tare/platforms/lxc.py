@@ -11,10 +11,10 @@ from tare.host.journal import Belongings
 from tare.host.network import BRIDGE, Endpoint
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
-from tare.platforms.attempt import Ground, complaint
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.marks import Ping
-from tare.platforms.pipes import start
+from tare.platforms.parts.attempt import Ground, complaint
+from tare.platforms.parts.marks import Ping
+from tare.platforms.parts.pipes import start
 
 #: Capabilities, seccomp filter, mounts and devices: what every template of LXC's includes.
 COMMON = Path("/usr/share/lxc/config/common.conf")

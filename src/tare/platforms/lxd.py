@@ -14,12 +14,12 @@ from tare.host.journal import Belongings
 from tare.host.network import BRIDGE
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
-from tare.platforms import helpers
-from tare.platforms.attempt import Ground, complaint
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.lxd_server import INCUS, LXD, Kind, Server
-from tare.platforms.marks import Ping
-from tare.platforms.pipes import start
+from tare.platforms.parts import helpers
+from tare.platforms.parts.attempt import Ground, complaint
+from tare.platforms.parts.lxd_server import INCUS, LXD, Kind, Server
+from tare.platforms.parts.marks import Ping
+from tare.platforms.parts.pipes import start
 
 #: What a program of the host's needs below /, where a trivial container runs one.
 SYSTEM = ("/bin", "/lib", "/lib64", "/usr")

@@ -18,7 +18,7 @@ from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import AGENT, Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.pipes import start
+from tare.platforms.parts.pipes import start
 
 #: Where programs lie; an overlay over / has none of what is mounted below it.
 PROGRAMS = ("/bin", "/etc", "/lib", "/sbin", "/usr")

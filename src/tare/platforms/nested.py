@@ -14,10 +14,10 @@ from tare.errors import ImageError
 from tare.host import processes
 from tare.image import forms, guest, outer
 from tare.image.build import Image
-from tare.platforms import nested_store
 from tare.platforms.base import Availability, LaunchSpec, Prepared
-from tare.platforms.inner import DOCKER, Inner, Task, padded, runtime
-from tare.platforms.machine import Machine, Plug
+from tare.platforms.parts import nested_store
+from tare.platforms.parts.inner import DOCKER, Inner, Task, padded, runtime
+from tare.platforms.parts.machine import Machine, Plug
 from tare.platforms.qemu import Kind, Qemu
 
 

@@ -10,9 +10,9 @@ from tare.host.janitor import Thing
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
-from tare.platforms.attempt import Ground, complaint, system_folders
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.pipes import start
+from tare.platforms.parts.attempt import Ground, complaint, system_folders
+from tare.platforms.parts.pipes import start
 
 _RUN = Path("/run/systemd/nspawn")
 _INSTALL = "apt-get install systemd-container"

@@ -12,10 +12,10 @@ from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms import crun
-from tare.platforms.attempt import Ground, complaint
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.gvisor import find_runsc
-from tare.platforms.pipes import start
+from tare.platforms.parts.attempt import Ground, complaint
+from tare.platforms.parts.pipes import start
 
 LABEL = "tare"
 IMPORT_LIMIT_S = 300.0

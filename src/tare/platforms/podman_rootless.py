@@ -19,10 +19,10 @@ from tare.host import cgroup, janitor, processes, state
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import oci_tar
-from tare.platforms.attempt import Ground, complaint
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.crun import surroundings
-from tare.platforms.pipes import start
+from tare.platforms.parts.attempt import Ground, complaint
+from tare.platforms.parts.pipes import start
 from tare.platforms.podman import IMPORT_LIMIT_S, LABEL, PODMAN, SYSTEM, image_tag, ulimits
 
 #: Ids that no distribution hands out: the account is in files that only the mount namespace sees.

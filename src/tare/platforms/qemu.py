@@ -19,9 +19,9 @@ from tare.host.journal import Belongings
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.machine import Machine, Plug, command, tap, user
-from tare.platforms.marks import FirstByte, Ping
-from tare.platforms.vm import MONITOR_BYTES, PROGRAM, ROOT_BYTES, MachineStream, accelerated, accept, data_volume
+from tare.platforms.parts.machine import Machine, Plug, command, tap, user
+from tare.platforms.parts.marks import FirstByte, Ping
+from tare.platforms.parts.vm import MONITOR_BYTES, PROGRAM, ROOT_BYTES, MachineStream, accelerated, accept, data_volume
 
 NO_KVM = "a host, or an outer hypervisor, whose /dev/kvm runs guests; the platform qemu-tcg emulates"
 NO_PING = "QEMU's user-mode network answers no echo requests from outside"

@@ -7,7 +7,7 @@ from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.oci import Net, launch_bundle
+from tare.platforms.parts.oci import Net, launch_bundle
 
 
 class Runc(Platform):

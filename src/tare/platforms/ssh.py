@@ -25,8 +25,8 @@ from tare.host.processes import Finished
 from tare.image import forms
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Family, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.marks import FirstByte
-from tare.platforms.pipes import ProcessStream
+from tare.platforms.parts.marks import FirstByte
+from tare.platforms.parts.pipes import ProcessStream
 
 HOME = "/var/lib/tare/remote"
 OPTIONS = (

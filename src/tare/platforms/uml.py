@@ -23,10 +23,10 @@ from tare.host import network, processes, roots
 from tare.host.journal import Belongings
 from tare.image import forms
 from tare.image.build import Image
-from tare.platforms.attempt import Ground, complaint
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.marks import FirstByte, Ping
-from tare.platforms.vm import ROOT_BYTES, MachineStream, data_volume
+from tare.platforms.parts.attempt import Ground, complaint
+from tare.platforms.parts.marks import FirstByte, Ping
+from tare.platforms.parts.vm import ROOT_BYTES, MachineStream, data_volume
 
 PROGRAM = "linux.uml"
 #: Of the instance's memory limit, for the processes on the host that the guest's are.

@@ -20,11 +20,11 @@ from tare.host.network import BRIDGE
 from tare.host.patience import stretched
 from tare.image import forms, guest
 from tare.image.build import Image
-from tare.platforms import vm
-from tare.platforms.attempt import Ground, complaint
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.callback import CallbackStream, connected, end
-from tare.platforms.marks import FirstByte, Ping
+from tare.platforms.parts import vm
+from tare.platforms.parts.attempt import Ground, complaint
+from tare.platforms.parts.callback import CallbackStream, connected, end
+from tare.platforms.parts.marks import FirstByte, Ping
 
 KIND = "xen"
 #: What says whether this is the domain that controls the others.

@@ -17,9 +17,9 @@ from tare.host.patience import stretched
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.image.places import beside, locked
-from tare.platforms.inner import docker_import, padded
-from tare.platforms.machine import Machine, Plug, command
-from tare.platforms.vm import ROOT_BYTES, WITH_TARE, accept
+from tare.platforms.parts.inner import docker_import, padded
+from tare.platforms.parts.machine import Machine, Plug, command
+from tare.platforms.parts.vm import ROOT_BYTES, WITH_TARE, accept
 
 #: Of the guest that imports.
 MEMORY_BYTES = 1 << 30

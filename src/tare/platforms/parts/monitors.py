@@ -12,9 +12,10 @@ from tare.errors import HostError, ImageError, PlatformError
 from tare.host import janitor, network, processes
 from tare.host.journal import Belongings
 from tare.image import guest
-from tare.platforms import firecracker, microvm, vm, xen
+from tare.platforms import firecracker, xen
 from tare.platforms.base import Availability
-from tare.platforms.boxfile import Box
+from tare.platforms.parts import microvm, vm
+from tare.platforms.parts.boxfile import Box
 
 
 @dataclass(frozen=True, slots=True)

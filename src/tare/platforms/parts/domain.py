@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.platforms.vm import TRANSLATED_MIB
+from tare.platforms.parts.vm import TRANSLATED_MIB
 
 #: What libvirt numbers the descriptors handed over from, inside a container: the stream, and the console's log.
 STREAM, CONSOLE = 3, 4

@@ -12,8 +12,8 @@ from tare.host import janitor, network, roots
 from tare.host.journal import Belongings
 from tare.model import Resources
 from tare.platforms.base import NO_NETWORK, Address, Instance, LaunchSpec
-from tare.platforms.marks import Ping
-from tare.platforms.pipes import start
+from tare.platforms.parts.marks import Ping
+from tare.platforms.parts.pipes import start
 
 #: Docker's default set, so that a bundle and a container of Docker's may do the same.
 CAPABILITIES = (

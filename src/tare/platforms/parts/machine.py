@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.platforms.vm import PROGRAM, accelerator
+from tare.platforms.parts.vm import PROGRAM, accelerator
 
 
 @dataclass(frozen=True, slots=True)

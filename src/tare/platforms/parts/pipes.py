@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tare.host import processes
 from tare.platforms.base import Instant, LaunchSpec
-from tare.platforms.marks import FirstByte
+from tare.platforms.parts.marks import FirstByte
 from tare.session import PipeStream
 
 

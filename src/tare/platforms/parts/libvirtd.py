@@ -20,7 +20,7 @@ from tare.host import cgroup, daemons, janitor, processes, state
 from tare.host.journal import Belongings, Journal
 from tare.host.patience import stretched
 from tare.platforms.base import LaunchSpec
-from tare.platforms.virsh import Connection
+from tare.platforms.parts.virsh import Connection
 
 #: Where libvirt keeps what is its own. All are there where it is installed.
 FOLDERS = {"etc": "/etc/libvirt", "lib": "/var/lib/libvirt", "log": "/var/log/libvirt", "run": "/run"}

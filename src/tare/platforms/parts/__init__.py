@@ -1,0 +1,1 @@
+"""What drivers share, and what the larger ones are made of."""
