@@ -95,6 +95,7 @@ def command(machine: Machine, home: Path) -> list[str]:
         *("-drive", f"if=none,id=host,file={inside(machine.host / 'disk.ext4')},format=raw,snapshot=on,cache=unsafe"),
         *("-drive", f"if=none,id=goods,file={inside(machine.goods)},format=raw,readonly=on"),
         *("-device", "virtio-blk-pci,drive=host", "-device", "virtio-blk-pci,drive=goods"),
+        *("-device", "virtio-rng-pci"),
         *("-chardev", f"socket,id=agent,path={inside(machine.control)}"),
         *("-device", "virtio-serial-pci", "-device", "virtserialport,chardev=agent,name=tare.0"),
     ]
