@@ -90,6 +90,7 @@ def test_a_hypervisor_boots_the_kernel_where_there_is_one(tmp_path):
     assert argv[argv.index("-kernel") + 1] == "/tare/host/xen"
     assert argv[argv.index("-initrd") + 1] == f"/tare/host/vmlinuz console=hvc0 {LINUX},/tare/initramfs"
     assert "dom0_mem=2048M" in argv[argv.index("-append") + 1]
+    assert "thread=single" in argv[argv.index("-accel") + 1], "Xen's memory does not keep with several"
 
 
 def test_kvm_gives_the_lab_the_hosts_processor(tmp_path):
