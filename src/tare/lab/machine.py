@@ -104,7 +104,7 @@ def command(machine: Machine, home: Path) -> list[str]:
 def _accelerator(accel: str, *, single: bool) -> list[str]:
     if accel == "kvm":
         return ["-accel", "kvm", "-cpu", "host"]
-    # With a thread a processor, pages of Xen's guests and of dom0 lost 64 bytes now and then (docs/lab.md).
+    # With a thread a processor, pages of Xen's guests and of dom0 lost 64 bytes far more often (docs/lab.md).
     threads = "single" if single else "multi"
     return ["-accel", f"tcg,thread={threads},tb-size={TRANSLATED_MIB}", "-cpu", "max,+svm"]
 
