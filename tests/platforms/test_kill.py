@@ -16,7 +16,6 @@ pytestmark = pytest.mark.host
         "crun",
         "bubblewrap",
         "nspawn",
-        "crun-in-qemu",
         "docker",
         "libvirt-lxc",
         "libvirt-qemu",
