@@ -1,4 +1,4 @@
-"""The platform of docs/add-a-platform.md, exactly as it stands there, found by its entry point and really run."""
+"""What the documents say of platforms: all are there; the guide's own is found by its entry point and really run."""
 
 import re
 from pathlib import Path
@@ -12,6 +12,15 @@ from tare.model import Arm, Resources
 from tare.platforms import registry
 
 GUIDE = Path(__file__).parents[2] / "docs" / "add-a-platform.md"
+
+
+def test_every_platform_is_on_the_platforms_page():
+    page = (GUIDE.parent / "platforms.md").read_text()
+    named = set(re.findall(r"[a-z][a-z0-9-]*(?::[A-Z.a-z]+)?", page))
+    assert set(registry.all_platforms()) - named == set()
+    assert {f"{family}:" for family in registry.families()} <= {
+        word.partition(":")[0] + ":" for word in named if ":" in word
+    }
 
 
 @pytest.fixture
