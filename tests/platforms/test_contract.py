@@ -59,9 +59,20 @@ def bench_of():
 
 #: One start takes these a minute or two by emulation, and the suite makes a dozen: `make slow-test`.
 SLOW = {"docker-in-qemu"}
-#: Emulated machines that differ from one that is held to all in a word of its command line: here in what that changes,
-#: in the rest by `make slow-test`.
-LIKE_ANOTHER = {"crun-in-qemu", "qemu-tcg", "qemu-user"}
+#: Slow ones that differ in a word of the command line from one that is held to all, or have its machine and stream:
+#: here they are held to what that changes, to the rest by `make slow-test`.
+LIKE_ANOTHER = {
+    "crun-in-qemu",
+    "docker-gvisor-host",
+    "docker-gvisor-ptrace",
+    "gvisor-ptrace",
+    "podman-gvisor",
+    "qemu-microvm",
+    "qemu-tcg",
+    "qemu-user",
+    "runc-in-qemu",
+    "uml-ubd",
+}
 DIFFERENT = {"start-is-seen", "same-bits", "work-is-accounted", "network-both-ways", "stop-leaves-nothing"}
 
 

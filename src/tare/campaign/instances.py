@@ -207,7 +207,8 @@ def read_console(log: Path) -> bytes:
 
 def _last_words(console: bytes) -> str:
     lines = console.decode(errors="replace").strip().splitlines()
-    # What a kernel says after it panicked is its stack, and why it did is in the lines up to that.
-    panicked = [number for number, line in enumerate(lines) if "Kernel panic" in line]
-    end = panicked[0] + 1 if panicked else len(lines)
+    # What a kernel says after it panicked is its stack, and once our own boot script gave up, how it powers off: why is
+    # in the lines up to that.
+    told = [number for number, line in enumerate(lines) if "Kernel panic" in line or line.startswith("tare: ")]
+    end = told[0] + 1 if told else len(lines)
     return " | ".join(line[:300] for line in lines[max(0, end - 3) : end])

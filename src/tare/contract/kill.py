@@ -41,7 +41,7 @@ def killed_after(name: str, delay_s: float) -> None:
     promise(label, f"the harness did not come to its first start: {said[-1] if said else 'it said nothing'}")
     journal = Journal(state.journal())
     steps = list(sweep(journal))
-    promise(steps, "nothing was in the journal")
+    promise(steps, f"nothing was in the journal; the harness said: {' | '.join(said[-3:]) or 'nothing'}")
     # Things of others that live (a lab, say) stay in the journal, as they should.
     whys = {str(step.thing): step.kept for step in steps}
     kept = [f"{one.thing}: {whys.get(str(one.thing))}" for one in journal.entries() if one.owner.pid == victim.pid]

@@ -106,6 +106,8 @@ def launch_bundle(
     # State of its own: nothing is shared with other containers of the runtime, and it goes with the instance.
     state = spec.space.folder / "state"
     things.own(janitor.mount(state / NULL_NETNS), janitor.oci_container(runtime, state, name, within))
+    # Goes first: a runtime whose tare was killed would go on, and mount after what it mounted was removed.
+    things.own(janitor.control_group(f"{spec.group.path}/tool"))
     argv = [runtime, "--root", str(state), *options, "run", "--bundle", str(spec.space.folder), name]
     began = start(spec, argv, within)
     ping = Ping(address.ping) if address.ping and spec.measured else None
