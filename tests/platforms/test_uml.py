@@ -33,7 +33,7 @@ def test_a_root_on_the_host_is_below_the_instances_folder_and_so_is_all_that_the
 
 def test_the_image_is_never_written_and_the_data_volume_is():
     argv = command(DISKS)
-    assert "ubd0=/work/ab1x2/written,/image.ext4" in argv  # what is written goes to the first
+    assert "ubd0c=/work/ab1x2/written,/image.ext4" in argv  # what is written goes to the first
     assert "ubd1=/work/ab1x2/data/data.ext4" in argv
     assert "root=/dev/ubda" in argv
 

@@ -54,7 +54,8 @@ def command(machine: Machine) -> list[str]:
     if machine.disk is None:
         root = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/root"]
     else:
-        root = [f"ubd0={machine.folder}/written,{machine.disk}", "root=/dev/ubda", "rootfstype=ext4"]
+        # c: shared. UML's lock on the image, which it only reads, would keep every QEMU from it.
+        root = [f"ubd0c={machine.folder}/written,{machine.disk}", "root=/dev/ubda", "rootfstype=ext4"]
     if machine.data is not None:
         root.append(f"ubd1={machine.data}")
     return [

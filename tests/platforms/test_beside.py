@@ -1,0 +1,31 @@
+"""Instances of different platforms live at once, and use the same image on the disk."""
+
+import contextlib
+
+import pytest
+
+from tare.campaign import ground
+from tare.image import build
+from tare.model import Arm, Resources
+from tare.platforms import registry
+
+#: All that open the image's ext4 file.
+ONE_FILE = ("uml-ubd", "qemu-tcg", "qemu-microvm", "libvirt-qemu", "runc-in-qemu")
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("names", [ONE_FILE, ONE_FILE[::-1]], ids=["in one order", "in the other"])
+def test_none_keeps_the_others_from_the_image(names):
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    resources = Resources(ground.default_cpus(), 512 << 20)
+    with (
+        ground.sole_campaign(),
+        ground.prepared(image, resources, None) as (nursery, _),
+        contextlib.ExitStack() as after,
+    ):
+        for platform in registry.choose(names):
+            after.callback(platform.close)
+            platform.prepare(image)
+            live = nursery.start(platform, Arm(platform.name), measured=False)
+            after.callback(live.stop)
+            assert live.session.execute(["true"]).code == 0
