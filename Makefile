@@ -34,7 +34,9 @@ check: lint ## what a change must pass; needs no root and starts no sandbox
 
 test: setup lint ## set up, then every test, real platforms included
 	@cd agent && cargo test --quiet --locked
-	@scripts/with-dockerd $(BIN)/pytest
+	@mkdir -p build; $(BIN)/pytest -q -m "not host" >build/quick-tests.log 2>&1 & quick=$$!; \
+	scripts/with-dockerd $(BIN)/pytest -m host; host=$$?; \
+	wait $$quick; quick=$$?; cat build/quick-tests.log; exit $$((host | quick))
 
 lab: ## what the lab consists of: some minutes, 3 GB below TARE_HOME
 	@$(BIN)/tare lab build

@@ -21,6 +21,7 @@ from tare.host import state
 from tare.host.journal import Journal, sweep
 from tare.image import build
 from tare.platforms import registry, ssh
+from tare.platforms.parts.helpers import processes_by_pid
 from tare.platforms.ssh import Facts, Target, cpu_list, explain
 
 #: What an sshd's host said to `look` on Debian 12, the model and the addresses shortened.
@@ -219,10 +220,9 @@ def test_a_connection_that_is_cut_cleans_up_there(bench, remote):
 def test_what_was_killed_there_is_swept_by_the_next_campaign(bench, remote):
     live = bench.start()
     name = f"tare-{live.instance.spec.id}"
-    for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
-        words = cmdline.read_bytes().split(b"\0")
-        if b"launch" in words and name.encode() in words and words[0] == b"/bin/sh":
-            os.kill(int(cmdline.parent.name), signal.SIGKILL)
+    for pid, one in processes_by_pid().items():
+        if one.argv[0] == "/bin/sh" and {"launch", name} <= set(one.argv):
+            os.kill(pid, signal.SIGKILL)
     live.stop()
     left = remote.disk / "remote" / "work" / name
     assert left.is_dir(), "it was killed before it could clean up"

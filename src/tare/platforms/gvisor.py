@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from tare.host import janitor, processes, state
+from tare.host import processes, state
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts.attempt import Ground, complaint
-from tare.platforms.parts.oci import NULL_NETNS, Net, launch_bundle
+from tare.platforms.parts.oci import Net, launch_bundle
 
 #: What lies at the end of a packet's way, unless runsc is told to use Linux's own sockets.
 NETSTACK = ", gVisor's netstack"
@@ -56,9 +56,10 @@ class Gvisor(Platform):
         return Availability(True, version=shown, details={"platform": self._trap, "runsc": runsc})
 
     def _command(self, runsc: str, ground: Ground) -> list[str]:
-        ground.things.own(janitor.mount(ground.folder / NULL_NETNS))
+        # `runsc do` mounts below a folder with a random name, and keeps both when it is ended: so in a mount namespace.
+        alone = ["unshare", "--mount", "--propagation", "private", "env", f"TMPDIR={ground.folder}"]
         options = [f"--root={ground.folder}", f"--platform={self._trap}", "--network=none", "--ignore-cgroups"]
-        return [runsc, *options, "do", "true"]
+        return [*alone, runsc, *options, "do", "true"]
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
