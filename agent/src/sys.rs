@@ -51,6 +51,24 @@ pub fn unblock_sigchld() -> io::Result<()> {
     mask_sigchld(libc::SIG_UNBLOCK)
 }
 
+/// Signals that whoever started us has ignored end this process again, and those that it starts.
+///
+/// A shell ignores SIGINT and SIGQUIT for what runs in its background; `nohup` ignores SIGHUP. What runs under a
+/// platform must not depend on how its harness was started.
+pub fn heed_signals() {
+    // SIGPIPE is ignored by Rust's own start-up, which heeds it again in the programs that it starts.
+    for signal in (1..=libc::SIGSYS).filter(|&signal| signal != libc::SIGPIPE) {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: `action` is writable for the call; nothing is changed.
+        let asked = unsafe { libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) };
+        // SAFETY: all zeroes is a valid sigaction, whether or not the kernel wrote into it.
+        if asked == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN {
+            // SAFETY: the default action runs no code of ours.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+    }
+}
+
 /// A non-blocking descriptor that is readable when a child may have died.
 pub fn child_events() -> io::Result<OwnedFd> {
     let set = sigchld();

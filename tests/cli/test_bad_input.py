@@ -59,6 +59,7 @@ def test_somebody_elses_database_is_said_and_left_alone(tare, tmp_path):
     assert file.read_bytes() == before
 
 
+@pytest.mark.host  # to find out what runs here, a campaign has the host to itself
 def test_a_daemon_that_does_not_answer_is_said_when_docker_was_asked_for(tare, tmp_path):
     done = tare("run", "-p", "docker", "--blocks", "1", env={"DOCKER_HOST": f"unix://{tmp_path}/none.sock"})
     assert done.returncode == 2

@@ -70,6 +70,7 @@ def remote_host(disk_bytes: int | None = None, name: str = "far") -> Iterator[Re
             mount = f"mount --bind {disk} {FAR_HOME}"
         else:
             mount = f"mount -t tmpfs -o size={disk_bytes} tmpfs {FAR_HOME}"
+        mount += f"; {_own_groups(name)}"
         unshare = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "/bin/sh", "-ec", _BOOT]
         sshd = [processes.find("sshd") or "", "-D", "-e", "-f", str(folder / "sshd_config")]
         argv = ["nsenter", f"--net=/run/netns/{name}", *unshare, "sh", mount, *sshd]
@@ -81,6 +82,13 @@ def remote_host(disk_bytes: int | None = None, name: str = "far") -> Iterator[Re
         finally:
             processes.kill_group(process)
             process.wait()
+
+
+def _own_groups(name: str) -> str:
+    """Lets the far side make its control groups below the host's own, which is journaled, and goes with all of them."""
+    tree = cgroup.hierarchies()
+    root = tree.v2 if tree.unified else tree.v1["memory"]
+    return f"mount --bind {root}/{name} {root}"
 
 
 def _network(things: Belongings, name: str) -> str:

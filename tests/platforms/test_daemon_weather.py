@@ -81,7 +81,8 @@ class Dockerd:
         self.daemon = daemons.start(
             self._things,
             "dockerd",
-            ["dockerd", *(f"--{name}={value}" for name, value in options.items())],
+            # In a network namespace: told of no bridge, it deletes the docker0 that another dockerd has.
+            ["unshare", "--net", "dockerd", *(f"--{name}={value}" for name, value in options.items())],
             ready=lambda: processes.run(["docker", "--host", self.host, "version"]).code == 0,
             log=folder / "log",
         )

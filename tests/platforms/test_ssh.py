@@ -17,7 +17,7 @@ from tare.contract import suite
 from tare.contract.checks import CHECKS
 from tare.contract.leftovers import left_on_host
 from tare.errors import PlatformError, UsageError
-from tare.host import state
+from tare.host import processes, state
 from tare.host.journal import Journal, sweep
 from tare.image import build
 from tare.platforms import registry, ssh
@@ -226,6 +226,15 @@ def test_what_was_killed_there_is_swept_by_the_next_campaign(bench, remote):
     live.stop()
     left = remote.disk / "remote" / "work" / name
     assert left.is_dir(), "it was killed before it could clean up"
+    os.utime(left, (0, 0))
+    [group] = Path("/sys/fs/cgroup").glob(f"**/tare-remote-{name}")
+    straggler = processes.start(["sleep", "1000"], cgroup_procs=[group / "cgroup.procs"])
+    try:
+        bench.platform.prepare(bench.nursery.image)
+        assert left.is_dir(), "by it the next campaign finds a group that was busy"
+    finally:
+        straggler.kill()
+        straggler.wait()
     os.utime(left, (0, 0))
     bench.platform.prepare(bench.nursery.image)
     assert _gone_within(remote, live.instance.spec.id, 5), _left(remote, live.instance.spec.id)

@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -90,6 +90,22 @@ def test_a_command_inherits_no_signal_mask(session: Session) -> None:
     assert int(fields["SigBlk"], 16) == 0
     # Signals 32 and 33 are the C library's own; posix_spawn leaves them ignored in every program.
     assert int(fields["SigIgn"], 16) & 0x7FFFFFFF == 0
+
+
+@pytest.fixture
+def deaf() -> Iterator[None]:
+    """What a shell does to what runs in its background, and nohup."""
+    ours = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)}
+    yield
+    for number, action in ours.items():
+        signal.signal(number, action)
+
+
+@pytest.mark.usefixtures("deaf")
+def test_a_command_heeds_signals_that_the_harness_ignores(run_agent: Callable[..., RunningAgent]) -> None:
+    status = Session.open(run_agent().stream, 10).execute(["cat", "/proc/self/status"]).stdout.decode()
+    [ignored] = [line.split()[1] for line in status.splitlines() if line.startswith("SigIgn:")]
+    assert int(ignored, 16) & 0x7FFFFFFF == 0
 
 
 def test_a_command_has_no_descriptors_but_its_own(session: Session) -> None:

@@ -115,6 +115,7 @@ struct Agent {
 
 impl Agent {
     fn new(outbox: Outbox) -> io::Result<Self> {
+        sys::heed_signals();
         // Before any thread is started, so that none of them takes the signal away.
         sys::block_sigchld()?;
         // Orphans come here to be reaped, as they do for PID 1. Without that they go to another who reaps them.

@@ -80,7 +80,8 @@ def begin(order: Order, file: Path, watcher: Watcher) -> None:
 
 def resume(file: Path, watcher: Watcher) -> None:
     """Go on with a campaign: exactly the trials that are missing. Raises `StoreError` when it cannot be the same."""
-    with sole_campaign(), Store.open(file) as store:
+    # A file that is none is told to whoever named it, whatever else runs here.
+    with Store.open(file) as store, sole_campaign():
         record = store.record
         _check_disk()
         image = build.ensure(build.agent_path(), progress=watcher.doing)

@@ -62,8 +62,8 @@ receive() {
     rm -f "$0"
 }
 
+# The folder last: what is killed before that is done is found by it, and swept later.
 remove() {
-    rm -rf "$home/work/$1"
     for folder in "$groups/memory/tare-remote-$1" "$groups/tare-remote-$1"; do
         tries=0
         # A group is busy until the last of its processes is gone.
@@ -71,7 +71,9 @@ remove() {
             sleep 0.1
             tries=$((tries + 1))
         done
+        [ ! -d "$folder" ] || return 0
     done
+    rm -rf "$home/work/$1"
 }
 
 sweep() {
