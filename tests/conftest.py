@@ -2,6 +2,10 @@
 
 import pytest
 
+from tare.campaign import ground
+from tare.image import build
+from tare.model import Resources
+
 ON_DEMAND = ("lab", "slow")
 
 
@@ -13,3 +17,18 @@ def pytest_collection_modifyitems(config, items):
     if passed_over:
         config.hook.pytest_deselected(items=passed_over)
         items[:] = [item for item in items if item not in passed_over]
+
+
+@pytest.fixture(scope="module")
+def prepared():
+    """This host as a campaign has it: where instances start, and the client."""
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    resources = Resources(ground.default_cpus(), 512 << 20)
+    with ground.sole_campaign(), ground.prepared(image, resources, None) as both:
+        yield both
+
+
+@pytest.fixture(scope="module")
+def nursery(prepared):
+    """Where instances start."""
+    return prepared[0]

@@ -6,28 +6,19 @@ from dataclasses import replace
 import pytest
 
 from campaign.fakes import Quiet, a_record
-from tare.campaign import ground
 from tare.campaign.plan import Job, Plan
 from tare.campaign.runner import Runner
 from tare.campaign.runs import Client
 from tare.contract.leftovers import left_on_host
 from tare.errors import TareError
 from tare.host import processes
-from tare.image import build, guest
-from tare.model import Arm, Resources
+from tare.image import guest
+from tare.model import Arm
 from tare.platforms import registry
 from tare.store.store import Store
 from tare.workloads import registry as workloads
 
 pytestmark = pytest.mark.host
-
-
-@pytest.fixture(scope="module")
-def nursery():
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
-    resources = Resources(ground.default_cpus(), 512 << 20)
-    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
-        yield nursery
 
 
 @contextlib.contextmanager

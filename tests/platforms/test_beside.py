@@ -4,9 +4,7 @@ import contextlib
 
 import pytest
 
-from tare.campaign import ground
-from tare.image import build
-from tare.model import Arm, Resources
+from tare.model import Arm
 from tare.platforms import registry
 
 #: All that open the image's ext4 file.
@@ -15,17 +13,11 @@ ONE_FILE = ("uml-ubd", "qemu-tcg", "qemu-microvm", "libvirt-qemu", "runc-in-qemu
 
 @pytest.mark.host
 @pytest.mark.parametrize("names", [ONE_FILE, ONE_FILE[::-1]], ids=["in one order", "in the other"])
-def test_none_keeps_the_others_from_the_image(names):
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
-    resources = Resources(ground.default_cpus(), 512 << 20)
-    with (
-        ground.sole_campaign(),
-        ground.prepared(image, resources, None) as (nursery, _),
-        contextlib.ExitStack() as after,
-    ):
+def test_none_keeps_the_others_from_the_image(nursery, names):
+    with contextlib.ExitStack() as after:
         for platform in registry.choose(names):
             after.callback(platform.close)
-            platform.prepare(image)
+            platform.prepare(nursery.image)
             live = nursery.start(platform, Arm(platform.name), measured=False)
             after.callback(live.stop)
             assert live.session.execute(["true"]).code == 0

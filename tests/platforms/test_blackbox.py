@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign import ground
 from tare.campaign.runs import run_trial
 from tare.campaign.slices import run_slices
 from tare.contract.leftovers import left_on_host
 from tare.errors import HostError, PlatformError, UsageError
-from tare.image import build
-from tare.model import Arm, Mode, Resources
+from tare.model import Arm, Mode
 from tare.platforms import blackbox, registry, xen
 from tare.platforms.blackbox import OWN
 from tare.platforms.parts import monitors
@@ -183,14 +181,6 @@ def test_a_program_that_does_not_compile_is_one_line(monkeypatch, tmp_path):
 
 
 # On real machines
-
-
-@pytest.fixture(scope="module")
-def prepared():
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
-    resources = Resources(ground.default_cpus(), 512 << 20)
-    with ground.sole_campaign(), ground.prepared(image, resources, None) as both:
-        yield both
 
 
 @pytest.fixture(scope="module")

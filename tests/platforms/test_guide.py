@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign import ground
 from tare.contract.leftovers import left_on_host
-from tare.image import build
-from tare.model import Arm, Resources
+from tare.model import Arm
 from tare.platforms import registry
 
 GUIDE = Path(__file__).parents[2] / "docs" / "add-a-platform.md"
@@ -44,18 +42,15 @@ def test_it_is_found_by_its_entry_point(plugin):
 
 
 @pytest.mark.host
-def test_it_runs_and_leaves_nothing(plugin):
+def test_it_runs_and_leaves_nothing(plugin, nursery):
     [platform] = registry.choose(["unshare"])
     assert platform.detect().available
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
-    resources = Resources(ground.default_cpus(), 512 << 20)
-    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
-        platform.prepare(image)
-        live = nursery.start(platform, Arm("unshare"), measured=True)
-        assert live.session.hello.pid == 1
-        assert live.session.execute(["hostname", "other"], time_limit_s=10).code == 0
-        assert live.marks.datagram_ns > 0
-        label = live.instance.spec.id
-        live.stop()
-        assert left_on_host(label) == []
+    platform.prepare(nursery.image)
+    live = nursery.start(platform, Arm("unshare"), measured=True)
+    assert live.session.hello.pid == 1
+    assert live.session.execute(["hostname", "other"], time_limit_s=10).code == 0
+    assert live.marks.datagram_ns > 0
+    label = live.instance.spec.id
+    live.stop()
+    assert left_on_host(label) == []
     assert Path("/proc/sys/kernel/hostname").read_text().strip() != "other"

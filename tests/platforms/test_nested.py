@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign import ground
+from platforms import guests
 from tare.contract.leftovers import left_on_host
 from tare.errors import PlatformError
 from tare.host import processes
-from tare.image import build, outer
-from tare.model import Arm, Resources
+from tare.image import outer
+from tare.model import Arm
 from tare.platforms import nested
 from tare.platforms.base import Availability
 from tare.platforms.nested import Nested
 from tare.platforms.parts import inner
 from tare.platforms.parts.inner import DOCKER, Task, docker_import, padded, runtime
-from tare.platforms.parts.machine import Machine, Plug, command, tap
+from tare.platforms.parts.machine import command
 from tare.platforms.qemu import Qemu
 
 TASK = Task(
@@ -28,22 +28,7 @@ TASK = Task(
     cpus=2,
     memory_bytes=256 << 20,
 )
-MACHINE = Machine(
-    kind="q35",
-    accel="tcg",
-    cpus=2,
-    memory_bytes=256 << 20,
-    kernel=Path("/k"),
-    initramfs=Path("/i"),
-    root=Path("/root.ext4"),
-    data=Path("/data.ext4"),
-    control=Path("/control"),
-    console=Path("/console.log"),
-    plug=Plug(tap("tareab1x2"), "02:7a:0a:4d:00:0a", "10.77.0.10/24", "10.77.0.1"),
-    agent=(),
-    further=(Path("/outer.ext4"), Path("/order")),
-    words=("tare.outer",),
-)
+MACHINE = replace(guests.MACHINE, agent=(), further=(Path("/outer.ext4"), Path("/order")), words=("tare.outer",))
 
 
 def _config(order):
@@ -139,14 +124,6 @@ def test_what_each_adds_to_what_the_machine_cannot_honour():
         assert set(Qemu.not_honoured) < set(platform.not_honoured)
         assert not platform.by_default
         assert platform.own_kernel
-
-
-@pytest.fixture(scope="module")
-def nursery():
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
-    resources = Resources(ground.default_cpus(), 512 << 20)
-    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
-        yield nursery
 
 
 BAD = {

@@ -2,24 +2,9 @@
 
 import itertools
 from dataclasses import replace
-from pathlib import Path
 
-from tare.platforms.parts.machine import Machine, Plug, command, tap, user
-
-MACHINE = Machine(
-    kind="q35",
-    accel="tcg",
-    cpus=2,
-    memory_bytes=768 << 20,
-    kernel=Path("/k"),
-    initramfs=Path("/i"),
-    root=Path("/root.ext4"),
-    data=Path("/data.ext4"),
-    control=Path("/control"),
-    console=Path("/console.log"),
-    plug=Plug(tap("tareab1x2"), "02:7a:0a:4d:00:0a", "10.77.0.10/24", "10.77.0.1"),
-    agent=("serve", "--token", "00ff"),
-)
+from platforms.guests import MACHINE
+from tare.platforms.parts.machine import Plug, command, user
 
 
 def _value(argv, option, having=""):

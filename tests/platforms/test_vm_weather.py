@@ -9,24 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from tare.campaign import ground
 from tare.contract.leftovers import left_on_host
 from tare.errors import HostError, PlatformError, TareError
 from tare.host import network, processes
-from tare.image import build, forms, guest
-from tare.model import Arm, Resources
+from tare.image import forms, guest
+from tare.model import Arm
 from tare.platforms import registry, uml
 from tare.platforms.base import LaunchSpec
 
 pytestmark = pytest.mark.host
-
-
-@pytest.fixture(scope="module")
-def nursery():
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
-    resources = Resources(ground.default_cpus(), 512 << 20)
-    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
-        yield nursery
 
 
 @pytest.fixture

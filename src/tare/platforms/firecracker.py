@@ -109,10 +109,7 @@ class Firecracker(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
-        disk = forms.ext4(image, vm.ROOT_BYTES)
-        made = guest.ensure(KIND)
-        sizes = [forms.disk_bytes(path) for path in (disk, made.kernel, made.initramfs)]
-        return Prepared("ext4 file, kernel and initramfs", sum(sizes))
+        return vm.prepared(forms.ext4(image, vm.ROOT_BYTES), guest.ensure(KIND))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Make TAP, disks and sockets, and start the machine."""
@@ -173,12 +170,7 @@ class Firecracker(Platform):
         argv = [PROGRAM, "--id", spec.id, *QUIET, *options]
         if self._jailed:
             argv = jail(processes.find(PROGRAM) or PROGRAM, spec, [*QUIET, *options])
-        with spec.space.log.open("wb") as log:
-            nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
-            held = processes.start_held(argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs)
-        started = Instant.now()
-        held.go()
-        return started, held.process
+        return vm.begin(spec, argv)
 
 
 def jail(program: str, spec: LaunchSpec, options: Sequence[str]) -> list[str]:

@@ -208,11 +208,8 @@ class LibvirtQemu(Libvirt):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem, and a libvirtd that knows its QEMU."""
-        disk = forms.ext4(image, vm.ROOT_BYTES)
-        made = guest.ensure()
         self._learn(self._home())
-        sizes = [forms.disk_bytes(path) for path in (disk, made.kernel, made.initramfs)]
-        return Prepared("ext4 file, kernel and initramfs", sum(sizes))
+        return vm.prepared(forms.ext4(image, vm.ROOT_BYTES), guest.ensure())
 
     def _program(self) -> Path | None:
         lacking = any(processes.find(program) is None for program in (vm.PROGRAM, "qemu-img"))

@@ -19,9 +19,9 @@ from tare.host.journal import Belongings
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.parts import vm
 from tare.platforms.parts.machine import Machine, Plug, command, tap, user
 from tare.platforms.parts.marks import FirstByte, Ping
-from tare.platforms.parts.vm import MONITOR_BYTES, PROGRAM, ROOT_BYTES, MachineStream, accelerated, accept, data_volume
 
 NO_KVM = "a host, or an outer hypervisor, whose /dev/kvm runs guests; the platform qemu-tcg emulates"
 NO_PING = "QEMU's user-mode network answers no echo requests from outside"
@@ -46,7 +46,7 @@ class Qemu(Platform):
     by_default = False  # a start takes seconds without KVM
     not_honoured: tuple[str, ...] = (
         "the data volume is an ext4 of its own, on a raw file on the host's disk",
-        f"the memory limit holds for guest and monitor together: the guest has {MONITOR_BYTES >> 20} MiB less",
+        f"the memory limit holds for guest and monitor together: the guest has {vm.MONITOR_BYTES >> 20} MiB less",
         "dropping cached data drops the host's pages, not the guest's",
     )
 
@@ -60,7 +60,7 @@ class Qemu(Platform):
 
     def detect(self) -> Availability:
         """Look for QEMU, get the guest's kernel, and find out whether KVM runs it."""
-        if processes.find(PROGRAM) is None:
+        if processes.find(vm.PROGRAM) is None:
             return Availability(False, reason="QEMU is not installed", fix="apt-get install qemu-system-x86")
         if os.geteuid() != 0:
             return Availability(False, reason="control groups and TAPs need root", fix="run tare as root (sudo)")
@@ -74,20 +74,17 @@ class Qemu(Platform):
             return Availability(False, reason=error.what, fix=error.fix or "")
         if self._kind.accel == "kvm" and accel != "kvm":
             return Availability(False, reason=why, fix=NO_KVM)
-        version = processes.run([PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
+        version = processes.run([vm.PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
         details = {"accelerator": f"{accel}: {why}", "guest kernel": made.release}
         shown = version.removeprefix("QEMU emulator version ").split()[0]
         return Availability(True, version=f"{shown}, {accel}", details=details)
 
     def _accel(self, made: guest.Guest) -> tuple[str, str]:
-        return ("tcg", "as it is called") if self._kind.accel == "tcg" else accelerated(made)
+        return ("tcg", "as it is called") if self._kind.accel == "tcg" else vm.accelerated(made)
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; guests write to a copy that is thrown away."""
-        disk = self._root(image)
-        made = guest.ensure()
-        sizes = [forms.disk_bytes(path) for path in (disk, made.kernel, made.initramfs)]
-        return Prepared("ext4 file, kernel and initramfs", sum(sizes))
+        return vm.prepared(self._root(image), guest.ensure())
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Make network, data volume and control socket, and start the machine."""
@@ -99,7 +96,7 @@ class Qemu(Platform):
             listener.listen(1)
             started, process = _start(spec, command(machine))
             connection = _connected(listener, process)
-        stream = MachineStream(connection, process)
+        stream = vm.MachineStream(connection, process)
         first_byte = FirstByte(stream.fileno())
         ping = Ping(address.ping) if spec.measured and address.ping else None
         return Instance(spec, stream, started, address, first_byte, ping)
@@ -114,7 +111,7 @@ class Qemu(Platform):
         return Plug(tap(name), endpoint.mac, inside, spec.network.host), address
 
     def _root(self, image: Image) -> Path:
-        return forms.ext4(image, ROOT_BYTES)
+        return forms.ext4(image, vm.ROOT_BYTES)
 
     def _machine(self, spec: LaunchSpec, made: guest.Guest, plug: Plug) -> Machine:
         accel, _ = self._accel(made)
@@ -125,11 +122,11 @@ class Qemu(Platform):
             kind=self._kind.machine,
             accel=accel,
             cpus=len(spec.resources.cpus),
-            memory_bytes=spec.resources.memory_bytes - MONITOR_BYTES,
+            memory_bytes=spec.resources.memory_bytes - vm.MONITOR_BYTES,
             kernel=made.kernel,
             initramfs=made.initramfs,
             root=self._root(spec.image),
-            data=data_volume(spec.space.data),
+            data=vm.data_volume(spec.space.data),
             control=spec.space.folder / "control",
             console=spec.space.log,
             plug=plug,
@@ -140,7 +137,7 @@ class Qemu(Platform):
 
 def _connected(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket:
     try:
-        return accept(listener, lambda: process.poll() is not None)
+        return vm.accept(listener, lambda: process.poll() is not None)
     except PlatformError:
         processes.kill_group(process)
         process.wait()
@@ -149,14 +146,7 @@ def _connected(listener: socket.socket, process: subprocess.Popen[bytes]) -> soc
 
 def _start(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.Popen[bytes]]:
     # What the guest writes to its root is kept in a file there.
-    full = ["env", f"TMPDIR={spec.space.folder}", *argv]
-    with spec.space.log.open("ab") as errors:
-        nothing = subprocess.DEVNULL
-        procs = spec.group.leaf("tool")
-        held = processes.start_held(full, stdin=nothing, stdout=nothing, stderr=errors, cgroup_procs=procs)
-    started = Instant.now()
-    held.go()
-    return started, held.process
+    return vm.begin(spec, ["env", f"TMPDIR={spec.space.folder}", *argv])
 
 
 PLATFORMS = (

@@ -23,10 +23,10 @@ from tare.host import network, processes, roots
 from tare.host.journal import Belongings
 from tare.image import forms
 from tare.image.build import Image
-from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.parts import vm
 from tare.platforms.parts.attempt import Ground, complaint
 from tare.platforms.parts.marks import FirstByte, Ping
-from tare.platforms.parts.vm import ROOT_BYTES, MachineStream, data_volume
 
 PROGRAM = "linux.uml"
 #: Of the instance's memory limit, for the processes on the host that the guest's are.
@@ -128,7 +128,7 @@ class Uml(Platform):
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder or as an ext4 filesystem; and the kernel."""
         program = Path(processes.find(PROGRAM) or PROGRAM)
-        root = forms.ext4(image, ROOT_BYTES) if self._ubd else image.root
+        root = forms.ext4(image, vm.ROOT_BYTES) if self._ubd else image.root
         form = "ext4 file and kernel" if self._ubd else "folder and kernel"
         return Prepared(form, forms.disk_bytes(root) + forms.disk_bytes(program))
 
@@ -140,7 +140,8 @@ class Uml(Platform):
             (folder / name).mkdir()
         disk, data, mount = None, None, "-t hostfs none -o /data"
         if self._ubd:
-            disk, data, mount = forms.ext4(spec.image, ROOT_BYTES), data_volume(spec.space.data), "-t ext4 /dev/ubdb"
+            disk, data = forms.ext4(spec.image, vm.ROOT_BYTES), vm.data_volume(spec.space.data)
+            mount = "-t ext4 /dev/ubdb"
         else:
             roots.overlay_root(things, spec.space, spec.image.root)
         memory = spec.resources.memory_bytes - KERNEL_BYTES
@@ -150,7 +151,7 @@ class Uml(Platform):
             address = f"{endpoint.address}/{spec.network.prefix}"
             text = script(address, spec.network.host, port, mount, spec.agent_argv())
             (folder / "guest" / "init").write_text(text)
-            started, process = _start(spec, argv)
+            started, process = vm.begin(spec, argv)
             ping = Ping(endpoint.address) if spec.measured else None
             try:
                 stream = accept(listener, endpoint.address, process, spec.start_limit_s)
@@ -164,7 +165,7 @@ class Uml(Platform):
         return Instance(spec, stream, started, address_seen, FirstByte(stream.fileno()), ping)
 
 
-class GuestStream(MachineStream):
+class GuestStream(vm.MachineStream):
     """The guest's connection. A killed guest does not close it: the end of the kernel's process is its end too."""
 
     def __init__(self, connection: socket.socket, process: subprocess.Popen[bytes]) -> None:
@@ -202,15 +203,6 @@ def _trivial(ground: Ground) -> list[str]:
     root = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "con=null", "con0=null,fd:1", "ssl=null"]
     place = ["quiet", f"umid={ground.folder.name}", f"uml_dir={ground.folder}"]
     return [PROGRAM, "mem=64M", *place, *root, "init=/bin/bash", "--", "-c", off]
-
-
-def _start(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.Popen[bytes]]:
-    with spec.space.log.open("wb") as log:
-        nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
-        held = processes.start_held(argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs)
-    started = Instant.now()
-    held.go()
-    return started, held.process
 
 
 def accept(listener: socket.socket, address: str, process: subprocess.Popen[bytes], time_limit_s: float) -> GuestStream:

@@ -116,10 +116,7 @@ class Xen(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
-        disk = forms.ext4(image, vm.ROOT_BYTES)
-        made = guest.ensure(KIND)
-        sizes = [forms.disk_bytes(path) for path in (disk, made.kernel, made.initramfs)]
-        return Prepared("ext4 file, kernel and initramfs", sum(sizes))
+        return vm.prepared(forms.ext4(image, vm.ROOT_BYTES), guest.ensure(KIND))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Make the disks, listen for the agent, and create the guest."""
@@ -187,12 +184,7 @@ def _create(spec: LaunchSpec, things: Belongings, domain: Domain) -> tuple[Insta
     file = spec.space.folder / "config"
     file.write_text(config(domain))
     things.own(janitor.xen_domain(domain.name))
-    with spec.space.log.open("wb") as log:
-        nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
-        held = processes.start_held([*CONSOLE, str(file)], stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs)
-    started = Instant.now()
-    held.go()
-    return started, held.process
+    return vm.begin(spec, [*CONSOLE, str(file)])
 
 
 def off(name: str) -> None:

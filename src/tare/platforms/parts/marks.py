@@ -15,25 +15,36 @@ SO_TIMESTAMPNS = 35
 _ECHO_REQUEST, _ECHO_REPLY = 8, 0
 
 
-class FirstByte:
-    """Notes when a descriptor first has something to read, without reading it."""
+class _Mark:
+    """Watches in a thread of its own for what happens once, and notes when: host's monotonic ns."""
 
-    def __init__(self, fileno: int) -> None:
+    def __init__(self) -> None:
         self.at_ns: int | None = None
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, args=(fileno,), daemon=True)
+        self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def wait(self, time_limit_s: float) -> int | None:
-        """Host's monotonic ns of the first byte; None when none came within the limit."""
+        """When it happened; None when it did not within the limit. Nobody watches after that."""
         self._thread.join(time_limit_s)
         self._stop.set()
         self._thread.join()
         return self.at_ns
 
-    def _watch(self, fileno: int) -> None:
+    def _watch(self) -> None:
+        raise NotImplementedError
+
+
+class FirstByte(_Mark):
+    """Notes when a descriptor first has something to read, without reading it."""
+
+    def __init__(self, fileno: int) -> None:
+        self._fileno = fileno
+        super().__init__()
+
+    def _watch(self) -> None:
         poll = select.poll()
-        poll.register(fileno, select.POLLIN)
+        poll.register(self._fileno, select.POLLIN)
         while not self._stop.is_set():
             for _, events in poll.poll(100):
                 if events & select.POLLIN:
@@ -41,24 +52,14 @@ class FirstByte:
                 return
 
 
-class Ping:
-    """Sends echo requests to an address until one is answered, and notes when."""
+class Ping(_Mark):
+    """Sends echo requests to an address until one is answered, and notes when the answer was read."""
 
     def __init__(self, address: str) -> None:
-        self.at_ns: int | None = None
         self._address = address
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._ask, daemon=True)
-        self._thread.start()
+        super().__init__()
 
-    def wait(self, time_limit_s: float) -> int | None:
-        """Host's monotonic ns at which the first answer was read; None when none came within the limit."""
-        self._thread.join(time_limit_s)
-        self._stop.set()
-        self._thread.join()
-        return self.at_ns
-
-    def _ask(self) -> None:
+    def _watch(self) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as echo:
             echo.settimeout(PING_INTERVAL_S)
             identity = echo.fileno() & 0xFFFF

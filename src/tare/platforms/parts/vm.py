@@ -9,13 +9,14 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tare.errors import PlatformError
 from tare.host import processes, state
 from tare.host.patience import stretched
-from tare.image import guest
+from tare.image import forms, guest
+from tare.platforms.base import Instant, LaunchSpec, Prepared
 from tare.session import SocketStream
 
 PROGRAM = "qemu-system-x86_64"
@@ -89,6 +90,25 @@ def _try_kvm(made: guest.Guest) -> str | None:
         return f"a guest does not come up within {stretched(KVM_LIMIT_S):.0f} s"
     said = (tried.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
     return f"a guest does not start: {said}"
+
+
+def prepared(disk: Path, made: guest.Guest) -> Prepared:
+    """What guests boot from, with its size on the host's disk."""
+    sizes = [forms.disk_bytes(path) for path in (disk, made.kernel, made.initramfs)]
+    return Prepared("ext4 file, kernel and initramfs", sum(sizes))
+
+
+def begin(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.Popen[bytes]]:
+    """Start a monitor inside the instance's control group; what it says goes to the instance's log.
+
+    The start instant is that of the command itself: by then the process is in its groups.
+    """
+    nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
+    with spec.space.log.open("ab") as log:
+        held = processes.start_held(argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs)
+    started = Instant.now()
+    held.go()
+    return started, held.process
 
 
 def data_volume(folder: Path) -> Path:
