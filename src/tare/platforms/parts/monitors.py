@@ -119,12 +119,12 @@ def _detect_qemu(box: Box) -> Availability:
     return Availability(True, version=f"{version}, {accel}", details={"accelerator": f"{accel}: {why}"})
 
 
-def _ready_qemu(box: Box, seat: Seat, things: Belongings) -> list[str]:  # noqa: ARG001
+def _ready_qemu(box: Box, seat: Seat, things: Belongings) -> list[str]:  # noqa: ARG001 (another monitor needs it)
     # TMPDIR: what is written to the disk goes to a nameless file there.
     return ["env", f"TMPDIR={seat.folder}", *qemu_command(box, seat, vm.accelerated(guest.ensure())[0])]
 
 
-def _ready_firecracker(box: Box, seat: Seat, things: Belongings) -> list[str]:  # noqa: ARG001
+def _ready_firecracker(box: Box, seat: Seat, things: Belongings) -> list[str]:  # noqa: ARG001 (another monitor needs it)
     file = seat.folder / "config.json"
     file.write_text(json.dumps(firecracker_settings(box, seat, _copied(box, seat))))
     return [firecracker.PROGRAM, *firecracker.QUIET, "--no-api", "--config-file", str(file)]
