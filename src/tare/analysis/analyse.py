@@ -16,8 +16,10 @@ from tare.analysis.intervals import Interval, bca_interval, t_interval
 from tare.analysis.overhead import overhead, ratio, variability_overhead
 from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
 from tare.analysis.verdicts import CPU_COST, Kind, LogIntervals, Question, Verdict, decide, describe, gate, judge
-from tare.analysis.words import percent, signed_range
+from tare.analysis.widths import blocks_needed
+from tare.analysis.words import percent, signed_range, span
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
+from tare.store.durations import workload_seconds
 
 #: A trial is marked as contaminated when the hypervisor below took more of the pinned CPUs' time than this share.
 STEAL_LIMIT = 0.02
@@ -42,6 +44,7 @@ class _Context:
     floor: NoiseFloor | None
     closed: str | None  # why nothing can be said of the metric
     base: Description
+    block_s: float | None  # what a block of the workload takes
 
 
 def analyse(record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame) -> list[MetricResult]:
@@ -53,11 +56,13 @@ def analyse(record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame)
     blocks = dict(trials.group_by("workload").agg(pl.col("block").n_unique()).iter_rows())
     parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
     results = []
+    seconds = workload_seconds(trials)
     for workload in record.workloads:
         found = []
         for metric in workload.metrics:
             part = parts.get((workload.name, metric.name), samples.clear())
-            found.append(_metric(record, workload, metric, part, counts, blocks.get(workload.name, 0)))
+            times = (blocks.get(workload.name, 0), seconds.get(workload.name))
+            found.append(_metric(record, workload, metric, part, counts, *times))
         results += _flag_disagreement(found)
     return results
 
@@ -69,12 +74,13 @@ def _metric(
     samples: pl.DataFrame,
     counts: _CountsByArm,
     n_blocks: int,
+    block_s: float | None,
 ) -> MetricResult:
     grid = Grid.of(samples, record.all_arms())
     question = Question(metric.name, metric.direction, workload.margin)
     baseline = tuple(grid.of_platform(record.baseline))
     floor, closed = _noise_floor(grid, question, baseline)
-    context = _Context(grid, question, baseline, n_blocks, floor, closed, _describe(grid, baseline))
+    context = _Context(grid, question, baseline, n_blocks, floor, closed, _describe(grid, baseline), block_s)
     others = dict.fromkeys(arm.platform for arm in grid.arms if arm.platform != record.baseline)
     nothing = Counts()
     platforms = [_baseline(context, record.baseline, counts.get((workload.name, record.baseline), nothing))]
@@ -115,6 +121,8 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
     logs = LogIntervals(t_interval(pairs.logs, _WIDE), t_interval(pairs.logs, _NARROW))
     bootstrap = bca_interval(pairs.logs, _WIDE)
     verdict = _within_noise(context, judge(context.question, logs), logs)
+    if verdict.kind is Kind.INCONCLUSIVE:
+        verdict = replace(verdict, text=verdict.text + _would_take(context, logs, count))
     if context.closed is not None:
         seen = describe(context.question, logs.wide)
         verdict = Verdict(Kind.INVALID, f"invalid: {context.closed}; what was seen: {seen}")
@@ -139,6 +147,16 @@ def _within_noise(context: _Context, verdict: Verdict, logs: LogIntervals) -> Ve
     seen = signed_range(overhead(logs.wide, context.question.direction))
     wider = _wide_floor(floor.interval.half_width, margin)
     return Verdict(Kind.INCONCLUSIVE, f"inconclusive: {seen}, but {wider}")
+
+
+def _would_take(context: _Context, logs: LogIntervals, n_blocks: int) -> str:
+    """How long until the interval fits into the margin, were there no difference: half of it on either side."""
+    target = context.question.margin / 2
+    blocks = blocks_needed(overhead(logs.wide, context.question.direction).half_width, n_blocks, target)
+    if blocks <= n_blocks or context.block_s is None:
+        return ""
+    takes = span(blocks * context.block_s)
+    return f"; ±{percent(target)} would take about {blocks} blocks, {takes} of this workload alone"
 
 
 def _wide_floor(half_width: float, margin: float) -> str:

@@ -16,6 +16,7 @@ from tare.campaign.ground import default_cpus, prepared, sole_campaign
 from tare.campaign.plan import Job, Plan, arms_of, how_long, make_jobs
 from tare.campaign.preflight import Ready, available, try_each
 from tare.campaign.runner import Runner, Watcher
+from tare.campaign.stopping import Widths, targets
 from tare.errors import HostError, StoreError, UsageError
 from tare.host import facts, state
 from tare.image import build
@@ -49,9 +50,10 @@ class Order:
     cpus: tuple[int, ...] = ()
     memory_bytes: int = DEFAULT_MEMORY
     subnet: str | None = None
+    precision: float | None = None  # half-width to reach, a fraction; None: half of each margin; 0: all of the time
 
 
-def begin(order: Order, file: Path, watcher: Watcher) -> None:
+def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
     """Run a new campaign into ``file``. Raises `TareError`; what is in the file by then stays."""
     length = how_long(order.profile, order.blocks, order.budget_s)
     chosen = _platforms(order.platforms)
@@ -70,15 +72,18 @@ def begin(order: Order, file: Path, watcher: Watcher) -> None:
                 seed = order.seed if order.seed is not None else secrets.randbelow(2**31)
                 usable = tuple(one.platform for one in ready)
                 budget_s = length.budget(len(arms_of(usable)))
-                plan = Plan(order.profile, seed, usable, jobs, resources, length.blocks, budget_s)
+                # Whoever counts blocks wants that many.
+                precision = 0 if length.blocks is not None and order.precision is None else order.precision
+                wanted = targets({job.workload.name: job.workload.margin for job in jobs}, precision)
+                plan = Plan(order.profile, seed, usable, jobs, resources, length.blocks, budget_s, wanted)
                 record = _record(plan, ready, image, [*missing, *broken])
                 with Store.create(file, record) as store:
-                    _run(Runner(plan, store, nursery, client, watcher))
+                    _run(Runner(plan, store, nursery, client, watcher, widths))
         finally:
             _close(chosen)
 
 
-def resume(file: Path, watcher: Watcher) -> None:
+def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
     """Go on with a campaign: exactly the trials that are missing. Raises `StoreError` when it cannot be the same."""
     # A file that is none is told to whoever named it, whatever else runs here.
     with Store.open(file) as store, sole_campaign():
@@ -89,7 +94,8 @@ def resume(file: Path, watcher: Watcher) -> None:
         jobs = tuple(Job(workloads.get(one.name), one.params) for one in record.workloads)
         resources = Resources(tuple(record.resources.cpus), record.resources.memory_bytes)
         chosen = platforms.choose([platform.name for platform in record.platforms])
-        plan = Plan(record.profile, record.seed, tuple(chosen), jobs, resources, record.blocks, record.time_budget_s)
+        length = (record.blocks, record.time_budget_s, record.targets)
+        plan = Plan(record.profile, record.seed, tuple(chosen), jobs, resources, *length)
         try:
             asked = frozenset(platform.name for platform in chosen)
             available(chosen, asked=asked, progress=watcher.doing)
@@ -97,7 +103,7 @@ def resume(file: Path, watcher: Watcher) -> None:
                 for platform in chosen:
                     platform.prepare(image)
                 store.add_event("info", "resumed")
-                _run(Runner(plan, store, nursery, client, watcher))
+                _run(Runner(plan, store, nursery, client, watcher, widths))
         finally:
             _close(chosen)
 
@@ -160,6 +166,7 @@ def _record(plan: Plan, ready: Sequence[Ready], image: Image, left_out: Sequence
         blocks=plan.blocks,
         time_budget_s=plan.budget_s,
         left_out=list(left_out),
+        targets=dict(plan.targets),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tare.errors import UsageError
 from tare.model import Arm, Resources
@@ -54,6 +54,7 @@ class Plan:
     resources: Resources
     blocks: int | None  # None: as many as the budget holds
     budget_s: float | None
+    targets: Mapping[str, float] = field(default_factory=dict)  # half-width to reach, by workload; none: not looked at
 
     @property
     def baseline(self) -> Platform:

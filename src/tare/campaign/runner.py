@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tare.campaign.clock import TrialClock, block_durations
+from tare.campaign.clock import TrialClock
 from tare.campaign.instances import Live, Nursery, stop_all
 from tare.campaign.plan import Job, Plan
 from tare.campaign.runs import Client, run_trial
 from tare.campaign.schedule import BlockSchedule, Stage, schedule_block
 from tare.campaign.slices import run_slices
+from tare.campaign.stopping import Widths, is_look, need, still_wanted
 from tare.errors import HostError, PlatformError, SessionError, TareError
 from tare.model import Arm, Mode, Sample, Status, Trial, TrialKey
 from tare.platforms.base import Platform
+from tare.store.durations import block_durations, workload_seconds
 from tare.store.store import Store
 from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload
 
@@ -42,28 +44,71 @@ class Runner:
     nursery: Nursery
     client: Client
     watcher: Watcher
+    widths: Widths | None = None  # how well each workload is known by now; None: nobody looks
     _lives: dict[Arm, Live] = field(default_factory=dict)
     _done: set[TrialKey] = field(default_factory=set)
     _seq: dict[TrialKey, int] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Go on until the plan's blocks are done or its time is over. Trials that are in the store stay."""
+        """Go on until the plan's blocks are done, its time is over, or all is known as well as it was to be.
+
+        Trials that are in the store stay.
+        """
         self._done = self.store.done()
         durations = block_durations(self.store.trials())
-        planned = {key.block for key in self.store.schedule()}
+        planned = self._planned()
+        wanted = tuple(job.workload.name for job in self.plan.jobs)
         block = 0
         while block in planned or self.plan.more_blocks(
             block, sum(durations.values()), max(durations.values(), default=0)
         ):
+            if block not in planned and is_look(block):
+                before, wanted = wanted, self._look(sum(durations.values()))
+                self._tell_change(block, before, wanted)
+                if not wanted:
+                    break
+            wanted = planned.get(block, wanted)
             self._tell(block, durations)
-            schedule = self._schedule(block)
+            schedule = self._schedule(block, wanted)
             if block not in planned:
                 self.store.plan_block(block, schedule.trials())
+            self._seq = {key: seq for seq, key in enumerate(self.store.schedule()) if key.block == block}
             began = time.monotonic()
             ran = self._run_block(schedule)
             if ran:
                 durations[block] = durations.get(block, 0.0) + time.monotonic() - began
             block += 1
+
+    def _planned(self) -> dict[int, tuple[str, ...]]:
+        """The workloads of each block that was planned before, in the plan's order."""
+        there: dict[int, set[str]] = {}
+        for key in self.store.schedule():
+            there.setdefault(key.block, set()).add(key.workload)
+        names = [job.workload.name for job in self.plan.jobs]
+        return {block: tuple(name for name in names if name in some) for block, some in there.items()}
+
+    def _look(self, spent_s: float) -> tuple[str, ...]:
+        """The workloads that the next blocks run; none when all are known as well as they were to be."""
+        names = tuple(job.workload.name for job in self.plan.jobs)
+        if self.widths is None or not self.plan.targets:
+            return names
+        self.watcher.doing("looking at the widths of the intervals")
+        widths, seconds = self.widths(self.store), workload_seconds(self.store.trials())
+        needs = {
+            name: missing
+            for name, target in self.plan.targets.items()
+            if (missing := need(widths[name], target, seconds.get(name, 0.0))) is not None
+        }
+        left_s = None if self.plan.budget_s is None else self.plan.budget_s - spent_s
+        chosen = still_wanted(needs, seconds, left_s)
+        return tuple(name for name in names if name in chosen)
+
+    def _tell_change(self, block: int, before: Sequence[str], wanted: Sequence[str]) -> None:
+        """Keep in the file why later blocks have fewer workloads."""
+        if not wanted:
+            self.store.add_event("info", f"enough after {block} blocks: every interval is as narrow as it was to be")
+        elif before != wanted:
+            self.store.add_event("info", f"after {block} blocks, what goes on: {', '.join(wanted)}")
 
     def _tell(self, block: int, durations: dict[int, float]) -> None:
         spent = sum(durations.values())
@@ -74,12 +119,9 @@ class Runner:
             left = max(0.0, (self.plan.budget_s or 0.0) - spent)
         self.watcher.block(block, spent, left)
 
-    def _schedule(self, block: int) -> BlockSchedule:
-        jobs = [(job.workload, job.rounds) for job in self.plan.jobs]
-        schedule = schedule_block(self.plan.seed, block, self.plan.arms, jobs)
-        keys = schedule.trials()
-        self._seq = {key: block * len(keys) + place for place, key in enumerate(keys)}
-        return schedule
+    def _schedule(self, block: int, wanted: Collection[str]) -> BlockSchedule:
+        jobs = [(job.workload, job.rounds) for job in self.plan.jobs if job.workload.name in wanted]
+        return schedule_block(self.plan.seed, block, self.plan.arms, jobs)
 
     def _run_block(self, schedule: BlockSchedule) -> bool:
         missing = [key for key in schedule.trials() if key not in self._done]

@@ -82,6 +82,7 @@ class CampaignRecord(_Frozen):
     blocks: int | None = None
     time_budget_s: float | None = None
     left_out: list[LeftOut] = []
+    targets: dict[str, float] = {}  # half-width at which a workload has blocks enough, as a fraction
 
     def all_arms(self) -> list[Arm]:
         """The treatments of a block, in the recorded order."""
