@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tare.analysis.grid import Grid, block_ratios
-from tare.analysis.intervals import t_interval
+from tare.analysis.evidence import evidence, reference
+from tare.analysis.grid import Grid
 from tare.analysis.overhead import overhead
 from tare.analysis.verdicts import CPU_COST
 from tare.store import CampaignRecord, MetricRecord
@@ -56,7 +56,7 @@ def _of_metric(record: CampaignRecord, metric: MetricRecord, part: pl.DataFrame)
     for at, arm in enumerate(grid.arms):
         if arm.platform == record.baseline or grid.unfit[[at, *baseline]].any():
             continue
-        logs = block_ratios(grid, at, baseline).logs
-        if logs.size >= 2:
-            known.append(Known(overhead(t_interval(logs, 0.95), metric.direction).half_width, int(logs.size)))
+        seen = evidence(grid, at, reference(grid, record.baseline, record.design), record.design)
+        if seen.logs is not None:
+            known.append(Known(overhead(seen.logs.wide, metric.direction).half_width, seen.n_blocks))
     return known

@@ -7,7 +7,7 @@ import secrets
 import shutil
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from tare.errors import HostError, StoreError, UsageError
 from tare.host import facts, state
 from tare.image import build
 from tare.image.build import Image
-from tare.model import Resources
+from tare.model import Design, Resources
 from tare.platforms import registry as platforms
 from tare.platforms.base import Platform
 from tare.store.record import CampaignRecord, LeftOut, MetricRecord, ResourceRecord, WorkloadRecord
@@ -33,6 +33,7 @@ DEFAULT_MEMORY = 1 << 30
 #: In place of a platform's name: all that there are. What does not run here is left out, and the report says why.
 ALL = "all"
 LEAST_MEMORY = 256 << 20
+DUET_CPUS = 2
 #: Below this the overlays, the data and the campaign file may not fit.
 LEAST_FREE_DISK = 2 << 30
 
@@ -50,6 +51,7 @@ class Order:
     cpus: tuple[int, ...] = ()
     memory_bytes: int = DEFAULT_MEMORY
     subnet: str | None = None
+    design: Design = Design.BLOCKS
     precision: float | None = None  # half-width to reach, a fraction; None: half of each margin; 0: all of the time
 
 
@@ -60,6 +62,7 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
     asked = frozenset(order.platforms)
     jobs = make_jobs(_workloads(order.workloads), order.profile)
     resources = _resources(order)
+    _check_design(order, resources)
     if file.exists():
         raise StoreError(f"{file} exists and is never overwritten", fix="give another name, or --resume it")
     with sole_campaign():
@@ -73,9 +76,10 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
                 usable = tuple(one.platform for one in ready)
                 budget_s = length.budget(len(arms_of(usable)))
                 # Whoever counts blocks wants that many.
-                precision = 0 if length.blocks is not None and order.precision is None else order.precision
+                counted = length.blocks is not None or order.design is Design.SEQUENTIAL
+                precision = 0 if counted and order.precision is None else order.precision
                 wanted = targets({job.workload.name: job.workload.margin for job in jobs}, precision)
-                plan = Plan(order.profile, seed, usable, jobs, resources, length.blocks, budget_s, wanted)
+                plan = Plan(order.profile, seed, usable, jobs, resources, length.blocks, budget_s, wanted, order.design)
                 record = _record(plan, ready, image, [*missing, *broken])
                 with Store.create(file, record) as store:
                     _run(Runner(plan, store, nursery, client, watcher, widths))
@@ -94,7 +98,7 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
         jobs = tuple(Job(workloads.get(one.name), one.params) for one in record.workloads)
         resources = Resources(tuple(record.resources.cpus), record.resources.memory_bytes)
         chosen = platforms.choose([platform.name for platform in record.platforms])
-        length = (record.blocks, record.time_budget_s, record.targets)
+        length = (record.blocks, record.time_budget_s, record.targets, record.design)
         plan = Plan(record.profile, record.seed, tuple(chosen), jobs, resources, *length)
         try:
             asked = frozenset(platform.name for platform in chosen)
@@ -119,7 +123,21 @@ def _resources(order: Order) -> Resources:
             f"{order.memory_bytes >> 20} MiB are too little for an instance",
             fix=f"give --memory {LEAST_MEMORY >> 20} or more",
         )
-    return Resources(order.cpus or default_cpus(), order.memory_bytes)
+    return Resources(order.cpus or _cpus(order, usable), order.memory_bytes)
+
+
+def _cpus(order: Order, usable: Collection[int]) -> tuple[int, ...]:
+    return tuple(sorted(usable)[-2:]) if order.design is Design.DUET else default_cpus()
+
+
+def _check_design(order: Order, resources: Resources) -> None:
+    if order.design is Design.DUET and len(resources.cpus) < DUET_CPUS:
+        raise UsageError("a duet plays on two CPUs", fix="give --cpus with two of them, or leave --design duet out")
+    if order.design is Design.SEQUENTIAL and order.precision:
+        raise UsageError(
+            "one platform after the other, nothing is known of a difference until the last has begun",
+            fix="leave --precision out, or give --design blocks",
+        )
 
 
 def _run(runner: Runner) -> None:
@@ -167,6 +185,7 @@ def _record(plan: Plan, ready: Sequence[Ready], image: Image, left_out: Sequence
         time_budget_s=plan.budget_s,
         left_out=list(left_out),
         targets=dict(plan.targets),
+        design=plan.design,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tare.errors import UsageError
-from tare.model import Arm, Resources
+from tare.model import Arm, Design, Resources
 from tare.platforms.base import Platform
 from tare.workloads.base import Params, SliceWorkload, Workload
 
@@ -55,6 +55,7 @@ class Plan:
     blocks: int | None  # None: as many as the budget holds
     budget_s: float | None
     targets: Mapping[str, float] = field(default_factory=dict)  # half-width to reach, by workload; none: not looked at
+    design: Design = Design.BLOCKS
 
     @property
     def baseline(self) -> Platform:
@@ -66,12 +67,23 @@ class Plan:
         """The treatments of a block: every platform once, the baseline twice."""
         return arms_of(self.platforms)
 
+    @property
+    def passes(self) -> tuple[tuple[Arm, ...], ...]:
+        """The arms of each pass over the blocks: one pass with all of them, or one for each arm after the other.
+
+        One after the other, the baseline's second arm comes last: what it differs by from the first is what the
+        machine drifted by while the others ran.
+        """
+        if self.design is not Design.SEQUENTIAL:
+            return (self.arms,)
+        return tuple((arm,) for arm in sorted(self.arms, key=lambda arm: arm.replica))
+
     def more_blocks(self, block: int, spent_s: float, slowest_s: float) -> bool:
-        """Whether block number ``block`` (from 0) is to run, after so much time and with blocks of that length."""
+        """Whether block ``block`` (from 0) of a pass is to run, after so much time in it and with such blocks."""
         if self.blocks is not None:
             return block < self.blocks
         assert self.budget_s is not None
-        return block == 0 or spent_s + slowest_s <= self.budget_s
+        return block == 0 or spent_s + slowest_s <= self.budget_s / len(self.passes)
 
 
 def arms_of(platforms: Sequence[Platform]) -> tuple[Arm, ...]:

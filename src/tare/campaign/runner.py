@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -55,8 +55,12 @@ class Runner:
         Trials that are in the store stay.
         """
         self._done = self.store.done()
-        durations = block_durations(self.store.trials())
-        planned = self._planned()
+        for arms in self.plan.passes:
+            self._pass(arms)
+
+    def _pass(self, arms: tuple[Arm, ...]) -> None:
+        durations = self._durations(arms)
+        planned = self._planned(arms)
         wanted = tuple(job.workload.name for job in self.plan.jobs)
         block = 0
         while block in planned or self.plan.more_blocks(
@@ -68,8 +72,9 @@ class Runner:
                 if not wanted:
                     break
             wanted = planned.get(block, wanted)
-            self._tell(block, durations)
-            schedule = self._schedule(block, wanted)
+            self._tell(arms, block, durations)
+            jobs = [(job.workload, job.rounds) for job in self.plan.jobs if job.workload.name in wanted]
+            schedule = schedule_block(self.plan.seed, block, arms, jobs, self.plan.design)
             if block not in planned:
                 self.store.plan_block(block, schedule.trials())
             self._seq = {key: seq for seq, key in enumerate(self.store.schedule()) if key.block == block}
@@ -79,11 +84,20 @@ class Runner:
                 durations[block] = durations.get(block, 0.0) + time.monotonic() - began
             block += 1
 
-    def _planned(self) -> dict[int, tuple[str, ...]]:
-        """The workloads of each block that was planned before, in the plan's order."""
+    def _durations(self, arms: Sequence[Arm]) -> dict[int, float]:
+        """Seconds of each block of a pass so far."""
+        trials = self.store.trials()
+        if len(self.plan.passes) > 1:
+            [arm] = arms
+            trials = trials.filter((trials["platform"] == arm.platform) & (trials["replica"] == arm.replica))
+        return block_durations(trials)
+
+    def _planned(self, arms: Sequence[Arm]) -> dict[int, tuple[str, ...]]:
+        """The workloads of each block of a pass that was planned before, in the plan's order."""
         there: dict[int, set[str]] = {}
         for key in self.store.schedule():
-            there.setdefault(key.block, set()).add(key.workload)
+            if key.arm in arms:
+                there.setdefault(key.block, set()).add(key.workload)
         names = [job.workload.name for job in self.plan.jobs]
         return {block: tuple(name for name in names if name in some) for block, some in there.items()}
 
@@ -110,18 +124,17 @@ class Runner:
         elif before != wanted:
             self.store.add_event("info", f"after {block} blocks, what goes on: {', '.join(wanted)}")
 
-    def _tell(self, block: int, durations: dict[int, float]) -> None:
+    def _tell(self, arms: tuple[Arm, ...], block: int, durations: dict[int, float]) -> None:
+        passes = self.plan.passes
+        at = passes.index(arms)
         spent = sum(durations.values())
         each = spent / len(durations) if durations else None
         if self.plan.blocks is not None:
-            left = None if each is None else each * (self.plan.blocks - block)
+            to_come = self.plan.blocks * (len(passes) - at) - block
+            self.watcher.block(at * self.plan.blocks + block, spent, None if each is None else each * to_come)
         else:
-            left = max(0.0, (self.plan.budget_s or 0.0) - spent)
-        self.watcher.block(block, spent, left)
-
-    def _schedule(self, block: int, wanted: Collection[str]) -> BlockSchedule:
-        jobs = [(job.workload, job.rounds) for job in self.plan.jobs if job.workload.name in wanted]
-        return schedule_block(self.plan.seed, block, self.plan.arms, jobs)
+            budget = (self.plan.budget_s or 0.0) / len(passes)
+            self.watcher.block(block, spent, max(0.0, budget * (len(passes) - at) - spent))
 
     def _run_block(self, schedule: BlockSchedule) -> bool:
         missing = [key for key in schedule.trials() if key not in self._done]

@@ -17,6 +17,7 @@ from tare.campaign.stopping import parse_precision
 from tare.cli.progress import Progress
 from tare.cli.report import show
 from tare.errors import UsageError
+from tare.model import Design
 from tare.store import Store
 
 _EXAMPLES = """Examples:
@@ -34,6 +35,19 @@ _EXAMPLES = """Examples:
 [cyan]tare run --resume night.tare[/]               go on after a kill or a reboot into the same kernel
 """
 
+_PRECISION = typer.Option(
+    None,
+    "--precision",
+    help="End a workload when its 95 % intervals are at most ± this, such as 0.5%; 0: use all of the time."
+    " Default: half of its margin; with --blocks: 0.",
+)
+_DESIGN = typer.Option(
+    Design.BLOCKS,
+    "--design",
+    help="blocks: all in turn, in random order. sequential: one platform after the other, as most studies did."
+    " duet: sliced work beside the baseline's, each on a CPU.",
+)
+
 
 def run(
     platform: list[str] = typer.Option(
@@ -48,12 +62,8 @@ def run(
     ),
     blocks: int | None = typer.Option(None, "--blocks", help="Run exactly so many blocks."),
     budget: str | None = typer.Option(None, "--time", help="Run as many blocks as fit: 90s, 5m, 1.5h."),
-    precision: str | None = typer.Option(
-        None,
-        "--precision",
-        help="End a workload when its 95 % intervals are at most ± this, such as 0.5%; 0: use all of the time."
-        " Default: half of its margin; with --blocks: 0.",
-    ),
+    precision: str | None = _PRECISION,
+    design: Design = _DESIGN,
     seed: int | None = typer.Option(None, "--seed", help="Seed of all random orders. Default: drawn, and recorded."),
     cpus: str | None = typer.Option(None, "--cpus", help="Host CPUs for the instances: 1 or 2,3. Default: the last."),
     memory: int = typer.Option(1024, "--memory", help="Memory limit of an instance in MiB."),
@@ -86,6 +96,7 @@ def run(
             cpus=_cpus(cpus),
             memory_bytes=memory * 2**20,
             subnet=subnet,
+            design=design,
             precision=parse_precision(precision) if precision is not None else None,
         )
         with Progress(progress_console, file) as progress:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tare.model import Arm, Direction, Family, Mode
+from tare.model import Arm, Design, Direction, Family, Mode
 
 
 class _Frozen(BaseModel):
@@ -82,6 +82,7 @@ class CampaignRecord(_Frozen):
     blocks: int | None = None
     time_budget_s: float | None = None
     left_out: list[LeftOut] = []
+    design: Design = Design.BLOCKS
     targets: dict[str, float] = {}  # half-width at which a workload has blocks enough, as a fraction
 
     def all_arms(self) -> list[Arm]:
