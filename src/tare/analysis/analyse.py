@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tare.analysis.evidence import Evidence, evidence, reference
+from tare.analysis.fairness import refusals
 from tare.analysis.grid import BlockRatios, Grid
 from tare.analysis.overhead import overhead, ratio, variability_overhead
 from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
@@ -48,6 +49,7 @@ class _Context:
     floor: NoiseFloor | None
     closed: str | None  # why nothing can be said of the metric
     base: Description
+    refused: Mapping[str, str]  # why a platform is not compared, by its name
     block_s: float | None  # what a block of the workload takes
 
 
@@ -85,7 +87,9 @@ def _metric(
     baseline = tuple(grid.of_platform(record.baseline))
     floor, closed = _noise_floor(grid, question, baseline, record.design)
     described = _describe(grid, baseline)
-    context = _Context(grid, question, record.design, baseline, n_blocks, floor, closed, described, block_s)
+    context = _Context(
+        grid, question, record.design, baseline, n_blocks, floor, closed, described, refusals(record), block_s
+    )
     others = dict.fromkeys(arm.platform for arm in grid.arms if arm.platform != record.baseline)
     nothing = Counts()
     platforms = [_baseline(context, record.baseline, counts.get((workload.name, record.baseline), nothing))]
@@ -114,7 +118,7 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
     (arm,) = grid.of_platform(name)[:1]
     described = _describe(grid, [arm])
     empty = PlatformResult(name, 0, context.n_blocks, counts, described, notes=tuple(_contamination(counts)))
-    refusal = _refusal(context, arm, counts)
+    refusal = context.refused.get(name) or _refusal(context, arm, counts)
     if refusal is not None:
         return replace(empty, verdict=Verdict(Kind.NO_DATA, refusal))
     design = context.design

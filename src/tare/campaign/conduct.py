@@ -80,7 +80,7 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
                 precision = 0 if counted and order.precision is None else order.precision
                 wanted = targets({job.workload.name: job.workload.margin for job in jobs}, precision)
                 plan = Plan(order.profile, seed, usable, jobs, resources, length.blocks, budget_s, wanted, order.design)
-                record = _record(plan, ready, image, [*missing, *broken])
+                record = _record(plan, ready, image, [*missing, *broken], asked)
                 with Store.create(file, record) as store:
                     _run(Runner(plan, store, nursery, client, watcher, widths))
         finally:
@@ -165,7 +165,9 @@ def _workloads(names: Sequence[str]) -> list[Workload]:
     return [workloads.get(name) for name in dict.fromkeys(names)]
 
 
-def _record(plan: Plan, ready: Sequence[Ready], image: Image, left_out: Sequence[LeftOut]) -> CampaignRecord:
+def _record(
+    plan: Plan, ready: Sequence[Ready], image: Image, left_out: Sequence[LeftOut], asked: Collection[str]
+) -> CampaignRecord:
     return CampaignRecord(
         id=str(uuid.uuid4()),
         created=time.time(),
@@ -185,6 +187,7 @@ def _record(plan: Plan, ready: Sequence[Ready], image: Image, left_out: Sequence
         time_budget_s=plan.budget_s,
         left_out=list(left_out),
         targets=dict(plan.targets),
+        asked=sorted(asked),
         design=plan.design,
     )
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 
 import polars as pl
 
 from tare.analysis import STEAL_LIMIT, Interval, MetricResult, NoiseFloor, PlatformResult, analyse
+from tare.analysis.fairness import differences
 from tare.report.model import (
     SCHEMA,
     Contamination,
+    DifferenceReport,
     EventReport,
     FailureReport,
     LeftOutReport,
@@ -55,6 +58,8 @@ def report_on(store: Store, samples: pl.DataFrame) -> Report:
         image=record.image,
         agent_hash=record.agent_hash,
         fairness=record.fairness,
+        differences=[DifferenceReport.model_validate(asdict(one)) for one in differences(record)],
+        design=record.design.value,
         platforms=_facts(record, trials),
         workload_params={workload.name: workload.params for workload in record.workloads},
         results=_results(record, analyse(record, samples, trials)),

@@ -82,6 +82,7 @@ class CampaignRecord(_Frozen):
     blocks: int | None = None
     time_budget_s: float | None = None
     left_out: list[LeftOut] = []
+    asked: list[str] = []  # platforms that the user named: what is unfair of them is compared all the same
     design: Design = Design.BLOCKS
     targets: dict[str, float] = {}  # half-width at which a workload has blocks enough, as a fraction
 
