@@ -7,15 +7,16 @@ import secrets
 import shutil
 import time
 import uuid
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import tare
 from tare.campaign.ground import default_cpus, prepared, sole_campaign
-from tare.campaign.plan import Job, Plan, arms_of, how_long, make_jobs
+from tare.campaign.plan import BASELINE_REPLICAS, Job, Plan, arms_of, how_long, make_jobs
 from tare.campaign.preflight import Ready, available, try_each
 from tare.campaign.runner import Runner, Watcher
+from tare.campaign.slowed import extra_work, slowed_copies
 from tare.campaign.stopping import Widths, targets
 from tare.errors import HostError, StoreError, UsageError
 from tare.host import facts, state
@@ -27,7 +28,7 @@ from tare.platforms.base import Platform
 from tare.store.record import CampaignRecord, LeftOut, MetricRecord, ResourceRecord, WorkloadRecord
 from tare.store.store import Store
 from tare.workloads import registry as workloads
-from tare.workloads.base import Workload
+from tare.workloads.base import Params, Workload
 
 DEFAULT_MEMORY = 1 << 30
 #: In place of a platform's name: all that there are. What does not run here is left out, and the report says why.
@@ -52,15 +53,18 @@ class Order:
     memory_bytes: int = DEFAULT_MEMORY
     subnet: str | None = None
     design: Design = Design.BLOCKS
+    replicas: int = BASELINE_REPLICAS
+    params: Mapping[str, Params] = field(default_factory=dict)  # in place of the profile's, by workload
+    slowed: Sequence[float] = ()  # every platform also with so much more sliced work, a share of it
     precision: float | None = None  # half-width to reach, a fraction; None: half of each margin; 0: all of the time
 
 
 def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
     """Run a new campaign into ``file``. Raises `TareError`; what is in the file by then stays."""
-    length = how_long(order.profile, order.blocks, order.budget_s)
+    how_long(order.profile, order.blocks, order.budget_s)  # what is wrong with it is said before anything is done
     chosen = _platforms(order.platforms)
     asked = frozenset(order.platforms)
-    jobs = make_jobs(_workloads(order.workloads), order.profile)
+    jobs = make_jobs(_workloads(order.workloads), order.profile, order.params)
     resources = _resources(order)
     _check_design(order, resources)
     if file.exists():
@@ -72,19 +76,37 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
             found, missing = available(chosen, asked=asked, progress=watcher.doing)
             with prepared(image, resources, order.subnet) as (nursery, client):
                 ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing)
-                seed = order.seed if order.seed is not None else secrets.randbelow(2**31)
-                usable = tuple(one.platform for one in ready)
-                budget_s = length.budget(len(arms_of(usable)))
-                # Whoever counts blocks wants that many.
-                counted = length.blocks is not None or order.design is Design.SEQUENTIAL
-                precision = 0 if counted and order.precision is None else order.precision
-                wanted = targets({job.workload.name: job.workload.margin for job in jobs}, precision)
-                plan = Plan(order.profile, seed, usable, jobs, resources, length.blocks, budget_s, wanted, order.design)
+                plan, ready = _plan(order, ready, jobs, resources)
                 record = _record(plan, ready, image, [*missing, *broken], asked)
                 with Store.create(file, record) as store:
                     _run(Runner(plan, store, nursery, client, watcher, widths))
         finally:
             _close(chosen)
+
+
+def _plan(order: Order, ready: list[Ready], jobs: tuple[Job, ...], resources: Resources) -> tuple[Plan, list[Ready]]:
+    """What is decided once it is known what runs here, and all that takes part."""
+    length = how_long(order.profile, order.blocks, order.budget_s)
+    extra = extra_work(ready, order.slowed)
+    ready = [*ready, *slowed_copies(ready, order.slowed)]
+    usable = tuple(one.platform for one in ready)
+    # Whoever counts blocks wants that many.
+    counted = length.blocks is not None or order.design is Design.SEQUENTIAL
+    precision = 0 if counted and order.precision is None else order.precision
+    plan = Plan(
+        profile=order.profile,
+        seed=order.seed if order.seed is not None else secrets.randbelow(2**31),
+        platforms=usable,
+        jobs=jobs,
+        resources=resources,
+        blocks=length.blocks,
+        budget_s=length.budget(len(arms_of(usable, order.replicas))),
+        targets=targets({job.workload.name: job.workload.margin for job in jobs}, precision),
+        design=order.design,
+        replicas=order.replicas,
+        extra=extra,
+    )
+    return plan, ready
 
 
 def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:

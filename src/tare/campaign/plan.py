@@ -56,6 +56,8 @@ class Plan:
     budget_s: float | None
     targets: Mapping[str, float] = field(default_factory=dict)  # half-width to reach, by workload; none: not looked at
     design: Design = Design.BLOCKS
+    replicas: int = BASELINE_REPLICAS  # of the baseline; more than two to compare it with itself (`tare calibrate`)
+    extra: Mapping[str, Params] = field(default_factory=dict)  # more parameters of sliced work, by platform
 
     @property
     def baseline(self) -> Platform:
@@ -65,7 +67,7 @@ class Plan:
     @property
     def arms(self) -> tuple[Arm, ...]:
         """The treatments of a block: every platform once, the baseline twice."""
-        return arms_of(self.platforms)
+        return arms_of(self.platforms, self.replicas)
 
     @property
     def passes(self) -> tuple[tuple[Arm, ...], ...]:
@@ -86,18 +88,21 @@ class Plan:
         return block == 0 or spent_s + slowest_s <= self.budget_s / len(self.passes)
 
 
-def arms_of(platforms: Sequence[Platform]) -> tuple[Arm, ...]:
-    """Every platform once, the baseline as often as `BASELINE_REPLICAS` says."""
+def arms_of(platforms: Sequence[Platform], replicas: int = BASELINE_REPLICAS) -> tuple[Arm, ...]:
+    """Every platform once, the baseline so many times."""
     return tuple(
-        Arm(platform.name, replica)
-        for platform in platforms
-        for replica in range(BASELINE_REPLICAS if platform.baseline else 1)
+        Arm(platform.name, replica) for platform in platforms for replica in range(replicas if platform.baseline else 1)
     )
 
 
-def make_jobs(workloads: Sequence[Workload], profile: str) -> tuple[Job, ...]:
-    """The workloads with the profile's parameters."""
-    return tuple(Job(workload, workload.profiles[profile]) for workload in workloads)
+def make_jobs(
+    workloads: Sequence[Workload], profile: str, params: Mapping[str, Params] | None = None
+) -> tuple[Job, ...]:
+    """The workloads with the profile's parameters; ``params``: others in their place, by workload."""
+    others = params or {}
+    return tuple(
+        Job(workload, {**workload.profiles[profile], **others.get(workload.name, {})}) for workload in workloads
+    )
 
 
 def how_long(profile: str, blocks: int | None, budget_s: float | None) -> Profile:

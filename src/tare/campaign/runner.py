@@ -275,7 +275,8 @@ class Runner:
                 key = TrialKey(block, stage.workload, arm)
                 trials.append(clock.failed(key, self._seq[key], str(error)))
         clock = TrialClock.begin(self.plan.resources.cpus)
-        for arm, sliced in (run_slices(job.workload, job.params, stage, lives) if lives else {}).items():
+        sliced_by = run_slices(job.workload, job.params, stage, lives, self.plan.extra) if lives else {}
+        for arm, sliced in sliced_by.items():
             key = TrialKey(block, stage.workload, arm)
             if sliced.error is not None:
                 why = str(sliced.error)

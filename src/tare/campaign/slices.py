@@ -64,9 +64,18 @@ def plan_turns(rounds: Sequence[Sequence[Arm]], first_ns: int, slice_ns: int, *,
     return turns
 
 
-def run_slices(workload: SliceWorkload, params: Params, stage: Stage, lives: Mapping[Arm, Live]) -> dict[Arm, Sliced]:
-    """Run one stage in all live instances. An instance that fails does not disturb the others."""
-    phase = _Phase(workload, params, lives)
+def run_slices(
+    workload: SliceWorkload,
+    params: Params,
+    stage: Stage,
+    lives: Mapping[Arm, Live],
+    extra: Mapping[str, Params],
+) -> dict[Arm, Sliced]:
+    """Run one stage in all live instances. An instance that fails does not disturb the others.
+
+    ``extra``: more parameters of the probe, by platform.
+    """
+    phase = _Phase(workload, params, lives, extra)
     phase.warm_up()
     turns = phase.begin(stage.rounds, at_once=stage.at_once)
     readings = phase.watch(turns)
@@ -86,6 +95,7 @@ class _Phase:
     workload: SliceWorkload
     params: Params
     lives: Mapping[Arm, Live]
+    extra: Mapping[str, Params]
     offsets: dict[Arm, ClockOffset] = field(default_factory=dict)
     probes: dict[Arm, Probe] = field(default_factory=dict)
     errors: dict[Arm, SessionError | HostError] = field(default_factory=dict)
@@ -105,7 +115,8 @@ class _Phase:
             if arm in self.errors:
                 continue
             try:
-                probe = live.session.probe(self.workload.probe, given, self.warmup_ns)
+                more = self.extra.get(arm.platform, {})
+                probe = live.session.probe(self.workload.probe, {**given, **more}, self.warmup_ns)
                 probe.wait_ready(WARM_LIMIT_S + self.warmup_ns / 1e9)
                 # Only now: its clock is read while nothing else runs on its CPUs.
                 self.offsets[arm] = live.session.sync_clock()

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from tare import __version__
-from tare.cli import clean, doctor, export, inventory, lab, platform, report, run
+from tare.cli import calibrate, clean, doctor, export, inventory, lab, platform, report, run
 from tare.errors import TareError
 
 INTERRUPTED = 130
@@ -31,6 +31,7 @@ app.command("list")(inventory.inventory)
 app.command("run")(run.run)
 app.command("report")(report.report)
 app.command("export")(export.export)
+app.command("calibrate")(calibrate.calibrate)
 app.command("clean")(clean.clean)
 app.add_typer(platform.app, name="platform")
 app.add_typer(lab.app, name="lab")

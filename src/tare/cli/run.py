@@ -17,7 +17,9 @@ from tare.campaign.stopping import parse_precision
 from tare.cli.progress import Progress
 from tare.cli.report import show
 from tare.errors import UsageError
+from tare.host import facts, state
 from tare.model import Design
+from tare.report import calibration
 from tare.store import Store
 
 _EXAMPLES = """Examples:
@@ -99,6 +101,7 @@ def run(
             design=design,
             precision=parse_precision(precision) if precision is not None else None,
         )
+        progress_console.print(calibration.line(state.home(), facts.gather().machine), markup=False)
         with Progress(progress_console, file) as progress:
             conduct.begin(order, file, progress, _widths)
     show([file], html=file.with_suffix(".html"), as_json=as_json)

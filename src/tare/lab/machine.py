@@ -33,7 +33,7 @@ MONITOR_BYTES = 1 << 30
 #: Arguments of the host's kernel. No init system loads AppArmor's profiles, and LXC fails without its own.
 LINUX = "quiet panic=-1 apparmor=0 mitigations=off nokaslr"
 #: Arguments of Xen: what guards a host against its guests costs an emulated one dear.
-XEN = "loglvl=warning bootscrub=0 spec-ctrl=no xpti=no"
+XEN = "loglvl=warning bootscrub=0 spec-ctrl=no,eager-fpu xpti=no"
 #: Makes the emulator's root whole: devices, and TARE_HOME with the disks. Seen by QEMU alone.
 _ENTER = """\
 root=$1 home=$2 inside=$3; shift 3

@@ -22,3 +22,11 @@ def workload_seconds(trials: pl.DataFrame) -> dict[str, float]:
     spans = trials.group_by("block", "workload").agg((ends.max() - pl.col("started").min()).alias("seconds"))
     means = spans.group_by("workload").agg(pl.col("seconds").mean())
     return {str(name): float(seconds) for name, seconds in means.iter_rows()}
+
+
+def whole_duration(trials: pl.DataFrame) -> float:
+    """Seconds from the first trial's start to the last one's end, with all that came between; 0 without trials."""
+    if trials.is_empty():
+        return 0.0
+    ends = pl.col("started") + pl.col("wall_ns") / 1e9
+    return float(trials.select(ends.max() - pl.col("started").min()).item())
