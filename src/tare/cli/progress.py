@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,9 +26,11 @@ REDRAWS = 0.5
 class Progress:
     """Draws to a terminal; on anything else it prints a line a block."""
 
-    def __init__(self, console: Console, file: Path) -> None:
+    def __init__(self, console: Console, file: Path, foreword: Callable[[], str] | None = None) -> None:
+        """``foreword``: gives what is said once, when the order turned out to be one and work begins."""
         self._console = console
         self._file = file
+        self._foreword = foreword
         self._began = time.monotonic()
         self._counts: Counter[Status] = Counter()
         self._block = -1
@@ -50,6 +53,9 @@ class Progress:
 
     def doing(self, what: str) -> None:
         """Something begins."""
+        if self._foreword is not None:
+            self._console.print(self._foreword(), markup=False)
+            self._foreword = None
         if not self._console.is_terminal and self._block < 0 and what != self._doing:
             self._console.print(what, markup=False)
         self._doing = what

@@ -101,13 +101,16 @@ def run(
             design=design,
             precision=parse_precision(precision) if precision is not None else None,
         )
-        progress_console.print(calibration.line(state.home(), facts.gather().machine), markup=False)
-        with Progress(progress_console, file) as progress:
+        with Progress(progress_console, file, foreword=_resolution) as progress:
             conduct.begin(order, file, progress, _widths)
     show([file], html=file.with_suffix(".html"), as_json=as_json)
 
 
 run.__doc__ = f"{run.__doc__}\n\n{_EXAMPLES}"
+
+
+def _resolution() -> str:
+    return calibration.line(state.home(), facts.gather().machine)
 
 
 def _widths(store: Store) -> Mapping[str, Known]:
