@@ -7,6 +7,7 @@ trap 3).
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ GAP_NS = 10_000_000
 LEAD_NS = 100_000_000
 #: Longest time for a probe to allocate what it needs, beyond its warm-up.
 WARM_LIMIT_S = 20.0
+#: A clock that ticks in steps longer than this share of a slice makes figures of its own (METHOD, trap 1); told from
+#: chance by so many readings.
+COARSEST, FEWEST_READINGS = 0.002, 6
 #: What the host waits beyond the last planned instant for the agents' answers.
 GRACE_S = 10.0
 
@@ -188,6 +192,10 @@ def read_result(
     """
     if len(mine) != len(result.slices):
         raise ParseError(f"{len(mine)} slices were planned, the agent reports {len(result.slices)}")
+    tick_ns = tick(result)
+    longest = max((done.end_ns - done.start_ns for done in result.slices), default=0)
+    if tick_ns > COARSEST * longest:
+        raise ParseError(f"the clock inside ticks every {tick_ns / 1e6:g} ms: too coarse for slices of such a length")
     samples: list[Sample] = []
     facts: list[SliceFacts] = []
     for (turn, cpu, daemon), done in zip(mine, result.slices, strict=True):
@@ -203,6 +211,12 @@ def read_result(
         raise ParseError(f"all of its {len(mine)} slices came too late")
     own, shared = _total(cpu for _, cpu, _ in mine), _total(daemon for _, _, daemon in mine)
     return Sliced(tuple(samples), tuple(facts), own, shared)
+
+
+def tick(result: ProbeResult) -> int:
+    """The step in which the agent's clock went while it sliced, in ns: what divides all that it read."""
+    readings = [instant for done in result.slices for instant in (done.start_ns, done.end_ns)]
+    return math.gcd(*(reading - readings[0] for reading in readings)) if len(readings) >= FEWEST_READINGS else 0
 
 
 def spent(before: int | None, after: int | None) -> int | None:
