@@ -82,7 +82,7 @@ def _split(series: Floats, shortest: int, rng: np.random.Generator) -> tuple[int
 
 
 def _divergence(distances: Floats, shortest: int) -> Floats:
-    """Scaled energy distance of the two sides for every allowed split: equation 5 of Matteson and James, exponent 1."""
+    """Scaled energy distance of the two sides for every allowed split (Matteson and James; exponent 1)."""
     n = distances.shape[0]
     left = np.arange(shortest, n - shortest + 1)
     right = n - left

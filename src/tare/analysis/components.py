@@ -31,7 +31,7 @@ class Components:
 def components(blocks: Sequence[ArrayLike], *, level: float = 0.95) -> Components:
     """Variance components of values in blocks, by the mean squares of one-way analysis of variance.
 
-    Blocks may have different numbers of rounds (Searle, Casella and McCulloch, Variance Components, 1992, 3.6); the
+    Blocks may have different numbers of rounds (Searle, Casella and McCulloch, Variance Components, 1992); the
     interval of the intraclass correlation is exact for normal values in equal blocks, else near. Raises `NoAnswer`
     below two blocks, where no block has two values, for values that are missing, and where none differ within blocks.
     """
@@ -64,8 +64,8 @@ def components(blocks: Sequence[ArrayLike], *, level: float = 0.95) -> Component
 def best_rounds(found: Components, *, block_cost: float, round_cost: float) -> int | None:
     """How many rounds a block give the narrowest interval of the mean for a given total cost.
 
-    Near √(block_cost / round_cost x within / between) (Kalibera and Jones, 2013, section 7.2; there rounded up, here to
-    the better neighbour). Costs are in any one unit, say seconds: of a fresh start, and of a round. None where no
+    Near √(block_cost / round_cost x within / between) (Kalibera and Jones, ISMM 2013), rounded to the better
+    neighbour. Costs are in any one unit, say seconds: of a fresh start, and of a round. None where no
     variance between blocks was seen: more rounds are then always worth it.
     """
     if not (math.isfinite(block_cost) and math.isfinite(round_cost) and block_cost >= 0 and round_cost > 0):

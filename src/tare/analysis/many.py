@@ -19,10 +19,11 @@ from tare.analysis.intervals import Interval
 MAX_T_FROM = 8
 #: Up to this many blocks every pattern of signs is used, else as many random ones.
 _ALL_SIGNS = 12
-_PATTERNS = 4_095
+_PATTERNS = 2_047
 _SEED = 20_260_102
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 class Method(StrEnum):
@@ -92,7 +93,7 @@ def all_pairs(values: ArrayLike, names: Sequence[str], *, level: float = 0.95) -
     patterns = _signs(n) if n >= MAX_T_FROM else np.empty((0, n))
     beyond = math.floor((1 - level) * (1 + len(patterns)) + 1e-9) - 1  # so many patterns may show a greater t
     if beyond >= 0:
-        method, greatest = Method.MAX_T, np.sort(_greatest(differences - mean, patterns))
+        method, greatest = Method.MAX_T, np.sort(_greatest(table, first, second, patterns))
         critical = float(greatest[-1 - beyond])
         p = (1 + len(greatest) - np.searchsorted(greatest, np.abs(t), side="left")) / (1 + len(greatest))
     else:
@@ -110,17 +111,22 @@ def _signs(n: int) -> Floats:
     """Patterns of signs for n blocks; a pattern and its opposite give the same t but for its sign."""
     if n <= _ALL_SIGNS:
         return np.array(list(itertools.product([1.0], *[[1.0, -1.0]] * (n - 1))))
-    return np.random.default_rng(_SEED).choice([1.0, -1.0], size=(_PATTERNS, n))
+    ones: Floats = np.random.default_rng(_SEED).integers(0, 2, (_PATTERNS, n)).astype(np.float64)
+    return 2 * ones - 1
 
 
-def _greatest(residuals: Floats, patterns: Floats) -> Floats:
-    """For each pattern of signs: the greatest |t| over the pairs. A square does not change with its sign."""
-    n = residuals.shape[0]
-    mean = patterns @ residuals / n
-    variance = ((residuals**2).sum(axis=0) - n * mean**2) / (n - 1)
+def _greatest(table: Floats, first: Ints, second: Ints, patterns: Floats) -> Floats:
+    """For each pattern of signs: the greatest |t| over the pairs of columns, once all means are taken away."""
+    n = table.shape[0]
+    residuals = table - table.mean(axis=0)
+    flipped = patterns @ residuals / n
+    mean = flipped[:, first] - flipped[:, second]
+    # A square does not change with its sign, so one sum of squares serves all patterns.
+    squares = ((residuals[:, first] - residuals[:, second]) ** 2).sum(axis=0)
+    variance = np.maximum(squares - n * mean**2, 0.0) / (n - 1)
     # A pattern under which all blocks agree has no variance left: its t is beyond every other.
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.abs(mean) / np.sqrt(np.maximum(variance, 0.0) / n)
+        t = np.abs(mean) / np.sqrt(variance / n)
     greatest: Floats = np.where(np.isnan(t), 0.0, t).max(axis=1)
     return greatest
 

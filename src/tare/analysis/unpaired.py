@@ -73,13 +73,12 @@ def kruskal_wallis(groups: Mapping[str, ArrayLike]) -> Overall:
     return Overall(float(result.statistic), len(found) - 1, None, float(result.pvalue))
 
 
-def tukey(groups: Mapping[str, ArrayLike], *, level: float = 0.95) -> tuple[GroupPair, ...]:
+def tukey(groups: Mapping[str, ArrayLike], *, level: float | None = 0.95) -> tuple[GroupPair, ...]:
     """All pairs by Tukey's honest significant difference; Kramer's form for unequal sizes (Tukey 1953, Kramer 1956).
 
     The variance is pooled: where the groups' variances differ its p values are wrong (`games_howell`). Raises
     `NoAnswer` as `one_way` does.
     """
-    level_of(level)
     found = samples(groups, at_least=2)
     _some_noise(found)
     sizes = np.array([each.size for each in found.values()])
@@ -90,13 +89,13 @@ def tukey(groups: Mapping[str, ArrayLike], *, level: float = 0.95) -> tuple[Grou
     return _studentised(found, error, np.array(df), level)
 
 
-def games_howell(groups: Mapping[str, ArrayLike], *, level: float = 0.95) -> tuple[GroupPair, ...]:
+def games_howell(groups: Mapping[str, ArrayLike], *, level: float | None = 0.95) -> tuple[GroupPair, ...]:
     """All pairs without equal variances or sizes (Games and Howell, J. Educ. Stat. 1, 1976).
 
     Each pair has Welch's standard error and degrees of freedom. Every group needs two values that differ, and from
-    about six on the error rates are as stated. Intervals take some tenths of a second a pair. Raises `NoAnswer`.
+    about six on the error rates are as stated. Intervals take a tenth of a second a pair; with no ``level`` there are
+    none. Raises `NoAnswer`.
     """
-    level_of(level)
     found = samples(groups, at_least=2, varied=True)
     sizes = np.array([each.size for each in found.values()])
     squared = np.array([each.var(ddof=1) / each.size for each in found.values()])  # standard errors of the means
@@ -125,17 +124,20 @@ def _rank_sum(first: Floats, second: Floats) -> float:
     return float(found.pvalue)
 
 
-def _studentised(found: Mapping[str, Floats], error: Floats, df: Floats, level: float) -> tuple[GroupPair, ...]:
+def _studentised(found: Mapping[str, Floats], error: Floats, df: Floats, level: float | None) -> tuple[GroupPair, ...]:
     """Differences over their errors against the studentised range; the error has Tukey's root of two in it."""
     means = np.array([each.mean() for each in found.values()])
     first, second = np.triu_indices(means.size, 1)
     difference = means[first] - means[second]
-    p = stats.studentized_range.sf(np.abs(difference) / error, means.size, df)
-    half = stats.studentized_range.isf(1 - level, means.size, df) * error
+    p = np.minimum(1.0, stats.studentized_range.sf(np.abs(difference) / error, means.size, df))
     names = list(found)
+    pairs = [(names[i], names[j]) for i, j in zip(first, second, strict=True)]
+    if level is None:
+        return tuple(GroupPair(*pair, float(each)) for pair, each in zip(pairs, p, strict=True))
+    half = stats.studentized_range.ppf(level_of(level), means.size, df) * error
     return tuple(
-        GroupPair(names[i], names[j], min(1.0, float(each_p)), Interval(float(d), float(d - h), float(d + h)))
-        for i, j, d, h, each_p in zip(first, second, difference, half, p, strict=True)
+        GroupPair(*pair, float(each), Interval(float(d), float(d - h), float(d + h)))
+        for pair, each, d, h in zip(pairs, p, difference, half, strict=True)
     )
 
 
