@@ -38,6 +38,22 @@ def test_an_interval_excludes_zero_exactly_when_p_is_below_five_percent(n: int, 
         assert (pair.p <= 0.05) == (pair.difference.low > 0 or pair.difference.high < 0)
 
 
+@pytest.mark.parametrize("n", [8, 12, 30])
+def test_p_is_the_very_level_at_which_the_interval_begins_to_hold_zero(n: int) -> None:
+    values = blocks(n, 3) + [0, 0.8, -4.0]
+    half_a_step = 0.5 / 2_049
+    edges = 0
+    for at, pair in enumerate(all_pairs(values, NAMES).pairs):
+        if pair.p < 0.9:
+            inside = all_pairs(values, NAMES, level=1 - pair.p + half_a_step)
+            beyond = all_pairs(values, NAMES, level=1 - pair.p - half_a_step)
+            edges += inside.method is Method.MAX_T
+            assert beyond.pairs[at].difference.low > 0 or beyond.pairs[at].difference.high < 0
+            if inside.method is Method.MAX_T:
+                assert inside.pairs[at].difference.low <= 0 <= inside.pairs[at].difference.high
+    assert edges
+
+
 def test_max_t_costs_less_than_bonferroni_where_pairs_have_much_in_common() -> None:
     found = all_pairs(np.random.default_rng(3).normal(size=(30, 12)), [f"p{i}" for i in range(12)])
     bonferroni = stats.t.isf(0.025 / 66, 29)
