@@ -40,7 +40,7 @@ def test_an_interval_excludes_zero_exactly_when_p_is_below_five_percent(n: int, 
 
 @pytest.mark.parametrize("n", [8, 12, 30])
 def test_p_is_the_very_level_at_which_the_interval_begins_to_hold_zero(n: int) -> None:
-    values = blocks(n, 3) + [0, 0.8, -4.0]
+    values = blocks(n, 3) + np.array([0, 0.8, -4.0])
     half_a_step = 0.5 / 2_049
     edges = 0
     for at, pair in enumerate(all_pairs(values, NAMES).pairs):

@@ -78,3 +78,8 @@ def test_pairs_are_as_many_on_either_side() -> None:
 def test_bonett_refuses_a_level_for_which_there_are_too_few_values() -> None:
     with pytest.raises(NoAnswer, match=r"needs more than 5\.3 values"):
         sd_ratio_bonett(X[:5], Y[:5], level=1 - 1e-7)
+
+
+def test_bonett_finds_its_ends_where_the_trimmed_mean_lies_far_from_the_mean() -> None:
+    found = sd_ratio_bonett([1.0, 1.0, 1.0, 1.0, 2.0], [1.0, 1.0, 1.0, 2.0, 3.0])
+    assert found.low < 0.5 < found.high

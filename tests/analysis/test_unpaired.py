@@ -72,3 +72,8 @@ def test_ranks_take_constant_groups() -> None:
     groups = {"a": [1.0] * 5, "b": [1.0] * 5, "c": [2.0] * 5}
     assert kruskal_wallis(groups).p < 0.01
     assert [pair.p < 0.05 for pair in rank_pairs(groups)] == [False, True, True]
+
+
+def test_equal_means_have_a_p_of_one() -> None:
+    groups = {"a": [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 3.0], "b": [1.0, 1.0, 1.0, 1.0, 0.0, 2.0, 3.0]}
+    assert one_way(groups).p == pytest.approx(1)

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+#: A figure farther from 1 than this factor is a tool's garbage; its powers would leave the range of floats.
+EXTREME = 1e30
+
 Floats = NDArray[np.float64]
 
 
@@ -27,6 +30,7 @@ def sample(values: ArrayLike, name: str, *, at_least: int = 1, varied: bool = Fa
     bad = int((~np.isfinite(array)).sum())
     if bad:
         raise NoAnswer(f"{name}: {bad} of {_values(array.size)} missing or not finite")
+    refuse_extremes(array, name)
     if positive and (array <= 0).any():
         raise NoAnswer(f"{name}: {int((array <= 0).sum())} of {_values(array.size)} zero or negative")
     if varied and not spread(array):
@@ -39,6 +43,14 @@ def samples(groups: Mapping[str, ArrayLike], *, at_least: int, varied: bool = Fa
     if len(groups) < 2:
         raise NoAnswer("a comparison needs at least two groups")
     return {name: sample(values, name, at_least=at_least, varied=varied) for name, values in groups.items()}
+
+
+def refuse_extremes(values: Floats, name: str) -> None:
+    """Raise `NoAnswer` for figures (NaN aside) beyond `EXTREME` or, but for zero, closer to zero than its inverse."""
+    size = np.abs(values[np.isfinite(values) & (values != 0)])
+    wild = size[(size > EXTREME) | (size < 1 / EXTREME)]
+    if wild.size:
+        raise NoAnswer(f"{name}: {wild[0]:g} is no measurement: figures lie between {1 / EXTREME:g} and {EXTREME:g}")
 
 
 def spread(values: Floats) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from tare.analysis.inputs import NoAnswer, level_of, names_of, spread
+from tare.analysis.inputs import NoAnswer, level_of, names_of, refuse_extremes, spread
 from tare.analysis.intervals import Interval
 
 #: Below this many blocks there are too few patterns of signs (2^(n-1) of them) for the far end of their distribution.
@@ -141,6 +141,7 @@ def _complete(values: ArrayLike, names: Sequence[str]) -> tuple[Floats, int]:
         raise NoAnswer("a comparison needs at least two platforms")
     if np.isinf(table).any():
         raise NoAnswer(f"{int(np.isinf(table).sum())} values are infinite: a logarithm of zero?")
+    refuse_extremes(table.ravel(), "the values")
     whole = ~np.isnan(table).any(axis=1)
     if whole.sum() < 2:
         lacking = np.isnan(table).sum(axis=0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tare.analysis.inputs import NoAnswer, sample
+from tare.analysis.inputs import NoAnswer, refuse_extremes, sample
 from tare.model import Direction
 
 Floats = NDArray[np.float64]
@@ -76,6 +76,7 @@ def row_scores(table: ArrayLike, directions: Sequence[Direction] | None = None) 
         raise NoAnswer("a table of rows and columns is needed")
     if not np.isfinite(rows).all():
         raise NoAnswer(f"{int((~np.isfinite(rows)).sum())} cells are missing or not finite: leave their rows out")
+    refuse_extremes(rows.ravel(), "the table")
     ways = directions or [Direction.HIGHER] * rows.shape[1]
     if len(ways) != rows.shape[1]:
         raise NoAnswer(f"{rows.shape[1]} columns need as many directions, not {len(ways)}")

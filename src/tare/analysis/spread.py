@@ -53,7 +53,9 @@ def sd_ratio_bonett(first: ArrayLike, second: ArrayLike, *, level: float = 0.95)
         error = math.sqrt(float(((kurtosis - (n - 3) / n) / (n - 1)).sum()))
         return 2 * log_sd - middle - side * z * error
 
-    far = 1.0 + z * math.sqrt(float((n.sum() / (n - 1)).sum()))  # a kurtosis is at most the number of values
+    # No scale makes the pooled kurtosis greater than the greater of the samples' own: an end is no farther away.
+    worst = n.sum() * max(fourth / square**2 for fourth, square in zip(fourths, squares, strict=True))
+    far = 1.0 + z * math.sqrt(float((worst / (n - 1)).sum()))
     low, high = (optimize.brentq(miss, (middle - far) / 2, (middle + far) / 2, args=(side,)) for side in (-1, 1))
     return Interval(math.sqrt(ratio), math.exp(low), math.exp(high))
 

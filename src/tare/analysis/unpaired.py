@@ -44,9 +44,8 @@ def one_way(groups: Mapping[str, ArrayLike]) -> Overall:
     """
     found = samples(groups, at_least=2)
     _some_noise(found)
-    result = stats.f_oneway(*found.values())
-    n = sum(map(len, found.values()))
-    return Overall(float(result.statistic), len(found) - 1, n - len(found), float(result.pvalue))
+    n, k = sum(map(len, found.values())), len(found)
+    return _overall(float(stats.f_oneway(*found.values()).statistic), k - 1, n - k)
 
 
 def welch(groups: Mapping[str, ArrayLike]) -> Overall:
@@ -55,11 +54,11 @@ def welch(groups: Mapping[str, ArrayLike]) -> Overall:
     Every group needs two values that differ: its own variance is its weight.
     """
     found = list(samples(groups, at_least=2, varied=True).values())
-    result = stats.f_oneway(*found, equal_var=False)
+    statistic = float(stats.f_oneway(*found, equal_var=False).statistic)
     weights = np.array([each.size / each.var(ddof=1) for each in found])
     rest = np.array([1 / (each.size - 1) for each in found]) * (1 - weights / weights.sum()) ** 2
     k = len(found)
-    return Overall(float(result.statistic), k - 1, float((k * k - 1) / (3 * rest.sum())), float(result.pvalue))
+    return _overall(statistic, k - 1, float((k * k - 1) / (3 * rest.sum())))
 
 
 def kruskal_wallis(groups: Mapping[str, ArrayLike]) -> Overall:
@@ -115,6 +114,12 @@ def rank_pairs(groups: Mapping[str, ArrayLike]) -> tuple[GroupPair, ...]:
     pairs = list(itertools.combinations(found, 2))
     p = [_rank_sum(found[first], found[second]) for first, second in pairs]
     return tuple(GroupPair(*pair, float(each)) for pair, each in zip(pairs, holm(p), strict=True))
+
+
+def _overall(statistic: float, df_between: float, df_within: float) -> Overall:
+    """With its p. Means that are equal come out of scipy as a trifle below zero, with a p that is no number."""
+    statistic = max(0.0, statistic)
+    return Overall(statistic, df_between, df_within, float(stats.f.sf(statistic, df_between, df_within)))
 
 
 def _rank_sum(first: Floats, second: Floats) -> float:
