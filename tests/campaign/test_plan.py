@@ -1,9 +1,10 @@
 import pytest
 
-from tare.campaign.plan import Plan, arms_of, how_long, parse_time
+from tare.campaign.plan import Plan, arms_of, how_long, make_jobs, parse_margins, parse_time
 from tare.errors import UsageError
 from tare.model import Arm, Resources
 from tare.platforms import registry
+from tare.workloads import registry as workloads
 
 
 def _plan(blocks, budget_s):
@@ -60,3 +61,22 @@ def test_an_unknown_platform_is_told_the_nearest_names():
     with pytest.raises(UsageError, match="dokcer") as caught:
         registry.choose(["dokcer"])
     assert "docker" in caught.value.fix
+
+
+def test_margins_are_the_users_own_where_he_gave_some_the_nearest_first():
+    chosen = [workloads.get(name) for name in ("primes", "sysbench-cpu", "stream", "iperf3-tcp")]
+    margins = parse_margins(["3%", "cpu=0.5%", "primes=0.002"])
+    jobs = make_jobs(chosen, "quick", margins=margins)
+    assert [job.margin for job in jobs] == pytest.approx([0.002, 0.005, 0.03, 0.03])
+    assert [job.margin for job in make_jobs(chosen, "quick")] == [0.01, 0.01, 0.02, 0.05]
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1%", "100%", "much", "=2%", "cpu=", "nan", "cpu=inf%"])
+def test_what_is_no_margin_is_said_with_the_fix(text):
+    with pytest.raises(UsageError, match="is not a margin"):
+        parse_margins([text])
+
+
+def test_a_margin_for_what_is_not_there_is_an_error_and_not_lost():
+    with pytest.raises(UsageError, match="no margin can be given for 'cup'"):
+        make_jobs([workloads.get("primes")], "quick", margins=parse_margins(["cup=1%"]))

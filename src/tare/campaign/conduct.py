@@ -55,6 +55,7 @@ class Order:
     design: Design = Design.BLOCKS
     replicas: int = BASELINE_REPLICAS
     params: Mapping[str, Params] = field(default_factory=dict)  # in place of the profile's, by workload
+    margins: Mapping[str, float] = field(default_factory=dict)  # the user's own (`plan.make_jobs`)
     slowed: Sequence[float] = ()  # every platform also with so much more sliced work, a share of it
     precision: float | None = None  # half-width to reach, a fraction; None: half of each margin; 0: all of the time
 
@@ -64,7 +65,7 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
     how_long(order.profile, order.blocks, order.budget_s)  # what is wrong with it is said before anything is done
     chosen = _platforms(order.platforms)
     asked = frozenset(order.platforms)
-    jobs = make_jobs(_workloads(order.workloads), order.profile, order.params)
+    jobs = make_jobs(_workloads(order.workloads), order.profile, order.params, order.margins)
     resources = _resources(order)
     _check_design(order, resources)
     if file.exists():
@@ -101,7 +102,7 @@ def _plan(order: Order, ready: list[Ready], jobs: tuple[Job, ...], resources: Re
         resources=resources,
         blocks=length.blocks,
         budget_s=length.budget(len(arms_of(usable, order.replicas))),
-        targets=targets({job.workload.name: job.workload.margin for job in jobs}, precision),
+        targets=targets({job.workload.name: job.margin for job in jobs}, precision),
         design=order.design,
         replicas=order.replicas,
         extra=extra,
@@ -117,7 +118,7 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
         _check_disk()
         image = build.ensure(build.agent_path(), progress=watcher.doing)
         _check_same(record, image)
-        jobs = tuple(Job(workloads.get(one.name), one.params) for one in record.workloads)
+        jobs = tuple(Job(workloads.get(one.name), one.params, one.margin) for one in record.workloads)
         resources = Resources(tuple(record.resources.cpus), record.resources.memory_bytes)
         chosen = platforms.choose([platform.name for platform in record.platforms])
         length = (record.blocks, record.time_budget_s, record.targets, record.design)
@@ -199,7 +200,7 @@ def _record(
         baseline=plan.baseline.name,
         arms=[(arm.platform, arm.replica) for arm in plan.arms],
         platforms=[one.record for one in ready],
-        workloads=[_workload_record(job.workload, dict(job.params)) for job in plan.jobs],
+        workloads=[_workload_record(job) for job in plan.jobs],
         resources=ResourceRecord(cpus=list(plan.resources.cpus), memory_bytes=plan.resources.memory_bytes),
         host=facts.gather().model_dump(mode="json"),
         image={"hash": image.hash, **image.manifest.model_dump(mode="json")},
@@ -214,15 +215,16 @@ def _record(
     )
 
 
-def _workload_record(workload: Workload, params: dict[str, int | float | str | bool]) -> WorkloadRecord:
+def _workload_record(job: Job) -> WorkloadRecord:
+    workload = job.workload
     return WorkloadRecord(
         name=workload.name,
         title=workload.title,
         family=workload.family,
         mode=workload.mode,
-        margin=workload.margin,
+        margin=job.margin,
         work_unit=workload.work_unit,
-        params=params,
+        params=dict(job.params),
         metrics=[
             MetricRecord(name=one.name, unit=one.unit, direction=one.direction, title=one.title)
             for one in workload.all_metrics

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tare.errors import UsageError
-from tare.model import Arm, Design, Resources
+from tare.model import Arm, Design, Family, Resources
 from tare.platforms.base import Platform
 from tare.workloads.base import Params, SliceWorkload, Workload
 
@@ -36,6 +36,12 @@ class Job:
 
     workload: Workload
     params: Params
+    own_margin: float | None = None  # in place of the workload's
+
+    @property
+    def margin(self) -> float:
+        """Relative difference below which a platform counts as equal, stated before the data."""
+        return self.workload.margin if self.own_margin is None else self.own_margin
 
     @property
     def rounds(self) -> int:
@@ -96,13 +102,28 @@ def arms_of(platforms: Sequence[Platform], replicas: int = BASELINE_REPLICAS) ->
 
 
 def make_jobs(
-    workloads: Sequence[Workload], profile: str, params: Mapping[str, Params] | None = None
+    workloads: Sequence[Workload],
+    profile: str,
+    params: Mapping[str, Params] | None = None,
+    margins: Mapping[str, float] | None = None,
 ) -> tuple[Job, ...]:
-    """The workloads with the profile's parameters; ``params``: others in their place, by workload."""
-    others = params or {}
-    return tuple(
-        Job(workload, {**workload.profiles[profile], **others.get(workload.name, {})}) for workload in workloads
-    )
+    """The workloads with the profile's parameters. In their place, by workload: ``params``.
+
+    ``margins``: the user's own, by workload, by family, or for all (the empty name); what is nearest counts.
+    """
+    others, own = params or {}, margins or {}
+    jobs = []
+    for workload in workloads:
+        names = (workload.name, workload.family.value, "")
+        margin = next((own[name] for name in names if name in own), None)
+        job = Job(workload, {**workload.profiles[profile], **others.get(workload.name, {})}, margin)
+        jobs.append(job)
+    known = {"", *(one.name for one in workloads), *(family.value for family in Family)}
+    for name in own.keys() - known:
+        raise UsageError(
+            f"no margin can be given for {name!r}", fix="name a workload of the campaign, or a family: cpu"
+        )
+    return tuple(jobs)
 
 
 def how_long(profile: str, blocks: int | None, budget_s: float | None) -> Profile:
@@ -126,3 +147,19 @@ def parse_time(text: str) -> float:
         return float(number) * unit
     except ValueError:
         raise UsageError(f"{text!r} is not a time", fix="write 90s, 5m or 1.5h") from None
+
+
+def parse_margins(texts: Sequence[str]) -> dict[str, float]:
+    """Margins as fractions from ``2%``, ``cpu=0.5%`` or ``primes=0.002``; the empty name is for all workloads."""
+    margins = {}
+    for text in texts:
+        name, equals, number = text.rpartition("=")
+        value, scale = (number[:-1], 0.01) if number.endswith("%") else (number, 1.0)
+        try:
+            margin = float(value) * scale
+        except ValueError:
+            margin = 0.0
+        if not 0 < margin < 1 or (equals and not name):
+            raise UsageError(f"{text!r} is not a margin", fix="write 2%, cpu=0.5% or primes=0.2%")
+        margins[name] = margin
+    return margins

@@ -12,7 +12,7 @@ from rich.console import Console
 from tare.analysis.widths import Known, widths
 from tare.campaign import conduct
 from tare.campaign.conduct import Order
-from tare.campaign.plan import parse_time
+from tare.campaign.plan import parse_margins, parse_time
 from tare.campaign.stopping import parse_precision
 from tare.cli.progress import Progress
 from tare.cli.report import show
@@ -43,6 +43,12 @@ _PRECISION = typer.Option(
     help="End a workload when its 95 % intervals are at most ± this, such as 0.5%; 0: use all of the time."
     " Default: half of its margin; with --blocks: 0.",
 )
+_MARGIN = typer.Option(
+    [],
+    "--margin",
+    help="Below what difference platforms count as equal: 2%, cpu=0.5% or primes=0.2%; may be given again."
+    " Default: 1 % CPU, 2 % memory, 5 % the rest.",
+)
 _DESIGN = typer.Option(
     Design.BLOCKS,
     "--design",
@@ -66,6 +72,7 @@ def run(
     budget: str | None = typer.Option(None, "--time", help="Run as many blocks as fit: 90s, 5m, 1.5h."),
     precision: str | None = _PRECISION,
     design: Design = _DESIGN,
+    margin: list[str] = _MARGIN,
     seed: int | None = typer.Option(None, "--seed", help="Seed of all random orders. Default: drawn, and recorded."),
     cpus: str | None = typer.Option(None, "--cpus", help="Host CPUs for the instances: 1 or 2,3. Default: the last."),
     memory: int = typer.Option(1024, "--memory", help="Memory limit of an instance in MiB."),
@@ -81,7 +88,7 @@ def run(
     """
     progress_console = Console(stderr=True, highlight=False)
     if resume is not None:
-        if output is not None or platform or workload or {blocks, budget, seed, precision} != {None}:
+        if output is not None or platform or workload or margin or {blocks, budget, seed, precision} != {None}:
             raise UsageError("--resume goes on as planned and takes no other plan", fix="give --resume alone")
         file = resume
         with Progress(progress_console, file) as progress:
@@ -99,6 +106,7 @@ def run(
             memory_bytes=memory * 2**20,
             subnet=subnet,
             design=design,
+            margins=parse_margins(margin),
             precision=parse_precision(precision) if precision is not None else None,
         )
         with Progress(progress_console, file, foreword=_resolution) as progress:

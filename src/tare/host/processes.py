@@ -23,6 +23,9 @@ gate=$1; shift
 eval "echo >&$gate; read word <&$gate; exec $gate<&-"
 exec "$@\"
 """
+#: Once the kernel has waited to move a process between control groups (a grace period of RCU), it moves others at once
+#: for a while. A runtime that moves one soon after tare did would be spared what it costs a user: some 10 ms.
+REST_S = 0.1
 HOLD_LIMIT_S = 10.0
 #: A process that is told to enter cgroups does so itself, before it becomes the program: no moment outside them.
 _ENTER = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ >"$1"; shift; n=$((n-1)); done; exec "$@"'
@@ -148,13 +151,15 @@ def start_held(
     cgroup_procs: Sequence[Path],
     within: Sequence[str] = (),
     pass_fds: Sequence[int] = (),
+    rest: bool = False,
 ) -> Held:
     """Start a process up to the moment before it becomes the program.
 
     Forking from Python and entering control groups take longer than some platforms' whole start; neither is the
     platform's. ``within``: a command that makes the surroundings (namespaces) and then becomes what follows it; it too
     has done its part before the word. ``pass_fds``: descriptors that the program inherits. Raises `HostError` when
-    groups or surroundings cannot be entered.
+    groups or surroundings cannot be entered. ``rest``: it is held for `REST_S` more, as what it
+    starts is measured.
     """
     ours, theirs = socket.socketpair()
     with theirs:
@@ -173,6 +178,8 @@ def start_held(
         kill_group(process)
         process.wait()
         raise HostError("the control groups or namespaces of an instance cannot be entered", fix="tare doctor")
+    if rest:
+        time.sleep(REST_S)
     return Held(process, ours)
 
 

@@ -123,7 +123,9 @@ class BlackBox(Platform):
         argv = monitor.ready(box, seat, things)
         with spec.space.log.open("ab") as log:
             nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
-            held = processes.start_held(argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs)
+            held = processes.start_held(
+                argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs, rest=spec.measured
+            )
         stream = Silent(held.process, lambda: monitor.off(seat))
         started = Instant.now()
         held.go()

@@ -55,7 +55,9 @@ def start(
     procs = spec.group.leaf("tool", everywhere=in_every_hierarchy)
     pipe = subprocess.PIPE
     with spec.space.log.open("wb") as log:
-        held = processes.start_held(argv, stdin=pipe, stdout=pipe, stderr=log, cgroup_procs=procs, within=within)
+        held = processes.start_held(
+            argv, stdin=pipe, stdout=pipe, stderr=log, cgroup_procs=procs, within=within, rest=spec.measured
+        )
     stream = ProcessStream(held.process)
     first_byte = FirstByte(stream.fileno())
     at = Instant.now()

@@ -77,7 +77,13 @@ class Creation:
         nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
         with self._errors.open("wb") as errors:
             self._held = processes.start_held(
-                argv, stdin=nothing, stdout=nothing, stderr=errors, cgroup_procs=procs, pass_fds=handed
+                argv,
+                stdin=nothing,
+                stdout=nothing,
+                stderr=errors,
+                cgroup_procs=procs,
+                pass_fds=handed,
+                rest=spec.measured,
             )
         self.process = self._held.process
 

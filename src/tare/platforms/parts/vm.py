@@ -107,7 +107,7 @@ def begin(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.Po
     """
     nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
     with spec.space.log.open("ab") as log:
-        held = processes.start_held(argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs)
+        held = processes.start_held(argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs, rest=spec.measured)
     started = Instant.now()
     held.go()
     return started, held.process
