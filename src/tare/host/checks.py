@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tare.host.facts import HostFacts
+from tare.host.facts import FULL_ASLR, HostFacts
 
 State = Literal["ok", "warn", "fail"]
 
@@ -25,8 +25,7 @@ QUIET_LOAD = 0.25
 QUIET_STEAL = 0.005
 #: Clock sources that are read without entering the kernel (vDSO); others make every timestamp a system call.
 FAST_CLOCKS = frozenset({"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"})
-#: kernel.randomize_va_space: stack, mappings and heap of every program begin elsewhere in every start.
-FULL_ASLR = 2
+#: Of kernel.randomize_va_space.
 _ASLR = {0: "off", 1: "partial (not the heap)", FULL_ASLR: "full"}
 
 _PACKAGES = {

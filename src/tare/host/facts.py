@@ -21,6 +21,8 @@ CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
 
 #: Where ``proc``, ``sys`` and ``etc`` are; tests give a folder with the files of another machine.
 ROOT = Path("/")
+#: kernel.randomize_va_space: stack, mappings and heap of every program begin elsewhere in every start.
+FULL_ASLR = 2
 #: What tare starts on the host.
 TOOLS = ("cp", "ip", "iptables", "mkfs.ext4", "mmdebstrap", "mount", "nsenter", "tar")
 
