@@ -1,8 +1,9 @@
 """Estimates, intervals and verdicts: pure functions on frames and arrays (docs/method.md)."""
 
-from tare.analysis.analyse import STEAL_LIMIT, WIDE_FLOOR, analyse
+from tare.analysis.analyse import WIDE_FLOOR, analyse
+from tare.analysis.contamination import STEAL_LIMIT
 from tare.analysis.intervals import Interval
-from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
+from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult, Unmarked
 from tare.analysis.verdicts import CPU_COST, Kind, Verdict
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "MetricResult",
     "NoiseFloor",
     "PlatformResult",
+    "Unmarked",
     "Verdict",
     "analyse",
 ]

@@ -7,23 +7,25 @@ import secrets
 import shutil
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import tare
-from tare.campaign.ground import default_cpus, prepared, sole_campaign
+from tare.campaign.ground import default_cpus, prepared, quietened, sole_campaign
 from tare.campaign.plan import Job, Plan, arms_of, how_long, make_jobs
 from tare.campaign.preflight import Ready, available, try_each
 from tare.campaign.runner import Runner, Watcher
+from tare.campaign.sampler import Sampler
 from tare.errors import HostError, StoreError, UsageError
 from tare.host import facts, state
+from tare.host.tuning import Tuned
 from tare.image import build
 from tare.image.build import Image
 from tare.model import Resources
 from tare.platforms import registry as platforms
 from tare.platforms.base import Platform
-from tare.store.record import CampaignRecord, LeftOut, MetricRecord, ResourceRecord, WorkloadRecord
+from tare.store.record import CampaignRecord, LeftOut, MetricRecord, ResourceRecord, SettingRecord, WorkloadRecord
 from tare.store.store import Store
 from tare.workloads import registry as workloads
 from tare.workloads.base import Workload
@@ -49,6 +51,7 @@ class Order:
     cpus: tuple[int, ...] = ()
     memory_bytes: int = DEFAULT_MEMORY
     subnet: str | None = None
+    tune: bool = False
 
 
 def begin(order: Order, file: Path, watcher: Watcher) -> None:
@@ -65,15 +68,18 @@ def begin(order: Order, file: Path, watcher: Watcher) -> None:
         image = build.ensure(build.agent_path(), progress=watcher.doing)
         try:
             found, missing = available(chosen, asked=asked, progress=watcher.doing)
-            with prepared(image, resources, order.subnet) as (nursery, client):
+            with (
+                quietened(resources, watcher.doing, tune=order.tune) as tuned,
+                prepared(image, resources, order.subnet) as (nursery, client),
+            ):
                 ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing)
                 seed = order.seed if order.seed is not None else secrets.randbelow(2**31)
                 usable = tuple(one.platform for one in ready)
                 budget_s = length.budget(len(arms_of(usable)))
                 plan = Plan(order.profile, seed, usable, jobs, resources, length.blocks, budget_s)
-                record = _record(plan, ready, image, [*missing, *broken])
+                record = _record(plan, ready, image, [*missing, *broken], tuned)
                 with Store.create(file, record) as store:
-                    _run(Runner(plan, store, nursery, client, watcher))
+                    _run(Runner(plan, store, nursery, client, watcher, Sampler(resources.cpus)))
         finally:
             _close(chosen)
 
@@ -93,11 +99,16 @@ def resume(file: Path, watcher: Watcher) -> None:
         try:
             asked = frozenset(platform.name for platform in chosen)
             available(chosen, asked=asked, progress=watcher.doing)
-            with prepared(image, resources, None) as (nursery, client):
+            with (
+                quietened(resources, watcher.doing, tune=record.tuning is not None) as tuned,
+                prepared(image, resources, None) as (nursery, client),
+            ):
                 for platform in chosen:
                     platform.prepare(image)
                 store.add_event("info", "resumed")
-                _run(Runner(plan, store, nursery, client, watcher))
+                for line in _tuned_otherwise(record.tuning, tuned):
+                    store.add_event("warning", line)
+                _run(Runner(plan, store, nursery, client, watcher, Sampler(resources.cpus)))
         finally:
             _close(chosen)
 
@@ -141,7 +152,9 @@ def _workloads(names: Sequence[str]) -> list[Workload]:
     return [workloads.get(name) for name in dict.fromkeys(names)]
 
 
-def _record(plan: Plan, ready: Sequence[Ready], image: Image, left_out: Sequence[LeftOut]) -> CampaignRecord:
+def _record(
+    plan: Plan, ready: Sequence[Ready], image: Image, left_out: Sequence[LeftOut], tuned: Sequence[Tuned] | None
+) -> CampaignRecord:
     return CampaignRecord(
         id=str(uuid.uuid4()),
         created=time.time(),
@@ -160,7 +173,28 @@ def _record(plan: Plan, ready: Sequence[Ready], image: Image, left_out: Sequence
         blocks=plan.blocks,
         time_budget_s=plan.budget_s,
         left_out=list(left_out),
+        tuning=None if tuned is None else [_setting_record(one) for one in tuned],
     )
+
+
+def _setting_record(one: Tuned) -> SettingRecord:
+    setting, changed = one.setting, one.outcome == "changed"
+    return SettingRecord(
+        name=setting.name,
+        path=setting.path,
+        outcome=one.outcome,
+        former=setting.present,
+        value=setting.wanted if changed else setting.present,
+        why=one.reason or setting.why,
+    )
+
+
+def _tuned_otherwise(before: Sequence[SettingRecord] | None, tuned: Sequence[Tuned] | None) -> Iterator[str]:
+    """Settings that a resumed campaign has otherwise than it had when it began."""
+    values = {one.name: one.value for one in before or ()}
+    for now in map(_setting_record, tuned or ()):
+        if now.name in values and values[now.name] != now.value:
+            yield f"{now.name} is {now.value} since the campaign was resumed, and was {values[now.name]}"
 
 
 def _workload_record(workload: Workload, params: dict[str, int | float | str | bool]) -> WorkloadRecord:

@@ -11,6 +11,7 @@ from tare.campaign.clock import TrialClock, block_durations
 from tare.campaign.instances import Live, Nursery, stop_all
 from tare.campaign.plan import Job, Plan
 from tare.campaign.runs import Client, run_trial
+from tare.campaign.sampler import Sampler
 from tare.campaign.schedule import BlockSchedule, Stage, schedule_block
 from tare.campaign.slices import run_slices
 from tare.errors import HostError, PlatformError, SessionError, TareError
@@ -42,12 +43,26 @@ class Runner:
     nursery: Nursery
     client: Client
     watcher: Watcher
+    sampler: Sampler | None = None
     _lives: dict[Arm, Live] = field(default_factory=dict)
     _done: set[TrialKey] = field(default_factory=set)
     _seq: dict[TrialKey, int] = field(default_factory=dict)
 
     def run(self) -> None:
         """Go on until the plan's blocks are done or its time is over. Trials that are in the store stay."""
+        if self.sampler is None:
+            self._run()
+            return
+        try:
+            with self.sampler.sampling(lambda: tuple(self._lives.values())):
+                self._run()
+        finally:
+            # What was read after the last trial: the window that it ended in.
+            self.store.commit_trials((), self.sampler.drain())
+            if self.sampler.failed is not None:
+                self.store.add_event("warning", self.sampler.failed)
+
+    def _run(self) -> None:
         self._done = self.store.done()
         durations = block_durations(self.store.trials())
         planned = {key.block for key in self.store.schedule()}
@@ -247,7 +262,7 @@ class Runner:
     def _commit(self, trials: Sequence[Trial]) -> None:
         if not trials:
             return
-        self.store.commit_trials(trials)
+        self.store.commit_trials(trials, self.sampler.drain() if self.sampler is not None else ())
         for trial in trials:
             self._done.add(trial.key)
             self.watcher.trial(trial)

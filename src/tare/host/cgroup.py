@@ -107,6 +107,20 @@ class Group:
         text = os.pread(self._usage, 4096, 0)
         return parse_cpu_stat(text) if self._tree.unified else int(text)
 
+    def cpu_ns_by_cpu(self) -> list[int] | None:
+        """The same by host CPU, from number 0 on; None where it is not counted so (cgroup v2). "" is the whole host."""
+        if self._tree.unified:
+            return None
+        return [
+            int(word) for word in (self._tree.v1["cpuacct"] / self.path / "cpuacct.usage_percpu").read_text().split()
+        ]
+
+    def throttled(self) -> tuple[int, int] | None:
+        """Periods in which its CPU quota was used up, and for how many ns; None where that is not counted."""
+        root = self._tree.v2 if self._tree.unified else self._tree.v1["cpu"]
+        assert root is not None
+        return parse_throttled((root / self.path / "cpu.stat").read_bytes())
+
     def memory_bytes(self) -> int:
         """Memory charged to it and all below: pages in use, page cache, the kernel's own for them."""
         if self._tree.unified:
@@ -174,6 +188,15 @@ def parse_cpu_stat(text: bytes) -> int:
         if name == b"usage_usec":
             return int(value) * 1000
     raise HostError("cpu.stat has no usage_usec")
+
+
+def parse_throttled(text: bytes) -> tuple[int, int] | None:
+    """Throttled periods, and the time in ns, from a ``cpu.stat``: v1 counts ns, v2 us."""
+    values = dict(line.split() for line in text.splitlines())
+    if b"nr_throttled" not in values:
+        return None
+    time_ns = int(values.get(b"throttled_time", 0)) or int(values.get(b"throttled_usec", 0)) * 1000
+    return int(values[b"nr_throttled"]), time_ns
 
 
 def usage_of(pid: int) -> Group | None:

@@ -37,7 +37,14 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False) -> G
     results = [r for r in report.results if every_metric or r.headline or r.metric == CPU_COST]
     parts: list[RenderableType] = [_title(report)]
     parts += _tables(report, results, width)
-    parts += [_legend(report), *_cautions(results), *_daemons(report), *_failures(report), *_left_out(report)]
+    parts += [
+        _legend(report),
+        *_cautions(results),
+        *_daemons(report),
+        *_failures(report),
+        *_left_out(report),
+        *_tuning(report),
+    ]
     return Group(*parts)
 
 
@@ -210,6 +217,18 @@ def _left_out(report: Report) -> Iterator[RenderableType]:
         f"{entry.platform}: {entry.reason}" + (f" (fix: {entry.fix})" if entry.fix else "") for entry in report.left_out
     ]
     yield from _list("Platforms that did not take part", lines)
+
+
+def _tuning(report: Report) -> Iterator[RenderableType]:
+    """What was set for the campaign, and what could not be; settings that have the same values share a line."""
+    lines: dict[tuple[str, str], list[str]] = {}
+    for one in report.tuning or ():
+        if one.outcome == "changed":
+            lines.setdefault(("", f"{one.value}, and {one.former} again after it"), []).append(one.name)
+        elif one.outcome == "not changed":
+            lines.setdefault(("not changed: ", one.why), []).append(one.name)
+    shown = [f"{head}{', '.join(names)}: {what}" for (head, what), names in lines.items()]
+    yield from _list("The host was tuned for the campaign", shown)
 
 
 def _list(title: str, lines: list[str]) -> Iterator[RenderableType]:

@@ -1,0 +1,135 @@
+"""What the host counts while a campaign runs: CPUs by kind, pressure, memory, swap, disk, network. Pure parsers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.host.facts import parse_meminfo
+
+#: Of ``/proc/stat``, a CPU's line: user, nice, system, idle, iowait, irq, softirq, steal. Guest time is within user's.
+KINDS = 8
+SECTOR = 512
+_MS = 1000 // os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A block device since boot."""
+
+    read_bytes: int
+    written_bytes: int
+    busy_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Memory now, swap in pages since boot."""
+
+    available: int
+    swapped_in: int
+    swapped_out: int
+
+
+def cpu_times() -> dict[int, tuple[int, ...]]:
+    """Milliseconds by kind (`KINDS`) of every CPU that is online, since boot."""
+    return parse_cpu_times(Path("/proc/stat").read_text(), _MS)
+
+
+def parse_cpu_times(text: str, tick_ms: int) -> dict[int, tuple[int, ...]]:
+    """The same from the text of ``/proc/stat`` (proc(5))."""
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("cpu"):
+            break  # the CPUs come first, and what follows is long
+        name, *fields = line.split()
+        if name != "cpu":
+            found[int(name[3:])] = tuple(int(value) * tick_ms for value in fields[:KINDS])
+    return found
+
+
+def run_times() -> dict[int, int]:
+    """Nanoseconds in which any task ran, by CPU, from ``/proc/schedstat``; empty where the kernel has none."""
+    try:
+        return parse_schedstat(Path("/proc/schedstat").read_text())
+    except OSError:
+        return {}
+
+
+def parse_schedstat(text: str) -> dict[int, int]:
+    """The seventh figure of each CPU's line (Documentation/scheduler/sched-stats.rst of the kernel)."""
+    lines = (line.split() for line in text.splitlines() if line.startswith("cpu"))
+    return {int(words[0][3:]): int(words[7]) for words in lines}
+
+
+def pressure_us(what: str) -> int | None:
+    """PSI: microseconds since boot in which some task waited for ``cpu``, ``memory`` or ``io``; None without PSI."""
+    try:
+        return parse_pressure(Path("/proc/pressure", what).read_text())
+    except OSError:
+        return None
+
+
+def parse_pressure(text: str) -> int:
+    """Total stall time of "some" in microseconds from a file of ``/proc/pressure``."""
+    for line in text.splitlines():
+        kind, *fields = line.split()
+        if kind == "some":
+            return int(dict(field.split("=") for field in fields)["total"])
+    raise ValueError(f"no line 'some' in {text!r}")
+
+
+def memory() -> Memory:
+    """What there is, and what was swapped."""
+    available = parse_meminfo(Path("/proc/meminfo").read_text(), "MemAvailable")
+    return Memory(available, *parse_swapped(Path("/proc/vmstat").read_text()))
+
+
+def parse_swapped(text: str) -> tuple[int, int]:
+    """Pages swapped in and out since boot, from ``/proc/vmstat``; zeros where the kernel knows no swap."""
+    values = dict(line.split() for line in text.splitlines() if line.startswith("pswp"))
+    return int(values.get("pswpin", 0)), int(values.get("pswpout", 0))
+
+
+def device_of(folder: Path) -> tuple[int, int]:
+    """Major and minor number of the device below a folder; not a block device's for btrfs, ZFS and overlays."""
+    number = folder.stat().st_dev
+    return os.major(number), os.minor(number)
+
+
+def disk(device: tuple[int, int]) -> Disk | None:
+    """The counters of a block device; None when there is no such one."""
+    return parse_diskstats(Path("/proc/diskstats").read_text(), device)
+
+
+def parse_diskstats(text: str, device: tuple[int, int]) -> Disk | None:
+    """The same from the text of ``/proc/diskstats`` (Documentation/admin-guide/iostats.rst of the kernel)."""
+    for line in text.splitlines():
+        words = line.split()
+        if (int(words[0]), int(words[1])) == device:
+            return Disk(int(words[5]) * SECTOR, int(words[9]) * SECTOR, int(words[12]))
+    return None
+
+
+def network(link: str) -> tuple[int, int]:
+    """Bytes received and sent by a link; by all but loopback when it is not there."""
+    return pick_link(parse_links(Path("/proc/net/dev").read_text()), link)
+
+
+def parse_links(text: str) -> dict[str, tuple[int, int]]:
+    """Bytes received and sent by each link, from ``/proc/net/dev`` (proc(5))."""
+    found = {}
+    for line in text.splitlines():
+        name, colon, rest = line.partition(":")
+        if colon:
+            words = rest.split()
+            found[name.strip()] = int(words[0]), int(words[8])
+    return found
+
+
+def pick_link(links: Mapping[str, tuple[int, int]], link: str) -> tuple[int, int]:
+    """One link's counters, or the sum of all but loopback."""
+    chosen = [links[link]] if link in links else [both for name, both in links.items() if name != "lo"]
+    return sum(received for received, _ in chosen), sum(sent for _, sent in chosen)
