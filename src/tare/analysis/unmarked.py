@@ -8,6 +8,9 @@ from tare.analysis.results import Counts, MetricResult, PlatformResult, Unmarked
 from tare.analysis.verdicts import Kind
 from tare.analysis.words import signed_range
 
+#: How the note begins that tells it: a report may leave out those that change no verdict.
+WITHOUT = "without "
+
 _ALONE = {Kind.BASELINE, Kind.NO_DATA}
 
 
@@ -30,7 +33,7 @@ def _beside(whole: PlatformResult, clean: PlatformResult, baseline: Counts) -> P
 
 
 def _told(whole: PlatformResult, found: Unmarked) -> str:
-    left_out = f"without {_left_out(found)}"
+    left_out = f"{WITHOUT}{_left_out(found)}"
     if found.overhead is None:
         return f"{left_out} there is no figure: {found.verdict.text}"
     told = f"{left_out}: {signed_range(found.overhead)} in {_counted(found.n_blocks, 'block')}"
