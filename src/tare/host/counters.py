@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from tare.host.facts import parse_meminfo
 #: Of ``/proc/stat``, a CPU's line: user, nice, system, idle, iowait, irq, softirq, steal. Guest time is within user's.
 KINDS = 8
 SECTOR = 512
+_SWAPPED = re.compile(r"^pswp(in|out) (\d+)$", re.MULTILINE)
 _MS = 1000 // os.sysconf("SC_CLK_TCK")
 
 
@@ -35,7 +37,7 @@ class Memory:
 
 def cpu_times() -> dict[int, tuple[int, ...]]:
     """Milliseconds by kind (`KINDS`) of every CPU that is online, since boot."""
-    return parse_cpu_times(Path("/proc/stat").read_text(), _MS)
+    return parse_cpu_times(_text("/proc/stat"), _MS)
 
 
 def parse_cpu_times(text: str, tick_ms: int) -> dict[int, tuple[int, ...]]:
@@ -53,7 +55,7 @@ def parse_cpu_times(text: str, tick_ms: int) -> dict[int, tuple[int, ...]]:
 def run_times() -> dict[int, int]:
     """Nanoseconds in which any task ran, by CPU, from ``/proc/schedstat``; empty where the kernel has none."""
     try:
-        return parse_schedstat(Path("/proc/schedstat").read_text())
+        return parse_schedstat(_text("/proc/schedstat"))
     except OSError:
         return {}
 
@@ -67,7 +69,7 @@ def parse_schedstat(text: str) -> dict[int, int]:
 def pressure_us(what: str) -> int | None:
     """PSI: microseconds since boot in which some task waited for ``cpu``, ``memory`` or ``io``; None without PSI."""
     try:
-        return parse_pressure(Path("/proc/pressure", what).read_text())
+        return parse_pressure(_text(f"/proc/pressure/{what}"))
     except OSError:
         return None
 
@@ -83,14 +85,14 @@ def parse_pressure(text: str) -> int:
 
 def memory() -> Memory:
     """What there is, and what was swapped."""
-    available = parse_meminfo(Path("/proc/meminfo").read_text(), "MemAvailable")
-    return Memory(available, *parse_swapped(Path("/proc/vmstat").read_text()))
+    available = parse_meminfo(_text("/proc/meminfo"), "MemAvailable")
+    return Memory(available, *parse_swapped(_text("/proc/vmstat")))
 
 
 def parse_swapped(text: str) -> tuple[int, int]:
     """Pages swapped in and out since boot, from ``/proc/vmstat``; zeros where the kernel knows no swap."""
-    values = dict(line.split() for line in text.splitlines() if line.startswith("pswp"))
-    return int(values.get("pswpin", 0)), int(values.get("pswpout", 0))
+    found = dict(_SWAPPED.findall(text))
+    return int(found.get("in", 0)), int(found.get("out", 0))
 
 
 def device_of(folder: Path) -> tuple[int, int]:
@@ -101,7 +103,7 @@ def device_of(folder: Path) -> tuple[int, int]:
 
 def disk(device: tuple[int, int]) -> Disk | None:
     """The counters of a block device; None when there is no such one."""
-    return parse_diskstats(Path("/proc/diskstats").read_text(), device)
+    return parse_diskstats(_text("/proc/diskstats"), device)
 
 
 def parse_diskstats(text: str, device: tuple[int, int]) -> Disk | None:
@@ -115,7 +117,7 @@ def parse_diskstats(text: str, device: tuple[int, int]) -> Disk | None:
 
 def network(link: str) -> tuple[int, int]:
     """Bytes received and sent by a link; by all but loopback when it is not there."""
-    return pick_link(parse_links(Path("/proc/net/dev").read_text()), link)
+    return pick_link(parse_links(_text("/proc/net/dev")), link)
 
 
 def parse_links(text: str) -> dict[str, tuple[int, int]]:
@@ -133,3 +135,15 @@ def pick_link(links: Mapping[str, tuple[int, int]], link: str) -> tuple[int, int
     """One link's counters, or the sum of all but loopback."""
     chosen = [links[link]] if link in links else [both for name, both in links.items() if name != "lo"]
     return sum(received for received, _ in chosen), sum(sent for _, sent in chosen)
+
+
+def _text(path: str) -> str:
+    """All of a file. `Path.read_text` takes twice as long, and this is done ten times twice a second."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(descriptor, 1 << 16):
+            parts.append(part)
+    finally:
+        os.close(descriptor)
+    return b"".join(parts).decode()
