@@ -142,6 +142,18 @@ def test_foreign_time_on_a_host_that_does_not_count_by_cpu_is_all_that_is_not_ta
     )
 
 
+def test_where_an_instance_ended_what_others_used_is_not_known(tmp_path: Path) -> None:
+    """Its processes count as the harness's own from then on: nothing foreign would be seen, and is not claimed."""
+    _, _, trials, telemetry = frames(tmp_path, Disturbance("foreign-cpu", AT, AT + 1, 0.3))
+    ended = int(2 * (AT + 1)) + 2  # the tick at the end of the first window of the disturbance
+    lives = pl.when(pl.col("tick") >= ended).then(20_000_000_000).otherwise(0).alias("own_ns")
+    host = telemetry.host.with_columns(lives)
+    found = contamination.windows(replace(telemetry, host=host), CPUS)
+    assert found.filter(pl.col("foreign-cpu").is_null())["tick"].to_list() == [ended]
+    marks = contamination.marks(trials, replace(telemetry, host=host), CPUS)
+    assert [row[:5] for row in marks.iter_rows()] == [(*HIT, "foreign-cpu")]  # by the window that is known
+
+
 # --- what leaving them out would change ------------------------------------------------------------------------
 
 

@@ -64,7 +64,8 @@ def windows(telemetry: Telemetry, cpus: Collection[int]) -> pl.DataFrame:
 
     Foreign is what ran on these CPUs and is none of the campaign's: neither in its control groups, nor the harness with
     its helpers, nor the platforms' shared daemons. Harness and daemons may have run elsewhere and are taken off all the
-    same, so the share is rather too small than too large.
+    same, so the share is rather too small than too large. It is null where an instance ended: its processes are then
+    counted as the harness's, with all that they used in their lives.
     """
     everywhere = set(cpus) >= set(telemetry.cpus["cpu"].unique().to_list())
     own_cpus = telemetry.cpus.filter(pl.col("cpu").is_in(list(cpus))).group_by("tick")
@@ -81,6 +82,8 @@ def windows(telemetry: Telemetry, cpus: Collection[int]) -> pl.DataFrame:
     ticks = ticks.with_columns(pl.col("here_ns").fill_null(apart))
     span_ns = pl.col("at_ns").diff()
     ours = pl.sum_horizontal("here_ns", "own_ns", "daemons_ns")
+    foreign = ((pl.col("run_ns") - ours).diff() / (span_ns * pl.col("n_cpus"))).clip(0.0)
+    known = pl.col("own_ns").diff() <= span_ns
     swapped = (pl.col("swapped_in") + pl.col("swapped_out")).diff()
     return (
         ticks.select(
@@ -90,7 +93,7 @@ def windows(telemetry: Telemetry, cpus: Collection[int]) -> pl.DataFrame:
             pl.col("at").alias("end"),
             (span_ns / 1e9).alias("seconds"),
             (pl.col("steal_ms").diff() / pl.col("total_ms").diff()).alias("steal"),
-            ((pl.col("run_ns") - ours).diff() / (span_ns * pl.col("n_cpus"))).clip(0.0).alias("foreign-cpu"),
+            pl.when(known).then(foreign).alias("foreign-cpu"),
             (pl.col("memory_pressure_us").diff() * 1000 / span_ns).alias("memory-pressure"),
             (swapped * 1e9 / span_ns).alias("swap"),
         )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tare.analysis.results import Counts, MetricResult, PlatformResult, Unmarked
-from tare.analysis.verdicts import Kind
+from tare.analysis.verdicts import Kind, Verdict
 from tare.analysis.words import signed_range
 
 #: How the note begins that tells it: a report may leave out those that change no verdict.
 WITHOUT = "without "
 
+_NOTHING_LEFT = Verdict(Kind.NO_DATA, "no data: no block is left that has it and the baseline")
 _ALONE = {Kind.BASELINE, Kind.NO_DATA}
 
 
@@ -25,8 +26,9 @@ def _beside(whole: PlatformResult, clean: PlatformResult, baseline: Counts) -> P
     marked = whole.counts.contaminated
     if not (marked or baseline.contaminated) or whole.verdict.kind in _ALONE:
         return whole
-    found = Unmarked(marked, baseline.contaminated, clean.n_blocks, clean.overhead, clean.verdict)
-    changed = clean.verdict.kind is not whole.verdict.kind
+    verdict = clean.verdict if clean.n_blocks else _NOTHING_LEFT
+    found = Unmarked(marked, baseline.contaminated, clean.n_blocks, clean.overhead, verdict)
+    changed = verdict.kind is not whole.verdict.kind
     # Where its own trials are all well, a reader need only know when the baseline's would change the verdict.
     notes = (*whole.notes, _told(whole, found)) if marked or changed else whole.notes
     return replace(whole, notes=notes, unmarked=found)
