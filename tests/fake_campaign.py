@@ -247,6 +247,7 @@ def ticks(shape: Shape, trials: int) -> Iterator[Tick]:
             tare_ns=ours,
             client_ns=0,
             daemons_ns=0,
+            kernel_ns=0,
             cpu_pressure_us=None,
             memory_pressure_us=int(1e6 * amounts["memory-pressure"]),
             io_pressure_us=None,

@@ -170,6 +170,7 @@ class Tick:
     tare_ns: int  # CPU time in tare's control groups: instances and client
     client_ns: int  # of that, the client's
     daemons_ns: int  # CPU time of the platforms' shared daemons, since the telemetry began
+    kernel_ns: int  # CPU time of the kernel's threads that may run on the measured CPUs, since the telemetry began
     cpu_pressure_us: int | None  # PSI: time in which some task waited for a CPU
     memory_pressure_us: int | None
     io_pressure_us: int | None

@@ -132,9 +132,11 @@ def test_foreign_time_on_a_host_that_does_not_count_by_cpu_is_all_that_is_not_ta
     during = found.filter((pl.col("begin") > BEGAN + AT - 0.1) & (pl.col("end") < BEGAN + AT + 1.1))
     assert during["foreign-cpu"].to_list() == pytest.approx([0.3, 0.3], rel=0.01)
     assert found.filter(pl.col("end") < BEGAN + AT)["foreign-cpu"].max() == pytest.approx(0, abs=1e-6)
-    # The harness and the daemons are no strangers.
+    # The harness, the daemons and the kernel are no strangers.
     ours = telemetry.host.with_columns(
-        (100_000_000 * pl.col("tick")).alias("own_ns"), (50_000_000 * pl.col("tick")).alias("daemons_ns")
+        (100_000_000 * pl.col("tick")).alias("own_ns"),
+        (30_000_000 * pl.col("tick")).alias("daemons_ns"),
+        (20_000_000 * pl.col("tick")).alias("kernel_ns"),
     )
     known = contamination.windows(replace(telemetry, host=ours), CPUS)
     assert known.filter(pl.col("tick").is_in(during["tick"].to_list()))["foreign-cpu"].max() == pytest.approx(

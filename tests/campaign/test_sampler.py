@@ -18,7 +18,7 @@ class FakeHost:
     made: list = []
     fails_at: int | None = None
 
-    def __init__(self):
+    def __init__(self, cpus, daemons):
         self.made.append(self)
         self.read_ns = []
         self.closed = False
@@ -37,7 +37,27 @@ def a_tick(number, first, arms=()):
     cpu = CpuTick(0, number, 0, 0, 0, 0, 0, 0, 0, 1_000_000 * number, None)
     instances = tuple(InstanceTick(arm, number, 4096, 0, 0) for arm in arms)
     return Tick(
-        float(number), number, first, 1, 2, 1, 0, 9, None, 9, 1 << 30, 0, 0, None, None, None, 5, 6, (cpu,), instances
+        float(number),
+        number,
+        first,
+        1,
+        2,
+        1,
+        0,
+        0,
+        9,
+        None,
+        9,
+        1 << 30,
+        0,
+        0,
+        None,
+        None,
+        None,
+        5,
+        6,
+        (cpu,),
+        instances,
     )
 
 

@@ -67,6 +67,45 @@ def test_throttled_periods_of_v1_and_v2():
     assert cgroup.parse_throttled(b"usage_usec 5\nuser_usec 3\nsystem_usec 2\n") is None
 
 
+def test_kernel_threads_that_are_bound_to_other_cpus_or_only_wait_are_not_counted():
+    names = captured("kernel-threads").splitlines()
+    counted = {name for name in names if counters.runs_on(name, [1])}
+    assert {"kswapd0", "migration/1"} <= counted
+    assert {name for name in names if name.startswith(("kworker/u", "kworker/1:"))} <= counted
+    assert not {name for name in counted if name.startswith(("kworker/0:", "kworker/R-", "migration/0", "ksoftirqd/0"))}
+    assert counters.runs_on("jbd2/vda-8", [1])
+    assert counters.runs_on("kworker/12:0", [12])
+    assert not counters.runs_on("kworker/12:0", [1, 2])
+
+
+def test_kernel_threads_of_this_host_are_added_up_from_the_first_look_on(monkeypatch):
+    files = {
+        "/proc/2/task/2/children": "7 8 9 ",
+        "/proc/7/comm": "kswapd0",
+        "/proc/8/comm": "kworker/0:1",
+        "/proc/9/comm": "jbd2/vda-8",
+    }
+    files |= {"/proc/7/schedstat": "100 5 1", "/proc/8/schedstat": "5000 5 1", "/proc/9/schedstat": "10 5 1"}
+
+    def text(path):
+        if path not in files:
+            raise OSError(2, "No such file or directory")
+        return files[path]
+
+    monkeypatch.setattr(counters, "_text", text)
+    threads = counters.KernelThreads([1])
+    assert threads.total_ns() == 0
+    files |= {"/proc/7/schedstat": "150 6 2", "/proc/8/schedstat": "9000 5 1", "/proc/9/schedstat": "17 5 1"}
+    assert threads.total_ns() == 57
+    del files["/proc/9/schedstat"]  # it ends, and another is made
+    files |= {"/proc/2/task/2/children": "7 8 9 11", "/proc/11/comm": "kworker/u8:2", "/proc/11/schedstat": "70 1 1"}
+    assert threads.total_ns() == 127
+    files |= {"/proc/11/schedstat": "73 1 1"}
+    assert threads.total_ns() == 130
+    files.clear()
+    assert threads.total_ns() == 130  # a kernel that does not tell
+
+
 def test_this_host_counts(tmp_path, monkeypatch):
     monkeypatch.setenv("TARE_HOME", str(tmp_path))
     before = counters.cpu_times()

@@ -63,9 +63,10 @@ def windows(telemetry: Telemetry, cpus: Collection[int]) -> pl.DataFrame:
     those that instances are pinned to), memory-pressure (share of the time), swap (pages a second).
 
     Foreign is what ran on these CPUs and is none of the campaign's: neither in its control groups, nor the harness with
-    its helpers, nor the platforms' shared daemons. Harness and daemons may have run elsewhere and are taken off all the
-    same, so the share is rather too small than too large. It is null where an instance ended: its processes are then
-    counted as the harness's, with all that they used in their lives.
+    its helpers, nor the platforms' shared daemons, nor the kernel's threads, which write back what instances wrote and
+    clean up after them. All but the groups may have run elsewhere and are taken off all the same, so the share is
+    rather too small than too large. It is null where an instance ended: its processes are then counted as the
+    harness's, with all that they used in their lives.
     """
     everywhere = set(cpus) >= set(telemetry.cpus["cpu"].unique().to_list())
     own_cpus = telemetry.cpus.filter(pl.col("cpu").is_in(list(cpus))).group_by("tick")
@@ -81,7 +82,7 @@ def windows(telemetry: Telemetry, cpus: Collection[int]) -> pl.DataFrame:
     ticks = telemetry.host.join(measured, on="tick", how="left").sort("tick")
     ticks = ticks.with_columns(pl.col("here_ns").fill_null(apart))
     span_ns = pl.col("at_ns").diff()
-    ours = pl.sum_horizontal("here_ns", "own_ns", "daemons_ns")
+    ours = pl.sum_horizontal("here_ns", "own_ns", "daemons_ns", "kernel_ns")
     foreign = ((pl.col("run_ns") - ours).diff() / (span_ns * pl.col("n_cpus"))).clip(0.0)
     known = pl.col("own_ns").diff() <= span_ns
     swapped = (pl.col("swapped_in") + pl.col("swapped_out")).diff()

@@ -54,7 +54,7 @@ class Runner:
             self._run()
             return
         try:
-            with self.sampler.sampling(lambda: tuple(self._lives.values())):
+            with self.sampler.sampling(lambda: tuple(self._lives.values()), self.nursery.daemons):
                 self._run()
         finally:
             # What was read after the last trial: the window that it ended in.

@@ -42,10 +42,14 @@ class Sampler:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextlib.contextmanager
-    def sampling(self, lives: Lives) -> Iterator[None]:
-        """Read meanwhile, and once more at the end. ``lives``: the instances in service, asked by another thread."""
+    def sampling(self, lives: Lives, daemons: Collection[str] = ()) -> Iterator[None]:
+        """Read meanwhile, and once more at the end.
+
+        ``lives``: the instances in service, asked by another thread. ``daemons``: the control groups of shared daemons,
+        in which more may come to be.
+        """
         end = threading.Event()
-        thread = threading.Thread(target=self._run, args=(lives, end), name="telemetry", daemon=True)
+        thread = threading.Thread(target=self._run, args=(lives, daemons, end), name="telemetry", daemon=True)
         thread.start()
         try:
             yield
@@ -59,11 +63,11 @@ class Sampler:
             ticks, self._ticks = self._ticks, []
         return ticks
 
-    def _run(self, lives: Lives, end: threading.Event) -> None:
+    def _run(self, lives: Lives, daemons: Collection[str], end: threading.Event) -> None:
         with contextlib.suppress(OSError):  # the affinity of this thread alone
             os.sched_setaffinity(0, harness_cpus(tuple(self.cpus)))
         try:
-            with contextlib.closing(_Host()) as host:
+            with contextlib.closing(_Host(self.cpus, daemons)) as host:
                 self._read_on(host, lives, end)
         except (OSError, ValueError, LookupError, TareError) as error:
             self.failed = f"the telemetry ended: {error}"
@@ -87,7 +91,9 @@ class Sampler:
 class _Host:
     """The counters of this host and of the groups that are alive; the files of groups stay open between readings."""
 
-    def __init__(self) -> None:
+    def __init__(self, cpus: Sequence[int], daemons: Collection[str]) -> None:
+        self._known_daemons = daemons
+        self._kernel = counters.KernelThreads(cpus)
         self._all = Group("")
         self._tare = Group(PARENT_GROUP)
         self._client = Group(f"{PARENT_GROUP}/client")
@@ -115,7 +121,8 @@ class _Host:
             own_ns=own_ns,
             tare_ns=tare_ns,
             client_ns=client_ns,
-            daemons_ns=self._daemons_so_far(lives),
+            daemons_ns=self._daemons_so_far(),
+            kernel_ns=self._kernel.total_ns(),
             cpu_pressure_us=counters.pressure_us("cpu"),
             memory_pressure_us=counters.pressure_us("memory"),
             io_pressure_us=counters.pressure_us("io"),
@@ -156,14 +163,13 @@ class _Host:
                 found.append(_instance(arm, group))
         return tuple(found)
 
-    def _daemons_so_far(self, lives: Collection[Live]) -> int:
+    def _daemons_so_far(self) -> int:
         """A daemon is counted from when it is first seen to the end, for it works for starts and stops too."""
-        for live in lives:
-            for one in live.instance.daemons:
-                if one.path not in self._daemons:
-                    group = Group(one.path)
-                    with contextlib.suppress(OSError):
-                        self._daemons[one.path] = group, group.cpu_ns()
+        for path in tuple(self._known_daemons):
+            if path not in self._daemons:
+                group = Group(path)
+                with contextlib.suppress(OSError):
+                    self._daemons[path] = group, group.cpu_ns()
         for path, (group, before) in list(self._daemons.items()):
             try:
                 now = group.cpu_ns()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,10 @@ from tare.host.facts import parse_meminfo
 KINDS = 8
 SECTOR = 512
 _SWAPPED = re.compile(r"^pswp(in|out) (\d+)$", re.MULTILINE)
+#: Of a workqueue, for when memory is short: it sleeps, and there is one for each.
+_RESCUER = "kworker/R-"
+#: kworker/1:3-events, ksoftirqd/1, migration/1; not kworker/u8:4-flush-254:0 nor jbd2/vda-8.
+_BOUND = re.compile(r"(?:kworker|ksoftirqd|migration|cpuhp|idle_inject|rcuc)/(\d+)")
 _MS = 1000 // os.sysconf("SC_CLK_TCK")
 
 
@@ -135,6 +139,53 @@ def pick_link(links: Mapping[str, tuple[int, int]], link: str) -> tuple[int, int
     """One link's counters, or the sum of all but loopback."""
     chosen = [links[link]] if link in links else [both for name, both in links.items() if name != "lo"]
     return sum(received for received, _ in chosen), sum(sent for _, sent in chosen)
+
+
+class KernelThreads:
+    """CPU time of the kernel's threads that may run on some CPUs: they write back, free and clean up for everybody."""
+
+    def __init__(self, cpus: Collection[int]) -> None:
+        self._cpus = frozenset(cpus)
+        self._known: dict[str, bool] = {}  # by process id, whether it is counted
+        self._last: dict[str, int] | None = None
+        self._total = 0
+
+    def total_ns(self) -> int:
+        """Nanoseconds since this was first asked.
+
+        0 where the kernel does not tell (CONFIG_PROC_CHILDREN and CONFIG_SCHED_INFO, which distributions have).
+        """
+        now = {}
+        pids = self._pids()
+        self._known = {pid: self._known[pid] for pid in pids if pid in self._known}
+        for pid in pids:
+            try:
+                if pid not in self._known:
+                    self._known[pid] = runs_on(_text(f"/proc/{pid}/comm").strip(), self._cpus)
+                if self._known[pid]:
+                    now[pid] = int(_text(f"/proc/{pid}/schedstat").split()[0])
+            except (OSError, IndexError):  # it ended
+                continue
+        if self._last is not None:
+            # A thread that was not there before did all that it did since.
+            self._total += sum(max(0, ns - self._last.get(pid, 0)) for pid, ns in now.items())
+        self._last = now
+        return self._total
+
+    @staticmethod
+    def _pids() -> list[str]:
+        try:
+            return _text("/proc/2/task/2/children").split()  # kthreadd's, of which all others are children
+        except OSError:
+            return []
+
+
+def runs_on(name: str, cpus: Collection[int]) -> bool:
+    """Whether the kernel's thread of this name may run on one of these CPUs: some are bound to one, by their name."""
+    if name.startswith(_RESCUER):
+        return False
+    bound = _BOUND.match(name)
+    return bound is None or int(bound[1]) in cpus
 
 
 def _text(path: str) -> str:

@@ -32,9 +32,9 @@ _TICK: _Schema = {
     "tick": pl.Int64, "at": pl.Float64, "at_ns": pl.Int64, "first": pl.Boolean,
     **dict.fromkeys(
         (
-            "own_ns", "tare_ns", "client_ns", "daemons_ns", "cpu_pressure_us", "memory_pressure_us", "io_pressure_us",
-            "memory_available", "swapped_in", "swapped_out", "disk_read_bytes", "disk_written_bytes", "disk_busy_ms",
-            "net_received_bytes", "net_sent_bytes",
+            "own_ns", "tare_ns", "client_ns", "daemons_ns", "kernel_ns", "cpu_pressure_us", "memory_pressure_us",
+            "io_pressure_us", "memory_available", "swapped_in", "swapped_out", "disk_read_bytes", "disk_written_bytes",
+            "disk_busy_ms", "net_received_bytes", "net_sent_bytes",
         ),
         pl.Int64,
     ),

@@ -13,7 +13,8 @@ TELEMETRY = """
 CREATE TABLE tick (
     id INTEGER PRIMARY KEY, at REAL NOT NULL, at_ns INTEGER NOT NULL, first INTEGER NOT NULL,
     own_ns INTEGER NOT NULL, tare_ns INTEGER NOT NULL, client_ns INTEGER NOT NULL, daemons_ns INTEGER NOT NULL,
-    cpu_pressure_us INTEGER, memory_pressure_us INTEGER, io_pressure_us INTEGER, memory_available INTEGER NOT NULL,
+    kernel_ns INTEGER NOT NULL, cpu_pressure_us INTEGER, memory_pressure_us INTEGER, io_pressure_us INTEGER,
+    memory_available INTEGER NOT NULL,
     swapped_in INTEGER NOT NULL, swapped_out INTEGER NOT NULL,
     disk_read_bytes INTEGER, disk_written_bytes INTEGER, disk_busy_ms INTEGER,
     net_received_bytes INTEGER NOT NULL, net_sent_bytes INTEGER NOT NULL
