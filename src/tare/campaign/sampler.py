@@ -22,7 +22,7 @@ from tare.host.cgroup import Group
 from tare.host.network import BRIDGE
 from tare.model import Arm, CpuTick, InstanceTick, Tick
 
-#: Seconds between two readings: at 2 Hz they take 0.2 % of a core, at 10 Hz 1 % (docs/benchmarks.md), and a neighbour
+#: Seconds between two readings: at 2 Hz they take 0.3 % of a core, at 10 Hz 1.2 % (docs/benchmarks.md); and a neighbour
 #: that is there for less than half a second matters to none but the shortest trials.
 INTERVAL_S = 0.5
 
