@@ -43,6 +43,14 @@ class Mode(StrEnum):
     START = "start"  # the start of the block's instance is itself the trial
 
 
+class Design(StrEnum):
+    """In which order a campaign runs what it compares."""
+
+    BLOCKS = "blocks"  # all arms afresh in every block, in random order; sliced work in turn, on the same CPUs
+    SEQUENTIAL = "sequential"  # one arm after the other, each with all of its repetitions: what most studies did
+    DUET = "duet"  # as blocks, but sliced work of an arm and of the baseline at once, each on a CPU, drawn anew
+
+
 class Status(StrEnum):
     """How a trial ended."""
 

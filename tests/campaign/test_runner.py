@@ -10,7 +10,7 @@ from tare.campaign.plan import Job
 from tare.campaign.runner import Runner
 from tare.campaign.schedule import schedule_block
 from tare.errors import PlatformError
-from tare.model import Arm, Status, TrialKey
+from tare.model import Arm, Design, Status, TrialKey
 from tare.store.store import Store
 
 
@@ -149,3 +149,40 @@ def test_a_lost_instance_is_told_with_what_ails_its_platform(plan, store, monkey
     trials = store.trials()
     reasons = set(trials.filter(trials["status"] == "failed")["reason"])
     assert reasons == {"its daemon is gone: the stream ended (fix: start it)", "the stream ended"}
+
+
+def _sequential(blocks=3):
+    return replace(a_plan(blocks), design=Design.SEQUENTIAL)
+
+
+def test_one_after_the_other_each_has_all_of_its_repetitions_and_the_second_baseline_is_last(store):
+    nursery = FakeNursery()
+    _runner(_sequential(), store, nursery).run()
+    starts = [line.split()[1] for line in nursery.log if line.startswith("start")]
+    assert starts == ["native"] * 3 + ["runc"] * 3 + ["docker"] * 3 + ["native#2"] * 3
+    assert store.trials().height == 3 * 3 * 4
+    assert store.trials()["seq"].to_list() == list(range(36))
+
+
+@pytest.mark.parametrize("after", [1, 8, 9, 10, 17, 35])
+def test_one_after_the_other_goes_on_where_it_was_cut_off(tmp_path, after):
+    plan = _sequential()
+    with Store.create(tmp_path / "x.tare", a_record(plan)) as store, pytest.raises(KeyboardInterrupt):
+        _runner(plan, store, watcher=Quiet(interrupt_after=after)).run()
+    with Store.open(tmp_path / "x.tare") as store:
+        watcher = Quiet()
+        _runner(plan, store, watcher=watcher).run()
+        assert len(watcher.trials) == 36 - after
+        assert store.trials().height == 36
+
+
+def test_one_after_the_other_shares_the_time(store):
+    class Blocks(Quiet):
+        def block(self, number, spent_s, left_s):
+            told.append((number, left_s))
+
+    told = []
+    plan = replace(_sequential(), blocks=None, budget_s=1e-9)
+    _runner(plan, store, watcher=Blocks()).run()
+    assert [number for number, _ in told] == [0, 0, 0, 0], "one block each, however short the time is"
+    assert [round(left * 1e9, 2) for _, left in told] == [1.0, 0.75, 0.5, 0.25]

@@ -100,7 +100,7 @@ def test_a_campaign_keeps_every_tick_in_order_with_the_instances_of_that_moment(
     plan = a_plan()
     one = Sampler((0,), interval_s=0.0005)
     with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
-        Runner(plan, store, FakeNursery(), None, Quiet(), one).run()
+        Runner(plan, store, FakeNursery(), None, Quiet(), sampler=one).run()
         found = store.telemetry()
         assert store.events() == []
     assert found.host["at_ns"].to_list() == list(range(1, len(fake.made[0].read_ns) + 1))
@@ -116,12 +116,12 @@ def test_what_was_read_until_an_interrupt_is_kept_and_a_fault_is_told(fake, tmp_
     with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
         one = Sampler((0,), interval_s=0.0005)
         with pytest.raises(KeyboardInterrupt):
-            Runner(plan, store, FakeNursery(), None, Quiet(interrupt_after=3), one).run()
+            Runner(plan, store, FakeNursery(), None, Quiet(interrupt_after=3), sampler=one).run()
         assert store.telemetry().host.height == 1
         assert [event.text for event in store.events()] == ["the telemetry ended: [Errno 5] Input/output error"]
     fake.fails_at = None
     with Store.open(tmp_path / "x.tare") as store:
-        Runner(plan, store, FakeNursery(), None, Quiet(), Sampler((0,), interval_s=0.0005)).run()
+        Runner(plan, store, FakeNursery(), None, Quiet(), sampler=Sampler((0,), interval_s=0.0005)).run()
         assert store.telemetry().host["first"].sum() == 2  # no window spans the time between the two
 
 

@@ -3,7 +3,7 @@ from collections import Counter
 
 from tare.campaign.schedule import schedule_block
 from tare.campaign.slices import plan_turns
-from tare.model import Arm, Mode
+from tare.model import Arm, Design, Mode
 from tare.workloads import registry
 
 ARMS = (Arm("native", 0), Arm("native", 1), Arm("runc"), Arm("docker"), Arm("gvisor"))
@@ -51,3 +51,24 @@ def test_turns_do_not_overlap_and_leave_a_gap():
     assert [turn.arm for turn in turns] == [*ARMS, *ARMS[::-1]]
     for one, following in itertools.pairwise(turns):
         assert following.start_ns - (one.start_ns + 100_000_000) == 10_000_000
+
+
+def test_a_duet_pairs_every_arm_with_the_baselines_first_and_draws_who_has_which_cpu():
+    schedule = schedule_block(3, 0, ARMS, _workloads(), Design.DUET)
+    for stage in schedule.stages:
+        assert stage.at_once is (stage.mode is Mode.SLICES)
+        if stage.at_once:
+            partners = Counter(next(arm for arm in pair if arm != ARMS[0]) for pair in stage.rounds)
+            assert partners == dict.fromkeys(ARMS[1:], 8)
+            assert {pair.index(ARMS[0]) for pair in stage.rounds} == {0, 1}
+
+
+def test_turns_at_once_begin_together_each_on_a_cpu_of_its_own():
+    pairs = [(ARMS[0], ARMS[2]), (ARMS[3], ARMS[0])]
+    turns = plan_turns(pairs, first_ns=0, slice_ns=90_000_000, at_once=True)
+    assert [(turn.round, turn.arm, turn.start_ns, turn.slot, turn.cpu) for turn in turns] == [
+        (0, ARMS[0], 0, 0, 0),
+        (0, ARMS[2], 0, 0, 1),
+        (1, ARMS[3], 100_000_000, 1, 0),
+        (1, ARMS[0], 100_000_000, 1, 1),
+    ]

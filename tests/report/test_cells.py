@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tare.analysis.intervals import Interval
-from tare.analysis.words import decimals, percent, quantity, signed, signed_range, times_range
+from tare.analysis.words import decimals, percent, quantity, signed, signed_range, span, times_range
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -55,3 +55,11 @@ def test_factors() -> None:
     assert times_range(Interval(3.3, 3.2, 3.4)) == ("3.3", "3.2 to 3.4")
     assert times_range(Interval(1234.0, 1100.0, 1400.0)) == ("1,234", "1,100 to 1,400")
     assert times_range(Interval(15.0, 14.0, 16.0)) == ("15.0", "14.0 to 16.0")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0 s"), (59.6, "1 min 00 s"), (185, "3 min 05 s"), (7500, "2 h 05 min"), (400_000, "5 days")],
+)
+def test_a_duration_in_words(seconds, text):
+    assert span(seconds) == text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,14 +12,18 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tare.analysis import contamination
-from tare.analysis.grid import BlockRatios, Grid, block_ratios
-from tare.analysis.intervals import Interval, bca_interval, t_interval
+from tare.analysis.evidence import Evidence, evidence, reference
+from tare.analysis.fairness import refusals
+from tare.analysis.grid import BlockRatios, Grid
 from tare.analysis.overhead import overhead, ratio, variability_overhead
 from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
 from tare.analysis.unmarked import beside
 from tare.analysis.verdicts import CPU_COST, Kind, LogIntervals, Question, Verdict, decide, describe, gate, judge
-from tare.analysis.words import percent, signed_range
+from tare.analysis.widths import blocks_needed
+from tare.analysis.words import percent, signed_range, span
+from tare.model import Design
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
+from tare.store.durations import workload_seconds
 
 #: How the note begins that holds for a whole row: a report may gather such rows into one line.
 WIDE_FLOOR = "the noise floor"
@@ -27,7 +31,9 @@ WIDE_FLOOR = "the noise floor"
 #: with few blocks chance gives as much, so it must be improbable (`DRIFT_P`) too.
 DRIFT_LIMIT, DRIFT_FROM, DRIFT_P = 0.3, 10, 0.001
 
-_WIDE, _NARROW = 0.95, 0.90
+#: Said of everything that a sequential campaign shows.
+AFTER_EACH_OTHER = "the platforms ran one after the other: what the machine did meanwhile is in the figures"
+
 _CountsByArm = dict[tuple[str, str], Counts]
 
 
@@ -37,11 +43,14 @@ class _Context:
 
     grid: Grid
     question: Question
+    design: Design
     baseline: tuple[int, ...]  # positions of its arms
     n_blocks: int  # of the campaign, with any trial of this workload
     floor: NoiseFloor | None
     closed: str | None  # why nothing can be said of the metric
     base: Description
+    refused: Mapping[str, str]  # why a platform is not compared, by its name
+    block_s: float | None  # what a block of the workload takes
 
 
 def analyse(
@@ -59,15 +68,16 @@ def analyse(
     parts, clean = (_by_metric(frame) for frame in (samples, contamination.without(samples, marked)))
     nothing = samples.clear()
     results = []
+    seconds = workload_seconds(trials)
     for workload in record.workloads:
-        n_blocks = blocks.get(workload.name, 0)
+        times = (blocks.get(workload.name, 0), seconds.get(workload.name))
         found = []
         for metric in workload.metrics:
             key = workload.name, metric.name
             part, left = parts.get(key, nothing), clean.get(key, nothing)
-            result = _metric(record, workload, metric, part, counts, n_blocks)
+            result = _metric(record, workload, metric, part, counts, *times)
             if left.height < part.height:
-                result = beside(result, _metric(record, workload, metric, left, counts, n_blocks))
+                result = beside(result, _metric(record, workload, metric, left, counts, *times))
             found.append(result)
         results += _flag_disagreement(found)
     return results
@@ -85,12 +95,16 @@ def _metric(
     samples: pl.DataFrame,
     counts: _CountsByArm,
     n_blocks: int,
+    block_s: float | None,
 ) -> MetricResult:
     grid = Grid.of(samples, record.all_arms())
     question = Question(metric.name, metric.direction, workload.margin)
     baseline = tuple(grid.of_platform(record.baseline))
-    floor, closed = _noise_floor(grid, question, baseline)
-    context = _Context(grid, question, baseline, n_blocks, floor, closed, _describe(grid, baseline))
+    floor, closed = _noise_floor(grid, question, baseline, record.design)
+    described = _describe(grid, baseline)
+    context = _Context(
+        grid, question, record.design, baseline, n_blocks, floor, closed, described, refusals(record), block_s
+    )
     others = dict.fromkeys(arm.platform for arm in grid.arms if arm.platform != record.baseline)
     nothing = Counts()
     platforms = [_baseline(context, record.baseline, counts.get((workload.name, record.baseline), nothing))]
@@ -119,29 +133,30 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
     (arm,) = grid.of_platform(name)[:1]
     described = _describe(grid, [arm])
     empty = PlatformResult(name, 0, context.n_blocks, counts, described, notes=tuple(_contamination(counts)))
-    refusal = _refusal(context, arm, counts)
+    refusal = context.refused.get(name) or _refusal(context, arm, counts)
     if refusal is not None:
         return replace(empty, verdict=Verdict(Kind.NO_DATA, refusal))
-    pairs = block_ratios(grid, arm, context.baseline)
-    count = pairs.logs.size
+    design = context.design
+    seen = evidence(grid, arm, reference(grid, grid.arms[context.baseline[0]].platform, design), design)
+    count, logs = seen.n_blocks, seen.logs
     result = replace(empty, n_blocks=count, n_left_out=context.n_blocks - count)
-    if count < 2:
+    if logs is None:
         text = f"inconclusive: {count} {'block' if count == 1 else 'blocks'} with the baseline, at least 2 are needed"
         return replace(result, verdict=Verdict(Kind.INCONCLUSIVE, text))
-    logs = LogIntervals(t_interval(pairs.logs, _WIDE), t_interval(pairs.logs, _NARROW))
-    bootstrap = bca_interval(pairs.logs, _WIDE)
     verdict = _within_noise(context, judge(context.question, logs), logs)
+    if verdict.kind is Kind.INCONCLUSIVE:
+        verdict = replace(verdict, text=verdict.text + _would_take(context, logs, count))
     if context.closed is not None:
-        seen = describe(context.question, logs.wide)
-        verdict = Verdict(Kind.INVALID, f"invalid: {context.closed}; what was seen: {seen}")
+        what = describe(context.question, logs.wide)
+        verdict = Verdict(Kind.INVALID, f"invalid: {context.closed}; what was seen: {what}")
     return replace(
         result,
         ratio=ratio(logs.wide),
-        bootstrap=ratio(bootstrap) if bootstrap else None,
+        bootstrap=ratio(seen.bootstrap) if seen.bootstrap else None,
         overhead=overhead(logs.wide, context.question.direction),
         variability_overhead=variability_overhead(described.sd, context.base.sd),
         verdict=verdict,
-        notes=(*empty.notes, *_cautions(context, pairs, logs, bootstrap)),
+        notes=(*empty.notes, *_cautions(context, seen, logs)),
     )
 
 
@@ -155,6 +170,16 @@ def _within_noise(context: _Context, verdict: Verdict, logs: LogIntervals) -> Ve
     seen = signed_range(overhead(logs.wide, context.question.direction))
     wider = _wide_floor(floor.interval.half_width, margin)
     return Verdict(Kind.INCONCLUSIVE, f"inconclusive: {seen}, but {wider}")
+
+
+def _would_take(context: _Context, logs: LogIntervals, n_blocks: int) -> str:
+    """How long until the interval fits into the margin, were there no difference: half of it on either side."""
+    target = context.question.margin / 2
+    blocks = blocks_needed(overhead(logs.wide, context.question.direction).half_width, n_blocks, target)
+    if blocks <= n_blocks or context.block_s is None:
+        return ""
+    takes = span(blocks * context.block_s)
+    return f"; ±{percent(target)} would take about {blocks} blocks, {takes} of this workload alone"
 
 
 def _wide_floor(half_width: float, margin: float) -> str:
@@ -180,20 +205,21 @@ def _refusal(context: _Context, arm: int, counts: Counts) -> str | None:
     return None
 
 
-def _noise_floor(grid: Grid, question: Question, baseline: Sequence[int]) -> tuple[NoiseFloor | None, str | None]:
+def _noise_floor(
+    grid: Grid, question: Question, baseline: Sequence[int], design: Design
+) -> tuple[NoiseFloor | None, str | None]:
     """The A/A figure, and why it closes the metric (None when it does not)."""
     if len(baseline) < 2:
         return None, None
     first, second = baseline[:2]
     if grid.unfit[[first, second]].any():
         return NoiseFloor(None, 0, "samples are zero, negative or not finite"), None
-    pairs = block_ratios(grid, second, [first])
-    if pairs.logs.size < 2:
-        return NoiseFloor(None, pairs.logs.size, "fewer than 2 blocks have both baseline arms"), None
-    logs = LogIntervals(t_interval(pairs.logs, _WIDE), t_interval(pairs.logs, _NARROW))
-    over = overhead(logs.wide, question.direction)
+    seen = evidence(grid, second, [first], design)
+    if seen.logs is None:
+        return NoiseFloor(None, seen.n_blocks, "fewer than 2 blocks have both baseline arms"), None
+    over = overhead(seen.logs.wide, question.direction)
     excludes_zero = over.low > 0 or over.high < 0
-    return NoiseFloor(over, pairs.logs.size, None, excludes_zero), gate(question, logs)
+    return NoiseFloor(over, seen.n_blocks, None, excludes_zero), gate(question, seen.logs)
 
 
 def _describe(grid: Grid, arms: Sequence[int]) -> Description:
@@ -212,21 +238,24 @@ def _blocks_with(grid: Grid, arm: int) -> set[int]:
 # --- cautions ----------------------------------------------------------------------------------------------
 
 
-def _cautions(context: _Context, pairs: BlockRatios, logs: LogIntervals, bootstrap: Interval | None) -> list[str]:
+def _cautions(context: _Context, seen: Evidence, logs: LogIntervals) -> list[str]:
     """What a careful reader would want to be told beside the verdict."""
     notes = []
-    count, question = pairs.logs.size, context.question
+    count, question = seen.n_blocks, context.question
     if count < context.n_blocks:
         missing = context.n_blocks - count
         notes.append(f"{missing} of {context.n_blocks} blocks left out: this platform or the baseline has no sample")
-    if pairs.single_baseline:
-        notes.append(f"one baseline arm only in {pairs.single_baseline} of {count} blocks")
-    if bootstrap is not None:
-        other = decide(question, replace(logs, wide=bootstrap))
+    if seen.pairs is not None and seen.pairs.single_baseline:
+        notes.append(f"one baseline arm only in {seen.pairs.single_baseline} of {count} blocks")
+    if seen.bootstrap is not None:
+        other = decide(question, replace(logs, wide=seen.bootstrap))
         if other is not decide(question, logs):
-            span = signed_range(overhead(bootstrap, question.direction))
-            notes.append(f"the bootstrap (BCa) says {other.value}: {span}")
-    notes += _drift(pairs)
+            between = signed_range(overhead(seen.bootstrap, question.direction))
+            notes.append(f"the bootstrap (BCa) says {other.value}: {between}")
+    if context.design is Design.SEQUENTIAL:
+        notes.append(AFTER_EACH_OTHER)
+    if seen.pairs is not None:
+        notes += _drift(seen.pairs)
     notes += _floor_cautions(context)
     return notes
 

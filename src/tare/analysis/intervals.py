@@ -41,6 +41,20 @@ def t_interval(values: Floats, level: float) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
+def welch_interval(values: Floats, others: Floats, level: float) -> Interval:
+    """Difference of two means with Welch's interval (Welch, 1947), of two samples with variances of their own.
+
+    Raises `ValueError` below two values on either side.
+    """
+    if min(values.size, others.size) < 2:
+        raise ValueError("an interval needs at least two values on either side")
+    mean = float(values.mean() - others.mean())
+    if np.ptp(values) == 0 and np.ptp(others) == 0:
+        return Interval(mean, mean, mean)
+    found = stats.ttest_ind(values, others, equal_var=False).confidence_interval(level)
+    return Interval(mean, float(found.low), float(found.high))
+
+
 def bca_interval(values: Floats, level: float) -> Interval | None:
     """Mean with the bias-corrected and accelerated bootstrap interval (Efron, 1987), from a fixed seed.
 

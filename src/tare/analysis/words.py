@@ -97,3 +97,14 @@ def _digits(value: float) -> str:
     whole = abs(value)
     digits = 0 if whole >= 1_000 else 1 if whole >= 100 else 2 if whole >= 1 else 4
     return _plain(value, digits)
+
+
+def span(seconds: float) -> str:
+    """A duration: "12 s", "3 min 05 s", "2 h 05 min"; from four days on in days."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 96:
+        return f"{hours / 24:,.0f} days"
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

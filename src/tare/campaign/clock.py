@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-import polars as pl
-
 from tare.campaign.telemetry import Reading
 from tare.model import Sample, SliceFacts, Status, Trial, TrialKey
 
@@ -73,12 +71,3 @@ class TrialClock:
             slices=slices,
             outputs=outputs,
         )
-
-
-def block_durations(trials: pl.DataFrame) -> dict[int, float]:
-    """Seconds that each block took so far, from its trials' rows: from the first's start to the last's end."""
-    if trials.is_empty():
-        return {}
-    ends = pl.col("started") + pl.col("wall_ns") / 1e9
-    spans = trials.group_by("block").agg((ends.max() - pl.col("started").min()).alias("seconds"))
-    return {int(block): float(seconds) for block, seconds in spans.select("block", "seconds").iter_rows()}

@@ -7,33 +7,36 @@ import secrets
 import shutil
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import tare
 from tare.campaign.ground import default_cpus, prepared, quietened, sole_campaign
-from tare.campaign.plan import Job, Plan, arms_of, how_long, make_jobs
+from tare.campaign.plan import BASELINE_REPLICAS, Job, Plan, arms_of, how_long, make_jobs
 from tare.campaign.preflight import Ready, available, try_each
 from tare.campaign.runner import Runner, Watcher
 from tare.campaign.sampler import Sampler
+from tare.campaign.slowed import extra_work, slowed_copies
+from tare.campaign.stopping import Widths, targets
 from tare.errors import HostError, StoreError, UsageError
 from tare.host import facts, state
 from tare.host.tuning import Tuned
 from tare.image import build
 from tare.image.build import Image
-from tare.model import Resources
+from tare.model import Design, Resources
 from tare.platforms import registry as platforms
 from tare.platforms.base import Platform
 from tare.store.record import CampaignRecord, LeftOut, MetricRecord, ResourceRecord, SettingRecord, WorkloadRecord
 from tare.store.store import Store
 from tare.workloads import registry as workloads
-from tare.workloads.base import Workload
+from tare.workloads.base import Params, Workload
 
 DEFAULT_MEMORY = 1 << 30
 #: In place of a platform's name: all that there are. What does not run here is left out, and the report says why.
 ALL = "all"
 LEAST_MEMORY = 256 << 20
+DUET_CPUS = 2
 #: Below this the overlays, the data and the campaign file may not fit.
 LEAST_FREE_DISK = 2 << 30
 
@@ -52,15 +55,21 @@ class Order:
     memory_bytes: int = DEFAULT_MEMORY
     subnet: str | None = None
     tune: bool = False
+    design: Design = Design.BLOCKS
+    replicas: int = BASELINE_REPLICAS
+    params: Mapping[str, Params] = field(default_factory=dict)  # in place of the profile's, by workload
+    slowed: Sequence[float] = ()  # every platform also with so much more sliced work, a share of it
+    precision: float | None = None  # half-width to reach, a fraction; None: half of each margin; 0: all of the time
 
 
-def begin(order: Order, file: Path, watcher: Watcher) -> None:
+def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
     """Run a new campaign into ``file``. Raises `TareError`; what is in the file by then stays."""
-    length = how_long(order.profile, order.blocks, order.budget_s)
+    how_long(order.profile, order.blocks, order.budget_s)  # what is wrong with it is said before anything is done
     chosen = _platforms(order.platforms)
     asked = frozenset(order.platforms)
-    jobs = make_jobs(_workloads(order.workloads), order.profile)
+    jobs = make_jobs(_workloads(order.workloads), order.profile, order.params)
     resources = _resources(order)
+    _check_design(order, resources)
     if file.exists():
         raise StoreError(f"{file} exists and is never overwritten", fix="give another name, or --resume it")
     with sole_campaign():
@@ -73,18 +82,40 @@ def begin(order: Order, file: Path, watcher: Watcher) -> None:
                 prepared(image, resources, order.subnet) as (nursery, client),
             ):
                 ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing)
-                seed = order.seed if order.seed is not None else secrets.randbelow(2**31)
-                usable = tuple(one.platform for one in ready)
-                budget_s = length.budget(len(arms_of(usable)))
-                plan = Plan(order.profile, seed, usable, jobs, resources, length.blocks, budget_s)
-                record = _record(plan, ready, image, [*missing, *broken], tuned)
+                plan, ready = _plan(order, ready, jobs, resources)
+                record = _record(plan, ready, image, [*missing, *broken], asked, tuned)
                 with Store.create(file, record) as store:
-                    _run(Runner(plan, store, nursery, client, watcher, Sampler(resources.cpus)))
+                    _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
         finally:
             _close(chosen)
 
 
-def resume(file: Path, watcher: Watcher) -> None:
+def _plan(order: Order, ready: list[Ready], jobs: tuple[Job, ...], resources: Resources) -> tuple[Plan, list[Ready]]:
+    """What is decided once it is known what runs here, and all that takes part."""
+    length = how_long(order.profile, order.blocks, order.budget_s)
+    extra = extra_work(ready, order.slowed)
+    ready = [*ready, *slowed_copies(ready, order.slowed)]
+    usable = tuple(one.platform for one in ready)
+    # Whoever counts blocks wants that many.
+    counted = length.blocks is not None or order.design is Design.SEQUENTIAL
+    precision = 0 if counted and order.precision is None else order.precision
+    plan = Plan(
+        profile=order.profile,
+        seed=order.seed if order.seed is not None else secrets.randbelow(2**31),
+        platforms=usable,
+        jobs=jobs,
+        resources=resources,
+        blocks=length.blocks,
+        budget_s=length.budget(len(arms_of(usable, order.replicas))),
+        targets=targets({job.workload.name: job.workload.margin for job in jobs}, precision),
+        design=order.design,
+        replicas=order.replicas,
+        extra=extra,
+    )
+    return plan, ready
+
+
+def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
     """Go on with a campaign: exactly the trials that are missing. Raises `StoreError` when it cannot be the same."""
     # A file that is none is told to whoever named it, whatever else runs here.
     with Store.open(file) as store, sole_campaign():
@@ -95,7 +126,8 @@ def resume(file: Path, watcher: Watcher) -> None:
         jobs = tuple(Job(workloads.get(one.name), one.params) for one in record.workloads)
         resources = Resources(tuple(record.resources.cpus), record.resources.memory_bytes)
         chosen = platforms.choose([platform.name for platform in record.platforms])
-        plan = Plan(record.profile, record.seed, tuple(chosen), jobs, resources, record.blocks, record.time_budget_s)
+        length = (record.blocks, record.time_budget_s, record.targets, record.design)
+        plan = Plan(record.profile, record.seed, tuple(chosen), jobs, resources, *length)
         try:
             asked = frozenset(platform.name for platform in chosen)
             available(chosen, asked=asked, progress=watcher.doing)
@@ -108,7 +140,7 @@ def resume(file: Path, watcher: Watcher) -> None:
                 store.add_event("info", "resumed")
                 for line in _tuned_otherwise(record.tuning, tuned):
                     store.add_event("warning", line)
-                _run(Runner(plan, store, nursery, client, watcher, Sampler(resources.cpus)))
+                _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
         finally:
             _close(chosen)
 
@@ -124,7 +156,21 @@ def _resources(order: Order) -> Resources:
             f"{order.memory_bytes >> 20} MiB are too little for an instance",
             fix=f"give --memory {LEAST_MEMORY >> 20} or more",
         )
-    return Resources(order.cpus or default_cpus(), order.memory_bytes)
+    return Resources(order.cpus or _cpus(order, usable), order.memory_bytes)
+
+
+def _cpus(order: Order, usable: Collection[int]) -> tuple[int, ...]:
+    return tuple(sorted(usable)[-2:]) if order.design is Design.DUET else default_cpus()
+
+
+def _check_design(order: Order, resources: Resources) -> None:
+    if order.design is Design.DUET and len(resources.cpus) < DUET_CPUS:
+        raise UsageError("a duet plays on two CPUs", fix="give --cpus with two of them, or leave --design duet out")
+    if order.design is Design.SEQUENTIAL and order.precision:
+        raise UsageError(
+            "one platform after the other, nothing is known of a difference until the last has begun",
+            fix="leave --precision out, or give --design blocks",
+        )
 
 
 def _run(runner: Runner) -> None:
@@ -153,7 +199,12 @@ def _workloads(names: Sequence[str]) -> list[Workload]:
 
 
 def _record(
-    plan: Plan, ready: Sequence[Ready], image: Image, left_out: Sequence[LeftOut], tuned: Sequence[Tuned] | None
+    plan: Plan,
+    ready: Sequence[Ready],
+    image: Image,
+    left_out: Sequence[LeftOut],
+    asked: Collection[str],
+    tuned: Sequence[Tuned] | None,
 ) -> CampaignRecord:
     return CampaignRecord(
         id=str(uuid.uuid4()),
@@ -173,6 +224,9 @@ def _record(
         blocks=plan.blocks,
         time_budget_s=plan.budget_s,
         left_out=list(left_out),
+        targets=dict(plan.targets),
+        asked=sorted(asked),
+        design=plan.design,
         tuning=None if tuned is None else [_setting_record(one) for one in tuned],
     )
 

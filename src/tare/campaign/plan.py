@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tare.errors import UsageError
-from tare.model import Arm, Resources
+from tare.model import Arm, Design, Resources
 from tare.platforms.base import Platform
 from tare.workloads.base import Params, SliceWorkload, Workload
 
@@ -54,6 +54,10 @@ class Plan:
     resources: Resources
     blocks: int | None  # None: as many as the budget holds
     budget_s: float | None
+    targets: Mapping[str, float] = field(default_factory=dict)  # half-width to reach, by workload; none: not looked at
+    design: Design = Design.BLOCKS
+    replicas: int = BASELINE_REPLICAS  # of the baseline; more than two to compare it with itself (`tare calibrate`)
+    extra: Mapping[str, Params] = field(default_factory=dict)  # more parameters of sliced work, by platform
 
     @property
     def baseline(self) -> Platform:
@@ -63,28 +67,42 @@ class Plan:
     @property
     def arms(self) -> tuple[Arm, ...]:
         """The treatments of a block: every platform once, the baseline twice."""
-        return arms_of(self.platforms)
+        return arms_of(self.platforms, self.replicas)
+
+    @property
+    def passes(self) -> tuple[tuple[Arm, ...], ...]:
+        """The arms of each pass over the blocks: one pass with all of them, or one for each arm after the other.
+
+        One after the other, the baseline's second arm comes last: what it differs by from the first is what the
+        machine drifted by while the others ran.
+        """
+        if self.design is not Design.SEQUENTIAL:
+            return (self.arms,)
+        return tuple((arm,) for arm in sorted(self.arms, key=lambda arm: arm.replica))
 
     def more_blocks(self, block: int, spent_s: float, slowest_s: float) -> bool:
-        """Whether block number ``block`` (from 0) is to run, after so much time and with blocks of that length."""
+        """Whether block ``block`` (from 0) of a pass is to run, after so much time in it and with such blocks."""
         if self.blocks is not None:
             return block < self.blocks
         assert self.budget_s is not None
-        return block == 0 or spent_s + slowest_s <= self.budget_s
+        return block == 0 or spent_s + slowest_s <= self.budget_s / len(self.passes)
 
 
-def arms_of(platforms: Sequence[Platform]) -> tuple[Arm, ...]:
-    """Every platform once, the baseline as often as `BASELINE_REPLICAS` says."""
+def arms_of(platforms: Sequence[Platform], replicas: int = BASELINE_REPLICAS) -> tuple[Arm, ...]:
+    """Every platform once, the baseline so many times."""
     return tuple(
-        Arm(platform.name, replica)
-        for platform in platforms
-        for replica in range(BASELINE_REPLICAS if platform.baseline else 1)
+        Arm(platform.name, replica) for platform in platforms for replica in range(replicas if platform.baseline else 1)
     )
 
 
-def make_jobs(workloads: Sequence[Workload], profile: str) -> tuple[Job, ...]:
-    """The workloads with the profile's parameters."""
-    return tuple(Job(workload, workload.profiles[profile]) for workload in workloads)
+def make_jobs(
+    workloads: Sequence[Workload], profile: str, params: Mapping[str, Params] | None = None
+) -> tuple[Job, ...]:
+    """The workloads with the profile's parameters; ``params``: others in their place, by workload."""
+    others = params or {}
+    return tuple(
+        Job(workload, {**workload.profiles[profile], **others.get(workload.name, {})}) for workload in workloads
+    )
 
 
 def how_long(profile: str, blocks: int | None, budget_s: float | None) -> Profile:

@@ -16,6 +16,7 @@ from tare.model import Arm
 from tare.platforms.base import Availability, Platform
 from tare.store.record import LeftOut, PlatformRecord
 
+CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 Progress = Callable[[str], None]
 
 
@@ -91,10 +92,12 @@ def _fairness(platform: Platform, live: Live) -> dict[str, Any]:
     """What each platform really got of what all should get alike."""
     spec = live.instance.spec
     return {
+        "host": "another" if platform.elsewhere else "this one",
         "cpus pinned": list(spec.resources.cpus),
         "memory limit": spec.resources.memory_bytes,
         **_seen_inside(platform, live),
         "clock source": _clock_source(),
+        "disk cache": platform.disk_cache,
         "data volume": f"a folder on the host's {state.filesystem(spec.space.data)}",
         "network path": platform.network_path,
         "not honoured": list(platform.not_honoured),
@@ -103,25 +106,28 @@ def _fairness(platform: Platform, live: Live) -> dict[str, Any]:
 
 def _seen_inside(platform: Platform, live: Live) -> dict[str, Any]:
     if not platform.has_agent:
-        return {}
+        return {"bits": "other bits, which the image's figures do not compare with", "image": None, "agent": None}
     hello = live.session.hello
     return {
         "cpus seen inside": hello.cpus,
         "memory seen inside": hello.memory_bytes,
         "kernel seen inside": hello.kernel,
-        "tcp congestion control": _congestion_control(live),
+        # It differs between kernels (a guest's, gVisor's), and with it what a lossy or shaped path does to a figure.
+        "tcp congestion control": _said_inside(live, ["cat", "/proc/sys/net/ipv4/tcp_congestion_control"]),
+        "clock source inside": _said_inside(live, ["cat", CLOCK_SOURCE]),
+        "data filesystem inside": _said_inside(live, ["stat", "-f", "-c", "%T", "/data"]),
         "bits": "the image" if platform.same_bits else "other bits, which the image's figures do not compare with",
         "image": hello.image,
         "agent": hello.agent,
     }
 
 
-def _congestion_control(live: Live) -> str:
-    """It differs between kernels (a guest's, gVisor's), and with it what a lossy or shaped path does to a figure."""
-    done = live.session.execute(["cat", "/proc/sys/net/ipv4/tcp_congestion_control"], time_limit_s=stretched(10))
-    return done.stdout.decode(errors="replace").strip() or "unknown"
+def _said_inside(live: Live, argv: list[str]) -> str:
+    done = live.session.execute(argv, time_limit_s=stretched(10))
+    said = done.stdout.decode(errors="replace").strip()
+    return said if done.code == 0 and said else "unknown"
 
 
 def _clock_source() -> str:
-    where = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    where = Path(CLOCK_SOURCE)
     return where.read_text().strip() if where.exists() else "unknown"

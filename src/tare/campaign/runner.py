@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tare.campaign.clock import TrialClock, block_durations
+from tare.campaign.clock import TrialClock
 from tare.campaign.instances import Live, Nursery, stop_all
 from tare.campaign.plan import Job, Plan
 from tare.campaign.runs import Client, run_trial
 from tare.campaign.sampler import Sampler
 from tare.campaign.schedule import BlockSchedule, Stage, schedule_block
 from tare.campaign.slices import run_slices
+from tare.campaign.stopping import Widths, is_look, need, still_wanted
 from tare.errors import HostError, PlatformError, SessionError, TareError
 from tare.model import Arm, Mode, Sample, Status, Trial, TrialKey
 from tare.platforms.base import Platform
+from tare.store.durations import block_durations, workload_seconds
 from tare.store.store import Store
 from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload
 
@@ -43,13 +45,17 @@ class Runner:
     nursery: Nursery
     client: Client
     watcher: Watcher
+    widths: Widths | None = None  # how well each workload is known by now; None: nobody looks
     sampler: Sampler | None = None
     _lives: dict[Arm, Live] = field(default_factory=dict)
     _done: set[TrialKey] = field(default_factory=set)
     _seq: dict[TrialKey, int] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Go on until the plan's blocks are done or its time is over. Trials that are in the store stay."""
+        """Go on until the plan's blocks are done, its time is over, or all is known as well as it was to be.
+
+        Trials that are in the store stay.
+        """
         if self.sampler is None:
             self._run()
             return
@@ -64,37 +70,86 @@ class Runner:
 
     def _run(self) -> None:
         self._done = self.store.done()
-        durations = block_durations(self.store.trials())
-        planned = {key.block for key in self.store.schedule()}
+        for arms in self.plan.passes:
+            self._pass(arms)
+
+    def _pass(self, arms: tuple[Arm, ...]) -> None:
+        durations = self._durations(arms)
+        planned = self._planned(arms)
+        wanted = tuple(job.workload.name for job in self.plan.jobs)
         block = 0
         while block in planned or self.plan.more_blocks(
             block, sum(durations.values()), max(durations.values(), default=0)
         ):
-            self._tell(block, durations)
-            schedule = self._schedule(block)
+            if block not in planned and is_look(block):
+                before, wanted = wanted, self._look(sum(durations.values()))
+                self._tell_change(block, before, wanted)
+                if not wanted:
+                    break
+            wanted = planned.get(block, wanted)
+            self._tell(arms, block, durations)
+            jobs = [(job.workload, job.rounds) for job in self.plan.jobs if job.workload.name in wanted]
+            schedule = schedule_block(self.plan.seed, block, arms, jobs, self.plan.design)
             if block not in planned:
                 self.store.plan_block(block, schedule.trials())
+            self._seq = {key: seq for seq, key in enumerate(self.store.schedule()) if key.block == block}
             began = time.monotonic()
             ran = self._run_block(schedule)
             if ran:
                 durations[block] = durations.get(block, 0.0) + time.monotonic() - began
             block += 1
 
-    def _tell(self, block: int, durations: dict[int, float]) -> None:
+    def _durations(self, arms: Sequence[Arm]) -> dict[int, float]:
+        """Seconds of each block of a pass so far."""
+        trials = self.store.trials()
+        if len(self.plan.passes) > 1:
+            [arm] = arms
+            trials = trials.filter((trials["platform"] == arm.platform) & (trials["replica"] == arm.replica))
+        return block_durations(trials)
+
+    def _planned(self, arms: Sequence[Arm]) -> dict[int, tuple[str, ...]]:
+        """The workloads of each block of a pass that was planned before, in the plan's order."""
+        there: dict[int, set[str]] = {}
+        for key in self.store.schedule():
+            if key.arm in arms:
+                there.setdefault(key.block, set()).add(key.workload)
+        names = [job.workload.name for job in self.plan.jobs]
+        return {block: tuple(name for name in names if name in some) for block, some in there.items()}
+
+    def _look(self, spent_s: float) -> tuple[str, ...]:
+        """The workloads that the next blocks run; none when all are known as well as they were to be."""
+        names = tuple(job.workload.name for job in self.plan.jobs)
+        if self.widths is None or not self.plan.targets:
+            return names
+        self.watcher.doing("looking at the widths of the intervals")
+        widths, seconds = self.widths(self.store), workload_seconds(self.store.trials())
+        needs = {
+            name: missing
+            for name, target in self.plan.targets.items()
+            if (missing := need(widths[name], target, seconds.get(name, 0.0))) is not None
+        }
+        left_s = None if self.plan.budget_s is None else self.plan.budget_s - spent_s
+        chosen = still_wanted(needs, seconds, left_s)
+        return tuple(name for name in names if name in chosen)
+
+    def _tell_change(self, block: int, before: Sequence[str], wanted: Sequence[str]) -> None:
+        """Keep in the file why later blocks have fewer workloads."""
+        if not wanted:
+            self.store.add_event("info", f"enough after {block} blocks: every interval is as narrow as it was to be")
+        elif before != wanted:
+            self.store.add_event("info", f"after {block} blocks, what goes on: {', '.join(wanted)}")
+
+    def _tell(self, arms: tuple[Arm, ...], block: int, durations: dict[int, float]) -> None:
+        passes = self.plan.passes
+        at = passes.index(arms)
         spent = sum(durations.values())
         each = spent / len(durations) if durations else None
         if self.plan.blocks is not None:
-            left = None if each is None else each * (self.plan.blocks - block)
+            to_come = self.plan.blocks * (len(passes) - at) - block
+            self.watcher.block(at * self.plan.blocks + block, spent, None if each is None else each * to_come)
         else:
-            left = max(0.0, (self.plan.budget_s or 0.0) - spent)
-        self.watcher.block(block, spent, left)
-
-    def _schedule(self, block: int) -> BlockSchedule:
-        jobs = [(job.workload, job.rounds) for job in self.plan.jobs]
-        schedule = schedule_block(self.plan.seed, block, self.plan.arms, jobs)
-        keys = schedule.trials()
-        self._seq = {key: block * len(keys) + place for place, key in enumerate(keys)}
-        return schedule
+            budget = (self.plan.budget_s or 0.0) / len(passes)
+            self.watcher.block(block, spent, max(0.0, budget * (len(passes) - at) - spent))
 
     def _run_block(self, schedule: BlockSchedule) -> bool:
         missing = [key for key in schedule.trials() if key not in self._done]
@@ -235,7 +290,8 @@ class Runner:
                 key = TrialKey(block, stage.workload, arm)
                 trials.append(clock.failed(key, self._seq[key], str(error)))
         clock = TrialClock.begin(self.plan.resources.cpus)
-        for arm, sliced in (run_slices(job.workload, job.params, stage, lives) if lives else {}).items():
+        sliced_by = run_slices(job.workload, job.params, stage, lives, self.plan.extra) if lives else {}
+        for arm, sliced in sliced_by.items():
             key = TrialKey(block, stage.workload, arm)
             if sliced.error is not None:
                 why = str(sliced.error)

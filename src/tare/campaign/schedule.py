@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tare.model import Arm, Mode, TrialKey
+from tare.model import Arm, Design, Mode, TrialKey
 from tare.workloads.base import RunWorkload, Workload
 
 
@@ -19,6 +19,8 @@ class Stage:
     order: tuple[Arm, ...]
     #: for slices: the order of the arms in each round; otherwise empty
     rounds: tuple[tuple[Arm, ...], ...] = ()
+    #: the arms of a round run together, each on a CPU of its own: the first on the first ...
+    at_once: bool = False
     #: every trial on an instance of its own, with no other of the campaign's alive
     fresh: bool = False
 
@@ -37,7 +39,11 @@ class BlockSchedule:
 
 
 def schedule_block(
-    seed: int, block: int, arms: Sequence[Arm], workloads: Sequence[tuple[Workload, int]]
+    seed: int,
+    block: int,
+    arms: Sequence[Arm],
+    workloads: Sequence[tuple[Workload, int]],
+    design: Design = Design.BLOCKS,
 ) -> BlockSchedule:
     """The schedule of one block: the same for the same arguments, whatever ran before.
 
@@ -46,7 +52,8 @@ def schedule_block(
     # A generator a block: a resumed campaign draws the same orders without replaying what went before.
     generator = random.Random(f"tare/{seed}/{block}")
     launch_order = _shuffled(generator, arms)
-    stages = [_stage(generator, workload, rounds, arms, launch_order) for workload, rounds in workloads]
+    duet = design is Design.DUET
+    stages = [_stage(generator, workload, rounds, arms, launch_order, duet=duet) for workload, rounds in workloads]
     starts = [stage for stage in stages if stage.mode is Mode.START]
     others = [stage for stage in stages if stage.mode is not Mode.START]
     generator.shuffle(others)
@@ -56,7 +63,13 @@ def schedule_block(
 
 
 def _stage(
-    generator: random.Random, workload: Workload, rounds: int, arms: Sequence[Arm], launch_order: tuple[Arm, ...]
+    generator: random.Random,
+    workload: Workload,
+    rounds: int,
+    arms: Sequence[Arm],
+    launch_order: tuple[Arm, ...],
+    *,
+    duet: bool,
 ) -> Stage:
     if workload.mode is Mode.START:
         return Stage(workload.name, workload.mode, launch_order)
@@ -64,8 +77,17 @@ def _stage(
     if workload.mode is Mode.RUN:
         fresh = isinstance(workload, RunWorkload) and workload.fresh
         return Stage(workload.name, workload.mode, order, fresh=fresh)
+    if duet:
+        return Stage(workload.name, workload.mode, order, _pairs(generator, arms, rounds), at_once=True)
     turns = tuple(_shuffled(generator, arms) for _ in range(rounds))
     return Stage(workload.name, workload.mode, order, turns)
+
+
+def _pairs(generator: random.Random, arms: Sequence[Arm], rounds: int) -> tuple[tuple[Arm, ...], ...]:
+    """Every arm with the first one, which is the baseline's, so many times: who has which CPU is drawn each time."""
+    return tuple(
+        _shuffled(generator, (arms[0], partner)) for _ in range(rounds) for partner in _shuffled(generator, arms[1:])
+    )
 
 
 def _shuffled(generator: random.Random, arms: Sequence[Arm]) -> tuple[Arm, ...]:

@@ -7,6 +7,7 @@ trap 3).
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ GAP_NS = 10_000_000
 LEAD_NS = 100_000_000
 #: Longest time for a probe to allocate what it needs, beyond its warm-up.
 WARM_LIMIT_S = 20.0
+#: A clock that ticks in steps longer than this share of a slice makes figures of its own (METHOD, trap 1); told from
+#: chance by so many readings.
+COARSEST, FEWEST_READINGS = 0.002, 6
 #: What the host waits beyond the last planned instant for the agents' answers.
 GRACE_S = 10.0
 
@@ -36,6 +40,8 @@ class Turn:
     position: int
     arm: Arm
     start_ns: int
+    slot: int  # turns of one slot run at once
+    cpu: int | None = None  # place in the instances' CPUs of the one that it is kept on; None: wherever they may run
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +55,36 @@ class Sliced:
     error: SessionError | ParseError | HostError | None = None  # HostError: it cannot run in there
 
 
-def plan_turns(rounds: Sequence[Sequence[Arm]], first_ns: int, slice_ns: int) -> list[Turn]:
-    """Lay the rounds out in time: a slice, a gap, the next slice."""
+def plan_turns(rounds: Sequence[Sequence[Arm]], first_ns: int, slice_ns: int, *, at_once: bool = False) -> list[Turn]:
+    """Lay the rounds out in time: a slice, a gap, the next slice. ``at_once``: a round is one slice of all its arms."""
     turns: list[Turn] = []
+    slot = 0
     for number, order in enumerate(rounds):
         for position, arm in enumerate(order):
-            start = first_ns + len(turns) * (slice_ns + GAP_NS)
-            turns.append(Turn(number, position, arm, start))
+            start = first_ns + slot * (slice_ns + GAP_NS)
+            turns.append(Turn(number, position, arm, start, slot, position if at_once else None))
+            slot += not at_once
+        slot += at_once
     return turns
 
 
-def run_slices(workload: SliceWorkload, params: Params, stage: Stage, lives: Mapping[Arm, Live]) -> dict[Arm, Sliced]:
-    """Run one stage in all live instances. An instance that fails does not disturb the others."""
-    phase = _Phase(workload, params, lives)
+def run_slices(
+    workload: SliceWorkload,
+    params: Params,
+    stage: Stage,
+    lives: Mapping[Arm, Live],
+    extra: Mapping[str, Params],
+) -> dict[Arm, Sliced]:
+    """Run one stage in all live instances. An instance that fails does not disturb the others.
+
+    ``extra``: more parameters of the probe, by platform.
+    """
+    phase = _Phase(workload, params, lives, extra)
     phase.warm_up()
-    turns = phase.begin(stage.rounds)
+    turns = phase.begin(stage.rounds, at_once=stage.at_once)
     readings = phase.watch(turns)
+    if stage.at_once:
+        phase.release()
     return {arm: phase.collect(arm, turns, readings) for arm in lives}
 
 
@@ -79,6 +99,7 @@ class _Phase:
     workload: SliceWorkload
     params: Params
     lives: Mapping[Arm, Live]
+    extra: Mapping[str, Params]
     offsets: dict[Arm, ClockOffset] = field(default_factory=dict)
     probes: dict[Arm, Probe] = field(default_factory=dict)
     errors: dict[Arm, SessionError | HostError] = field(default_factory=dict)
@@ -98,7 +119,8 @@ class _Phase:
             if arm in self.errors:
                 continue
             try:
-                probe = live.session.probe(self.workload.probe, given, self.warmup_ns)
+                more = self.extra.get(arm.platform, {})
+                probe = live.session.probe(self.workload.probe, {**given, **more}, self.warmup_ns)
                 probe.wait_ready(WARM_LIMIT_S + self.warmup_ns / 1e9)
                 # Only now: its clock is read while nothing else runs on its CPUs.
                 self.offsets[arm] = live.session.sync_clock()
@@ -106,10 +128,12 @@ class _Phase:
             except (SessionError, HostError) as error:
                 self.errors[arm] = error
 
-    def begin(self, rounds: Sequence[Sequence[Arm]]) -> list[Turn]:
+    def begin(self, rounds: Sequence[Sequence[Arm]], *, at_once: bool) -> list[Turn]:
         """Tell every agent its slices."""
         ready = [[arm for arm in order if arm in self.probes] for order in rounds]
-        turns = plan_turns(ready, time.monotonic_ns() + LEAD_NS, self.slice_ns)
+        if at_once:  # who lost the partner runs no duet
+            ready = [order for order, all_of in zip(ready, rounds, strict=True) if len(order) == len(all_of)]
+        turns = plan_turns(ready, time.monotonic_ns() + LEAD_NS, self.slice_ns, at_once=at_once)
         for arm, probe in self.probes.items():
             offset = self.offsets[arm]
             try:
@@ -119,25 +143,38 @@ class _Phase:
         return turns
 
     def watch(self, turns: Sequence[Turn]) -> list[Reading]:
-        """Read all counters in the gap before each turn and after the last: one more reading than turns."""
+        """Read all counters in the gap before each slot and after the last: one more reading than slots."""
         if not turns:
             return []
-        instants = [turn.start_ns - GAP_NS // 2 for turn in turns]
+        slots = {turn.slot: turn.start_ns for turn in turns}
+        instants = [start_ns - GAP_NS // 2 for start_ns in slots.values()]
         instants.append(turns[-1].start_ns + self.slice_ns + GAP_NS // 2)
         readings: list[Reading] = []
-        for instant in instants:
+        for slot, instant in enumerate(instants):
             time.sleep(max(0, instant - time.monotonic_ns()) / 1e9)
             readings.append({arm: (live.cpu_ns(), live.daemon_cpu_ns()) for arm, live in self.lives.items()})
+            self._keep_on_cpus([turn for turn in turns if turn.slot == slot])
         return readings
+
+    def _keep_on_cpus(self, turns: Sequence[Turn]) -> None:
+        for turn in turns:
+            if turn.cpu is not None:
+                live = self.lives[turn.arm]
+                live.keep_on([live.instance.spec.resources.cpus[turn.cpu]])
+
+    def release(self) -> None:
+        """Let all run wherever they may again."""
+        for live in self.lives.values():
+            live.keep_on(live.instance.spec.resources.cpus)
 
     def collect(self, arm: Arm, turns: Sequence[Turn], readings: Sequence[Reading]) -> Sliced:
         """Take in what an agent has to say."""
         if arm in self.errors:
             return Sliced(error=self.errors[arm])
         mine = []
-        for at, turn in enumerate(turns):
+        for turn in turns:
             if turn.arm == arm:
-                (cpu, daemon), (cpu_after, daemon_after) = readings[at][arm], readings[at + 1][arm]
+                (cpu, daemon), (cpu_after, daemon_after) = readings[turn.slot][arm], readings[turn.slot + 1][arm]
                 mine.append((turn, spent(cpu, cpu_after), spent(daemon, daemon_after)))
         try:
             result = self.probes[arm].wait(GRACE_S)
@@ -155,6 +192,10 @@ def read_result(
     """
     if len(mine) != len(result.slices):
         raise ParseError(f"{len(mine)} slices were planned, the agent reports {len(result.slices)}")
+    tick_ns = tick(result)
+    longest = max((done.end_ns - done.start_ns for done in result.slices), default=0)
+    if tick_ns > COARSEST * longest:
+        raise ParseError(f"the clock inside ticks every {tick_ns / 1e6:g} ms: too coarse for slices of such a length")
     samples: list[Sample] = []
     facts: list[SliceFacts] = []
     for (turn, cpu, daemon), done in zip(mine, result.slices, strict=True):
@@ -170,6 +211,12 @@ def read_result(
         raise ParseError(f"all of its {len(mine)} slices came too late")
     own, shared = _total(cpu for _, cpu, _ in mine), _total(daemon for _, _, daemon in mine)
     return Sliced(tuple(samples), tuple(facts), own, shared)
+
+
+def tick(result: ProbeResult) -> int:
+    """The step in which the agent's clock went while it sliced, in ns: what divides all that it read."""
+    readings = [instant for done in result.slices for instant in (done.start_ns, done.end_ns)]
+    return math.gcd(*(reading - readings[0] for reading in readings)) if len(readings) >= FEWEST_READINGS else 0
 
 
 def spent(before: int | None, after: int | None) -> int | None:

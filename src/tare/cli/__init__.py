@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from tare import __version__
-from tare.cli import clean, doctor, export, inventory, lab, platform, report, run
+from tare.cli import calibrate, clean, compare, doctor, export, inventory, lab, platform, report, run, score
 from tare.errors import TareError
 
 INTERRUPTED = 130
@@ -30,7 +30,10 @@ app.command("doctor")(doctor.doctor)
 app.command("list")(inventory.inventory)
 app.command("run")(run.run)
 app.command("report")(report.report)
+app.command("compare")(compare.compare)
+app.command("score")(score.score)
 app.command("export")(export.export)
+app.command("calibrate")(calibrate.calibrate)
 app.command("clean")(clean.clean)
 app.add_typer(platform.app, name="platform")
 app.add_typer(lab.app, name="lab")

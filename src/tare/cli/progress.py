@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -12,6 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from tare.analysis.words import span
 from tare.errors import StoreError
 from tare.model import Status, Trial
 from tare.report.build import build
@@ -24,9 +26,11 @@ REDRAWS = 0.5
 class Progress:
     """Draws to a terminal; on anything else it prints a line a block."""
 
-    def __init__(self, console: Console, file: Path) -> None:
+    def __init__(self, console: Console, file: Path, foreword: Callable[[], str] | None = None) -> None:
+        """``foreword``: gives what is said once, when the order turned out to be one and work begins."""
         self._console = console
         self._file = file
+        self._foreword = foreword
         self._began = time.monotonic()
         self._counts: Counter[Status] = Counter()
         self._block = -1
@@ -44,11 +48,14 @@ class Progress:
         if number > 0:
             self._narrow()
         if not self._console.is_terminal:
-            left = "" if left_s is None else f", about {_span(left_s)} left"
-            self._console.print(f"block {number + 1} begins after {_span(spent_s)}{left}{self._bad()}")
+            left = "" if left_s is None else f", about {span(left_s)} left"
+            self._console.print(f"block {number + 1} begins after {span(spent_s)}{left}{self._bad()}")
 
     def doing(self, what: str) -> None:
         """Something begins."""
+        if self._foreword is not None:
+            self._console.print(self._foreword(), markup=False)
+            self._foreword = None
         if not self._console.is_terminal and self._block < 0 and what != self._doing:
             self._console.print(what, markup=False)
         self._doing = what
@@ -75,7 +82,7 @@ class Progress:
     def _render(self) -> Group:
         line = Text.assemble(
             ("tare ", "bold"),
-            f"{_span(time.monotonic() - self._began)} so far",
+            f"{span(time.monotonic() - self._began)} so far",
             f", block {self._block + 1}" if self._block >= 0 else "",
             f", {self._counts[Status.OK]} trials{self._bad()}" if self._block >= 0 else "",
             self._remaining(),
@@ -86,7 +93,7 @@ class Progress:
         if self._left is None:
             return ""
         left, said = self._left
-        return f", about {_span(max(0.0, left - (time.monotonic() - said)))} left"
+        return f", about {span(max(0.0, left - (time.monotonic() - said)))} left"
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -98,11 +105,3 @@ class Progress:
     ) -> None:
         if self._console.is_terminal:
             self._live.stop()
-
-
-def _span(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import typer
 from rich.console import Console
 
+from tare.analysis.widths import Known, widths
 from tare.campaign import conduct
 from tare.campaign.conduct import Order
 from tare.campaign.plan import parse_time
+from tare.campaign.stopping import parse_precision
 from tare.cli.progress import Progress
 from tare.cli.report import show
 from tare.errors import UsageError
+from tare.host import facts, state
+from tare.model import Design
+from tare.report import calibration
+from tare.store import Store
 
 _EXAMPLES = """Examples:
 
@@ -23,10 +30,25 @@ _EXAMPLES = """Examples:
 
 [cyan]tare run -p all -w startup --blocks 6[/]        every platform that runs here; the report says why others do not
 
-[cyan]tare run --time 30m --seed 7 --tune -o night.tare[/]
+[cyan]tare run --time 30m --seed 7 --tune -o night.tare[/]   at most; less where all is known well enough before
+
+[cyan]tare run -p docker -w primes --precision 0.2% --time 1h[/]
 
 [cyan]tare run --resume night.tare[/]               go on after a kill or a reboot into the same kernel
 """
+
+_PRECISION = typer.Option(
+    None,
+    "--precision",
+    help="End a workload when its 95 % intervals are at most ± this, such as 0.5%; 0: use all of the time."
+    " Default: half of its margin; with --blocks: 0.",
+)
+_DESIGN = typer.Option(
+    Design.BLOCKS,
+    "--design",
+    help="blocks: all in turn, in random order. sequential: one platform after the other, as most studies did."
+    " duet: sliced work beside the baseline's, each on a CPU.",
+)
 
 
 def run(
@@ -42,6 +64,8 @@ def run(
     ),
     blocks: int | None = typer.Option(None, "--blocks", help="Run exactly so many blocks."),
     budget: str | None = typer.Option(None, "--time", help="Run as many blocks as fit: 90s, 5m, 1.5h."),
+    precision: str | None = _PRECISION,
+    design: Design = _DESIGN,
     seed: int | None = typer.Option(None, "--seed", help="Seed of all random orders. Default: drawn, and recorded."),
     cpus: str | None = typer.Option(None, "--cpus", help="Host CPUs for the instances: 1 or 2,3. Default: the last."),
     memory: int = typer.Option(1024, "--memory", help="Memory limit of an instance in MiB."),
@@ -60,12 +84,12 @@ def run(
     """
     progress_console = Console(stderr=True, highlight=False)
     if resume is not None:
-        planned = (output, blocks, budget, seed)
+        planned = (output, blocks, budget, seed, precision)
         if platform or workload or tune or any(one is not None for one in planned):
             raise UsageError("--resume goes on as planned and takes no other plan", fix="give --resume alone")
         file = resume
         with Progress(progress_console, file) as progress:
-            conduct.resume(file, progress)
+            conduct.resume(file, progress, _widths)
     else:
         file = output or Path(time.strftime("tare-%Y%m%d-%H%M%S.tare"))
         order = Order(
@@ -79,13 +103,23 @@ def run(
             memory_bytes=memory * 2**20,
             subnet=subnet,
             tune=tune,
+            design=design,
+            precision=parse_precision(precision) if precision is not None else None,
         )
-        with Progress(progress_console, file) as progress:
-            conduct.begin(order, file, progress)
+        with Progress(progress_console, file, foreword=_resolution) as progress:
+            conduct.begin(order, file, progress, _widths)
     show([file], html=file.with_suffix(".html"), as_json=as_json)
 
 
 run.__doc__ = f"{run.__doc__}\n\n{_EXAMPLES}"
+
+
+def _resolution() -> str:
+    return calibration.line(state.home(), facts.gather().machine)
+
+
+def _widths(store: Store) -> Mapping[str, Known]:
+    return widths(store.record, store.samples())
 
 
 def _cpus(text: str | None) -> tuple[int, ...]:

@@ -71,6 +71,11 @@ class HostFacts(_Facts):
     uptime_s: float
     tools: dict[str, bool]
 
+    @property
+    def machine(self) -> str:
+        """What figures of one machine hold for: its processors and its kernel."""
+        return f"{self.cpu.threads} x {self.cpu.model}, Linux {self.kernel}"
+
 
 def gather() -> HostFacts:
     """Read this machine. Raises `HostError` when tare's home cannot be written."""

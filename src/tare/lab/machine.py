@@ -32,8 +32,9 @@ TRANSLATED_MIB = 512
 MONITOR_BYTES = 1 << 30
 #: Arguments of the host's kernel. No init system loads AppArmor's profiles, and LXC fails without its own.
 LINUX = "quiet panic=-1 apparmor=0 mitigations=off nokaslr"
-#: Arguments of Xen: what guards a host against its guests costs an emulated one dear.
-XEN = "loglvl=warning bootscrub=0 spec-ctrl=no xpti=no"
+#: Arguments of Xen: what guards a host against its guests costs an emulated one dear. But floating point registers are
+#: not to be handed over lazily, which goes with that: by emulation they get lost (docs/lab.md).
+XEN = "loglvl=warning bootscrub=0 spec-ctrl=no,eager-fpu xpti=no"
 #: Makes the emulator's root whole: devices, and TARE_HOME with the disks. Seen by QEMU alone.
 _ENTER = """\
 root=$1 home=$2 inside=$3; shift 3
@@ -104,7 +105,7 @@ def command(machine: Machine, home: Path) -> list[str]:
 def _accelerator(accel: str, *, single: bool) -> list[str]:
     if accel == "kvm":
         return ["-accel", "kvm", "-cpu", "host"]
-    # With a thread a processor, pages of Xen's guests and of dom0 lost 64 bytes far more often (docs/lab.md).
+    # On two busy cores a thread a processor makes Xen slower (docs/lab.md).
     threads = "single" if single else "multi"
     return ["-accel", f"tcg,thread={threads},tb-size={TRANSLATED_MIB}", "-cpu", "max,+svm"]
 

@@ -193,6 +193,8 @@ class Platform(ABC):
     baseline: ClassVar[bool] = False
     #: whether /data is the workspace's folder on the host; a machine with a disk of its own keeps that disk in there
     shares_data: bool = True
+    disk_cache: str = "the host's page cache"  # what stands between the data volume and the disk
+    elsewhere: bool = False  # whether it is on another machine: its figures are that machine's
     same_bits: bool = True  # whether it runs the image; else other bits, which no figure can be compared over
     own_kernel: bool = False  # whether a kernel is booted for each instance, whose uptime the agent then sees
     has_agent: bool = True  # else the stream is silent, and only shows by its end that the instance is gone

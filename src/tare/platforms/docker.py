@@ -31,7 +31,7 @@ from tare.platforms.base import (
     Platform,
     Prepared,
 )
-from tare.platforms.gvisor import NETSTACK
+from tare.platforms.gvisor import DISK_CACHE, NETSTACK
 from tare.platforms.parts import helpers
 from tare.platforms.parts.marks import FirstByte, Ping
 
@@ -54,7 +54,10 @@ class Docker(Platform):
     def __init__(self, name: str, runtime: str, title: str, network: str = "bridge") -> None:
         self.name = name
         self.title = title
-        self.network_path = _PATHS[network] + (NETSTACK if runtime in {"runsc", "runsc-ptrace"} else "")
+        gvisors = runtime.startswith("runsc")
+        self.network_path = _PATHS[network] + (NETSTACK if gvisors and runtime != "runsc-host" else "")
+        if gvisors:
+            self.disk_cache = DISK_CACHE
         self.by_default = (runtime, network) == ("runc", "bridge")
         if runtime == "crun":
             self.not_honoured = (crun.WRAPPED,)

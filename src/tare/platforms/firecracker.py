@@ -72,6 +72,7 @@ class Firecracker(Platform):
     """A microVM with two virtio disks, a TAP and a virtio socket; what it writes goes to raw files on the host."""
 
     shares_data = False
+    disk_cache = vm.DISK_CACHE
     own_kernel = True
     by_default = False
     network_path = "client, bridge, TAP, virtio-net"

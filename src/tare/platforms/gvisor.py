@@ -14,6 +14,8 @@ from tare.platforms.parts.oci import Net, launch_bundle
 
 #: What lies at the end of a packet's way, unless runsc is told to use Linux's own sockets.
 NETSTACK = ", gVisor's netstack"
+#: Of files that nobody else has open for writing, its sentry keeps pages of its own.
+DISK_CACHE = "gVisor's own cache over the host's"
 KVM_FIX = "use a host whose KVM runs guests, or a lab: tare lab run -- tare doctor"
 
 
@@ -28,6 +30,8 @@ class Gvisor(Platform):
 
     ``netstack``: else its programs use the sockets of the sandbox's network namespace (``--network=host``).
     """
+
+    disk_cache = DISK_CACHE
 
     def __init__(self, name: str, trap: str = "systrap", *, netstack: bool = True) -> None:
         self.name = name

@@ -199,6 +199,7 @@ class LibvirtQemu(Libvirt):
     package = "libvirt-daemon-driver-qemu qemu-system-x86 qemu-utils"
     network_path = "client, bridge, TAP, virtio-net"
     shares_data = False
+    disk_cache = vm.DISK_CACHE
     own_kernel = True
     not_honoured = (
         "the data volume is an ext4 of its own, on a raw file on the host's disk",

@@ -164,6 +164,7 @@ class XenAt(Named):
     package = "libvirt-daemon-driver-xen"
     network_path = xen.Xen.network_path
     shares_data = False
+    disk_cache = xen.Xen.disk_cache
     own_kernel = True
     not_honoured = xen.Xen.not_honoured
 

@@ -13,7 +13,7 @@ from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms import crun
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.gvisor import find_runsc
+from tare.platforms.gvisor import DISK_CACHE, NETSTACK, find_runsc
 from tare.platforms.parts.attempt import Ground, complaint
 from tare.platforms.parts.pipes import start
 
@@ -41,7 +41,8 @@ class Podman(Platform):
         self.title = f"Podman with {runtime}{' on the host network' if shares_network else ''}, as root, no daemon"
         self.network_path = _SHARED_PATH if shares_network else _BRIDGE_PATH
         if runtime == "runsc":
-            self.network_path += ", gVisor's netstack"
+            self.network_path += NETSTACK
+            self.disk_cache = DISK_CACHE
         if runtime == "crun":
             self.not_honoured = (crun.WRAPPED,)
         self._runtime = runtime

@@ -42,6 +42,7 @@ class Qemu(Platform):
     """A virtual machine of its own kernel; what it writes goes to raw files on the host's disk."""
 
     shares_data = False
+    disk_cache = vm.DISK_CACHE
     own_kernel = True
     by_default = False  # a start takes seconds without KVM
     not_honoured: tuple[str, ...] = (

@@ -138,6 +138,8 @@ class Ssh(Platform):
     """One remote host."""
 
     shares_data = False
+    disk_cache = "the remote host's page cache"
+    elsewhere = True
     by_default = False
     network_path = "the host's own network, as it reaches the remote host, and the remote host's stack"
     _always = (

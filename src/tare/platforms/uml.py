@@ -101,6 +101,7 @@ class Uml(Platform):
         self.name = name
         self.title = f"User-Mode Linux, its root {'a block device (ubd)' if ubd else 'a folder of the host (hostfs)'}"
         self.shares_data = not ubd
+        self.disk_cache = vm.DISK_CACHE
         self.not_honoured = (
             "one virtual processor, however many CPUs the instance has",
             f"the memory limit holds for guest and kernel together: the guest has {KERNEL_BYTES >> 20} MiB less",

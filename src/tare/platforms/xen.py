@@ -81,6 +81,7 @@ class Xen(Platform):
     """A PV guest with two block devices and a vif on the bridge; what it writes goes to raw files on the host."""
 
     shares_data = False
+    disk_cache = vm.DISK_CACHE
     own_kernel = True
     by_default = False
     network_path = "client, bridge, vif (netback, netfront)"

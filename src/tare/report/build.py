@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 
 import polars as pl
@@ -17,9 +18,11 @@ from tare.analysis import (
     analyse,
     contamination,
 )
+from tare.analysis.fairness import differences
 from tare.report.model import (
     SCHEMA,
     Contamination,
+    DifferenceReport,
     EventReport,
     FailureReport,
     LeftOutReport,
@@ -67,6 +70,8 @@ def report_on(store: Store, samples: pl.DataFrame) -> Report:
         image=record.image,
         agent_hash=record.agent_hash,
         fairness=record.fairness,
+        differences=[DifferenceReport.model_validate(asdict(one)) for one in differences(record)],
+        design=record.design.value,
         platforms=_facts(record, trials),
         workload_params={workload.name: workload.params for workload in record.workloads},
         results=_results(record, analyse(record, samples, trials, marked)),

@@ -114,6 +114,16 @@ class PlatformFacts(_Frozen):
     daemons_share: float | None = None  # of a core: CPU time of shared daemons by the trials' time; None: not known
 
 
+class DifferenceReport(_Frozen):
+    """A fact in which a platform differs from the baseline; ``unfair``: what is compared then instead, if it is."""
+
+    platform: str
+    fact: str
+    value: str
+    baseline: str
+    unfair: str | None
+
+
 class LeftOutReport(_Frozen):
     """A platform that did not take part, and why."""
 
@@ -173,6 +183,8 @@ class Report(_Frozen):
     image: dict[str, Any]
     agent_hash: str
     fairness: dict[str, Any]
+    differences: list[DifferenceReport] = []
+    design: str = "blocks"
     platforms: list[PlatformFacts]
     workload_params: dict[str, dict[str, int | float | str | bool]]
     results: list[ResultReport]

@@ -41,6 +41,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False) -> G
         _legend(report),
         *_cautions(results),
         *_daemons(report),
+        *_unfair(report),
         *_failures(report),
         *_left_out(report),
         *_tuning(report),
@@ -75,7 +76,8 @@ def _text(text: str, style: str = "") -> Text:
 def _title(report: Report) -> Text:
     when = datetime.fromtimestamp(report.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
     planned = f" of {report.blocks_planned}" if report.blocks_planned is not None else ""
-    plan = f"profile {report.profile}, seed {report.seed}, {report.blocks_done}{planned} blocks, {report.status}"
+    how = "" if report.design == "blocks" else f", {report.design}"
+    plan = f"profile {report.profile}{how}, seed {report.seed}, {report.blocks_done}{planned} blocks, {report.status}"
     facts = f"{report.host_title()}, {when}, {plan}"
     return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts))
 
@@ -224,6 +226,15 @@ def _daemons(report: Report) -> Iterator[RenderableType]:
         if entry.daemons_share is not None
     ]
     yield from _list("Shared daemons (not in the figures)", lines)
+
+
+def _unfair(report: Report) -> Iterator[RenderableType]:
+    lines = [
+        f"{one.platform} has {one.unfair} ({one.fact}: {one.value}, {report.baseline}'s: {one.baseline})"
+        for one in report.differences
+        if one.unfair is not None
+    ]
+    yield from _list("Not alike", lines)
 
 
 def _left_out(report: Report) -> Iterator[RenderableType]:

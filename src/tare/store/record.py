@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tare.model import Arm, Direction, Family, Mode
+from tare.model import Arm, Design, Direction, Family, Mode
 
 
 class _Frozen(BaseModel):
@@ -93,6 +93,9 @@ class CampaignRecord(_Frozen):
     blocks: int | None = None
     time_budget_s: float | None = None
     left_out: list[LeftOut] = []
+    asked: list[str] = []  # platforms that the user named: what is unfair of them is compared all the same
+    design: Design = Design.BLOCKS
+    targets: dict[str, float] = {}  # half-width at which a workload has blocks enough, as a fraction
     tuning: list[SettingRecord] | None = None  # None: the campaign ran without --tune
 
     def all_arms(self) -> list[Arm]:

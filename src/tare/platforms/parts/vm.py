@@ -26,6 +26,8 @@ ROOT_BYTES = 1200 << 20
 DATA_BYTES = 16 << 30
 #: Of the instance's memory limit, for the monitor itself and, under TCG, its translated code.
 MONITOR_BYTES = 256 << 20
+#: A disk that is a file on the host's, written back by the monitor.
+DISK_CACHE = "the guest's page cache over the host's, written back"
 #: QEMU's own default is 1 GiB, which would have the monitor killed at the instance's memory limit.
 TRANSLATED_MIB = 96
 #: A guest that has not said a word by then does not run on this host.

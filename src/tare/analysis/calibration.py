@@ -1,0 +1,200 @@
+"""Does the instrument tell the truth here? Comparisons with known answers: none, and work that was added."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from tare.analysis.evidence import evidence
+from tare.analysis.grid import Grid
+from tare.analysis.intervals import Interval
+from tare.analysis.overhead import overhead
+from tare.analysis.verdicts import Kind, LogIntervals, Question, decide, gate
+from tare.model import Arm, Design
+from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
+
+#: Arms of one comparison, as in a campaign: one that stands for a platform, and the baseline's two.
+TRIPLE = 3
+#: Blocks of one comparison: as many as a campaign has at its first look.
+BLOCKS_EACH = 10
+#: How sure one wants to be to find the effect that is called the smallest.
+POWER = 0.90
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One comparison of the baseline with itself: overhead with its 95 % interval, and what would be said of it."""
+
+    over: Interval
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A share of comparisons with its exact 95 % interval (Clopper and Pearson, 1934)."""
+
+    count: int
+    of: int
+    low: float
+    high: float
+
+    @classmethod
+    def of_counts(cls, count: int, of: int) -> Rate:
+        """Raises `ValueError` where there is nothing to count."""
+        found = stats.binomtest(count, of).proportion_ci(0.95, method="exact")
+        return cls(count, of, float(found.low), float(found.high))
+
+    @property
+    def share(self) -> float:
+        """The share itself."""
+        return self.count / self.of
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What comparisons without a difference showed. Overheads are fractions; ``seconds``: a block of three arms."""
+
+    metric: str
+    margin: float
+    false_alarms: Rate  # called slower or faster
+    covered: Rate  # intervals that hold zero
+    equivalent: Rate
+    invalid: int  # by the gate
+    bias: float  # mean overhead
+    half_width: float  # median over comparisons, of 95 % intervals
+    block_sd: float  # of a block's log ratio, within comparisons
+    seconds: float
+
+    def half_width_after(self, seconds: float) -> float:
+        """Half of the 95 % interval's width that so much time gives one pair, as a fraction; nan below two blocks."""
+        blocks = int(seconds / self.seconds)
+        if blocks < 2:
+            return math.nan
+        return float(stats.t.ppf(0.975, blocks - 1)) * self.block_sd / math.sqrt(blocks)
+
+    def smallest_effect(self, seconds: float) -> float:
+        """The effect that so much time tells from none with a power of `POWER`: (t.975 + t.90) s / sqrt(n)."""
+        blocks = int(seconds / self.seconds)
+        if blocks < 2:
+            return math.nan
+        quantiles = stats.t.ppf(0.975, blocks - 1) + stats.t.ppf(POWER, blocks - 1)
+        return float(quantiles) * self.block_sd / math.sqrt(blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """Work that was added to a platform, and what was found of it against the same platform without."""
+
+    platform: str
+    metric: str
+    share: float  # that was added, of the work
+    found: Interval  # 95 %, as a share of the time or cost
+    n_blocks: int
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the interval excludes zero on the right side."""
+        return self.found.low > 0
+
+    @property
+    def miss(self) -> float:
+        """What was found less what was added."""
+        return self.found.point - self.share
+
+
+def trust(record: CampaignRecord, samples: pl.DataFrame, block_s: float) -> list[Trust]:
+    """By metric of the one workload of an A/A campaign. ``block_s``: seconds of a block of all its arms."""
+    [workload] = record.workloads
+    found = []
+    for metric in workload.metrics:
+        part = samples.filter(pl.col("metric").cast(pl.String) == metric.name)
+        grid = Grid.of(part, record.all_arms())
+        found.append(_trust(grid, workload, metric, block_s * TRIPLE / len(grid.arms)))
+    return found
+
+
+def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: float) -> Trust:
+    question = Question(metric.name, metric.direction, workload.margin)
+    compared, deviations = [], []
+    for blocks in np.array_split(np.arange(grid.blocks.size), max(1, grid.blocks.size // BLOCKS_EACH)):
+        part = _some(grid, blocks)
+        for first in range(0, len(grid.arms) - TRIPLE + 1, TRIPLE):
+            one = _compare(part, first, question)
+            if one is not None:
+                compared.append(one[0])
+                deviations.append(one[1])
+    if not compared:
+        raise ValueError("no comparison is whole")
+    kinds = Counter(one.kind for one in compared)
+    of = len(compared)
+    holds = sum(one.over.low <= 0 <= one.over.high for one in compared)
+    return Trust(
+        metric=metric.name,
+        margin=workload.margin,
+        false_alarms=Rate.of_counts(kinds[Kind.SLOWER] + kinds[Kind.FASTER], of),
+        covered=Rate.of_counts(holds, of),
+        equivalent=Rate.of_counts(kinds[Kind.EQUIVALENT], of),
+        invalid=kinds[Kind.INVALID],
+        bias=float(np.mean([one.over.point for one in compared])),
+        half_width=float(np.median([one.over.half_width for one in compared])),
+        block_sd=math.sqrt(float(np.mean(np.square(deviations)))),
+        seconds=seconds,
+    )
+
+
+def _compare(grid: Grid, first: int, question: Question) -> tuple[Comparison, float] | None:
+    """The arm ``first`` against the next two, as a campaign would; and the SD of its blocks. None: samples lack."""
+    arms = [first, first + 1, first + 2]
+    if grid.unfit[arms].any():
+        return None
+    seen = evidence(grid, first, arms[1:], Design.BLOCKS)
+    if seen.logs is None or seen.pairs is None:
+        return None
+    twin = evidence(grid, arms[2], [arms[1]], Design.BLOCKS)
+    kind = decide(question, seen.logs)
+    if twin.logs is not None and gate(question, twin.logs) is not None:
+        kind = Kind.INVALID
+    elif twin.logs is not None and kind is Kind.EQUIVALENT and _floor(question, twin.logs) > question.margin:
+        kind = Kind.INCONCLUSIVE
+    return Comparison(overhead(seen.logs.wide, question.direction), kind), float(seen.pairs.logs.std(ddof=1))
+
+
+def _floor(question: Question, logs: LogIntervals) -> float:
+    return overhead(logs.wide, question.direction).half_width
+
+
+def _some(grid: Grid, blocks: NDArray[np.int64]) -> Grid:
+    values = grid.values[:, blocks]
+    return Grid(grid.arms, grid.blocks[blocks], values, grid.unfit, grid.counts)
+
+
+def injected(record: CampaignRecord, samples: pl.DataFrame, added: Sequence[tuple[str, str, float]]) -> list[Injected]:
+    """What was found of added work. ``added``: a platform, its copy that does more, and the share of the work.
+
+    Found is the log ratio of the copy to the platform itself in the same blocks, as a share: exp(r) - 1 in what it
+    costs, which is 1 / exp(r) - 1 in a rate. Copies without two blocks are left out.
+    """
+    [workload] = record.workloads
+    found = []
+    for metric in workload.metrics:
+        part = samples.filter(pl.col("metric").cast(pl.String) == metric.name)
+        grid = Grid.of(part, record.all_arms())
+        for platform, copy, share in added:
+            arm, base = grid.arms.index(Arm(copy)), grid.of_platform(platform)
+            if grid.unfit[[arm, *base]].any():
+                continue
+            seen = evidence(grid, arm, base, Design.BLOCKS)
+            if seen.logs is None:
+                continue
+            sign = 1.0 if metric.direction == "lower" else -1.0
+            ends = sorted(math.expm1(sign * end) for end in (seen.logs.wide.low, seen.logs.wide.high))
+            point = math.expm1(sign * seen.logs.wide.point)
+            found.append(Injected(platform, metric.name, share, Interval(point, *ends), seen.n_blocks))
+    return found

@@ -1,0 +1,96 @@
+"""Where a series of figures changes: a trajectory within a campaign, or a metric's history over many.
+
+E-divisive (Matteson and James, J. Am. Stat. Assoc. 109, 2014), which MongoDB and Hunter (Fleming and others, ICPE
+2023) use for performance histories; here with its permutation test. Hunter's t test is quicker, but it tests the very
+place at which the two sides were found to differ most, so that its p is too small. Hunter went to it because
+permutations gave another answer every time: a fixed seed mends that. PELT (the package ruptures) wants a penalty, and
+gives no error rate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tare.analysis.inputs import NoAnswer, sample, spread
+
+#: A change needs so many values on either side: fewer are a wild value or two.
+SHORTEST = 5
+#: All pairs of values are held at once: 8 MB at this length.
+LONGEST = 1_000
+_PERMUTATIONS = 199
+_SEED = 20_260_103
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePoint:
+    """``at`` is the index of the first value after the change; the medians are those of the stretches around it."""
+
+    at: int
+    p: float
+    before: float
+    after: float
+
+
+def change_points(values: ArrayLike, *, alpha: float = 0.01, shortest: int = SHORTEST) -> list[ChangePoint]:
+    """Split the series where its two sides differ most, while chance would not do as much; in order of place.
+
+    A series of independent values without a change is split with a probability of at most ``alpha``. Values that lean
+    on the one before (a drift, a daily rhythm) do change, and are split. Changes of spread count too. Resolves p down
+    to 0.005, so alpha is at least that. Raises `NoAnswer` for missing values, for fewer than twice ``shortest``, and
+    above `LONGEST`. Constant values have no change.
+    """
+    if shortest < 2:
+        raise NoAnswer(f"a stretch needs at least two values: {shortest}")
+    if not 1 / (_PERMUTATIONS + 1) <= alpha < 1:
+        raise NoAnswer(f"alpha lies between {1 / (_PERMUTATIONS + 1)} and 1: {alpha}")
+    series = sample(values, "the series", at_least=2 * shortest)
+    if series.size > LONGEST:
+        raise NoAnswer(f"{series.size} values, at most {LONGEST} are taken: give medians of some each")
+    rng = np.random.default_rng(_SEED)
+    found: dict[int, float] = {}
+    stretches = [(0, series.size)]
+    while stretches:
+        start, end = stretches.pop()
+        at, p = _split(series[start:end], shortest, rng)
+        if p <= alpha:
+            found[start + at] = p
+            stretches += [(start, start + at), (start + at, end)]
+    edges = [0, *sorted(found), series.size]
+    return [
+        ChangePoint(at, found[at], float(np.median(series[before:at])), float(np.median(series[at:after])))
+        for before, at, after in zip(edges, edges[1:], edges[2:], strict=False)
+    ]
+
+
+def _split(series: Floats, shortest: int, rng: np.random.Generator) -> tuple[int, float]:
+    """The place where the two sides differ most, and how often shuffled values differ as much somewhere."""
+    if series.size < 2 * shortest or not spread(series):
+        return 0, 1.0
+    distances = np.abs(series[:, None] - series)
+    divergence = _divergence(distances, shortest)
+    greatest = float(divergence.max())
+    as_much = 0
+    for _ in range(_PERMUTATIONS):
+        order = rng.permutation(series.size)
+        as_much += _divergence(distances[np.ix_(order, order)], shortest).max() >= greatest * (1 - 1e-9)
+    return shortest + int(divergence.argmax()), (1 + as_much) / (1 + _PERMUTATIONS)
+
+
+def _divergence(distances: Floats, shortest: int) -> Floats:
+    """Scaled energy distance of the two sides for every allowed split (Matteson and James; exponent 1)."""
+    n = distances.shape[0]
+    left = np.arange(shortest, n - shortest + 1)
+    right = n - left
+    upper = np.triu(distances)
+    within_left = np.concatenate(([0.0], np.cumsum(upper.sum(axis=0))))[left]
+    within_right = np.concatenate((np.cumsum(upper.sum(axis=1)[::-1])[::-1], [0.0]))[left]
+    across = upper.sum() - within_left - within_right
+    energy = 2 * across / (left * right)
+    energy -= 2 * within_left / (left * (left - 1)) + 2 * within_right / (right * (right - 1))
+    scaled: Floats = left * right / n * energy
+    return scaled

@@ -1,0 +1,105 @@
+"""Platforms against each other, not only against the baseline: paired over blocks, or as groups side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tare.analysis.grid import Grid, block_ratios
+from tare.analysis.inputs import NoAnswer
+from tare.analysis.many import AllPairs, all_pairs
+from tare.analysis.unpaired import (
+    GroupPair,
+    Overall,
+    games_howell,
+    kruskal_wallis,
+    one_way,
+    rank_pairs,
+    tukey,
+    welch,
+)
+from tare.analysis.verdicts import CPU_COST
+from tare.model import Design, Direction
+from tare.store import CampaignRecord, MetricRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A test of all groups at once, and its pairs."""
+
+    overall: str
+    pairwise: str
+    found: Overall
+    pairs: tuple[GroupPair, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One metric over all pairs, in logs; ``reason`` where the data have no answer.
+
+    ``pairs`` where blocks pair the platforms. ``tests`` where they ran one after the other: with Welch's first, which
+    asks for no equal variances; then what the studies did.
+    """
+
+    workload: str
+    metric: str
+    direction: Direction
+    pairs: AllPairs | None = None
+    tests: tuple[Test, ...] = ()
+    reason: str | None = None
+
+
+def compare(record: CampaignRecord, samples: pl.DataFrame, platforms: Sequence[str] = ()) -> list[Compared]:
+    """All pairs in every headline and CPU cost. ``platforms``: only these, and the baseline; empty: all."""
+    chosen = [one.name for one in record.platforms if not platforms or one.name in {*platforms, record.baseline}]
+    parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
+    found = []
+    for workload in record.workloads:
+        for number, metric in enumerate(workload.metrics):
+            part = parts.get((workload.name, metric.name))
+            if part is not None and (number == 0 or metric.name == CPU_COST):
+                found.append(_compare(record, workload.name, metric, part, chosen))
+    return found
+
+
+def _compare(
+    record: CampaignRecord, workload: str, metric: MetricRecord, part: pl.DataFrame, chosen: Sequence[str]
+) -> Compared:
+    grid = Grid.of(part, record.all_arms())
+    fit = [name for name in chosen if grid.counts[grid.of_platform(name)].any()]
+    empty = Compared(workload, metric.name, metric.direction)
+    try:
+        unfit = [name for name in fit if grid.unfit[grid.of_platform(name)].any()]
+        if unfit:
+            raise NoAnswer(f"samples of {unfit[0]} are zero, negative or not finite, and have no ratio")
+        if record.design is Design.SEQUENTIAL:
+            return Compared(workload, metric.name, metric.direction, tests=_tests(grid, fit))
+        table = np.column_stack([_column(grid, name, record.baseline) for name in fit])
+        return Compared(workload, metric.name, metric.direction, pairs=all_pairs(table, fit))
+    except NoAnswer as why:
+        return Compared(empty.workload, empty.metric, empty.direction, reason=str(why))
+
+
+def _column(grid: Grid, name: str, baseline: str) -> NDArray[np.float64]:
+    """A platform's log ratio to the baseline by block, NaN where it has none; the baseline's own is zero."""
+    base = grid.of_platform(baseline)
+    column = np.full(grid.blocks.size, np.nan)
+    if name == baseline:
+        column[~np.isnan(grid.values[base]).all(axis=(0, 2))] = 0.0
+        return column
+    pairs = block_ratios(grid, grid.of_platform(name)[0], base)
+    column[np.searchsorted(grid.blocks, pairs.blocks)] = pairs.logs
+    return column
+
+
+def _tests(grid: Grid, names: Sequence[str]) -> tuple[Test, ...]:
+    groups = {name: np.log(grid.block_values(grid.of_platform(name)[0])) for name in names}
+    return (
+        Test("Welch's analysis of variance", "Games-Howell", welch(groups), games_howell(groups)),
+        Test("analysis of variance", "Tukey's HSD", one_way(groups), tukey(groups)),
+        Test("Kruskal-Wallis", "rank sums with Holm", kruskal_wallis(groups), rank_pairs(groups)),
+    )

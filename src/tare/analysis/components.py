@@ -1,0 +1,89 @@
+"""Where the variance comes from, blocks or the rounds within them, and how many rounds a block is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from tare.analysis.inputs import NoAnswer, level_of, sample, spread
+from tare.analysis.intervals import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """Variances in the unit of the values squared; a block has ``rounds`` of them (a mean where they differ)."""
+
+    n_blocks: int
+    n_values: int
+    rounds: float  # the n0 of unbalanced designs: N - Σn²/N over n_blocks - 1
+    mean_square_between: float
+    mean_square_within: float
+    within: float  # of rounds within a block
+    between: float  # of blocks; an estimate below zero counts as zero
+    icc: Interval  # between / (between + within): what two rounds of one block have in common
+
+
+def components(blocks: Sequence[ArrayLike], *, level: float = 0.95) -> Components:
+    """Variance components of values in blocks, by the mean squares of one-way analysis of variance.
+
+    Blocks may have different numbers of rounds (Searle, Casella and McCulloch, Variance Components, 1992); the
+    interval of the intraclass correlation is exact for normal values in equal blocks, else near. Raises `NoAnswer`
+    below two blocks, where no block has two values, for values that are missing, and where none differ within blocks.
+    """
+    level_of(level)
+    found = [sample(values, f"block {at}") for at, values in enumerate(blocks)]
+    if len(found) < 2:
+        raise NoAnswer("variance between blocks needs at least two blocks")
+    sizes = np.array([each.size for each in found], dtype=np.float64)
+    a, n = len(found), int(sizes.sum())
+    if n == a:
+        raise NoAnswer("variance within blocks needs a block with at least two values")
+    if not any(spread(each) for each in found):
+        raise NoAnswer("the values of every block are all the same: no variance within blocks")
+    means = np.array([each.mean() for each in found])
+    grand = float((sizes * means).sum()) / n
+    square_between = float((sizes * (means - grand) ** 2).sum()) / (a - 1)
+    square_within = sum(float(((each - each.mean()) ** 2).sum()) for each in found) / (n - a)
+    rounds = (n - float((sizes**2).sum()) / n) / (a - 1)
+    between = max(0.0, (square_between - square_within) / rounds)
+    ratio = square_between / square_within
+    tails = stats.f.ppf([(1 - level) / 2, (1 + level) / 2], a - 1, n - a)
+    icc = Interval(
+        between / (between + square_within),
+        _icc(ratio / float(tails[1]), rounds),
+        _icc(ratio / float(tails[0]), rounds),
+    )
+    return Components(a, n, rounds, square_between, square_within, square_within, between, icc)
+
+
+def best_rounds(found: Components, *, block_cost: float, round_cost: float) -> int | None:
+    """How many rounds a block give the narrowest interval of the mean for a given total cost.
+
+    Near √(block_cost / round_cost x within / between) (Kalibera and Jones, ISMM 2013), rounded to the better
+    neighbour. Costs are in any one unit, say seconds: of a fresh start, and of a round. None where no
+    variance between blocks was seen: more rounds are then always worth it.
+    """
+    if not (math.isfinite(block_cost) and math.isfinite(round_cost) and block_cost >= 0 and round_cost > 0):
+        raise NoAnswer(f"costs must be positive: {block_cost} a block, {round_cost} a round")
+    if found.between == 0:
+        return None
+    middle = math.sqrt(block_cost / round_cost * found.within / found.between)
+    low = max(1, math.floor(middle))
+    return min((low, low + 1), key=lambda r: (found.between + found.within / r) * (block_cost + r * round_cost))
+
+
+def standard_error(found: Components, *, blocks: int, rounds: int) -> float:
+    """What the mean's standard error would be with so many blocks of so many rounds."""
+    if blocks < 1 or rounds < 1:
+        raise NoAnswer("at least one block of one round is needed")
+    return math.sqrt((found.between + found.within / rounds) / blocks)
+
+
+def _icc(ratio: float, rounds: float) -> float:
+    """The correlation that a ratio of mean squares stands for; below zero counts as zero."""
+    return max(0.0, (ratio - 1) / (ratio + rounds - 1))

@@ -1,0 +1,76 @@
+"""What every estimate asks of its data before it gives a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+#: A figure farther from 1 than this factor is a tool's garbage; its powers would leave the range of floats.
+EXTREME = 1e30
+
+Floats = NDArray[np.float64]
+
+
+class NoAnswer(ValueError):  # noqa: N818 (a statement about the data, as good as any figure)
+    """The data cannot answer what was asked; the message says why. Never a figure in its place."""
+
+
+def sample(values: ArrayLike, name: str, *, at_least: int = 1, varied: bool = False, positive: bool = False) -> Floats:
+    """One sample as an array of finite numbers. Raises `NoAnswer`.
+
+    ``varied``: values that are all the same are refused. ``positive``: so are zeros and negative ones.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise NoAnswer(f"{name}: one row of numbers is needed, not an array of {array.ndim} dimensions")
+    if array.size < at_least:
+        raise NoAnswer(f"{name}: {_values(array.size)}, at least {at_least} are needed")
+    bad = int((~np.isfinite(array)).sum())
+    if bad:
+        raise NoAnswer(f"{name}: {bad} of {_values(array.size)} missing or not finite")
+    refuse_extremes(array, name)
+    if positive and (array <= 0).any():
+        raise NoAnswer(f"{name}: {int((array <= 0).sum())} of {_values(array.size)} zero or negative")
+    if varied and not spread(array):
+        raise NoAnswer(f"{name}: {_values(array.size)}, all the same")
+    return array
+
+
+def samples(groups: Mapping[str, ArrayLike], *, at_least: int, varied: bool = False) -> dict[str, Floats]:
+    """At least two samples by name, each as `sample` wants it. Raises `NoAnswer`."""
+    if len(groups) < 2:
+        raise NoAnswer("a comparison needs at least two groups")
+    return {name: sample(values, name, at_least=at_least, varied=varied) for name, values in groups.items()}
+
+
+def refuse_extremes(values: Floats, name: str) -> None:
+    """Raise `NoAnswer` for figures (NaN aside) beyond `EXTREME` or, but for zero, closer to zero than its inverse."""
+    size = np.abs(values[np.isfinite(values) & (values != 0)])
+    wild = size[(size > EXTREME) | (size < 1 / EXTREME)]
+    if wild.size:
+        raise NoAnswer(f"{name}: {wild[0]:g} is no measurement: figures lie between {1 / EXTREME:g} and {EXTREME:g}")
+
+
+def spread(values: Floats) -> bool:
+    """Whether values differ by more than the rounding of their sum: 0.1 thrice has no variance worth a test."""
+    return bool(np.ptp(values) > 1e-12 * np.abs(values).max())
+
+
+def level_of(level: float) -> float:
+    """A level of confidence, above 0 and below 1. Raises `NoAnswer`."""
+    if not 0 < level < 1:
+        raise NoAnswer(f"a level of confidence lies between 0 and 1: {level}")
+    return level
+
+
+def names_of(names: Sequence[str], count: int) -> tuple[str, ...]:
+    """As many different names as there are columns. Raises `NoAnswer`."""
+    if len(names) != count or len(set(names)) != count:
+        raise NoAnswer(f"{count} columns need {count} different names, not {list(names)}")
+    return tuple(names)
+
+
+def _values(count: int) -> str:
+    return f"{count} value" if count == 1 else f"{count} values"

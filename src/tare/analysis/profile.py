@@ -1,0 +1,167 @@
+"""DESMET evaluation profiles: points a feature by thresholds, and their sums by priority (Kärnä 2021, section 7)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from tare.analysis.inputs import NoAnswer
+from tare.errors import UsageError
+from tare.model import Direction
+
+FIX = "src/tare/analysis/profile.toml is an example with every key"
+_ROUNDING = 1e-12  # 0.567 / 0.81 is 0.7 but for its last bits
+
+Name = Annotated[str, Field(min_length=1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Feature(_Strict):
+    """One thing asked of a platform, and what it takes to get 1, 2, 3 ... points for it."""
+
+    name: Name
+    workload: str = ""  # where tare measures it; empty in a study's own profile
+    metric: str = ""
+    priority: Name
+    direction: Annotated[Direction, Field(strict=False)]
+    thresholds: Annotated[list[Positive], Field(min_length=1)]
+    reference: Positive | None = None  # takes the baseline's place
+    least: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        rising = self.direction is Direction.HIGHER
+        for easier, harder in itertools.pairwise(self.thresholds):
+            if (harder > easier) != rising or harder == easier:
+                way = "rise where higher" if rising else "fall where lower"
+                raise ValueError(f"thresholds must {way} is better: {harder:g} comes after {easier:g}")
+        if self.least is not None and self.least > len(self.thresholds):
+            raise ValueError(f"least is {self.least}, there are only {len(self.thresholds)} points to get")
+        return self
+
+
+class Profile(_Strict):
+    """What matters, how much, and from where on."""
+
+    title: Name
+    priorities: Annotated[dict[Name, Positive], Field(min_length=1)]
+    feature: Annotated[list[Feature], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [feature.name for feature in self.feature]
+        for at, feature in enumerate(self.feature):
+            if feature.name in names[:at]:
+                raise ValueError(f"there are two features {feature.name!r}")
+            if feature.priority not in self.priorities:
+                known = ", ".join(self.priorities)
+                raise ValueError(f"{feature.name}: priority {feature.priority!r} is none of [priorities]: {known}")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSheet:
+    """One platform's points. A feature without a figure has None: no points, and none that could be had."""
+
+    platform: str
+    points: dict[str, int | None]  # by feature
+    sums: dict[str, int]  # by priority
+    total: int
+    weighted: float  # sum of points x weight of the priority
+    attainable: int  # total of a platform that gets every point of the features scored here
+    unacceptable: tuple[str, ...]  # features below their least
+
+
+def load(file: Path | None = None) -> Profile:
+    """A profile from a TOML file, or the one that comes with tare. Raises `UsageError` with one line."""
+    if file is None:
+        return parse(resources.files("tare.analysis").joinpath("profile.toml").read_text(), "the shipped profile")
+    try:
+        text = file.read_text()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}", fix="name the TOML file of a profile") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not TOML: {error}", fix=FIX) from error
+    return parse(text, str(file))
+
+
+def parse(text: str, name: str) -> Profile:
+    """A profile from TOML text; ``name`` is for the error. Raises `UsageError` with one line."""
+    try:
+        return checked(tomllib.loads(text), name)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{name} is not TOML: {error}", fix=FIX) from error
+
+
+def checked(told: Mapping[str, Any], name: str) -> Profile:
+    """A profile from what a TOML file says. Raises `UsageError` with one line."""
+    try:
+        return Profile.model_validate(told)
+    except ValidationError as error:
+        first = error.errors()[0]
+        # Features are counted from 1 by whoever reads the file.
+        place = ".".join(str(part + 1) if isinstance(part, int) else part for part in first["loc"])
+        why = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"]
+        why = why.removeprefix("Value error, ")
+        raise UsageError(f"{name}: {f'{place}: ' if place else ''}{why}", fix=FIX) from error
+
+
+def points(feature: Feature, figure: float, baseline: float | None) -> int:
+    """How many thresholds a figure reaches, as a share of the baseline's (or of the feature's reference).
+
+    Raises `NoAnswer` for figures that are not positive, or where there is nothing to compare with.
+    """
+    base = feature.reference if feature.reference is not None else baseline
+    if base is None:
+        raise NoAnswer(f"{feature.name}: the baseline has no figure")
+    for name, value in (("the figure", figure), ("the baseline's figure", base)):
+        if not (math.isfinite(value) and value > 0):
+            raise NoAnswer(f"{feature.name}: {name} is {value:g}, it must be positive")
+    share = figure / base
+    if feature.direction is Direction.HIGHER:
+        return sum(share >= threshold * (1 - _ROUNDING) for threshold in feature.thresholds)
+    return sum(share <= threshold * (1 + _ROUNDING) for threshold in feature.thresholds)
+
+
+def evaluate(profile: Profile, figures: Mapping[str, Mapping[str, float]], baseline: str) -> list[ScoreSheet]:
+    """Score sheets of all platforms but the baseline, from ``figures[platform][feature]``, in the order given.
+
+    Raises `NoAnswer` as `points` does, and for figures of features that the profile does not have.
+    """
+    known = {feature.name for feature in profile.feature}
+    for platform, own in figures.items():
+        if strange := sorted(own.keys() - known):
+            raise NoAnswer(f"{platform}: the profile has no feature {strange[0]!r}")
+    base = figures.get(baseline, {})
+    return [_sheet(profile, name, own, base) for name, own in figures.items() if name != baseline]
+
+
+def _sheet(profile: Profile, platform: str, own: Mapping[str, float], base: Mapping[str, float]) -> ScoreSheet:
+    got = {
+        feature.name: points(feature, own[feature.name], base.get(feature.name)) if feature.name in own else None
+        for feature in profile.feature
+    }
+    sums = dict.fromkeys(profile.priorities, 0)
+    attainable, unacceptable = 0, []
+    for feature in profile.feature:
+        scored = got[feature.name]
+        if scored is None:
+            continue
+        sums[feature.priority] += scored
+        attainable += len(feature.thresholds)
+        if feature.least is not None and scored < feature.least:
+            unacceptable.append(feature.name)
+    weighted = sum(weight * sums[name] for name, weight in profile.priorities.items())
+    return ScoreSheet(platform, got, sums, sum(sums.values()), weighted, attainable, tuple(unacceptable))

@@ -1,0 +1,99 @@
+"""The figures in which the studies sum up: overhead ratio, standardised scores, per cent of bare metal, row score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tare.analysis.inputs import NoAnswer, refuse_extremes, sample
+from tare.model import Direction
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class PercentOfBaseline:
+    """A platform's mean as a percentage of the baseline's, and how far its own values scatter, both in per cent."""
+
+    percent: float
+    rsd: float | None  # standard deviation / mean of the platform's values; None for a single value
+    n: int
+
+
+def overhead_ratio(measured: float, baseline: float, *, ignored_below: float = 0.0) -> float:
+    """Equation 1 of Li 2017 as printed: |Pm - Pb| / Pb, a fraction without a sign.
+
+    What is below ``ignored_below`` is zero: the paper ignores less than 1 % as observational error. tare's own figure
+    has the sign and an interval (`tare.analysis.overhead`). Raises `NoAnswer` for a baseline that is not positive.
+    """
+    _positive(baseline, "the baseline")
+    if not math.isfinite(measured):
+        raise NoAnswer(f"the measured figure is {measured}")
+    found = abs(measured - baseline) / baseline
+    return found if found >= ignored_below else 0.0
+
+
+def trial_count_overhead(trials: int, baseline_trials: int) -> float:
+    """Overhead from how many trials fit into the same time: |n - nb| / nb, a fraction (Li 2017, section 3.3.4)."""
+    if trials < 0 or baseline_trials < 1:
+        raise NoAnswer(f"trials are counted: {trials} against {baseline_trials} of the baseline")
+    return overhead_ratio(trials, baseline_trials)
+
+
+def standardised(figures: ArrayLike, direction: Direction) -> Floats:
+    """One figure a platform as scores from 0 to 1, the best of them 1 (Li 2017, equations 2 and 3).
+
+    Higher is better: x / max(x). Lower is better: (1/x) / max(1/x). Raises `NoAnswer` for figures that are not
+    positive: their shares of the best mean nothing.
+    """
+    x = sample(figures, "figures", positive=True)
+    good = x if direction is Direction.HIGHER else 1 / x
+    scores: Floats = good / good.max()
+    return scores
+
+
+def percent_of_baseline(values: ArrayLike, baseline: ArrayLike) -> PercentOfBaseline:
+    """Mean of the values as a percentage of the baseline's mean, with their relative SD (Giallorenzo 2021, Fig. 5)."""
+    x, base = sample(values, "the platform", positive=True), sample(baseline, "the baseline", positive=True)
+    mean = float(x.mean())
+    rsd = 100 * float(x.std(ddof=1)) / mean if x.size > 1 else None
+    return PercentOfBaseline(100 * mean / float(base.mean()), rsd, x.size)
+
+
+def row_scores(table: ArrayLike, directions: Sequence[Direction] | None = None) -> Floats:
+    """One score a row of ``table[row, column]``: the mean over columns of its share of the column's greatest value.
+
+    Giallorenzo 2021, section Virtualization Solutions and Popularity, where greater is better in every column; a column
+    whose ``directions`` say lower is turned round as in `standardised`. Raises `NoAnswer` for holes, for negative
+    values, and for columns without a positive one.
+    """
+    rows = np.asarray(table, dtype=np.float64)
+    if rows.ndim != 2 or not rows.size:
+        raise NoAnswer("a table of rows and columns is needed")
+    if not np.isfinite(rows).all():
+        raise NoAnswer(f"{int((~np.isfinite(rows)).sum())} cells are missing or not finite: leave their rows out")
+    refuse_extremes(rows.ravel(), "the table")
+    ways = directions or [Direction.HIGHER] * rows.shape[1]
+    if len(ways) != rows.shape[1]:
+        raise NoAnswer(f"{rows.shape[1]} columns need as many directions, not {len(ways)}")
+    columns = [_shares(column, way) for column, way in zip(rows.T, ways, strict=True)]
+    scores: Floats = np.mean(columns, axis=0)
+    return scores
+
+
+def _shares(column: Floats, direction: Direction) -> Floats:
+    if direction is Direction.LOWER:
+        return standardised(column, direction)
+    if (column < 0).any() or not column.any():
+        raise NoAnswer("a column needs a positive value, and none that is negative")
+    shares: Floats = column / column.max()
+    return shares
+
+
+def _positive(value: float, name: str) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise NoAnswer(f"{name} must be positive: {value}")

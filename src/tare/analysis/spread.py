@@ -1,0 +1,101 @@
+"""Is a platform less steady than the baseline? Ratio of two standard deviations with its interval."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize, stats
+
+from tare.analysis.inputs import NoAnswer, level_of, sample
+from tare.analysis.intervals import Interval
+
+Floats = NDArray[np.float64]
+
+
+def sd_ratio_f(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Interval:
+    """SD of ``first`` over that of ``second`` by the F distribution: independent, normal samples.
+
+    Exact for those and wrong for others, however many values there are: heavy tails make it far too narrow.
+    `sd_ratio_bonett` is the one to use unless normality is known. Raises `NoAnswer` below two different values.
+    """
+    level_of(level)
+    x, y = _two(first, second, at_least=2)
+    ratio = float(x.var(ddof=1) / y.var(ddof=1))
+    low, high = stats.f.ppf([(1 - level) / 2, (1 + level) / 2], x.size - 1, y.size - 1)
+    return Interval(*(math.sqrt(each) for each in (ratio, ratio / float(high), ratio / float(low))))
+
+
+def sd_ratio_bonett(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Interval:
+    """The same without normality: log variances with the pooled kurtosis (Bonett, Appl. Psychol. Meas. 30, 2006).
+
+    For independent samples whose shapes are alike. An end of the interval is the ratio at which the samples, the second
+    scaled by it, have the kurtosis that puts the end there. Of pairs that share a drift it says less than it could,
+    never more than it may (tests/analysis/test_coverage.py). Raises `NoAnswer` below five values a sample.
+    """
+    level_of(level)
+    x, y = _two(first, second, at_least=5)
+    n = np.array([x.size, y.size])
+    z = float(stats.norm.isf((1 - level) / 2))
+    if n.min() <= z:
+        raise NoAnswer(f"a level of {level} needs more than {z:.1f} values a sample")
+    variances = x.var(ddof=1), y.var(ddof=1)
+    squares = [each * (size - 1) for each, size in zip(variances, n, strict=True)]
+    fourths = [float(((each - _trimmed(each)) ** 4).sum()) for each in (x, y)]
+    ratio = float(variances[0] / variances[1])
+    middle = math.log(ratio * (n[0] / (n[0] - z)) / (n[1] / (n[1] - z)))
+
+    def miss(log_sd: float, side: int) -> float:
+        """How far an end lies from where its own kurtosis puts it."""
+        scale = math.exp(2 * log_sd)
+        kurtosis = n.sum() * (fourths[0] + scale**2 * fourths[1]) / (squares[0] + scale * squares[1]) ** 2
+        error = math.sqrt(float(((kurtosis - (n - 3) / n) / (n - 1)).sum()))
+        return 2 * log_sd - middle - side * z * error
+
+    # No scale makes the pooled kurtosis greater than the greater of the samples' own: an end is no farther away.
+    worst = n.sum() * max(fourth / square**2 for fourth, square in zip(fourths, squares, strict=True))
+    far = 1.0 + z * math.sqrt(float((worst / (n - 1)).sum()))
+    low, high = (optimize.brentq(miss, (middle - far) / 2, (middle + far) / 2, args=(side,)) for side in (-1, 1))
+    return Interval(math.sqrt(ratio), math.exp(low), math.exp(high))
+
+
+def sd_ratio_pitman(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Interval:
+    """SD of ``first`` over that of ``second`` for pairs, one a block: exact for normal ones (Pitman 1939, Morgan 1939).
+
+    What the two share (a drift, a slow hour) tells nothing of their ratio and is taken out. As wrong as
+    `sd_ratio_f` where tails are heavy. Raises `NoAnswer` below three pairs.
+    """
+    level_of(level)
+    x, y = _pairs(first, second, at_least=3)
+    ratio = float(x.var(ddof=1) / y.var(ddof=1))
+    unshared = 1 - float(np.corrcoef(x, y)[0, 1]) ** 2
+    if unshared < 1e-12:
+        return Interval(*[math.sqrt(ratio)] * 3)
+    t = float(stats.t.isf((1 - level) / 2, x.size - 2))
+    k = 1 + 2 * unshared * t**2 / (x.size - 2)
+    wide = k + math.sqrt(k * k - 1)
+    return Interval(*(math.sqrt(each) for each in (ratio, ratio / wide, ratio * wide)))
+
+
+def variability(ratio: Interval) -> Interval:
+    """A ratio of standard deviations as variability overhead, a fraction (Li 2017); steadier than the baseline is 0."""
+    return Interval(*(max(0.0, each - 1) for each in (ratio.point, ratio.low, ratio.high)))
+
+
+def _two(first: ArrayLike, second: ArrayLike, *, at_least: int) -> tuple[Floats, Floats]:
+    x = sample(first, "first sample", at_least=at_least, varied=True)
+    y = sample(second, "second sample", at_least=at_least, varied=True)
+    return x, y
+
+
+def _pairs(first: ArrayLike, second: ArrayLike, *, at_least: int) -> tuple[Floats, Floats]:
+    x, y = _two(first, second, at_least=at_least)
+    if x.size != y.size:
+        raise NoAnswer(f"pairs need as many values on either side: {x.size} and {y.size}")
+    return x, y
+
+
+def _trimmed(values: Floats) -> float:
+    """The trimmed mean that Bonett centres fourth powers at."""
+    return float(stats.trim_mean(values, 1 / (2 * math.sqrt(values.size - 4))))

@@ -1,0 +1,59 @@
+"""Campaigns whose answers are known: the baseline against itself, and platforms with work added to them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from tare.campaign import conduct
+from tare.campaign.conduct import Order
+from tare.campaign.runner import Watcher
+from tare.campaign.slowed import slowed_name
+
+WORKLOAD = "primes"
+#: Short slices, so that many comparisons fit into an hour; the design is that of every campaign.
+PARAMS = {"slice_ms": 20, "rounds": 6, "warmup_ms": 20}
+#: Arms of one comparison and comparisons in a block: the fewer blocks, the less time goes into starts.
+ARMS, AT_ONCE = 3, 3
+#: Blocks of one comparison.
+BLOCKS = 10
+#: Work that is added, as shares of it.
+ADDED = (0.005, 0.01, 0.02, 0.05)
+#: Blocks for the added work: three minutes and more, as a campaign of one pair would take.
+ADDED_BLOCKS = 30
+#: Slices for the added work are longer: it is the answer that counts here, not how many there are.
+ADDED_PARAMS = {"slice_ms": 50, "rounds": 8, "warmup_ms": 50}
+
+
+def blocks_for(comparisons: int) -> int:
+    """Blocks that hold at least so many comparisons."""
+    return math.ceil(comparisons / AT_ONCE) * BLOCKS
+
+
+def same_with_same(file: Path, comparisons: int, watcher: Watcher) -> None:
+    """The baseline against itself, in arms that nothing but their number tells apart."""
+    order = Order(
+        platforms=["native"],
+        workloads=[WORKLOAD],
+        params={WORKLOAD: PARAMS},
+        blocks=blocks_for(comparisons),
+        replicas=ARMS * AT_ONCE,
+    )
+    conduct.begin(order, file, watcher)
+
+
+def with_added_work(
+    file: Path, platforms: Sequence[str], blocks: int, watcher: Watcher
+) -> list[tuple[str, str, float]]:
+    """Each platform beside copies of it that do more. Returns which copy is of which platform, and its share."""
+    order = Order(
+        platforms=platforms,
+        workloads=[WORKLOAD],
+        params={WORKLOAD: ADDED_PARAMS},
+        blocks=blocks,
+        slowed=ADDED,
+    )
+    conduct.begin(order, file, watcher)
+    names = dict.fromkeys(("native", *platforms))
+    return [(name, slowed_name(name, share), share) for name in names for share in ADDED]

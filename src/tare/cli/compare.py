@@ -1,0 +1,36 @@
+"""tare compare: platforms against each other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from tare.analysis.compare import compare as compared_of
+from tare.cli.report import PLAIN_WIDTH
+from tare.report.compare import render, to_data
+from tare.store import Store
+
+
+def compare(
+    file: Path = typer.Argument(..., help="A campaign file."),
+    platform: list[str] = typer.Option([], "-p", "--platform", help="Only these, and the baseline; may be repeated."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.compare/1)."),
+) -> None:
+    """Compare every platform with every other one, with what so many comparisons cost in certainty.
+
+    Over common blocks: paired max-t, whose intervals hold for all pairs at once. For `--design sequential`: Welch's
+    analysis of variance with Games-Howell, and what the studies used: analysis of variance with Tukey's HSD, and
+    Kruskal-Wallis.
+
+    Examples: [cyan]tare compare night.tare[/], [cyan]tare compare night.tare -p docker -p podman[/]
+    """
+    with Store.read(file) as store, store.snapshot():
+        found = compared_of(store.record, store.samples(), platform)
+    if as_json:
+        typer.echo(json.dumps(to_data(found), indent=2))
+        return
+    console = Console(highlight=False)
+    (console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)).print(render(found))

@@ -1,0 +1,28 @@
+"""Noisy neighbours: processes that do nothing but take CPU time, to see what the instrument is worth beside them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+from tare.host import processes
+
+#: Whoever is killed takes its neighbours along: they are on nobody's list.
+_WITH_TARE = ("setpriv", "--pdeathsig", "KILL")
+
+
+@contextlib.contextmanager
+def busy(per_cpu: int) -> Iterator[int]:
+    """So many busy processes for each CPU, wherever the kernel puts them; gives their number. They end with this."""
+    count = per_cpu * len(os.sched_getaffinity(0))
+    running = []
+    try:
+        for _ in range(count):
+            running.append(processes.start([*_WITH_TARE, sys.executable, "-c", "while True: pass"]))
+        yield count
+    finally:
+        for one in running:
+            processes.kill_group(one)
+            one.wait()

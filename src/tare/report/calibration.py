@@ -1,0 +1,244 @@
+"""What a calibration found, as data (``tare calibrate --json``), in a terminal, and as one line for `tare run`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tare.analysis.calibration import Injected, Rate, Trust
+from tare.analysis.intervals import Interval
+from tare.analysis.words import percent, signed, signed_range, span
+
+SCHEMA = "tare.calibration/1"
+#: The newest one's file, below TARE_HOME.
+LATEST_CALIBRATION = "calibration.json"
+#: Times for which the smallest effect is told, in seconds.
+TIMES_S = (60.0, 300.0, 1800.0)
+#: What is held against the figures (docs/method.md).
+MOST_ALARMS, COVERED, MOST_BIAS, MOST_MISS = 0.01, (0.93, 0.97), 0.001, 0.002
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RateReport(_Frozen):
+    """A share with its exact 95 % interval."""
+
+    count: int
+    of: int
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.count} of {self.of} ({percent(self.count / self.of)}, {percent(self.low)} to {percent(self.high)})"
+        )
+
+
+class Resolution(_Frozen):
+    """What so much time can tell of one platform, as fractions; null where it is too short for two blocks."""
+
+    seconds: float
+    half_width: float | None
+    smallest_effect: float | None
+
+
+class ConditionReport(_Frozen):
+    """The baseline against itself, in one metric, under one load."""
+
+    load: str
+    metric: str
+    margin: float
+    false_alarms: RateReport
+    covered: RateReport
+    equivalent: RateReport
+    invalid: int
+    bias: float
+    half_width: float
+    block_sd: float
+    block_seconds: float
+    resolves: list[Resolution]
+
+
+class InjectedReport(_Frozen):
+    """Added work, and what was found of it; shares."""
+
+    platform: str
+    metric: str
+    added: float
+    found: float
+    low: float
+    high: float
+    n_blocks: int
+    is_found: bool
+
+
+class CalibrationReport(_Frozen):
+    """One calibration of one machine."""
+
+    schema_: str = SCHEMA
+    machine: str  # what it holds for: processor and kernel
+    at: float  # UNIX time, seconds
+    workload: str
+    conditions: list[ConditionReport]
+    injected: list[InjectedReport]
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True
+    )
+
+
+def condition(load: str, found: Trust) -> ConditionReport:
+    """One metric's trust as data."""
+    return ConditionReport(
+        load=load,
+        metric=found.metric,
+        margin=found.margin,
+        false_alarms=_rate(found.false_alarms),
+        covered=_rate(found.covered),
+        equivalent=_rate(found.equivalent),
+        invalid=found.invalid,
+        bias=found.bias,
+        half_width=found.half_width,
+        block_sd=found.block_sd,
+        block_seconds=found.seconds,
+        resolves=[
+            Resolution(
+                seconds=time_s,
+                half_width=_known(found.half_width_after(time_s)),
+                smallest_effect=_known(found.smallest_effect(time_s)),
+            )
+            for time_s in TIMES_S
+        ],
+    )
+
+
+def injection(found: Injected) -> InjectedReport:
+    """One addition of work as data."""
+    return InjectedReport(
+        platform=found.platform,
+        metric=found.metric,
+        added=found.share,
+        found=found.found.point,
+        low=found.found.low,
+        high=found.found.high,
+        n_blocks=found.n_blocks,
+        is_found=found.is_found,
+    )
+
+
+def _rate(rate: Rate) -> RateReport:
+    return RateReport(count=rate.count, of=rate.of, low=rate.low, high=rate.high)
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def render(report: CalibrationReport) -> Group:
+    """The whole calibration for a terminal."""
+    when = datetime.fromtimestamp(report.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    parts: list[RenderableType] = [Text(f"Calibration of {report.machine}, {when}, by {report.workload}", style="bold")]
+    if report.conditions:
+        parts += ["", Text("The baseline against itself: nothing differs, so what is seen is the instrument")]
+        parts += [_same(report.conditions), *_judged(report.conditions), _resolutions(report.conditions)]
+    if report.injected:
+        parts += ["", Text("Work added to a platform, found against the same platform without")]
+        parts += [_added(report.injected), *_missed(report.injected)]
+    return Group(*parts)
+
+
+def _same(conditions: Sequence[ConditionReport]) -> Table:
+    table = _table("load", "metric", "false alarms", "intervals that hold zero", "equivalent", "invalid", "mean", "±")
+    for one in conditions:
+        shares = (str(one.false_alarms), str(one.covered), str(one.equivalent), str(one.invalid))
+        table.add_row(one.load, one.metric, *shares, f"{signed(100 * one.bias, 3)} %", percent(one.half_width))
+    return table
+
+
+def _judged(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
+    """What does not hold, in words. A rate fails only where its interval lies wholly beyond what is asked."""
+    for one in conditions:
+        where = f"{one.load}, {one.metric}"
+        if one.false_alarms.low > MOST_ALARMS:
+            yield _bad(f"{where}: more than {percent(MOST_ALARMS)} false alarms")
+        if one.covered.high < COVERED[0] or one.covered.low > COVERED[1]:
+            yield _bad(f"{where}: its 95 % intervals hold zero in {percent(one.covered.count / one.covered.of)}")
+        if abs(one.bias) > MOST_BIAS:
+            yield _bad(f"{where}: the mean of no difference is {signed(100 * one.bias, 2)} %")
+
+
+def _resolutions(conditions: Sequence[ConditionReport]) -> Table:
+    heads = [f"in {span(time_s)}" for time_s in TIMES_S]
+    table = _table("load", "metric", *heads)
+    for one in conditions:
+        cells = [
+            "–"  # noqa: RUF001 (an empty cell)
+            if time.smallest_effect is None or time.half_width is None
+            else f"{percent(time.smallest_effect)} (±{percent(time.half_width)})"
+            for time in one.resolves
+        ]
+        table.add_row(one.load, one.metric, *cells)
+    table.title = "Smallest effect that is told from none in 9 of 10 cases, one platform (half-width of its interval)"
+    table.title_justify = "left"
+    return table
+
+
+def _added(injected: Sequence[InjectedReport]) -> Table:
+    table = _table("platform", "metric", "added", "found, 95 % interval", "off by", "blocks")
+    for one in injected:
+        seen = signed_range(_interval(one))
+        off = f"{signed(100 * (one.found - one.added), 2)} points"
+        table.add_row(one.platform, one.metric, percent(one.added), seen, off, str(one.n_blocks))
+    return table
+
+
+def _missed(injected: Sequence[InjectedReport]) -> Iterator[Text]:
+    for one in injected:
+        if not one.is_found:
+            yield _bad(f"{one.platform}, {one.metric}: {percent(one.added)} more work was not found")
+        if one.low - MOST_MISS > one.added or one.high + MOST_MISS < one.added:
+            yield _bad(f"{one.platform}, {one.metric}: {percent(one.added)} more work looks like {percent(one.found)}")
+
+
+def line(home: Path, machine: str) -> str:
+    """What this machine resolves, for `tare run` to say before it starts; or that nobody knows."""
+    try:
+        report = CalibrationReport.model_validate_json((home / LATEST_CALIBRATION).read_text())
+    except (OSError, ValidationError):
+        return "not calibrated: `tare calibrate` tells what this machine can resolve"
+    if report.machine != machine:
+        return "calibrated on another processor or kernel: `tare calibrate` tells what this one can resolve"
+    first = [one for one in report.conditions if one.load == report.conditions[0].load]
+    told = []
+    for at, time_s in enumerate(TIMES_S):
+        effects = [effect for one in first if (effect := one.resolves[at].smallest_effect) is not None]
+        if effects:
+            told.append(f"{percent(max(effects))} in {span(time_s)}")
+    when = datetime.fromtimestamp(report.at, UTC).strftime("%Y-%m-%d")
+    how = f"calibrated {when}, {first[0].load}" if first else f"calibrated {when}"
+    return f"{how}: {report.workload} of one platform tells from none {', '.join(told) or 'nothing that soon'}"
+
+
+def _interval(one: InjectedReport) -> Interval:
+    return Interval(one.found, one.low, one.high)
+
+
+def _table(*heads: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for number, head in enumerate(heads):
+        table.add_column(head, justify="left" if number < 2 else "right")
+    return table
+
+
+def _bad(text: str) -> Text:
+    return Text(f"✗ {text}", style="bold red")

@@ -1,0 +1,47 @@
+# Reads named samples, one a line ("name value value ..."), and prints R's own figures, one a line ("name value ...").
+lines <- strsplit(readLines(file("stdin")), " ")
+data <- lapply(lines, function(line) as.numeric(line[-1]))
+names(data) <- sapply(lines, `[`, 1)
+tell <- function(name, ...) cat(name, sprintf("%.17g", c(...)), "\n")
+
+stacked <- function(prefix) {
+    members <- data[startsWith(names(data), prefix)]
+    group <- factor(rep(names(members), lengths(members)), levels = names(members))
+    data.frame(value = unlist(members, use.names = FALSE), group = group)
+}
+groups <- stacked("group")
+
+fit <- aov(value ~ group, groups)
+table <- summary(fit)[[1]]
+tell("aov", table[["F value"]][1], table[["Df"]], table[["Pr(>F)"]][1])
+tell("mean.squares", table[["Mean Sq"]])
+honest <- TukeyHSD(fit)$group # second minus first
+tell("tukey", t(honest[, c("diff", "lwr", "upr", "p adj")]))
+tell("tukey.90", t(TukeyHSD(fit, conf.level = 0.9)$group[, c("diff", "lwr", "upr", "p adj")]))
+
+unequal <- oneway.test(value ~ group, groups, var.equal = FALSE)
+tell("oneway", unequal$statistic, unequal$parameter, unequal$p.value)
+ranks <- kruskal.test(value ~ group, groups)
+tell("kruskal", ranks$statistic, ranks$parameter, ranks$p.value)
+tied <- kruskal.test(value ~ group, stacked("tied"))
+tell("kruskal.tied", tied$statistic, tied$parameter, tied$p.value)
+pairs <- pairwise.wilcox.test(groups$value, groups$group, p.adjust.method = "holm", exact = FALSE)$p.value
+tell("rank.pairs", pairs[lower.tri(pairs, diag = TRUE)])
+
+one <- t.test(data$group.a, conf.level = 0.95)
+tell("t.one", one$estimate, one$conf.int)
+paired <- t.test(data$paired.x, data$paired.y, paired = TRUE, conf.level = 0.9)
+tell("t.paired", paired$estimate, paired$conf.int, paired$statistic, paired$p.value)
+two <- t.test(data$group.a, data$group.b)
+tell("t.welch", two$estimate[1] - two$estimate[2], two$conf.int, two$p.value)
+
+for (name in c("group.a", "group.c", "paired.x")) {
+    exact <- wilcox.test(data[[name]], conf.int = TRUE, exact = TRUE)
+    tell(paste0("hodges.", name), exact$estimate)
+}
+tell("holm", p.adjust(data$p, "holm"))
+ratio <- var.test(data$group.a, data$group.b)
+tell("var.test", sqrt(c(ratio$estimate, ratio$conf.int)))
+together <- cor.test(data$paired.x + data$paired.y, data$paired.x - data$paired.y) # Pitman's and Morgan's test
+tell("pitman", together$p.value)
+tell("ptukey", ptukey(3.5, 6, 11.25, lower.tail = FALSE), qtukey(0.95, 6, 11.25))

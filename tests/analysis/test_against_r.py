@@ -1,0 +1,142 @@
+"""The same data through R: two programs written apart from each other agree to 1e-6, or this fails (so without R)."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tare.analysis.components import components
+from tare.analysis.hodges_lehmann import hodges_lehmann
+from tare.analysis.intervals import t_interval
+from tare.analysis.many import Method, all_pairs, holm
+from tare.analysis.spread import sd_ratio_f, sd_ratio_pitman
+from tare.analysis.unpaired import games_howell, kruskal_wallis, one_way, rank_pairs, tukey, welch
+from tare.host import processes
+
+SCRIPT = Path(__file__).with_name("against_r.R")
+
+
+def _data() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(404)
+    shared = rng.normal(0, 3, 14)
+    return {
+        "group.a": rng.normal(10, 1, 9),
+        "group.b": rng.normal(11, 2, 14),
+        "group.c": rng.lognormal(2.4, 0.3, 6),
+        "group.d": rng.normal(10.2, 0.5, 11),
+        "paired.x": 20 + shared + rng.normal(0, 1, 14),
+        "paired.y": 21 + shared + rng.normal(0, 1.5, 14),
+        "tied.a": rng.integers(1, 5, 8).astype(float),
+        "tied.b": rng.integers(2, 6, 7).astype(float),
+        "p": np.array([0.01, 0.04, 0.03, 0.005, 0.2, 0.9, 0.04]),
+    }
+
+
+DATA = _data()
+GROUPS = {name: values for name, values in DATA.items() if name.startswith("group")}
+
+
+@pytest.fixture(scope="module")
+def r() -> dict[str, list[float]]:
+    lines = [" ".join([name, *map(repr, values.tolist())]) for name, values in DATA.items()]
+    done = processes.run(["Rscript", "--vanilla", str(SCRIPT)], stdin=("\n".join(lines) + "\n").encode()).require()
+    return {words[0]: [float(word) for word in words[1:]] for line in done.text.splitlines() if (words := line.split())}
+
+
+def near(values: object) -> object:
+    return pytest.approx(values, rel=1e-6, abs=1e-9)
+
+
+def test_analysis_of_variance_is_that_of_aov(r) -> None:
+    found = one_way(GROUPS)
+    assert [found.statistic, found.df_between, found.df_within, found.p] == near(r["aov"])
+
+
+@pytest.mark.parametrize(("level", "name"), [(0.95, "tukey"), (0.90, "tukey.90")])
+def test_tukey_is_that_of_tukeyhsd(r, level: float, name: str) -> None:
+    found = tukey(GROUPS, level=level)
+    theirs = np.array(r[name]).reshape(-1, 4)  # the other way round: second minus first
+    assert [(pair.first, pair.second) for pair in found] == list(itertools.combinations(GROUPS, 2))
+    ours = [
+        (-pair.difference.point, -pair.difference.high, -pair.difference.low, pair.p)
+        for pair in found
+        if pair.difference is not None
+    ]
+    assert np.array(ours) == near(theirs)
+
+
+def test_welchs_analysis_of_variance_is_that_of_oneway_test(r) -> None:
+    found = welch(GROUPS)
+    assert [found.statistic, found.df_between, found.df_within, found.p] == near(r["oneway"])
+
+
+def test_kruskal_wallis_is_that_of_kruskal_test_with_and_without_ties(r) -> None:
+    found = kruskal_wallis(GROUPS)
+    assert [found.statistic, found.df_between, found.p] == near(r["kruskal"])
+    tied = kruskal_wallis({name: values for name, values in DATA.items() if name.startswith("tied")})
+    assert [tied.statistic, tied.df_between, tied.p] == near(r["kruskal.tied"])
+
+
+def test_rank_pairs_are_those_of_pairwise_wilcox_test(r) -> None:
+    assert [pair.p for pair in rank_pairs(GROUPS)] == near(r["rank.pairs"])
+
+
+def test_the_t_interval_is_that_of_t_test(r) -> None:
+    one = t_interval(DATA["group.a"], 0.95)
+    assert [one.point, one.low, one.high] == near(r["t.one"])
+    paired = t_interval(DATA["paired.x"] - DATA["paired.y"], 0.90)
+    assert [paired.point, paired.low, paired.high] == near(r["t.paired"][:3])
+
+
+def test_games_howell_of_two_groups_is_welchs_t_test(r) -> None:
+    (found,) = games_howell({name: GROUPS[name] for name in ("group.a", "group.b")})
+    assert found.difference is not None
+    ours = [found.difference.point, found.difference.low, found.difference.high, found.p]
+    assert ours == near(r["t.welch"])
+
+
+def test_the_studentised_range_that_games_howell_stands_on_is_that_of_ptukey(r) -> None:
+    range_of = stats.studentized_range
+    assert [range_of.sf(3.5, 6, 11.25), range_of.ppf(0.95, 6, 11.25)] == near(r["ptukey"])
+
+
+@pytest.mark.parametrize("name", ["group.a", "group.c", "paired.x"])
+def test_hodges_lehmann_is_that_of_wilcox_test(r, name: str) -> None:
+    # R bisects for the centre of its own interval only where there are ties; without, it takes the median of averages.
+    assert hodges_lehmann(DATA[name]) == near(r[f"hodges.{name}"][0])
+
+
+def test_holm_is_that_of_p_adjust(r) -> None:
+    assert holm(DATA["p"]) == near(r["holm"])
+
+
+def test_all_pairs_of_two_platforms_in_few_blocks_are_a_paired_t_test(r) -> None:
+    few = np.column_stack((DATA["paired.x"], DATA["paired.y"]))[:7]
+    found = all_pairs(few, ["x", "y"], level=0.9)
+    alone = t_interval(few[:, 0] - few[:, 1], 0.9)
+    assert found.method is Method.HOLM
+    assert found.pairs[0].difference.low == pytest.approx(alone.low)
+    many = all_pairs(np.column_stack((DATA["paired.x"], DATA["paired.y"])), ["x", "y"], level=0.9).pairs[0]
+    assert many.statistic == near(r["t.paired"][3])
+    assert many.p == pytest.approx(r["t.paired"][4], abs=0.02)  # signs instead of a normal distribution
+
+
+def test_mean_squares_of_the_components_are_those_of_aov(r) -> None:
+    found = components(list(GROUPS.values()))
+    assert [found.mean_square_between, found.mean_square_within] == near(r["mean.squares"])
+
+
+def test_the_sd_ratio_is_the_root_of_var_test(r) -> None:
+    found = sd_ratio_f(DATA["group.a"], DATA["group.b"])
+    assert [found.point, found.low, found.high] == near(r["var.test"])
+
+
+def test_the_paired_sd_ratio_excludes_one_exactly_at_the_level_of_pitmans_test(r) -> None:
+    p = r["pitman"][0]
+    pair = DATA["paired.x"], DATA["paired.y"]
+    at = sd_ratio_pitman(*pair, level=1 - p)
+    assert min(abs(at.low - 1), abs(at.high - 1)) == pytest.approx(0, abs=1e-6)

@@ -1,0 +1,113 @@
+"""What a calibration says of data whose truth is known."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import fake_campaign
+from tare.analysis.calibration import Rate, injected, trust
+
+METRIC = "rate"
+
+
+def _campaign(arms, ratios, *, blocks, rounds=4, noise=0.004, block_noise=0.003, seed=1):
+    """The record and samples of ``arms``; ``ratios``: the true ratio of each one's rate to the first's."""
+    rng = np.random.default_rng(seed)
+    shape = fake_campaign.Shape(workloads=("prime-slices",))
+    record = fake_campaign.record(shape).model_copy(update={"arms": arms})
+    common = rng.normal(0, 0.1, (blocks, 1, 1)) + rng.normal(0, 0.05, (blocks, 1, rounds))
+    own = rng.normal(0, block_noise, (blocks, len(arms), 1)) + rng.normal(0, noise, (blocks, len(arms), rounds))
+    values = 1000 * np.exp(common + own + np.log(ratios)[None, :, None])
+    at = [axis.ravel() for axis in np.indices(values.shape)]
+    frame = pl.DataFrame(
+        {
+            "block": at[0],
+            "platform": [arms[one][0] for one in at[1]],
+            "replica": np.array([arms[one][1] for one in at[1]], dtype=np.int8),
+            "metric": METRIC,
+            "round": at[2],
+            "value": values.ravel(),
+        }
+    )
+    [workload] = record.workloads
+    only = workload.model_copy(update={"metrics": workload.metrics[:1]})
+    return record.model_copy(update={"workloads": [only]}), frame
+
+
+def _same(comparisons, **how):
+    arms = [("native", number) for number in range(9)]
+    return _campaign(arms, how.pop("ratios", np.ones(9)), blocks=comparisons // 3 * 10, **how)
+
+
+def test_an_honest_instrument_is_trusted():
+    [found] = trust(*_same(600), block_s=9.0)
+    assert found.covered.of == found.false_alarms.of == 600
+    assert 0.93 <= found.covered.share <= 0.97
+    assert found.false_alarms.count == 0
+    assert abs(found.bias) < 0.001
+    assert found.seconds == pytest.approx(3.0)  # three arms of nine
+
+
+def test_an_arm_that_is_slower_is_seen_in_bias_coverage_and_alarms():
+    ratios = np.where(np.arange(9) % 3 == 0, 0.97, 1.0)  # what stands for the platform
+    [found] = trust(*_same(60, ratios=ratios), block_s=9.0)
+    assert found.bias == pytest.approx(0.03, abs=0.001)
+    assert found.covered.count < 5
+    assert found.false_alarms.count > 50
+
+
+def test_baseline_arms_that_differ_shut_the_gate():
+    ratios = np.where(np.arange(9) % 3 == 1, 0.95, 1.0)
+    [found] = trust(*_same(60, ratios=ratios), block_s=9.0)
+    assert found.invalid == 60
+    assert found.false_alarms.count == 0
+
+
+def test_what_a_time_resolves_goes_with_the_root_of_its_blocks():
+    [found] = trust(*_same(300, noise=0.0, block_noise=0.004), block_s=9.0)
+    assert found.block_sd == pytest.approx(0.004 * math.sqrt(1.5), rel=0.05)
+    blocks = 100
+    width = stats.t.ppf(0.975, blocks - 1) * found.block_sd / 10
+    assert found.half_width_after(300.0) == pytest.approx(width)
+    assert found.smallest_effect(300.0) > found.half_width_after(300.0)
+    assert math.isnan(found.half_width_after(5.9))
+
+
+def test_added_work_is_found_and_what_is_found_is_the_share():
+    shares = [0.005, 0.01, 0.02, 0.05]
+    names = [f"docker+{share}" for share in shares]
+    arms = [("native", 0), ("native", 1), ("docker", 0), *((name, 0) for name in names)]
+    ratios = np.array([1.0, 1.0, 0.9, *(0.9 / (1 + share) for share in shares)])
+    record, samples = _campaign(arms, ratios, blocks=30)
+    found = injected(record, samples, [("docker", name, share) for name, share in zip(names, shares, strict=True)])
+    assert [one.share for one in found] == shares
+    for one in found:
+        assert abs(one.miss) < 0.002
+        assert one.found.low < one.share < one.found.high
+        assert one.is_found
+    none = injected(record, samples, [("native", "docker", 0.0)])
+    assert none[0].found.point == pytest.approx(1 / 0.9 - 1, abs=0.003)
+
+
+def test_samples_that_lack_or_are_none_make_no_comparison():
+    record, samples = _same(30)
+    holes = samples.filter(~((pl.col("replica") == 4) & (pl.col("block") >= 0)))
+    [found] = trust(record, holes, block_s=9.0)
+    assert found.covered.of == 30, "one baseline arm is enough"
+    zero = samples.with_columns(value=pl.when(pl.col("replica") == 0).then(0.0).otherwise(pl.col("value")))
+    with_zero = trust(record, zero, block_s=9.0)[0]
+    assert with_zero.covered.of == 20
+    with pytest.raises(ValueError, match="no comparison is whole"):
+        trust(record, samples.with_columns(value=pl.lit(float("nan"))), block_s=9.0)
+
+
+def test_a_rates_interval_is_exact():
+    """0 of 200: the rule of three, made exact: 1 - 0.025^(1/200)."""
+    rate = Rate.of_counts(0, 200)
+    assert rate.low == 0
+    assert rate.high == pytest.approx(1 - 0.025 ** (1 / 200))
+    assert replace(rate, count=50).share == 0.25

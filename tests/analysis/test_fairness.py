@@ -1,0 +1,67 @@
+"""What was not alike is listed; what makes a comparison unfair forbids it, unless the platform was asked for."""
+
+import pytest
+
+import fake_campaign
+from tare.analysis import Kind, analyse
+from tare.analysis.fairness import differences, refusals
+from tare.store import Store
+
+NATIVE = {
+    "host": "this one",
+    "image": "aa",
+    "agent": "0.1.0",
+    "cpus pinned": [1],
+    "cpus seen inside": 1,
+    "memory limit": 1 << 30,
+    "kernel seen inside": "6.1.0",
+    "network path": "veth",
+}
+
+
+def _record(**others):
+    record = fake_campaign.record(fake_campaign.Shape(failing=None, unsupported=None))
+    manifest = {"native": NATIVE} | {name: NATIVE | facts for name, facts in others.items()}
+    return record.model_copy(update={"fairness": manifest})
+
+
+def test_what_is_alike_is_not_listed_and_a_campaign_without_a_manifest_has_no_list():
+    assert differences(_record(docker={})) == []
+    assert differences(fake_campaign.record(fake_campaign.Shape())) == []
+
+
+def test_what_a_platform_is_made_of_is_listed_and_forbids_nothing():
+    [kernel] = differences(_record(docker={"kernel seen inside": "4.19.0-gvisor"}))
+    assert (kernel.platform, kernel.value, kernel.baseline) == ("docker", "4.19.0-gvisor", "6.1.0")
+    assert kernel.unfair is None
+    assert refusals(_record(docker={"kernel seen inside": "4.19.0-gvisor", "network path": "NAT"})) == {}
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"image": None, "agent": None}, "other bits, another agent"),
+        ({"cpus seen inside": 2}, "another number of CPUs"),
+        ({"cpus pinned": [0, 1]}, "other CPUs"),
+        ({"memory limit": 1 << 29}, "another memory limit"),
+        ({"host": "another"}, "another machine"),
+    ],
+)
+def test_what_makes_it_unfair_is_refused_with_the_way_round(facts, why):
+    refused = refusals(_record(docker=facts))
+    assert refused == {
+        "docker": f"refused: not alike, it has {why}; asked for by its name (-p docker) it is compared all the same"
+    }
+    asked = _record(docker=facts).model_copy(update={"asked": ["docker"]})
+    assert refusals(asked) == {}
+
+
+def test_a_refused_platform_has_no_figure_and_the_others_have(tmp_path):
+    with Store.read(fake_campaign.write(tmp_path / "x.tare")) as store:
+        results = analyse(_record(docker={"image": "bb"}), store.samples(), store.trials())
+    for result in results:
+        by_name = {platform.platform: platform for platform in result.platforms}
+        assert by_name["docker"].verdict.kind is Kind.NO_DATA
+        assert by_name["docker"].verdict.text.startswith("refused: not alike")
+        assert by_name["docker"].ratio is None
+        assert by_name["runc"].ratio is not None

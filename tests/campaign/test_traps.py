@@ -1,0 +1,125 @@
+"""The traps of METHOD, part 2: each is sprung here, or shown to be out of the way."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tare.campaign.slices import Turn, read_result, tick
+from tare.errors import ParseError
+from tare.host import cgroup
+from tare.model import Arm
+from tare.platforms import registry
+from tare.session import ProbeResult
+from tare.session.results import PartResult, ProbeSlice
+from tare.workloads import registry as workloads
+
+# 1. A clock inside that ticks in 10 ms, as gVisor's thread clock does.
+
+MS = 1_000_000
+
+
+def _ticking(step_ns, count=8):
+    """A probe's slices of about 100 ms, read by a clock that goes in steps."""
+    slices = []
+    for number in range(count):
+        start, end = (at // step_ns * step_ns for at in (number * 333_333_331, number * 333_333_331 + 101_234_567))
+        slices.append(ProbeSlice(start, end, {"events": PartResult(1000, end - start)}))
+    return ProbeResult(tuple(slices), 0)
+
+
+def _read(result):
+    primes = workloads.get("primes")
+    turns = [(Turn(number, 0, Arm("x"), 0, number), 90 * MS, None) for number in range(len(result.slices))]
+    return read_result(primes, result, turns, 0)
+
+
+@pytest.mark.parametrize("step_ns", [MS, 4 * MS, 10 * MS])
+def test_a_coarse_clock_inside_is_said_and_gives_no_figure(step_ns):
+    assert tick(_ticking(step_ns)) == step_ns
+    with pytest.raises(ParseError, match=f"ticks every {step_ns // MS} ms"):
+        _read(_ticking(step_ns))
+
+
+def test_a_fine_clock_and_a_few_slices_pass():
+    assert len(_read(_ticking(1000)).slices) == 8
+    assert len(_read(_ticking(10 * MS, count=2)).slices) == 2, "two readings of a kind may be chance"
+
+
+def test_cpu_time_is_the_hosts_and_not_the_clocks_inside():
+    samples = _read(_ticking(1)).samples
+    costs = {one.value for one in samples if one.metric == "cpu-cost"}
+    assert costs == {90 * MS / 1000}
+
+
+# 2. A control group's weight is a treatment: all have the same, native too.
+
+NAMES = ("native", "runc", "docker", "gvisor", "bubblewrap")
+
+
+@pytest.mark.host
+def test_every_instance_is_in_a_sibling_group_of_the_same_weight(nursery):
+    found = {}
+    for name in NAMES:
+        [platform] = registry.choose([name])
+        platform.prepare(nursery.image)
+        live = nursery.start(platform, Arm(name), measured=False)
+        try:
+            found[name] = [_weights(pid) for pid in live.instance.host_processes()]
+        finally:
+            live.stop()
+            platform.close()
+    for name, chains in found.items():
+        assert chains, name
+        for chain in chains:
+            assert chain[:2] == found["native"][0][:2], f"{name}: {chain}"
+
+
+def _weights(pid):
+    """The weights from the parent of all instances down to the process's own group."""
+    tree = cgroup.hierarchies()
+    root, file = (tree.v2, "cpu.weight") if tree.unified else (tree.v1["cpu"], "cpu.shares")
+    lines = [line.split(":", 2) for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines()]
+    [path] = [path for _, names, path in lines if (names == "" if tree.unified else "cpu" in names.split(","))]
+    parts = path.strip("/").split("/")
+    assert parts[0] == "tare"
+    return [(root / "/".join(parts[: depth + 1]) / file).read_text().strip() for depth in range(len(parts))]
+
+
+# 3. Driving through the stream costs CPU: while slices run, nobody speaks.
+
+
+@pytest.mark.host
+def test_nothing_goes_over_the_stream_while_slices_run(nursery):
+    [platform] = registry.choose(["native"])
+    platform.prepare(nursery.image)
+    live = nursery.start(platform, Arm("native"), measured=False)
+    try:
+        sent = []
+        stream = live.instance.stream
+        send = stream.send
+        stream.send = lambda data: (sent.append(time.monotonic_ns()), send(data))
+        probe = live.session.probe("primes", {"max_prime": 10_000}, 10 * MS)
+        probe.wait_ready(10)
+        offset = live.session.sync_clock()
+        first = time.monotonic_ns() + 200 * MS
+        turns = [(offset.to_agent(first + number * 60 * MS), 50 * MS) for number in range(10)]
+        probe.begin(turns)
+        told = len(sent)
+        time.sleep(0.9)
+        result = probe.wait(10)
+        assert len(result.slices) == 10
+        last = offset.to_host(result.slices[-1].end_ns)
+        assert [at for at in sent[told:] if at < last] == []
+        assert all(at < first for at in sent[:told])
+    finally:
+        live.stop()
+        platform.close()
+
+
+# 4. CPU time hides waiting: it never stands alone (tests/analysis: what differs from the headline is flagged).
+
+
+def test_every_workload_with_a_cpu_cost_has_a_headline_of_its_own():
+    for workload in workloads.all_workloads().values():
+        assert workload.all_metrics[0].name != "cpu-cost", workload.name

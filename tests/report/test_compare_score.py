@@ -1,0 +1,128 @@
+"""All pairs and the studies' sums, from a campaign's file to what is shown."""
+
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from rich.console import Console
+
+import fake_campaign
+from tare.analysis import profile as profiles
+from tare.analysis.compare import compare
+from tare.analysis.many import Method
+from tare.analysis.sheet import score
+from tare.model import Design
+from tare.report import compare as compare_report
+from tare.report import score as score_report
+from tare.store import Store
+
+PROFILE = """
+title = "mine"
+[priorities]
+must = 2.0
+[[feature]]
+name = "rate"
+workload = "sysbench-cpu"
+metric = "rate"
+direction = "higher"
+priority = "must"
+thresholds = [0.5, 0.9, 0.97]
+least = 2
+[[feature]]
+name = "not there"
+workload = "no-such"
+metric = "rate"
+direction = "higher"
+priority = "must"
+thresholds = [0.5]
+"""
+
+
+@pytest.fixture
+def campaign(tmp_path):
+    shape = replace(fake_campaign.Shape(), failing=None, unsupported=None, workloads=("sysbench-cpu", "startup"))
+    with Store.read(fake_campaign.write(tmp_path / "x.tare", shape)) as store:
+        yield store.record, store.samples()
+
+
+def _shown(group):
+    out = io.StringIO()
+    Console(width=120, file=out).print(group)
+    return out.getvalue()
+
+
+def test_every_pair_is_compared_once_and_true_differences_are_found(campaign):
+    rate, cost, first_byte = compare(*campaign)
+    assert (rate.metric, cost.metric, first_byte.metric) == ("rate", "cpu-cost", "first-byte")
+    assert rate.pairs.method is Method.MAX_T
+    assert len(rate.pairs.pairs) == 10
+    by_names = {(one.first, one.second): one for one in rate.pairs.pairs}
+    known = by_names["gvisor-systrap", "gvisor-ptrace"]
+    assert known.difference.low < np.log(3.3 / 1.041) < known.difference.high
+    assert known.p < 0.01
+    assert by_names["native", "runc"].p > 0.05
+    text = _shown(compare_report.render([rate]))
+    assert "all pairs by max-t over 12 blocks" in text
+    assert json.dumps(compare_report.to_data([rate, cost]))
+
+
+def test_some_platforms_only(campaign):
+    rate = compare(*campaign, platforms=["docker"])[0]
+    assert [(one.first, one.second) for one in rate.pairs.pairs] == [("native", "docker")]
+
+
+def test_one_after_the_other_are_groups_with_the_tests_of_the_studies(campaign):
+    record, samples = campaign
+    rate = compare(record.model_copy(update={"design": Design.SEQUENTIAL}), samples)[0]
+    assert rate.pairs is None
+    assert [one.pairwise for one in rate.tests] == ["Games-Howell", "Tukey's HSD", "rank sums with Holm"]
+    text = _shown(compare_report.render([rate]))
+    assert "Welch's analysis of variance: F " in text
+    assert "Kruskal-Wallis: chi-squared " in text
+
+
+def test_what_has_no_answer_says_why(campaign):
+    record, samples = campaign
+    [rate, *_] = compare(record, samples.filter(pl.col("block") == 0))
+    assert "at least 2 are needed" in rate.reason
+    assert "no answer: " in _shown(compare_report.render([rate]))
+    [zero, *_] = compare(record, samples.with_columns(value=pl.lit(0.0)))
+    assert "zero, negative or not finite" in zero.reason
+
+
+def test_a_lower_rate_and_a_longer_time_are_both_worse(campaign):
+    rate, _, first_byte = compare(*campaign, platforms=["gvisor-ptrace"])
+    for one in (rate, first_byte):
+        line = next(line for line in _shown(compare_report.render([one])).splitlines() if "gvisor-ptrace" in line)
+        assert "\N{MINUS SIGN}" in line, "native is less bad than gvisor-ptrace"
+
+
+def test_scores_are_those_of_the_profile_and_what_was_not_measured_has_none(campaign):
+    record, samples = campaign
+    profile = profiles.parse(PROFILE, "mine")
+    sheet = score(record, samples, profile)
+    points = {one.platform: one for one in sheet.points}
+    assert points["runc"].points == {"rate": 3, "not there": None}
+    assert points["gvisor-systrap"].points["rate"] == 2
+    assert points["gvisor-ptrace"].unacceptable == ("rate",)
+    assert points["runc"].weighted == 6
+    assert sheet.percents["sysbench-cpu"]["native"].percent == pytest.approx(100)
+    assert sheet.percents["sysbench-cpu"]["gvisor-ptrace"].percent == pytest.approx(100 / 3.3, rel=0.02)
+    assert max(sheet.standardised["startup"].values()) == 1
+    assert set(sheet.rows) == set(sheet.percents["startup"])
+    text = _shown(score_report.render(sheet, profile, record.baseline))
+    assert "not measured in this campaign, so no points: not there" in text
+    assert "not acceptable for" in text
+    assert "weighted" in text
+    assert json.dumps(score_report.to_data(sheet, profile))
+
+
+def test_a_platform_without_a_figure_somewhere_has_no_row_score(campaign):
+    record, samples = campaign
+    lacking = samples.filter(~((pl.col("workload") == "startup") & (pl.col("platform") == "runc")))
+    sheet = score(record, lacking, profiles.load())
+    assert "runc" not in sheet.rows
+    assert "docker" in sheet.rows
