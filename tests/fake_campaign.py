@@ -8,7 +8,20 @@ from pathlib import Path
 
 import numpy as np
 
-from tare.model import Arm, Direction, Family, Mode, Sample, SliceFacts, Status, Trial, TrialKey
+from tare.model import (
+    Arm,
+    CpuTick,
+    Direction,
+    Family,
+    InstanceTick,
+    Mode,
+    Sample,
+    SliceFacts,
+    Status,
+    Tick,
+    Trial,
+    TrialKey,
+)
 from tare.store import (
     CampaignRecord,
     LeftOut,
@@ -29,6 +42,26 @@ SLOWDOWN: Mapping[str, float] = {
 }
 
 
+#: When the invented campaign begins, UNIX seconds; trial number n begins n seconds later.
+BEGAN = 1_763_712_000.0
+#: Seconds between two ticks of the invented telemetry.
+TICK_S = 0.5
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """What disturbs the invented host, from when to when in seconds since `BEGAN`, and how much of it.
+
+    ``kind``: steal, foreign-cpu, memory-pressure (shares), swap (pages a second), throttled (periods a second).
+    """
+
+    kind: str
+    begin: float
+    end: float
+    amount: float
+    arm: Arm | None = None  # whose instance is throttled
+
+
 @dataclass(frozen=True)
 class Shape:
     """What to invent."""
@@ -43,6 +76,9 @@ class Shape:
     failing: tuple[str, str] | None = ("iperf3-tcp", "gvisor-ptrace")  # workload, platform: every third block
     unsupported: tuple[str, str] | None = ("fileio-seqwr", "gvisor-ptrace")
     workloads: tuple[str, ...] = ("prime-slices", "sysbench-cpu", "fileio-seqwr", "iperf3-tcp", "startup")
+    telemetry: bool = False
+    disturbed: tuple[Disturbance, ...] = ()
+    stolen: bool = True  # whether a trial here and there reads that the hypervisor took time
 
 
 def _metric(name: str, unit: str, direction: str, title: str) -> MetricRecord:
@@ -129,7 +165,7 @@ def record(shape: Shape) -> CampaignRecord:
     """The record of an invented campaign on an invented host."""
     return CampaignRecord(
         id="2f6f7a8e-4c7e-4b8a-9d55-0d6a3f6f7c11",
-        created=1_763_712_000.0,
+        created=BEGAN,
         tare_version="0.1.0",
         seed=shape.seed,
         profile="quick",
@@ -172,9 +208,60 @@ def write(path: Path, shape: Shape = Shape()) -> Path:
             store.plan_block(block, [trial.key for trial in trials])
             store.commit_trials(trials)
             seq += len(trials)
+        store.commit_trials((), list(ticks(shape, seq)) if shape.telemetry else ())
         store.add_event("info", "all blocks done")
         store.set_status("complete")
     return path
+
+
+def ticks(shape: Shape, trials: int) -> Iterator[Tick]:
+    """Telemetry from before the first trial to after the last, of a host on which only the disturbances happen.
+
+    One CPU is measured (1) and one is not (0). The campaign's instances have the measured one all the time, but what
+    others have of it is theirs.
+    """
+    second = 1_000_000_000
+    amounts = dict.fromkeys(("steal", "foreign-cpu", "memory-pressure", "swap"), 0.0)  # so far: s, s, s, pages
+    throttled = dict.fromkeys(arms(shape), 0.0)
+    for number in range(int((trials + 4) / TICK_S)):
+        now = BEGAN - 1.0 + number * TICK_S
+        for one in shape.disturbed:
+            share = min(one.end, now - BEGAN) - max(one.begin, now - TICK_S - BEGAN)
+            if share <= 0 or not number:
+                continue
+            if one.arm is not None:
+                throttled[one.arm] += one.amount * share
+            else:
+                amounts[one.kind] += one.amount * share
+        since = number * TICK_S
+        stolen, foreign = amounts["steal"], amounts["foreign-cpu"]
+        ours = int(second * (since - stolen - foreign))
+        busy = int(second * (since - stolen))
+        measured = CpuTick(1, int(1000 * (since - stolen)), 0, 0, 0, 0, 0, 0, int(1000 * stolen), busy, ours)
+        other = CpuTick(0, 0, 0, 0, int(1000 * since), 0, 0, 0, 0, 0, 0)
+        yield Tick(
+            at=now,
+            at_ns=int(second * since) + 1,
+            first=number == 0,
+            own_ns=0,
+            tare_ns=ours,
+            client_ns=0,
+            daemons_ns=0,
+            kernel_ns=0,
+            cpu_pressure_us=None,
+            memory_pressure_us=int(1e6 * amounts["memory-pressure"]),
+            io_pressure_us=None,
+            memory_available=8 << 30,
+            swapped_in=int(amounts["swap"]),
+            swapped_out=0,
+            disk_read_bytes=None,
+            disk_written_bytes=None,
+            disk_busy_ms=None,
+            net_received_bytes=number,
+            net_sent_bytes=number,
+            cpus=(other, measured),
+            instances=tuple(InstanceTick(arm, ours, 1 << 20, int(many), 0) for arm, many in throttled.items()),
+        )
 
 
 def _blocks(shape: Shape) -> Iterator[tuple[int, list[Trial]]]:
@@ -213,11 +300,11 @@ def _trial(
         status=status,
         reason=reason,
         seq=seq,
-        started=1_763_712_000.0 + seq,
+        started=BEGAN + seq,
         wall_ns=10**8 * rounds,
         cpu_ns=99_000_000 * rounds,
         daemon_cpu_ns=10**6 * rounds if key.arm.platform.startswith("docker") else None,
-        steal=0.05 if seq % 97 == 5 else 0.001,
+        steal=0.05 if shape.stolen and seq % 97 == 5 else 0.001,
         pressure=None,
         load=0.5,
         samples=tuple(samples),

@@ -137,3 +137,58 @@ class Trial:
     samples: tuple[Sample, ...] = ()
     slices: tuple[SliceFacts, ...] = ()
     outputs: Mapping[str, bytes] = field(default_factory=dict)  # raw tool outputs by name
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTick:
+    """One host CPU's counters at a tick of the telemetry: since boot, in ms by kind as ``/proc/stat`` has them."""
+
+    cpu: int
+    user_ms: int
+    nice_ms: int
+    system_ms: int
+    idle_ms: int
+    iowait_ms: int
+    irq_ms: int
+    softirq_ms: int
+    steal_ms: int
+    run_ns: int  # time in which any task ran on it
+    tare_ns: int | None  # of that, in tare's own control groups; None where the host does not count it by CPU
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceTick:
+    """A live instance's counters at a tick, since it was made; None where its control group does not tell."""
+
+    arm: Arm
+    cpu_ns: int
+    memory_bytes: int
+    throttled: int | None  # periods in which its quota was used up
+    throttled_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One reading of the telemetry: counters since boot unless said otherwise; None where the host has none."""
+
+    at: float  # UNIX time, seconds
+    at_ns: int  # the host's monotonic clock
+    first: bool  # no window ends here: nothing was read before it, or that was another run of the campaign
+    own_ns: int  # CPU time of the harness and of its processes that ended
+    tare_ns: int  # CPU time in tare's control groups: instances and client
+    client_ns: int  # of that, the client's
+    daemons_ns: int  # CPU time of the platforms' shared daemons, since the telemetry began
+    kernel_ns: int  # CPU time of the kernel's threads that may run on the measured CPUs, since the telemetry began
+    cpu_pressure_us: int | None  # PSI: time in which some task waited for a CPU
+    memory_pressure_us: int | None
+    io_pressure_us: int | None
+    memory_available: int  # bytes, now
+    swapped_in: int  # pages
+    swapped_out: int  # pages
+    disk_read_bytes: int | None  # of the device below TARE_HOME
+    disk_written_bytes: int | None
+    disk_busy_ms: int | None
+    net_received_bytes: int  # of the campaign's bridge; of all links but loopback where there is none
+    net_sent_bytes: int
+    cpus: tuple[CpuTick, ...] = ()
+    instances: tuple[InstanceTick, ...] = ()

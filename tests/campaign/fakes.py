@@ -84,6 +84,7 @@ class FakeNursery:
     refuse: set[str] = field(default_factory=set)  # arms that do not start
     die: dict[str, int] = field(default_factory=dict)  # arm -> the how-manieth command kills the instance
     living: set[str] = field(default_factory=set)
+    daemons: set[str] = field(default_factory=set)
 
     def start(self, platform, arm, *, measured):
         assert platform.name == arm.platform

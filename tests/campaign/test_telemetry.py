@@ -1,4 +1,4 @@
-from tare.campaign.telemetry import Reading, parse_pressure, parse_stat
+from tare.campaign.telemetry import Reading, parse_stat
 
 STAT = """cpu  2255 34 2290 22625563 6290 127 456 500 0 0
 cpu0 1132 34 1441 11311718 3675 127 438 300 0 0
@@ -10,11 +10,6 @@ intr 114930548 113199788
 def test_steal_is_that_of_the_pinned_cpus_only():
     assert parse_stat(STAT, [1]) == (200, 1123 + 849 + 11313845 + 2614 + 18 + 200)
     assert parse_stat(STAT, [0, 1])[0] == 500
-
-
-def test_pressure_is_the_total_of_some():
-    text = "some avg10=0.48 avg60=0.37 avg300=1.82 total=60350291\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
-    assert parse_pressure(text) == 60350291
 
 
 def test_shares_are_of_the_time_between_two_readings():

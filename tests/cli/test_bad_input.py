@@ -21,6 +21,8 @@ from tare.workloads import registry as workloads
         (("run", "--cpus", "4096"), "CPU 4096", "--cpus"),
         (("run", "--memory", "1"), "1 MiB", "--memory"),
         (("run", "--resume", "x.tare", "--blocks", "3"), "--resume", "alone"),
+        (("run", "--resume", "x.tare", "--tune"), "--resume", "alone"),
+        (("export", "nowhere.tare", "--format", "csv", "--table", "telemetry"), "nowhere.tare", "fix:"),
         (("run", "--resume", "nowhere.tare"), "nowhere.tare", "fix:"),
         (("report", "nowhere.tare"), "nowhere.tare", "fix:"),
         (("export", "nowhere.tare", "--format", "csv"), "nowhere.tare", "fix:"),

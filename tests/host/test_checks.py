@@ -72,6 +72,9 @@ def test_a_quiet_machine_needs_no_advice():
         (changed(pressure=False), "pressure", "warn", "not counted", "psi=1"),
         (changed(clock_source="hpet"), "clock", "warn", "hpet", "echo tsc"),
         (changed(clock_source="acpi_pm", clock_sources=("acpi_pm",)), "clock", "warn", "acpi_pm", "enters the kernel"),
+        (changed(aslr=0), "aslr", "warn", "off", "randomize_va_space=2"),
+        (changed(aslr=1), "aslr", "warn", "not the heap", "randomize_va_space=2"),
+        (changed(mitigations={"a": "Vulnerable: no microcode"}), "mitigations", "warn", "1 of 1 known flaws", "boot"),
         (changed(virtualised="kvm"), "machine", "warn", "a guest of kvm", "layer below"),
         (changed(container="lxc"), "container", "warn", "lxc", "host itself"),
         (changed(tools={"ip": False, "tar": True}), "tools", "fail", "missing: ip", "apt-get install iproute2"),
@@ -92,8 +95,9 @@ def test_what_the_host_does_not_show_is_not_judged():
         clock_source=None,
         huge_pages=None,
         steal=None,
+        aslr=None,
     )
-    assert {"smt", "turbo", "clock", "huge pages", "steal"}.isdisjoint(found(hidden))
+    assert {"smt", "turbo", "clock", "huge pages", "steal", "aslr", "mitigations"}.isdisjoint(found(hidden))
     assert {check.state for check in checks(hidden)} == {"ok"}
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from host import machines
 from tare.host import cgroup, facts
+from tare.host.checks import checks
 
 DATA = Path(__file__).parent / "data"
 
@@ -109,3 +111,39 @@ def test_campaign_files_are_shared_so_the_machine_is_not_named(tmp_path, monkeyp
     name = re.compile(rf"(?<![\w-]){re.escape(os.uname().nodename)}(?![\w-])")
     said = [str(value) for value in facts.gather().model_dump(exclude={"mitigations"}).values()]
     assert not [text for text in said if name.search(text)]
+
+
+def _gathered(monkeypatch, tmp_path, texts):
+    """The facts of this machine, but for what the files of another say."""
+    always = {"proc/loadavg": "0.10 0.10 0.10 1/100 200", "proc/uptime": "100.0 200.0", "proc/stat": captured("stat")}
+    monkeypatch.setattr(facts, "ROOT", machines.write(tmp_path / "root", always | texts))
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+    return facts.gather()
+
+
+def test_the_captured_guest(monkeypatch, tmp_path):
+    found = _gathered(monkeypatch, tmp_path, machines.captured())
+    assert (found.huge_pages, found.aslr, found.clock_source) == ("madvise", 2, "tsc")
+    assert (found.cpu.governors, found.cpu.turbo, found.cpu.smt) == ((), None, False)
+    assert len(found.mitigations) == 19
+    judged = {check.name: check for check in checks(found)}
+    assert judged["mitigations"].found == "2 of 19 known flaws without: spec_rstack_overflow, spec_store_bypass"
+    assert (judged["mitigations"].state, judged["aslr"].state, judged["aslr"].found) == ("warn", "ok", "full")
+    assert judged["governor"].found == "not set by this kernel"
+
+
+def test_a_laptop_has_every_noise_that_can_be_tuned_away(monkeypatch, tmp_path):
+    found = _gathered(monkeypatch, tmp_path, machines.LAPTOP)
+    assert (found.cpu.threads, found.cpu.cores, found.cpu.sockets) == (4, 2, 1)
+    judged = {check.name: check for check in checks(found)}
+    warned = {name for name in ("governor", "turbo", "smt", "huge pages", "aslr") if judged[name].state == "warn"}
+    assert warned == {"governor", "turbo", "smt", "huge pages", "aslr"}
+    assert all(judged[name].advice for name in warned)
+    assert (judged["mitigations"].state, judged["mitigations"].found) == ("ok", "all there")
+
+
+def test_a_server_that_is_tuned_needs_no_advice_on_its_settings(monkeypatch, tmp_path):
+    found = _gathered(monkeypatch, tmp_path, machines.SERVER)
+    judged = {check.name: check for check in checks(found)}
+    assert {judged[name].state for name in ("governor", "turbo", "smt", "huge pages", "aslr")} == {"ok"}
+    assert found.cpu.turbo is False

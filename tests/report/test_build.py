@@ -13,7 +13,16 @@ import fake_campaign
 from tare.errors import StoreError
 from tare.report.build import build, build_all
 from tare.report.cells import cell
-from tare.report.model import ManyReports, PlatformReport, Report, ResultReport, to_json
+from tare.report.model import (
+    Contamination,
+    ManyReports,
+    PlatformReport,
+    Report,
+    ResultReport,
+    SettingReport,
+    UnmarkedReport,
+    to_json,
+)
 from tare.store import Store
 
 DOCS = Path(__file__).parents[2] / "docs" / "report-schema.md"
@@ -146,7 +155,36 @@ def test_no_report_on_what_is_no_campaign(tmp_path: Path) -> None:
         build(tmp_path / "a.tare")
 
 
-@pytest.mark.parametrize("model", [Report, ResultReport, PlatformReport])
+def test_contamination_is_in_the_report_by_reason_with_what_leaving_it_out_would_change(tmp_path: Path) -> None:
+    hit = fake_campaign.Disturbance("foreign-cpu", 8, 9, 0.3)  # runc's trial of the second block
+    shape = fake_campaign.Shape(rounds=10, workloads=("prime-slices",), telemetry=True, stolen=False, disturbed=(hit,))
+    report = build(fake_campaign.write(tmp_path / "a.tare", shape))
+    told = report.contaminated
+    assert (told.n_trials, told.reasons, told.n_all_trials) == (1, {"foreign-cpu": 1}, 72)
+    assert told.limits["foreign-cpu"] == 0.05
+    assert told.n_ticks > 100
+    runc = entry(report, "prime-slices", "rate", "runc")
+    assert (runc.n_contaminated, runc.contaminated_by, runc.n_blocks) == (1, {"foreign-cpu": 1}, 12)
+    assert runc.unmarked is not None
+    assert (runc.unmarked.n_trials, runc.unmarked.n_baseline, runc.unmarked.n_blocks) == (1, 0, 11)
+    assert runc.unmarked.op_percent != runc.op_percent
+    assert entry(report, "prime-slices", "rate", "docker").unmarked is None
+
+
+def test_a_campaign_without_telemetry_has_its_steal_and_no_more(campaign: Path) -> None:
+    report = build(campaign)
+    assert report.contaminated.n_ticks == 0
+    assert set(report.contaminated.reasons) == {"steal"}
+    assert report.tuning is None
+
+
+def test_a_file_of_format_version_1_has_a_report() -> None:
+    report = build(Path(__file__).parents[1] / "store" / "data" / "format-1.sqlite")
+    assert (report.status, report.blocks_done, report.contaminated.n_ticks) == ("complete", 2, 0)
+    assert entry(report, "prime-slices", "rate", "docker").n_blocks == 2
+
+
+@pytest.mark.parametrize("model", [Report, ResultReport, PlatformReport, UnmarkedReport, SettingReport, Contamination])
 def test_every_field_is_documented(model: type[Report]) -> None:
     documented = set(re.findall(r"`([a-z_]+)`", DOCS.read_text()))
     fields = {name.rstrip("_") for name in model.model_fields}

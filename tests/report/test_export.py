@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import fake_campaign
-from tare.report.export import COLUMNS, Format, export
+from tare.report.export import COLUMNS, Format, Table, export, export_telemetry
 from tare.store import Store
 
 
@@ -69,3 +69,24 @@ def test_what_json_cannot_say_is_a_word_and_text_stays_whole(tmp_path: Path) -> 
     assert rows[-1]["reason"] == 'said "no",\nand left'
     _, text = exported(tmp_path / "a.tare", Format.CSV)
     assert list(csv.DictReader(io.StringIO(text)))[-1]["reason"] == 'said "no",\nand left'
+
+
+@pytest.mark.parametrize(
+    ("table", "rows", "last"),
+    [(Table.HOST, 1, "net_sent_bytes"), (Table.CPUS, 2, "tare_ns"), (Table.INSTANCES, 6, "throttled_ns")],
+)
+def test_telemetry_goes_out_as_its_frames(tmp_path: Path, table: Table, rows: int, last: str) -> None:
+    shape = fake_campaign.Shape(blocks=1, rounds=2, workloads=("prime-slices",), telemetry=True)
+    path = fake_campaign.write(tmp_path / "a.tare", shape)
+    text, lines = io.StringIO(), io.StringIO()
+    with Store.read(path) as store:
+        ticks = store.telemetry().host.height
+        assert export_telemetry(store, table, Format.CSV, text) == rows * ticks
+        assert export_telemetry(store, table, Format.JSONL, lines) == rows * ticks
+        campaign = store.record.id
+    found = list(csv.DictReader(io.StringIO(text.getvalue())))
+    assert len(found) == rows * ticks > 10
+    assert list(found[0])[:2] == ["campaign", "tick"]
+    assert list(found[0])[-1] == last
+    assert {row["campaign"] for row in found} == {campaign}
+    assert [json.loads(line)["tick"] for line in lines.getvalue().splitlines()] == [int(row["tick"]) for row in found]

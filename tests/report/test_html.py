@@ -17,7 +17,7 @@ from tare.errors import UsageError
 from tare.report import figures
 from tare.report.build import build
 from tare.report.html import write_html
-from tare.store import CampaignRecord, Store
+from tare.store import CampaignRecord, SettingRecord, Store
 
 VOID = {"meta", "br"}
 
@@ -217,3 +217,23 @@ def test_a_campaign_without_a_sample_has_a_page(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_said(campaign: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
         write_html([campaign], tmp_path / "no" / "out.html")
+
+
+def test_a_noisy_and_tuned_campaign_says_so(tmp_path: Path) -> None:
+    hit = fake_campaign.Disturbance("foreign-cpu", 8, 9, 0.3)
+    shape = fake_campaign.Shape(rounds=10, workloads=("prime-slices",), telemetry=True, stolen=False, disturbed=(hit,))
+    setting = SettingRecord(
+        name="swappiness", path="proc/sys/vm/swappiness", outcome="changed", former="60", value="0", why="<why>"
+    )
+    record = fake_campaign.record(shape).model_copy(update={"tuning": [setting]})
+    with Store.create(tmp_path / "a.tare", record) as store:
+        for _, trials in fake_campaign._blocks(shape):
+            store.commit_trials(trials)
+        store.commit_trials((), list(fake_campaign.ticks(shape, 72)))
+    write_html([tmp_path / "a.tare"], tmp_path / "out.html")
+    text = " ".join(" ".join(Page((tmp_path / "out.html").read_text()).text).split())
+    assert "1 of 72 trials are marked as contaminated (other programs on the measured CPUs above 5 %: 1)." in text
+    assert "without its 1 marked trial: " in text
+    assert "The host was tuned for the campaign" in text
+    assert "swappiness changed 60 0 <why>" in text
+    assert "has no telemetry" not in text

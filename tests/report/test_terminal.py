@@ -9,7 +9,7 @@ from rich.console import Console
 
 import fake_campaign
 from tare.report.build import build
-from tare.report.model import Report
+from tare.report.model import Report, SettingReport
 from tare.report.terminal import clean, render, render_all
 
 SNAPSHOT = Path(__file__).parent / "headline.txt"
@@ -79,3 +79,24 @@ def test_what_a_terminal_would_obey_is_taken_out(report: Report) -> None:
     assert not {"\x1b", "\x9b", "\u202e"} & set(text)
     assert "[bold]kept[/bold]" in text
     assert clean("plain, ünïcode ▲\n") == "plain, ünïcode ▲\n"
+
+
+def test_what_was_tuned_and_what_could_not_be_is_told_in_a_line_each(report: Report) -> None:
+    assert "tuned" not in printed(report)
+    quiet = "it goes to CPUs that are not measured"
+    tuning = [
+        SettingReport(name="swappiness", path="p", outcome="changed", former="60", value="0", why="w"),
+        *(
+            SettingReport(name=f"interrupt {n}", path="p", outcome="changed", former="0-1", value="0", why=quiet)
+            for n in (24, 25)
+        ),
+        SettingReport(name="ksm", path="p", outcome="as wanted", former="0", value="0", why="w"),
+        SettingReport(name="turbo", path="", outcome="not changed", former=None, value=None, why="there is none"),
+    ]
+    text = printed(report.model_copy(update={"tuning": tuning}))
+    assert text.endswith("""
+The host was tuned for the campaign
+  swappiness: 0, and 60 again after it
+  interrupt 24, 25: 0, and 0-1 again after it
+  not changed: turbo: there is none
+""")

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sqlite3
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -235,6 +236,68 @@ def test_what_was_committed_before_a_sigkill_is_there_after_it(path: Path) -> No
     assert [entry.name for entry in path.parent.iterdir()] == ["run.tare"]
 
 
+def test_ticks_come_back_as_they_were_written(path: Path) -> None:
+    ticks = list(fake_campaign.ticks(SHAPE, 2))
+    with Store.create(path, fake_campaign.record(SHAPE)) as store:
+        store.commit_trials([TRIAL], ticks[:3])
+        store.commit_trials((), ticks[3:])
+    with Store.read(path) as store:
+        found = store.telemetry()
+    assert found.host.height == len(ticks)
+    assert found.host.row(4, named=True) == {
+        "tick": 5,
+        **{name: value for name, value in asdict(ticks[4]).items() if name not in {"cpus", "instances"}},
+    }
+    of_fifth = found.cpus.filter(found.cpus["tick"] == 5).drop("tick")
+    assert list(of_fifth.iter_rows(named=True)) == [asdict(cpu) for cpu in ticks[4].cpus]
+    arms = [(row["platform"], row["replica"]) for row in found.instances.tail(6).iter_rows(named=True)]
+    assert arms == [(arm.platform, arm.replica) for arm in fake_campaign.arms(SHAPE)]
+    assert found.instances["memory_bytes"].to_list() == [1 << 20] * (6 * len(ticks))
+
+
+def test_ticks_go_with_their_trials_or_not_at_all(path: Path) -> None:
+    ticks = list(fake_campaign.ticks(SHAPE, 2))
+    with Store.create(path, fake_campaign.record(SHAPE)) as store:
+        store.commit_trials([TRIAL], ticks[:1])
+        with pytest.raises(StoreError, match="already"):
+            store.commit_trials([TRIAL], ticks[1:])
+        assert store.telemetry().host.height == 1
+
+
+@pytest.fixture
+def old(path: Path) -> Path:
+    """A campaign as a tare of format version 1 left it."""
+    shutil.copy(Path(__file__).parent / "data" / "format-1.sqlite", path)
+    return path
+
+
+def test_a_file_of_version_1_is_read_as_it_is(old: Path) -> None:
+    before = old.read_bytes()
+    with Store.read(old) as store:
+        assert store.status == "complete"
+        assert store.samples().height == 2 * 3 * 2 * 2  # blocks, arms, rounds, metrics
+        telemetry = store.telemetry()
+        assert (telemetry.host.height, telemetry.cpus.height, telemetry.instances.height) == (0, 0, 0)
+        assert {"at", "own_ns"} < set(telemetry.host.columns)
+        assert {"platform", "replica", "cpu_ns"} < set(telemetry.instances.columns)
+        assert store.record.tuning is None
+    assert old.read_bytes() == before
+
+
+def test_a_campaign_goes_on_in_a_file_of_version_1_which_then_takes_telemetry(old: Path) -> None:
+    ticks = list(fake_campaign.ticks(SHAPE, 2))
+    with Store.read(old) as store:
+        samples, done = store.samples(), store.done()
+    with Store.open(old) as store:
+        kept = [replace(tick, instances=()) for tick in ticks]
+        store.commit_trials([replace(TRIAL, key=replace(KEY, block=2))], kept)
+    for _ in range(2):
+        with Store.open(old) as store:
+            assert store.done() == done | {replace(KEY, block=2)}
+            assert store.samples().head(samples.height).equals(samples)
+            assert store.telemetry().host.height == len(ticks)
+
+
 @pytest.mark.parametrize("opener", [Store.open, Store.read])
 class TestRefusals:
     def test_missing(self, path: Path, opener: type) -> None:
@@ -271,7 +334,7 @@ class TestRefusals:
             db.execute(f"PRAGMA user_version = {FORMAT_VERSION + 1}")
         db.close()
         before = path.read_bytes()
-        with pytest.raises(StoreError, match=f"version {FORMAT_VERSION + 1}.*reads version {FORMAT_VERSION}"):
+        with pytest.raises(StoreError, match=f"version {FORMAT_VERSION + 1}.*reads versions 1 and {FORMAT_VERSION}"):
             opener(path)
         assert path.read_bytes() == before
 

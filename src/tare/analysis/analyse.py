@@ -11,11 +11,13 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
+from tare.analysis import contamination
 from tare.analysis.evidence import Evidence, evidence, reference
 from tare.analysis.fairness import refusals
 from tare.analysis.grid import BlockRatios, Grid
 from tare.analysis.overhead import overhead, ratio, variability_overhead
 from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
+from tare.analysis.unmarked import beside
 from tare.analysis.verdicts import CPU_COST, Kind, LogIntervals, Question, Verdict, decide, describe, gate, judge
 from tare.analysis.widths import blocks_needed
 from tare.analysis.words import percent, signed_range, span
@@ -23,8 +25,6 @@ from tare.model import Design
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 from tare.store.durations import workload_seconds
 
-#: A trial is marked as contaminated when the hypervisor below took more of the pinned CPUs' time than this share.
-STEAL_LIMIT = 0.02
 #: How the note begins that holds for a whole row: a report may gather such rows into one line.
 WIDE_FLOOR = "the noise floor"
 #: Rank correlation of a block's number with its ratio beyond which a drift is noted, from `DRIFT_FROM` blocks on;
@@ -53,24 +53,39 @@ class _Context:
     block_s: float | None  # what a block of the workload takes
 
 
-def analyse(record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame) -> list[MetricResult]:
+def analyse(
+    record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame, marked: pl.DataFrame | None = None
+) -> list[MetricResult]:
     """Analyse every metric of every workload in the record, in its order.
 
-    ``samples`` and ``trials`` are the frames of `tare.store.Store`. What is missing gives a verdict that says so.
+    ``samples`` and ``trials`` are the frames of `tare.store.Store`; ``marked``: the contaminated trials, by default as
+    far as the trials' own rows tell. What is missing gives a verdict that says so.
     """
-    counts = _count_trials(trials)
+    if marked is None:
+        marked = contamination.marks(trials, None, record.resources.cpus)
+    counts = _count_trials(trials, marked)
     blocks = dict(trials.group_by("workload").agg(pl.col("block").n_unique()).iter_rows())
-    parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
+    parts, clean = (_by_metric(frame) for frame in (samples, contamination.without(samples, marked)))
+    nothing = samples.clear()
     results = []
     seconds = workload_seconds(trials)
     for workload in record.workloads:
+        times = (blocks.get(workload.name, 0), seconds.get(workload.name))
         found = []
         for metric in workload.metrics:
-            part = parts.get((workload.name, metric.name), samples.clear())
-            times = (blocks.get(workload.name, 0), seconds.get(workload.name))
-            found.append(_metric(record, workload, metric, part, counts, *times))
+            key = workload.name, metric.name
+            part, left = parts.get(key, nothing), clean.get(key, nothing)
+            result = _metric(record, workload, metric, part, counts, *times)
+            if left.height < part.height:
+                result = beside(result, _metric(record, workload, metric, left, counts, *times))
+            found.append(result)
         results += _flag_disagreement(found)
     return results
+
+
+def _by_metric(samples: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
+    parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
+    return {(str(workload), str(metric)): part for (workload, metric), part in parts.items()}
 
 
 def _metric(
@@ -269,9 +284,7 @@ def _floor_cautions(context: _Context) -> list[str]:
 
 
 def _contamination(counts: Counts) -> list[str]:
-    if not counts.contaminated:
-        return []
-    return [f"{counts.contaminated} of {counts.ok} trials contaminated: steal above {percent(STEAL_LIMIT)}; kept"]
+    return [contamination.told(counts.contaminated, counts.ok, counts.reasons)] if counts.contaminated else []
 
 
 def _flag_disagreement(results: list[MetricResult]) -> list[MetricResult]:
@@ -291,16 +304,16 @@ def _flag_disagreement(results: list[MetricResult]) -> list[MetricResult]:
     return flagged
 
 
-def _count_trials(trials: pl.DataFrame) -> _CountsByArm:
+def _count_trials(trials: pl.DataFrame, marked: pl.DataFrame) -> _CountsByArm:
     """Trials by workload and platform."""
-    ok = pl.col("status") == "ok"
     rows = trials.group_by("workload", "platform").agg(
-        ok.sum().alias("ok"),
+        (pl.col("status") == "ok").sum().alias("ok"),
         (pl.col("status") == "failed").sum().alias("failed"),
         (pl.col("status") == "unsupported").sum().alias("unsupported"),
-        (ok & (pl.col("steal") > STEAL_LIMIT)).sum().alias("contaminated"),
     )
+    contaminated = contamination.by_reason(marked)
     found: _CountsByArm = defaultdict(Counts)
-    for workload, platform, *numbers in rows.iter_rows():
-        found[workload, platform] = Counts(*numbers)
+    for workload, platform, ok, failed, unsupported in rows.iter_rows():
+        n_marked, reasons = contaminated.get((workload, platform), (0, {}))
+        found[workload, platform] = Counts(ok, failed, unsupported, n_marked, reasons)
     return found

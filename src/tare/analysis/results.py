@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tare.analysis.intervals import Interval
 from tare.analysis.verdicts import Kind, Verdict
@@ -31,7 +32,8 @@ class Counts:
     ok: int = 0
     failed: int = 0
     unsupported: int = 0
-    contaminated: int = 0  # ok, but the hypervisor below took time away; see `analyse.STEAL_LIMIT`
+    contaminated: int = 0  # ok, but the host disturbed them; see `contamination`
+    reasons: Mapping[str, int] = field(default_factory=dict)  # of these, by reason; a trial may have several
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,17 @@ class Description:
     mean: float | None
     sd: float | None  # None below two values
     median: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unmarked:
+    """What a platform's figure would be without the trials that are marked as contaminated."""
+
+    n_trials: int  # of the platform, left out here
+    n_baseline: int  # of the baseline
+    n_blocks: int  # that are left
+    overhead: Interval | None  # 95 %; None where too little is left
+    verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +72,7 @@ class PlatformResult:
     variability_overhead: float | None = None
     verdict: Verdict = _NOTHING
     notes: tuple[str, ...] = ()
+    unmarked: Unmarked | None = None  # None: neither its trials nor the baseline's are marked
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,25 +7,27 @@ import secrets
 import shutil
 import time
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import tare
-from tare.campaign.ground import default_cpus, prepared, sole_campaign
+from tare.campaign.ground import default_cpus, prepared, quietened, sole_campaign
 from tare.campaign.plan import BASELINE_REPLICAS, Job, Plan, arms_of, how_long, make_jobs
 from tare.campaign.preflight import Ready, available, try_each
 from tare.campaign.runner import Runner, Watcher
+from tare.campaign.sampler import Sampler
 from tare.campaign.slowed import extra_work, slowed_copies
 from tare.campaign.stopping import Widths, targets
 from tare.errors import HostError, StoreError, UsageError
 from tare.host import facts, state
+from tare.host.tuning import Tuned
 from tare.image import build
 from tare.image.build import Image
 from tare.model import Design, Resources
 from tare.platforms import registry as platforms
 from tare.platforms.base import Platform
-from tare.store.record import CampaignRecord, LeftOut, MetricRecord, ResourceRecord, WorkloadRecord
+from tare.store.record import CampaignRecord, LeftOut, MetricRecord, ResourceRecord, SettingRecord, WorkloadRecord
 from tare.store.store import Store
 from tare.workloads import registry as workloads
 from tare.workloads.base import Params, Workload
@@ -52,6 +54,7 @@ class Order:
     cpus: tuple[int, ...] = ()
     memory_bytes: int = DEFAULT_MEMORY
     subnet: str | None = None
+    tune: bool = False
     design: Design = Design.BLOCKS
     replicas: int = BASELINE_REPLICAS
     params: Mapping[str, Params] = field(default_factory=dict)  # in place of the profile's, by workload
@@ -75,12 +78,15 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
         image = build.ensure(build.agent_path(), progress=watcher.doing)
         try:
             found, missing = available(chosen, asked=asked, progress=watcher.doing)
-            with prepared(image, resources, order.subnet) as (nursery, client):
+            with (
+                quietened(resources, watcher.doing, tune=order.tune) as tuned,
+                prepared(image, resources, order.subnet) as (nursery, client),
+            ):
                 ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing)
                 plan, ready = _plan(order, ready, jobs, resources)
-                record = _record(plan, ready, image, [*missing, *broken], asked)
+                record = _record(plan, ready, image, [*missing, *broken], asked, tuned)
                 with Store.create(file, record) as store:
-                    _run(Runner(plan, store, nursery, client, watcher, widths))
+                    _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
         finally:
             _close(chosen)
 
@@ -126,11 +132,16 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
         try:
             asked = frozenset(platform.name for platform in chosen)
             available(chosen, asked=asked, progress=watcher.doing)
-            with prepared(image, resources, None) as (nursery, client):
+            with (
+                quietened(resources, watcher.doing, tune=record.tuning is not None) as tuned,
+                prepared(image, resources, None) as (nursery, client),
+            ):
                 for platform in chosen:
                     platform.prepare(image)
                 store.add_event("info", "resumed")
-                _run(Runner(plan, store, nursery, client, watcher, widths))
+                for line in _tuned_otherwise(record.tuning, tuned):
+                    store.add_event("warning", line)
+                _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
         finally:
             _close(chosen)
 
@@ -189,7 +200,12 @@ def _workloads(names: Sequence[str]) -> list[Workload]:
 
 
 def _record(
-    plan: Plan, ready: Sequence[Ready], image: Image, left_out: Sequence[LeftOut], asked: Collection[str]
+    plan: Plan,
+    ready: Sequence[Ready],
+    image: Image,
+    left_out: Sequence[LeftOut],
+    asked: Collection[str],
+    tuned: Sequence[Tuned] | None,
 ) -> CampaignRecord:
     return CampaignRecord(
         id=str(uuid.uuid4()),
@@ -212,7 +228,28 @@ def _record(
         targets=dict(plan.targets),
         asked=sorted(asked),
         design=plan.design,
+        tuning=None if tuned is None else [_setting_record(one) for one in tuned],
     )
+
+
+def _setting_record(one: Tuned) -> SettingRecord:
+    setting, changed = one.setting, one.outcome == "changed"
+    return SettingRecord(
+        name=setting.name,
+        path=setting.path,
+        outcome=one.outcome,
+        former=setting.present,
+        value=setting.wanted if changed else setting.present,
+        why=one.reason or setting.why,
+    )
+
+
+def _tuned_otherwise(before: Sequence[SettingRecord] | None, tuned: Sequence[Tuned] | None) -> Iterator[str]:
+    """Settings that a resumed campaign has otherwise than it had when it began."""
+    values = {one.name: one.value for one in before or ()}
+    for now in map(_setting_record, tuned or ()):
+        if now.name in values and values[now.name] != now.value:
+            yield f"{now.name} is {now.value} since the campaign was resumed, and was {values[now.name]}"
 
 
 def _workload_record(job: Job) -> WorkloadRecord:

@@ -6,14 +6,15 @@ import contextlib
 import fcntl
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tare.campaign.instances import PARENT_GROUP, Nursery
 from tare.campaign.runs import Client
 from tare.errors import HostError
-from tare.host import cgroup, janitor, network, roots, state
+from tare.host import cgroup, janitor, network, roots, state, tuning
 from tare.host.journal import Belongings, Journal, sweep
+from tare.host.tuning import Tuned
 from tare.image.build import Image
 from tare.model import Resources
 from tare.platforms.parts.marks import Datagram
@@ -39,6 +40,24 @@ def sole_campaign() -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def quietened(resources: Resources, progress: Callable[[str], None], *, tune: bool) -> Iterator[list[Tuned] | None]:
+    """With ``tune``: the host's settings as a campaign wants them, given back at the end. None without.
+
+    Before `prepared`: a control group's swappiness is that which the host had when it was made.
+    """
+    if not tune:
+        yield None
+        return
+    journal = Journal(state.journal())
+    for _ in sweep(journal):  # what a killed run set is given back first, or it would be taken for the host's own
+        pass
+    with tuning.tuned(journal, resources.cpus) as outcomes:
+        for line in tuning.described(outcomes):
+            progress(f"not tuned: {line}")
+        yield outcomes
 
 
 @contextlib.contextmanager

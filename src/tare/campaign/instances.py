@@ -97,6 +97,8 @@ class Nursery:
     work: Path
     datagram: Datagram
     start_limit_s: float = field(default_factory=lambda: START_LIMIT_S)
+    #: Paths of the control groups of shared daemons that instances so far were made by.
+    daemons: set[str] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def start(self, platform: Platform, arm: Arm, *, measured: bool) -> Live:
@@ -110,7 +112,9 @@ class Nursery:
         things = Belongings(self.journal)
         try:
             with roots.told(f"an instance of {platform.name}", self.work):
-                return self._start(platform, arm, number, spaces, things, measured=measured)
+                live = self._start(platform, arm, number, spaces, things, measured=measured)
+                self.daemons.update(group.path for group in live.instance.daemons)
+                return live
         except TareError as error:
             console = read_console(spaces / "console.log")
             said = _last_words(console)

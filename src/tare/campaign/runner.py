@@ -11,6 +11,7 @@ from tare.campaign.clock import TrialClock
 from tare.campaign.instances import Live, Nursery, stop_all
 from tare.campaign.plan import Job, Plan
 from tare.campaign.runs import Client, run_trial
+from tare.campaign.sampler import Sampler
 from tare.campaign.schedule import BlockSchedule, Stage, schedule_block
 from tare.campaign.slices import run_slices
 from tare.campaign.stopping import Widths, is_look, need, still_wanted
@@ -45,6 +46,7 @@ class Runner:
     client: Client
     watcher: Watcher
     widths: Widths | None = None  # how well each workload is known by now; None: nobody looks
+    sampler: Sampler | None = None
     _lives: dict[Arm, Live] = field(default_factory=dict)
     _done: set[TrialKey] = field(default_factory=set)
     _seq: dict[TrialKey, int] = field(default_factory=dict)
@@ -54,6 +56,19 @@ class Runner:
 
         Trials that are in the store stay.
         """
+        if self.sampler is None:
+            self._run()
+            return
+        try:
+            with self.sampler.sampling(lambda: tuple(self._lives.values()), self.nursery.daemons):
+                self._run()
+        finally:
+            # What was read after the last trial: the window that it ended in.
+            self.store.commit_trials((), self.sampler.drain())
+            if self.sampler.failed is not None:
+                self.store.add_event("warning", self.sampler.failed)
+
+    def _run(self) -> None:
         self._done = self.store.done()
         for arms in self.plan.passes:
             self._pass(arms)
@@ -303,7 +318,7 @@ class Runner:
     def _commit(self, trials: Sequence[Trial]) -> None:
         if not trials:
             return
-        self.store.commit_trials(trials)
+        self.store.commit_trials(trials, self.sampler.drain() if self.sampler is not None else ())
         for trial in trials:
             self._done.add(trial.key)
             self.watcher.trial(trial)

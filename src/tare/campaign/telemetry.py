@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from tare.host import counters
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -23,10 +25,7 @@ class Reading:
     def take(cls, cpus: Sequence[int]) -> Self:
         """Read the host's counters, of these CPUs where they are by CPU."""
         steal, total = parse_stat(Path("/proc/stat").read_text(), cpus)
-        try:
-            waited = parse_pressure(Path("/proc/pressure/cpu").read_text())
-        except OSError:
-            waited = None
+        waited = counters.pressure_us("cpu")
         load = float(Path("/proc/loadavg").read_text().split()[0])
         return cls(time.monotonic_ns(), steal, total, waited, load)
 
@@ -53,12 +52,3 @@ def parse_stat(text: str, cpus: Sequence[int]) -> tuple[int, int]:
             steal += ticks[7]
             total += sum(ticks)
     return steal, total
-
-
-def parse_pressure(text: str) -> int:
-    """Total stall time of "some" in microseconds from ``/proc/pressure/cpu``."""
-    for line in text.splitlines():
-        kind, *fields = line.split()
-        if kind == "some":
-            return int(dict(field.split("=") for field in fields)["total"])
-    raise ValueError(f"no line 'some' in {text!r}")

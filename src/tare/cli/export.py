@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 
 import typer
 
 from tare.errors import UsageError
-from tare.report.export import Format
+from tare.report.export import Format, Table, export_telemetry
 from tare.report.export import export as write
 from tare.store.store import Store
 
@@ -16,18 +17,20 @@ from tare.store.store import Store
 def export(
     file: Path = typer.Argument(..., help="A campaign file."),
     form: Format = typer.Option(..., "--format", help="csv, or jsonl (one JSON object a line)."),
+    table: Table = typer.Option(Table.SAMPLES, "--table", help="The samples, or what the host did meanwhile."),
     output: Path | None = typer.Option(None, "-o", "--output", help="Where to. Default: standard output."),
 ) -> None:
-    """Write every sample with the facts of its trial, failed trials too.
+    """Write every sample with the facts of its trial, failed trials too; or the telemetry.
 
     Examples: [cyan]tare export night.tare --format csv -o night.csv[/],
-    [cyan]tare export night.tare --format jsonl | head[/]
+    [cyan]tare export night.tare --format jsonl | head[/],
+    [cyan]tare export night.tare --table telemetry --format csv[/]
     """
     if output is not None and output.exists():
         raise UsageError(f"{output} exists and is never overwritten", fix="give another name")
-    with Store.read(file) as store:
-        if output is None:
-            write(store, form, sys.stdout)
+    with Store.read(file) as store, contextlib.ExitStack() as files:
+        target = sys.stdout if output is None else files.enter_context(output.open("w", encoding="utf-8"))
+        if table is Table.SAMPLES:
+            write(store, form, target)
         else:
-            with output.open("w", encoding="utf-8") as target:
-                write(store, form, target)
+            export_telemetry(store, table, form, target)

@@ -30,7 +30,7 @@ _EXAMPLES = """Examples:
 
 [cyan]tare run -p all -w startup --blocks 6[/]        every platform that runs here; the report says why others do not
 
-[cyan]tare run --time 30m --seed 7 -o night.tare[/]   at most; less where all is known well enough before
+[cyan]tare run --time 30m --seed 7 --tune -o night.tare[/]   at most; less where all is known well enough before
 
 [cyan]tare run -p docker -w primes --precision 0.2% --time 1h[/]
 
@@ -77,6 +77,9 @@ def run(
     cpus: str | None = typer.Option(None, "--cpus", help="Host CPUs for the instances: 1 or 2,3. Default: the last."),
     memory: int = typer.Option(1024, "--memory", help="Memory limit of an instance in MiB."),
     subnet: str | None = typer.Option(None, "--subnet", help="Subnet of tare's bridge. Default: a free one."),
+    tune: bool = typer.Option(
+        False, "--tune", help="Make the host quieter for the time of the campaign, and give all settings back after it."
+    ),
     output: Path | None = typer.Option(None, "-o", "--output", help="Campaign file. Default: tare-DATE-TIME.tare"),
     resume: Path | None = typer.Option(None, "--resume", help="Go on with this campaign file."),
     as_json: bool = typer.Option(False, "--json", help="Print the report as JSON (schema tare.report/1)."),
@@ -88,7 +91,8 @@ def run(
     """
     progress_console = Console(stderr=True, highlight=False)
     if resume is not None:
-        if output is not None or platform or workload or margin or {blocks, budget, seed, precision} != {None}:
+        planned = (output, blocks, budget, seed, precision)
+        if platform or workload or margin or tune or any(one is not None for one in planned):
             raise UsageError("--resume goes on as planned and takes no other plan", fix="give --resume alone")
         file = resume
         with Progress(progress_console, file) as progress:
@@ -105,6 +109,7 @@ def run(
             cpus=_cpus(cpus),
             memory_bytes=memory * 2**20,
             subnet=subnet,
+            tune=tune,
             design=design,
             margins=parse_margins(margin),
             precision=parse_precision(precision) if precision is not None else None,

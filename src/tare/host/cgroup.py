@@ -76,7 +76,7 @@ class Group:
         """``path``: below each hierarchy's root, such as ``tare/ab12cx3``."""
         self.path = path
         self._tree = hierarchies()
-        self._usage = -1
+        self._files: dict[str, int] = {}  # descriptors of what was read before: it is read again and again
 
     def create(self, resources: Resources) -> None:
         """Make it with its limits. Journal it first."""
@@ -99,20 +99,22 @@ class Group:
 
     def cpu_ns(self) -> int:
         """CPU time that all processes in it, dead ones too, have used so far."""
-        if self._usage < 0:
-            name = "cpu.stat" if self._tree.unified else "cpuacct.usage"
-            root = self._tree.v2 if self._tree.unified else self._tree.v1["cpuacct"]
-            assert root is not None
-            self._usage = os.open(root / self.path / name, os.O_RDONLY | os.O_CLOEXEC)
-        text = os.pread(self._usage, 4096, 0)
+        text = self._read("cpuacct", "cpu.stat" if self._tree.unified else "cpuacct.usage")
         return parse_cpu_stat(text) if self._tree.unified else int(text)
+
+    def cpu_ns_by_cpu(self) -> list[int] | None:
+        """The same by host CPU, from number 0 on; None where it is not counted so (cgroup v2). "" is the whole host."""
+        if self._tree.unified:
+            return None
+        return [int(word) for word in self._read("cpuacct", "cpuacct.usage_percpu").split()]
+
+    def throttled(self) -> tuple[int, int] | None:
+        """Periods in which its CPU quota was used up, and for how many ns; None where that is not counted."""
+        return parse_throttled(self._read("cpu", "cpu.stat"))
 
     def memory_bytes(self) -> int:
         """Memory charged to it and all below: pages in use, page cache, the kernel's own for them."""
-        if self._tree.unified:
-            assert self._tree.v2 is not None
-            return int((self._tree.v2 / self.path / "memory.current").read_text())
-        return int((self._tree.v1["memory"] / self.path / "memory.usage_in_bytes").read_text())
+        return int(self._read("memory", "memory.current" if self._tree.unified else "memory.usage_in_bytes"))
 
     def pids(self) -> list[int]:
         """All processes in it and below."""
@@ -132,10 +134,16 @@ class Group:
         return within > 0
 
     def close(self) -> None:
-        """Close the accounting file; the group stays."""
-        if self._usage >= 0:
-            os.close(self._usage)
-            self._usage = -1
+        """Close the accounting files; the group stays."""
+        while self._files:
+            os.close(self._files.popitem()[1])
+
+    def _read(self, controller: str, name: str) -> bytes:
+        if name not in self._files:
+            root = self._tree.v2 if self._tree.unified else self._tree.v1[controller]
+            assert root is not None
+            self._files[name] = os.open(root / self.path / name, os.O_RDONLY | os.O_CLOEXEC)
+        return os.pread(self._files[name], 1 << 16, 0)
 
     def _roots(self) -> list[Path]:
         if self._tree.unified:
@@ -174,6 +182,15 @@ def parse_cpu_stat(text: bytes) -> int:
         if name == b"usage_usec":
             return int(value) * 1000
     raise HostError("cpu.stat has no usage_usec")
+
+
+def parse_throttled(text: bytes) -> tuple[int, int] | None:
+    """Throttled periods, and the time in ns, from a ``cpu.stat``: v1 counts ns, v2 us."""
+    values = dict(line.split() for line in text.splitlines())
+    if b"nr_throttled" not in values:
+        return None
+    time_ns = int(values.get(b"throttled_time", 0)) or int(values.get(b"throttled_usec", 0)) * 1000
+    return int(values[b"nr_throttled"]), time_ns
 
 
 def usage_of(pid: int) -> Group | None:

@@ -1,6 +1,7 @@
 """What `tare doctor` says of the host: what tare cannot do without, and what makes figures worse.
 
-Pure functions of `HostFacts`. The fix is for the person at the machine: tare itself changes no setting.
+Pure functions of `HostFacts`. The fix is for the person at the machine; some of it `tare run --tune` does for the time
+of a campaign (`tare.host.tuning`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tare.host.facts import HostFacts
+from tare.host.facts import FULL_ASLR, HostFacts
 
 State = Literal["ok", "warn", "fail"]
 
@@ -24,6 +25,8 @@ QUIET_LOAD = 0.25
 QUIET_STEAL = 0.005
 #: Clock sources that are read without entering the kernel (vDSO); others make every timestamp a system call.
 FAST_CLOCKS = frozenset({"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"})
+#: Of kernel.randomize_va_space.
+_ASLR = {0: "off", 1: "partial (not the heap)", FULL_ASLR: "full"}
 
 _PACKAGES = {
     "cp": "coreutils",
@@ -49,7 +52,7 @@ class Check:
 
 def checks(facts: HostFacts) -> list[Check]:
     """All checks of the host, in a fixed order; what the host does not show is left out."""
-    every = (_rights, _processors, _frequency, _memory, _disk, _noise, _clock, _below, _tools)
+    every = (_rights, _processors, _frequency, _memory, _disk, _noise, _clock, _kernel, _below, _tools)
     return [check for part in every for check in part(facts)]
 
 
@@ -94,7 +97,7 @@ def _frequency(facts: HostFacts) -> Iterator[Check]:
             "governor",
             ", ".join(governors),
             bad=governors != ("performance",),
-            advice="the clock rate follows the load: cpupower frequency-set -g performance",
+            advice="the clock rate follows the load: cpupower frequency-set -g performance, or tare run --tune",
         )
     else:
         yield Check("governor", "ok", "not set by this kernel")
@@ -104,7 +107,7 @@ def _frequency(facts: HostFacts) -> Iterator[Check]:
             "on" if facts.cpu.turbo else "off",
             bad=facts.cpu.turbo,
             advice="the clock rate follows heat and neighbours: echo 0 > /sys/devices/system/cpu/cpufreq/boost, "
-            "or echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo",
+            "or echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or tare run --tune",
         )
 
 
@@ -122,7 +125,8 @@ def _memory(facts: HostFacts) -> Iterator[Check]:
             "huge pages",
             facts.huge_pages,
             bad=facts.huge_pages == "always",
-            advice="whether a run gets huge pages is luck: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+            advice="whether a run gets huge pages is luck: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, "
+            "or tare run --tune",
         )
 
 
@@ -165,6 +169,31 @@ def _clock(facts: HostFacts) -> Iterator[Check]:
     where = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
     advice = "every timestamp enters the kernel" + (f": echo {fast[0]} > {where}" if fast else "")
     yield _judge("clock", source, bad=source not in FAST_CLOCKS, advice=advice)
+
+
+def _kernel(facts: HostFacts) -> Iterator[Check]:
+    if facts.aslr is not None:
+        # Off is the fault: the luck of one layout would be the same in every start, and so look like an effect that
+        # no number of blocks averages out (Mytkowicz and others, ASPLOS 2009; Curtsinger and Berger, ASPLOS 2013).
+        yield _judge(
+            "aslr",
+            _ASLR.get(facts.aslr, str(facts.aslr)),
+            bad=facts.aslr < FULL_ASLR,
+            advice="every start gets the same memory layout, and its luck looks like an effect: "
+            f"sysctl kernel.randomize_va_space={FULL_ASLR}, or tare run --tune",
+        )
+    if facts.mitigations:
+        bare = sorted(name for name, said in facts.mitigations.items() if said.startswith("Vulnerable"))
+        found = (
+            f"{len(bare)} of {len(facts.mitigations)} known flaws without: {', '.join(bare)}" if bare else "all there"
+        )
+        yield _judge(
+            "mitigations",
+            found,
+            bad=bool(bare),
+            advice="system calls and VM exits may be cheaper than where figures will be used: "
+            "boot without mitigations=off, with current microcode",
+        )
 
 
 def _below(facts: HostFacts) -> Iterator[Check]:

@@ -19,6 +19,10 @@ from tare.host import cgroup, processes, state
 
 CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
 
+#: Where ``proc``, ``sys`` and ``etc`` are; tests give a folder with the files of another machine.
+ROOT = Path("/")
+#: kernel.randomize_va_space: stack, mappings and heap of every program begin elsewhere in every start.
+FULL_ASLR = 2
 #: What tare starts on the host.
 TOOLS = ("cp", "ip", "iptables", "mkfs.ext4", "mmdebstrap", "mount", "nsenter", "tar")
 
@@ -230,15 +234,15 @@ def _detected(kind: str) -> str | None:
 
 
 def _mitigations() -> dict[str, str]:
-    folder = Path("/sys/devices/system/cpu/vulnerabilities")
+    folder = ROOT / "sys/devices/system/cpu/vulnerabilities"
     if not folder.is_dir():
         return {}
     return {file.name: file.read_text().strip() for file in sorted(folder.iterdir())}
 
 
 def _text(path: str) -> str:
-    """Contents of a file below /, without white space at the ends; empty where it is missing or says nothing."""
+    """Contents of a file below `ROOT`, without white space at the ends; empty where it is missing or says nothing."""
     try:
-        return Path("/", path).read_text().strip()
+        return Path(ROOT, path).read_text().strip()
     except OSError:
         return ""

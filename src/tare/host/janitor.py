@@ -20,7 +20,7 @@ import docker.errors
 import requests.exceptions
 
 from tare.errors import HostError
-from tare.host import cgroup, dockerd, processes
+from tare.host import cgroup, dockerd, processes, settings
 
 #: A value that describes a thing; JSON-able.
 Fact = str | int | list[str]
@@ -29,7 +29,7 @@ Fact = str | int | list[str]
 #: Longest time that dockerd is given to finish a container that nobody knows to have been made.
 DOCKER_MAKES_S = 2.0
 #: What is noted for a remover and tells a reader nothing.
-UNSAID = frozenset({"id", "record", "mounts"})
+UNSAID = frozenset({"id", "record", "mounts", "written", "boot"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +124,11 @@ def loop(file: Path) -> Thing:
 def xen_domain(name: str) -> Thing:
     """A guest of Xen's that `xl` made, by name."""
     return Thing("xen", {"name": name})
+
+
+def setting(file: Path, former: str, written: str) -> Thing:
+    """A setting of the kernel's that is about to be changed; removing it gives the former value back."""
+    return Thing("setting", {"path": str(file), "former": former, "written": written, "boot": settings.boot()})
 
 
 def remove(thing: Thing) -> None:
@@ -349,6 +354,11 @@ def _remove_xen(facts: Mapping[str, Fact]) -> None:
         destroyed.require(fix=f"xl destroy {name}")
 
 
+def _give_back(facts: Mapping[str, Fact]) -> None:
+    path, former, written, boot = (str(facts[name]) for name in ("path", "former", "written", "boot"))
+    settings.give_back(Path(path), former, written, boot)
+
+
 _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "mount": _remove_mount,
     "folder": _remove_folder,
@@ -364,4 +374,5 @@ _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "loop": _remove_loop,
     "xen": _remove_xen,
     "lxd": _remove_lxd,
+    "setting": _give_back,
 }

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import polars as pl
 
-from tare.analysis import STEAL_LIMIT, Interval, MetricResult, NoiseFloor, PlatformResult, analyse
+from tare.analysis import (
+    STEAL_LIMIT,
+    Interval,
+    MetricResult,
+    NoiseFloor,
+    PlatformResult,
+    Unmarked,
+    analyse,
+    contamination,
+)
 from tare.analysis.fairness import differences
 from tare.report.model import (
     SCHEMA,
@@ -22,6 +31,8 @@ from tare.report.model import (
     PlatformReport,
     Report,
     ResultReport,
+    SettingReport,
+    UnmarkedReport,
 )
 from tare.store import CampaignRecord, Store, WorkloadRecord
 
@@ -39,7 +50,8 @@ def build_all(paths: Iterable[Path]) -> list[Report]:
 
 def report_on(store: Store, samples: pl.DataFrame) -> Report:
     """The report of an open store, from its samples (read once by the caller, who may want them too)."""
-    record, trials = store.record, store.trials()
+    record, trials, telemetry = store.record, store.trials(), store.telemetry()
+    marked = contamination.marks(trials, telemetry, record.resources.cpus)
     return Report(
         schema_=SCHEMA,
         id=record.id,
@@ -62,12 +74,19 @@ def report_on(store: Store, samples: pl.DataFrame) -> Report:
         design=record.design.value,
         platforms=_facts(record, trials),
         workload_params={workload.name: workload.params for workload in record.workloads},
-        results=_results(record, analyse(record, samples, trials)),
+        results=_results(record, analyse(record, samples, trials, marked)),
         failures=_failures(trials),
         left_out=[LeftOutReport.model_validate(entry.model_dump()) for entry in record.left_out],
-        contaminated=_contamination(trials),
+        contaminated=_contamination(trials, marked, telemetry.host.height),
         events=[EventReport(at=event.at, level=event.level, text=event.text) for event in store.events()],
+        tuning=_tuning(record),
     )
+
+
+def _tuning(record: CampaignRecord) -> list[SettingReport] | None:
+    if record.tuning is None:
+        return None
+    return [SettingReport.model_validate(one.model_dump()) for one in record.tuning]
 
 
 def _facts(record: CampaignRecord, trials: pl.DataFrame) -> list[PlatformFacts]:
@@ -142,6 +161,22 @@ def _platform(result: PlatformResult) -> PlatformReport:
         verdict=result.verdict.kind.value,
         verdict_text=result.verdict.text,
         notes=list(result.notes),
+        contaminated_by=dict(result.counts.reasons),
+        unmarked=_unmarked(result.unmarked) if result.unmarked else None,
+    )
+
+
+def _unmarked(found: Unmarked) -> UnmarkedReport:
+    op, op_low, op_high = _percents(found.overhead)
+    return UnmarkedReport(
+        n_trials=found.n_trials,
+        n_baseline=found.n_baseline,
+        n_blocks=found.n_blocks,
+        op_percent=op,
+        op_low_percent=op_low,
+        op_high_percent=op_high,
+        verdict=found.verdict.kind.value,
+        verdict_text=found.verdict.text,
     )
 
 
@@ -167,6 +202,15 @@ def _failures(trials: pl.DataFrame) -> list[FailureReport]:
     return [FailureReport.model_validate(row) for row in groups.iter_rows(named=True)]
 
 
-def _contamination(trials: pl.DataFrame) -> Contamination:
-    marked = trials.filter((pl.col("status") == "ok") & (pl.col("steal") > STEAL_LIMIT)).height
-    return Contamination(steal_threshold=STEAL_LIMIT, n_trials=marked, n_all_trials=trials.height)
+def _contamination(trials: pl.DataFrame, marked: pl.DataFrame, n_ticks: int) -> Contamination:
+    numbers = dict(marked.group_by("reason").len().iter_rows())
+    reasons = {reason: int(numbers[reason]) for reason in contamination.REASONS if reason in numbers}
+    return Contamination(
+        steal_threshold=STEAL_LIMIT,
+        n_trials=marked.select(contamination.KEY).n_unique(),
+        n_all_trials=trials.height,
+        reasons=reasons,
+        limits=contamination.limits(),
+        told=[f"{contamination.REASONS[reason]}: {number}" for reason, number in reasons.items()],
+        n_ticks=n_ticks,
+    )

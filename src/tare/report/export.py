@@ -1,4 +1,7 @@
-"""Every sample with the facts of its trial, as CSV or JSON lines, in batches: a big campaign needs no big memory."""
+"""Every sample with the facts of its trial, as CSV or JSON lines, in batches: a big campaign needs no big memory.
+
+The telemetry goes out as its frames: a row a tick, a tick and CPU, a tick and instance.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ import math
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import TextIO
+
+import polars as pl
 
 from tare.store import Store
 
@@ -24,6 +29,24 @@ class Format(StrEnum):
 
     CSV = "csv"
     JSONL = "jsonl"
+
+
+class Table(StrEnum):
+    """What is exported."""
+
+    SAMPLES = "samples"
+    HOST = "telemetry"
+    CPUS = "telemetry-cpus"
+    INSTANCES = "telemetry-instances"
+
+
+def export_telemetry(store: Store, table: Table, form: Format, out: TextIO) -> int:
+    """Write a frame of the telemetry (`tare.store.Telemetry`); returns the number of rows."""
+    whole = store.telemetry()
+    frame = {Table.HOST: whole.host, Table.CPUS: whole.cpus, Table.INSTANCES: whole.instances}[table]
+    frame = frame.select(pl.lit(store.record.id).alias("campaign"), pl.all())
+    out.write(frame.write_csv() if form is Format.CSV else frame.write_ndjson())
+    return frame.height
 
 
 def export(store: Store, form: Format, out: TextIO) -> int:

@@ -31,6 +31,19 @@ class NoiseFloorReport(_Frozen):
     reason: str | None  # why there is no figure
 
 
+class UnmarkedReport(_Frozen):
+    """What a platform's figure would be without the contaminated trials, its own and the baseline's."""
+
+    n_trials: int
+    n_baseline: int
+    n_blocks: int
+    op_percent: float | None
+    op_low_percent: float | None
+    op_high_percent: float | None
+    verdict: VerdictKind
+    verdict_text: str
+
+
 class PlatformReport(_Frozen):
     """One platform in one metric. Overheads: positive is worse than the baseline. Intervals: 95 %."""
 
@@ -56,6 +69,8 @@ class PlatformReport(_Frozen):
     verdict: VerdictKind
     verdict_text: str
     notes: list[str]
+    contaminated_by: dict[str, int] = {}  # reason: trials
+    unmarked: UnmarkedReport | None = None  # None: no trial of it or of the baseline is marked
 
 
 class ResultReport(_Frozen):
@@ -117,12 +132,27 @@ class LeftOutReport(_Frozen):
     fix: str | None
 
 
-class Contamination(_Frozen):
-    """Trials that the machine below disturbed; they are marked, shown and kept."""
+class SettingReport(_Frozen):
+    """A setting of the host's that `tare run --tune` looked at."""
 
-    steal_threshold: float  # share of the pinned CPUs' time
+    name: str
+    path: str
+    outcome: Literal["changed", "as wanted", "not changed"]
+    former: str | None
+    value: str | None
+    why: str
+
+
+class Contamination(_Frozen):
+    """Trials that the host or the machine below disturbed; they are marked, shown and kept."""
+
+    steal_threshold: float  # share of the pinned CPUs' time; also in `limits`
     n_trials: int
     n_all_trials: int
+    reasons: dict[str, int] = {}  # trials by reason; a trial may have several
+    limits: dict[str, float] = {}  # above which a trial is marked, by reason
+    told: list[str] = []  # the reasons that there are, in words
+    n_ticks: int = 0  # of the telemetry; 0: only steal could be seen
 
 
 class EventReport(_Frozen):
@@ -162,6 +192,7 @@ class Report(_Frozen):
     left_out: list[LeftOutReport]
     contaminated: Contamination
     events: list[EventReport]
+    tuning: list[SettingReport] | None = None  # None: the campaign ran without --tune
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True

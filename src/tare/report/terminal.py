@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tare.analysis import CPU_COST, WIDE_FLOOR
+from tare.analysis import CPU_COST, WIDE_FLOOR, WITHOUT
 from tare.analysis.words import percent
 from tare.report.cells import MARKS, MEANINGS, Cell, baseline_cell, cell
 from tare.report.model import Report, ResultReport, VerdictKind
@@ -44,6 +44,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False) -> G
         *_unfair(report),
         *_failures(report),
         *_left_out(report),
+        *_tuning(report),
     ]
     return Group(*parts)
 
@@ -177,13 +178,27 @@ def _cautions(results: list[ResultReport]) -> Iterator[RenderableType]:
     said: dict[tuple[str, str, str], list[str]] = {}
     for result in results:
         for platform in result.platforms:
-            texts = [note for note in platform.notes if not note.startswith(WIDE_FLOOR)]
+            texts = [note for note in platform.notes if not note.startswith((WIDE_FLOOR, WITHOUT))]
+            if platform.unmarked is not None and platform.unmarked.verdict != platform.verdict:
+                texts += [note for note in platform.notes if note.startswith(WITHOUT)]
             if platform.verdict == "invalid" or platform.verdict_text.startswith("refused"):
                 texts.insert(0, platform.verdict_text)
             for text in texts:
                 said.setdefault((result.workload, platform.platform, text), []).append(result.metric)
     lines = [f"{where} on {who} ({', '.join(metrics)}): {text}" for (where, who, text), metrics in said.items()]
-    yield from _list("Cautions", [*_wide_floors(results), *lines])
+    yield from _list("Cautions", [*_wide_floors(results), *lines, *_unmarked(results)])
+
+
+def _unmarked(results: list[ResultReport]) -> Iterator[str]:
+    """The figures that contaminated trials concern and whose verdict stands; the page and the JSON have them all."""
+    same = sum(
+        platform.unmarked is not None and platform.unmarked.verdict == platform.verdict
+        for result in results
+        for platform in result.platforms
+    )
+    if same:
+        figures = "1 figure" if same == 1 else f"{same} figures"
+        yield f"Contaminated trials touch {figures} whose verdict would be the same without them"
 
 
 def _wide_floors(results: list[ResultReport]) -> Iterator[str]:
@@ -227,6 +242,26 @@ def _left_out(report: Report) -> Iterator[RenderableType]:
         f"{entry.platform}: {entry.reason}" + (f" (fix: {entry.fix})" if entry.fix else "") for entry in report.left_out
     ]
     yield from _list("Platforms that did not take part", lines)
+
+
+def _tuning(report: Report) -> Iterator[RenderableType]:
+    """What was set for the campaign, and what could not be; settings that have the same values share a line."""
+    lines: dict[tuple[str, str], list[str]] = {}
+    for one in report.tuning or ():
+        if one.outcome == "changed":
+            lines.setdefault(("", f"{one.value}, and {one.former} again after it"), []).append(one.name)
+        elif one.outcome == "not changed":
+            lines.setdefault(("not changed: ", one.why), []).append(one.name)
+    shown = [f"{head}{_together(names)}: {what}" for (head, what), names in lines.items()]
+    yield from _list("The host was tuned for the campaign", shown)
+
+
+def _together(names: list[str]) -> str:
+    """Names in one line: a first word that all share (interrupt 24, interrupt 25) is said once."""
+    heads = {name.rpartition(" ")[0] for name in names}
+    if len(names) == 1 or len(heads) > 1 or heads == {""}:
+        return ", ".join(names)
+    return f"{heads.pop()} {', '.join(name.rpartition(' ')[2] for name in names)}"
 
 
 def _list(title: str, lines: list[str]) -> Iterator[RenderableType]:

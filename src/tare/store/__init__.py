@@ -1,11 +1,13 @@
 """The campaign's file: SQLite, one a campaign; every trial is on disk before the next begins."""
 
+from tare.store.frames import Telemetry
 from tare.store.record import (
     CampaignRecord,
     LeftOut,
     MetricRecord,
     PlatformRecord,
     ResourceRecord,
+    SettingRecord,
     WorkloadRecord,
 )
 from tare.store.store import OUTPUT_CAP, Event, Output, Store
@@ -19,6 +21,8 @@ __all__ = [
     "Output",
     "PlatformRecord",
     "ResourceRecord",
+    "SettingRecord",
     "Store",
+    "Telemetry",
     "WorkloadRecord",
 ]

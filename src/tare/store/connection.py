@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from tare.errors import StoreError
 from tare.store.record import CampaignRecord
-from tare.store.schema import APPLICATION_ID, FORMAT_VERSION, SCHEMA
+from tare.store.schema import APPLICATION_ID, FORMAT_VERSION, READABLE, SCHEMA, TELEMETRY
 
 _BUSY_S = 10.0
 
@@ -72,6 +72,7 @@ def attach(path: Path) -> tuple[Lock, sqlite3.Connection, CampaignRecord]:
         db, record = _admit(path, "rw")
         with translated(path):
             _write_ahead(db)
+            _bring_up(db)
     except StoreError:
         lock.release()
         raise
@@ -150,6 +151,17 @@ def _write_ahead(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA synchronous = FULL")
 
 
+def has_telemetry(db: sqlite3.Connection) -> bool:
+    """Whether the file has the tables of version 2: a file of version 1 that is only read stays as it is."""
+    return int(db.execute("PRAGMA user_version").fetchone()[0]) >= FORMAT_VERSION
+
+
+def _bring_up(db: sqlite3.Connection) -> None:
+    """Give a file of version 1, in which a campaign goes on, the tables of version 2; nothing in it changes."""
+    if not has_telemetry(db):
+        db.executescript(f"BEGIN IMMEDIATE;{TELEMETRY}PRAGMA user_version = {FORMAT_VERSION};COMMIT;")
+
+
 def _require_file(path: Path) -> None:
     if not path.exists():
         raise StoreError(f"{path} does not exist", fix="name a file that `tare run -o` made")
@@ -162,9 +174,10 @@ def _require_ours(db: sqlite3.Connection, path: Path) -> None:
     if identity != APPLICATION_ID:
         raise StoreError(f"{path} is an SQLite file, and not one of tare's", fix="name a file that `tare run -o` made")
     version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version != FORMAT_VERSION:
+    if version not in READABLE:
+        readable = " and ".join(map(str, READABLE))
         raise StoreError(
-            f"{path} has format version {version}, and this tare reads version {FORMAT_VERSION}",
+            f"{path} has format version {version}, and this tare reads versions {readable}",
             fix="use the tare that wrote it",
         )
     said = db.execute("PRAGMA quick_check(1)").fetchone()[0]

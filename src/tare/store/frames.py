@@ -28,6 +28,31 @@ _SLICES = """
 SELECT block, workload, arm, slice.round, position, start_ns, slice.wall_ns, slice.cpu_ns, slice.daemon_cpu_ns, late_ns
 FROM slice JOIN trial ON trial.id = slice.trial ORDER BY trial.id, slice.round
 """
+_TICK: _Schema = {
+    "tick": pl.Int64, "at": pl.Float64, "at_ns": pl.Int64, "first": pl.Boolean,
+    **dict.fromkeys(
+        (
+            "own_ns", "tare_ns", "client_ns", "daemons_ns", "kernel_ns", "cpu_pressure_us", "memory_pressure_us",
+            "io_pressure_us", "memory_available", "swapped_in", "swapped_out", "disk_read_bytes", "disk_written_bytes",
+            "disk_busy_ms", "net_received_bytes", "net_sent_bytes",
+        ),
+        pl.Int64,
+    ),
+}  # fmt: skip
+_TICK_CPU: _Schema = {
+    "tick": pl.Int64, "cpu": pl.Int32,
+    **dict.fromkeys(
+        (
+            "user_ms", "nice_ms", "system_ms", "idle_ms", "iowait_ms", "irq_ms", "softirq_ms", "steal_ms", "run_ns",
+            "tare_ns",
+        ),
+        pl.Int64,
+    ),
+}  # fmt: skip
+_TICK_INSTANCE: _Schema = {
+    "tick": pl.Int64, "arm": pl.UInt32,
+    **dict.fromkeys(("cpu_ns", "memory_bytes", "throttled", "throttled_ns"), pl.Int64),
+}  # fmt: skip
 _ROWS = """
 SELECT seq, block, workload, arm, status, reason, started, wall_ns, cpu_ns, daemon_cpu_ns, steal, pressure, load,
     metric, round, value
@@ -82,6 +107,36 @@ def slices(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
     return _with_names(_query(db, _SLICES, schema), names)
 
 
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """What the host was doing while a campaign ran, as counters: windows are differences of neighbouring ticks.
+
+    ``host``: a row a tick; ``cpus``: a row a tick and CPU; ``instances``: a row a tick and live instance, with
+    ``platform`` and ``replica``. Columns and units are those of `tare.model.Tick` and its parts.
+    """
+
+    host: pl.DataFrame
+    cpus: pl.DataFrame
+    instances: pl.DataFrame
+
+
+def telemetry(db: sqlite3.Connection, names: Names, *, there: bool) -> Telemetry:
+    """All ticks in order; empty frames where the file is of a version without (``there`` is false)."""
+
+    def read(table: str, schema: _Schema, first: str, order: str) -> pl.DataFrame:
+        if not there:
+            return pl.DataFrame(schema=schema)
+        columns = ", ".join([first, *list(schema)[1:]])
+        return _query(db, f"SELECT {columns} FROM {table} ORDER BY {order}", schema)  # noqa: S608 (names of ours)
+
+    instances = read("tick_instance", _TICK_INSTANCE, "tick", "tick, arm")
+    return Telemetry(
+        read("tick", _TICK, "id AS tick", "id"),
+        read("tick_cpu", _TICK_CPU, "tick", "tick, cpu"),
+        _with_names(instances, names),
+    )
+
+
 def rows(db: sqlite3.Connection, names: Names) -> Iterator[dict[str, object]]:
     """Every trial with its samples, a row each, as they come from the file."""
     cursor = db.execute(_ROWS)
@@ -112,9 +167,11 @@ def _named(codes: pl.Series, names: Sequence[str]) -> pl.Series:
 
 
 def _with_names(frame: pl.DataFrame, names: Names) -> pl.DataFrame:
-    """Replace the codes of workload and arm by workload, platform and replica, at the same place."""
+    """Replace the codes of arm and (where there is one) of workload by platform, replica and workload, in place."""
     platform = _named(frame["arm"], [arm.platform for arm in names.arms]).alias("platform")
     replica = pl.Series("replica", [arm.replica for arm in names.arms], dtype=pl.Int8).gather(frame["arm"])
     order = [name for column in frame.columns for name in (("platform", "replica") if column == "arm" else (column,))]
-    workload = _named(frame["workload"], names.workloads)
-    return frame.with_columns(workload, platform, replica).select(order)
+    frame = frame.with_columns(platform, replica)
+    if "workload" in frame.columns:
+        frame = frame.with_columns(_named(frame["workload"], names.workloads))
+    return frame.select(order)

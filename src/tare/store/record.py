@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -62,6 +62,17 @@ class LeftOut(_Frozen):
     fix: str | None = None
 
 
+class SettingRecord(_Frozen):
+    """A setting of the host's that `--tune` looked at; ``former`` and ``value`` as the kernel writes them."""
+
+    name: str
+    path: str  # below /; empty where this host has no such setting
+    outcome: Literal["changed", "as wanted", "not changed"]
+    former: str | None
+    value: str | None  # during the campaign
+    why: str  # why it is wanted so, or why it was not changed
+
+
 class CampaignRecord(_Frozen):
     """One planned set of measurements on one host."""
 
@@ -85,6 +96,7 @@ class CampaignRecord(_Frozen):
     asked: list[str] = []  # platforms that the user named: what is unfair of them is compared all the same
     design: Design = Design.BLOCKS
     targets: dict[str, float] = {}  # half-width at which a workload has blocks enough, as a fraction
+    tuning: list[SettingRecord] | None = None  # None: the campaign ran without --tune
 
     def all_arms(self) -> list[Arm]:
         """The treatments of a block, in the recorded order."""

@@ -4,9 +4,34 @@ from __future__ import annotations
 
 #: "tare" in ASCII: what SQLite's header holds in every campaign file.
 APPLICATION_ID = 0x74617265
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+#: What this tare reads. Version 1 has no telemetry; such a file gets its tables when a campaign goes on in it.
+READABLE = (1, FORMAT_VERSION)
 
-SCHEMA = """
+#: What version 2 has and version 1 has not. Counters as the host had them at that moment (`tare.model.Tick`).
+TELEMETRY = """
+CREATE TABLE tick (
+    id INTEGER PRIMARY KEY, at REAL NOT NULL, at_ns INTEGER NOT NULL, first INTEGER NOT NULL,
+    own_ns INTEGER NOT NULL, tare_ns INTEGER NOT NULL, client_ns INTEGER NOT NULL, daemons_ns INTEGER NOT NULL,
+    kernel_ns INTEGER NOT NULL, cpu_pressure_us INTEGER, memory_pressure_us INTEGER, io_pressure_us INTEGER,
+    memory_available INTEGER NOT NULL,
+    swapped_in INTEGER NOT NULL, swapped_out INTEGER NOT NULL,
+    disk_read_bytes INTEGER, disk_written_bytes INTEGER, disk_busy_ms INTEGER,
+    net_received_bytes INTEGER NOT NULL, net_sent_bytes INTEGER NOT NULL
+);
+CREATE TABLE tick_cpu (
+    tick INTEGER NOT NULL REFERENCES tick, cpu INTEGER NOT NULL, user_ms INTEGER NOT NULL, nice_ms INTEGER NOT NULL,
+    system_ms INTEGER NOT NULL, idle_ms INTEGER NOT NULL, iowait_ms INTEGER NOT NULL, irq_ms INTEGER NOT NULL,
+    softirq_ms INTEGER NOT NULL, steal_ms INTEGER NOT NULL, run_ns INTEGER NOT NULL, tare_ns INTEGER,
+    PRIMARY KEY (tick, cpu)
+) WITHOUT ROWID;
+CREATE TABLE tick_instance (
+    tick INTEGER NOT NULL REFERENCES tick, arm INTEGER NOT NULL REFERENCES arm, cpu_ns INTEGER NOT NULL,
+    memory_bytes INTEGER NOT NULL, throttled INTEGER, throttled_ns INTEGER, PRIMARY KEY (tick, arm)
+) WITHOUT ROWID;
+"""
+
+SCHEMA = f"""
 -- One campaign a file. Names are told once; trials, slices and samples refer to them by small integers.
 CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE workload (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -46,4 +71,5 @@ CREATE TABLE output (
 );
 CREATE TABLE attachment (id INTEGER PRIMARY KEY, at REAL NOT NULL, name TEXT NOT NULL, zstd BLOB NOT NULL);
 CREATE TABLE event (id INTEGER PRIMARY KEY, at REAL NOT NULL, level TEXT NOT NULL, text TEXT NOT NULL);
+{TELEMETRY}
 """

@@ -10,7 +10,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from types import TracebackType
 
@@ -18,13 +18,15 @@ import polars as pl
 import zstandard
 
 from tare.errors import StoreError
-from tare.model import Trial, TrialKey
+from tare.model import Tick, Trial, TrialKey
 from tare.store import connection, frames
 from tare.store.record import CampaignRecord
 
 #: Bytes that are kept of each raw output; the length before the cap is stored beside it.
 OUTPUT_CAP = 1 << 20
 _ATTACHMENT_CAP = 1 << 26
+_TICK_COLUMNS = tuple(one.name for one in fields(Tick) if one.name not in {"cpus", "instances"})
+_INSERT_TICK = f"INSERT INTO tick ({', '.join(_TICK_COLUMNS)}) VALUES ({', '.join('?' * len(_TICK_COLUMNS))})"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +174,27 @@ class Store:
         """The trials that are in the file, however they ended."""
         return set(self._keys("SELECT block, workload, arm FROM trial"))
 
-    def commit_trials(self, trials: Sequence[Trial]) -> None:
-        """Write trials with all that belongs to them: all or nothing, on disk on return.
+    def commit_trials(self, trials: Sequence[Trial], telemetry: Sequence[Tick] = ()) -> None:
+        """Write trials with all that belongs to them, and the ticks that came meanwhile: all or nothing, on disk.
 
         Raises `StoreError` for a trial that is there already, or one that the record does not know.
         """
-        with self._writing(", ".join(_say(trial.key) for trial in trials)):
+        with self._writing(", ".join(_say(trial.key) for trial in trials) or "the telemetry"):
             for trial in trials:
                 self._insert(trial)
+            for tick in telemetry:
+                self._insert_tick(tick)
+
+    def _insert_tick(self, tick: Tick) -> None:
+        values = [getattr(tick, name) for name in _TICK_COLUMNS]
+        row = self._db.execute(_INSERT_TICK, values).lastrowid
+        cpus = [(row, *astuple(one)) for one in tick.cpus]
+        self._db.executemany("INSERT INTO tick_cpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", cpus)
+        instances = [
+            (row, self._arms[one.arm], one.cpu_ns, one.memory_bytes, one.throttled, one.throttled_ns)
+            for one in tick.instances
+        ]
+        self._db.executemany("INSERT INTO tick_instance VALUES (?, ?, ?, ?, ?, ?)", instances)
 
     def _insert(self, trial: Trial) -> None:
         seen = (trial.seq, trial.started, trial.wall_ns, trial.cpu_ns, trial.daemon_cpu_ns)
@@ -251,6 +266,11 @@ class Store:
         """
         with connection.translated(self.path):
             return frames.slices(self._db, self._names)
+
+    def telemetry(self) -> frames.Telemetry:
+        """What the host was doing meanwhile; empty frames in a file that has none."""
+        with connection.translated(self.path):
+            return frames.telemetry(self._db, self._names, there=connection.has_telemetry(self._db))
 
     def rows(self) -> Iterator[dict[str, object]]:
         """Every sample with the facts of its trial, whatever its status; a trial without samples gives one row.

@@ -1,0 +1,203 @@
+"""Trials that the host disturbed: marked with the reason, kept, and what leaving them out would change is told.
+
+A window is the time between two neighbouring ticks of the telemetry. What a trial suffered is the mean over the windows
+that it overlaps, each weighted by how long: half a second in which another program had the CPU spoils a trial of one
+second, and not one of a minute. A trial that is shorter than a window is judged by the window that it is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tare.analysis.words import percent
+from tare.store import Telemetry
+
+#: The hypervisor below took more of the pinned CPUs' time than this share: twice the margin of CPU workloads. What is
+#: stolen is lost to wall time one to one; the arms of a round suffer alike, a single run does not.
+STEAL_LIMIT = 0.02
+#: Programs that are not the campaign's had more of the pinned CPUs' time than this share. Above it the figure of a
+#: single run moves by more than the widest margin (5 %); below are kernel threads and the system's own small work.
+FOREIGN_LIMIT = 0.05
+#: Some task waited for memory in more than this share of the time (PSI): then reclaim is measured too.
+MEMORY_PRESSURE_LIMIT = 0.01
+#: Pages swapped in and out a second (1 MiB where a page has 4 KiB): above what a kernel writes back of idle programs.
+SWAP_LIMIT = 256
+#: Periods in which the instance's own CPU quota was used up: tare sets none, so any is one that others set.
+THROTTLED_LIMIT = 0
+
+#: Why a trial is marked, in the order in which reasons are told, with the words.
+REASONS: Mapping[str, str] = {
+    "steal": f"steal above {percent(STEAL_LIMIT)}",
+    "foreign-cpu": f"other programs on the measured CPUs above {percent(FOREIGN_LIMIT)}",
+    "throttled": "its CPU quota was used up",
+    "swap": f"more than {SWAP_LIMIT} pages swapped a second",
+    "memory-pressure": f"memory pressure above {percent(MEMORY_PRESSURE_LIMIT)}",
+}
+_LIMITS = {
+    "steal": STEAL_LIMIT,
+    "foreign-cpu": FOREIGN_LIMIT,
+    "throttled": THROTTLED_LIMIT,
+    "swap": SWAP_LIMIT,
+    "memory-pressure": MEMORY_PRESSURE_LIMIT,
+}
+KEY = ("block", "workload", "platform", "replica")
+_KINDS = ("user_ms", "nice_ms", "system_ms", "idle_ms", "iowait_ms", "irq_ms", "softirq_ms", "steal_ms")
+
+Floats = NDArray[np.float64]
+
+
+def limits() -> dict[str, float]:
+    """The limit of each reason."""
+    return dict(_LIMITS)
+
+
+def windows(telemetry: Telemetry, cpus: Collection[int]) -> pl.DataFrame:
+    """What happened between neighbouring ticks, a row each.
+
+    Columns: tick (at its end), begin, end (UNIX s), seconds; steal and foreign-cpu (shares of the time of ``cpus``,
+    those that instances are pinned to), memory-pressure (share of the time), swap (pages a second).
+
+    Foreign is what ran on these CPUs and is none of the campaign's: neither in its control groups, nor the harness with
+    its helpers, nor the platforms' shared daemons, nor the kernel's threads, which write back what instances wrote and
+    clean up after them. All but the groups may have run elsewhere and are taken off all the same, so the share is
+    rather too small than too large. It is null where an instance ended: its processes are then counted as the
+    harness's, with all that they used in their lives.
+    """
+    everywhere = set(cpus) >= set(telemetry.cpus["cpu"].unique().to_list())
+    own_cpus = telemetry.cpus.filter(pl.col("cpu").is_in(list(cpus))).group_by("tick")
+    measured = own_cpus.agg(
+        pl.col("steal_ms").sum(),
+        pl.sum_horizontal(*_KINDS).sum().alias("total_ms"),
+        pl.col("run_ns").sum(),
+        # A sum would take what is not counted for nothing.
+        pl.when(pl.col("tare_ns").is_null().any()).then(None).otherwise(pl.col("tare_ns").sum()).alias("here_ns"),
+        pl.len().alias("n_cpus"),
+    )
+    apart = pl.col("tare_ns") if everywhere else pl.col("tare_ns") - pl.col("client_ns")
+    ticks = telemetry.host.join(measured, on="tick", how="left").sort("tick")
+    ticks = ticks.with_columns(pl.col("here_ns").fill_null(apart))
+    span_ns = pl.col("at_ns").diff()
+    ours = pl.sum_horizontal("here_ns", "own_ns", "daemons_ns", "kernel_ns")
+    foreign = ((pl.col("run_ns") - ours).diff() / (span_ns * pl.col("n_cpus"))).clip(0.0)
+    known = pl.col("own_ns").diff() <= span_ns
+    swapped = (pl.col("swapped_in") + pl.col("swapped_out")).diff()
+    return (
+        ticks.select(
+            "tick",
+            "first",
+            (pl.col("at") - span_ns / 1e9).alias("begin"),
+            pl.col("at").alias("end"),
+            (span_ns / 1e9).alias("seconds"),
+            (pl.col("steal_ms").diff() / pl.col("total_ms").diff()).alias("steal"),
+            pl.when(known).then(foreign).alias("foreign-cpu"),
+            (pl.col("memory_pressure_us").diff() * 1000 / span_ns).alias("memory-pressure"),
+            (swapped * 1e9 / span_ns).alias("swap"),
+        )
+        .filter(~pl.col("first") & (pl.col("seconds") > 0))
+        .drop("first")
+    )
+
+
+def marks(trials: pl.DataFrame, telemetry: Telemetry | None, cpus: Collection[int]) -> pl.DataFrame:
+    """The marked trials among those that ended ok: a row a trial and reason.
+
+    Columns: block, workload, platform, replica, reason (of `REASONS`), value (what was above the limit).
+    """
+    ended = trials.filter(pl.col("status") == "ok")
+    found = {"steal": ended["steal"].cast(pl.Float64)}
+    if telemetry is not None and not telemetry.host.is_empty():
+        seen = windows(telemetry, cpus)
+        spans = _Spans.of(ended)
+        found |= {name: spans.mean(seen, name) for name in ("foreign-cpu", "swap", "memory-pressure")}
+        # What the trial itself read of steal is exact; a trial too short to have read any has its window's.
+        found["steal"] = found["steal"].fill_null(spans.mean(seen, "steal"))
+        found["throttled"] = _throttled(ended, spans, seen, telemetry.instances)
+    parts = [
+        ended.select(KEY).with_columns(pl.lit(reason).alias("reason"), found[reason].alias("value"))
+        for reason in REASONS
+        if reason in found
+    ]
+    above = pl.col("value") > pl.col("reason").replace_strict(_LIMITS, return_dtype=pl.Float64)
+    return pl.concat(parts).filter(above & pl.col("value").is_not_nan())
+
+
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """From when to when trials ran, UNIX seconds."""
+
+    begin: Floats
+    end: Floats
+
+    @classmethod
+    def of(cls, trials: pl.DataFrame) -> _Spans:
+        begin = trials["started"].to_numpy()
+        return cls(begin, begin + trials["wall_ns"].to_numpy() / 1e9)
+
+    def mean(self, seen: pl.DataFrame, name: str) -> pl.Series:
+        """The mean of a column of `windows` over each span, weighted by overlap; null where there is no window."""
+        known = seen.filter(pl.col(name).is_not_null())
+        if known.is_empty():
+            return pl.Series(name, [None] * self.begin.size, dtype=pl.Float64)
+        length = known["seconds"].to_numpy()
+        edges = np.column_stack([known["begin"].to_numpy(), known["end"].to_numpy()]).ravel()
+        edges = np.maximum.accumulate(edges)  # a clock that was set back must not make time run backwards
+        covered, total = _integral(edges, length), _integral(edges, length * known[name].to_numpy())
+        within = self._between(edges, covered)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(within > 0, self._between(edges, total) / within, np.nan)
+        return pl.Series(name, share).fill_nan(None)
+
+    def _between(self, edges: Floats, integral: Floats) -> Floats:
+        return np.asarray(np.interp(self.end, edges, integral) - np.interp(self.begin, edges, integral))
+
+
+def _integral(edges: Floats, steps: Floats) -> Floats:
+    """The sum of ``steps`` (one a window) up to each edge (two a window: it rises within, and stays in the gaps)."""
+    risen = np.cumsum(steps)
+    both = np.column_stack([risen - steps, risen]).ravel()
+    assert both.size == edges.size
+    return both
+
+
+def _throttled(trials: pl.DataFrame, spans: _Spans, seen: pl.DataFrame, instances: pl.DataFrame) -> pl.Series:
+    """How many periods a second each trial's own instance was throttled for."""
+    found = np.full(trials.height, np.nan)
+    arms = trials.select(pl.col("platform").cast(pl.String), "replica")
+    for (platform, replica), part in instances.partition_by("platform", "replica", as_dict=True).items():
+        # Counters begin anew with every instance: what went down was another's.
+        counted = part.sort("tick").select("tick", pl.col("throttled").diff().clip(0).alias("periods"))
+        joined = seen.join(counted, on="tick").with_columns((pl.col("periods") / pl.col("seconds")).alias("throttled"))
+        mine = ((arms["platform"] == str(platform)) & (arms["replica"] == replica)).to_numpy()
+        values = _Spans(spans.begin[mine], spans.end[mine]).mean(joined, "throttled")
+        found[mine] = values.fill_null(float("nan")).to_numpy()
+    return pl.Series("throttled", found).fill_nan(None)
+
+
+def without(samples: pl.DataFrame, marked: pl.DataFrame) -> pl.DataFrame:
+    """The samples of trials that are not marked."""
+    keys = marked.select(KEY).unique()
+    return samples.join(keys, on=list(KEY), how="anti", maintain_order="left") if keys.height else samples
+
+
+def by_reason(marked: pl.DataFrame) -> dict[tuple[str, str], tuple[int, dict[str, int]]]:
+    """By workload and platform: how many trials are marked, and how many for each reason."""
+    found: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
+    for (workload, platform), part in marked.partition_by("workload", "platform", as_dict=True).items():
+        numbers = dict(part.group_by("reason").len().iter_rows())
+        counts = {reason: int(numbers[reason]) for reason in REASONS if reason in numbers}
+        found[str(workload), str(platform)] = part.select(KEY).n_unique(), counts
+    return found
+
+
+def told(n_marked: int, n_ok: int, reasons: Mapping[str, int]) -> str:
+    """How many trials are contaminated and why, in words."""
+    if len(reasons) == 1:
+        why = REASONS[next(iter(reasons))]
+    else:
+        why = ", ".join(f"{REASONS[reason]} ({number})" for reason, number in reasons.items())
+    return f"{n_marked} of {n_ok} trials contaminated: {why}; kept"

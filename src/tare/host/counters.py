@@ -1,0 +1,200 @@
+"""What the host counts while a campaign runs: CPUs by kind, pressure, memory, swap, disk, network. Pure parsers."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.host.facts import parse_meminfo
+
+#: Of ``/proc/stat``, a CPU's line: user, nice, system, idle, iowait, irq, softirq, steal. Guest time is within user's.
+KINDS = 8
+SECTOR = 512
+_SWAPPED = re.compile(r"^pswp(in|out) (\d+)$", re.MULTILINE)
+#: Of a workqueue, for when memory is short: it sleeps, and there is one for each.
+_RESCUER = "kworker/R-"
+#: kworker/1:3-events, ksoftirqd/1, migration/1; not kworker/u8:4-flush-254:0 nor jbd2/vda-8.
+_BOUND = re.compile(r"(?:kworker|ksoftirqd|migration|cpuhp|idle_inject|rcuc)/(\d+)")
+_MS = 1000 // os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A block device since boot."""
+
+    read_bytes: int
+    written_bytes: int
+    busy_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Memory now, swap in pages since boot."""
+
+    available: int
+    swapped_in: int
+    swapped_out: int
+
+
+def cpu_times() -> dict[int, tuple[int, ...]]:
+    """Milliseconds by kind (`KINDS`) of every CPU that is online, since boot."""
+    return parse_cpu_times(_text("/proc/stat"), _MS)
+
+
+def parse_cpu_times(text: str, tick_ms: int) -> dict[int, tuple[int, ...]]:
+    """The same from the text of ``/proc/stat`` (proc(5))."""
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("cpu"):
+            break  # the CPUs come first, and what follows is long
+        name, *fields = line.split()
+        if name != "cpu":
+            found[int(name[3:])] = tuple(int(value) * tick_ms for value in fields[:KINDS])
+    return found
+
+
+def run_times() -> dict[int, int]:
+    """Nanoseconds in which any task ran, by CPU, from ``/proc/schedstat``; empty where the kernel has none."""
+    try:
+        return parse_schedstat(_text("/proc/schedstat"))
+    except OSError:
+        return {}
+
+
+def parse_schedstat(text: str) -> dict[int, int]:
+    """The seventh figure of each CPU's line (Documentation/scheduler/sched-stats.rst of the kernel)."""
+    lines = (line.split() for line in text.splitlines() if line.startswith("cpu"))
+    return {int(words[0][3:]): int(words[7]) for words in lines}
+
+
+def pressure_us(what: str) -> int | None:
+    """PSI: microseconds since boot in which some task waited for ``cpu``, ``memory`` or ``io``; None without PSI."""
+    try:
+        return parse_pressure(_text(f"/proc/pressure/{what}"))
+    except OSError:
+        return None
+
+
+def parse_pressure(text: str) -> int:
+    """Total stall time of "some" in microseconds from a file of ``/proc/pressure``."""
+    for line in text.splitlines():
+        kind, *fields = line.split()
+        if kind == "some":
+            return int(dict(field.split("=") for field in fields)["total"])
+    raise ValueError(f"no line 'some' in {text!r}")
+
+
+def memory() -> Memory:
+    """What there is, and what was swapped."""
+    available = parse_meminfo(_text("/proc/meminfo"), "MemAvailable")
+    return Memory(available, *parse_swapped(_text("/proc/vmstat")))
+
+
+def parse_swapped(text: str) -> tuple[int, int]:
+    """Pages swapped in and out since boot, from ``/proc/vmstat``; zeros where the kernel knows no swap."""
+    found = dict(_SWAPPED.findall(text))
+    return int(found.get("in", 0)), int(found.get("out", 0))
+
+
+def device_of(folder: Path) -> tuple[int, int]:
+    """Major and minor number of the device below a folder; not a block device's for btrfs, ZFS and overlays."""
+    number = folder.stat().st_dev
+    return os.major(number), os.minor(number)
+
+
+def disk(device: tuple[int, int]) -> Disk | None:
+    """The counters of a block device; None when there is no such one."""
+    return parse_diskstats(_text("/proc/diskstats"), device)
+
+
+def parse_diskstats(text: str, device: tuple[int, int]) -> Disk | None:
+    """The same from the text of ``/proc/diskstats`` (Documentation/admin-guide/iostats.rst of the kernel)."""
+    for line in text.splitlines():
+        words = line.split()
+        if (int(words[0]), int(words[1])) == device:
+            return Disk(int(words[5]) * SECTOR, int(words[9]) * SECTOR, int(words[12]))
+    return None
+
+
+def network(link: str) -> tuple[int, int]:
+    """Bytes received and sent by a link; by all but loopback when it is not there."""
+    return pick_link(parse_links(_text("/proc/net/dev")), link)
+
+
+def parse_links(text: str) -> dict[str, tuple[int, int]]:
+    """Bytes received and sent by each link, from ``/proc/net/dev`` (proc(5))."""
+    found = {}
+    for line in text.splitlines():
+        name, colon, rest = line.partition(":")
+        if colon:
+            words = rest.split()
+            found[name.strip()] = int(words[0]), int(words[8])
+    return found
+
+
+def pick_link(links: Mapping[str, tuple[int, int]], link: str) -> tuple[int, int]:
+    """One link's counters, or the sum of all but loopback."""
+    chosen = [links[link]] if link in links else [both for name, both in links.items() if name != "lo"]
+    return sum(received for received, _ in chosen), sum(sent for _, sent in chosen)
+
+
+class KernelThreads:
+    """CPU time of the kernel's threads that may run on some CPUs: they write back, free and clean up for everybody."""
+
+    def __init__(self, cpus: Collection[int]) -> None:
+        self._cpus = frozenset(cpus)
+        self._known: dict[str, bool] = {}  # by process id, whether it is counted
+        self._last: dict[str, int] | None = None
+        self._total = 0
+
+    def total_ns(self) -> int:
+        """Nanoseconds since this was first asked.
+
+        0 where the kernel does not tell (CONFIG_PROC_CHILDREN and CONFIG_SCHED_INFO, which distributions have).
+        """
+        now = {}
+        pids = self._pids()
+        self._known = {pid: self._known[pid] for pid in pids if pid in self._known}
+        for pid in pids:
+            try:
+                if pid not in self._known:
+                    self._known[pid] = runs_on(_text(f"/proc/{pid}/comm").strip(), self._cpus)
+                if self._known[pid]:
+                    now[pid] = int(_text(f"/proc/{pid}/schedstat").split()[0])
+            except (OSError, IndexError):  # it ended
+                continue
+        if self._last is not None:
+            # A thread that was not there before did all that it did since.
+            self._total += sum(max(0, ns - self._last.get(pid, 0)) for pid, ns in now.items())
+        self._last = now
+        return self._total
+
+    @staticmethod
+    def _pids() -> list[str]:
+        try:
+            return _text("/proc/2/task/2/children").split()  # kthreadd's, of which all others are children
+        except OSError:
+            return []
+
+
+def runs_on(name: str, cpus: Collection[int]) -> bool:
+    """Whether the kernel's thread of this name may run on one of these CPUs: some are bound to one, by their name."""
+    if name.startswith(_RESCUER):
+        return False
+    bound = _BOUND.match(name)
+    return bound is None or int(bound[1]) in cpus
+
+
+def _text(path: str) -> str:
+    """All of a file. `Path.read_text` takes twice as long, and this is done ten times twice a second."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(descriptor, 1 << 16):
+            parts.append(part)
+    finally:
+        os.close(descriptor)
+    return b"".join(parts).decode()

@@ -1,0 +1,61 @@
+"""One setting of the kernel's: a value in a file below ``/proc`` or ``/sys``, read, written and given back."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from tare.errors import HostError
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+def boot() -> str:
+    """Which boot of the kernel this is: no setting outlives it."""
+    return _BOOT.read_text().strip()
+
+
+def read(file: Path) -> str | None:
+    """The value; of a choice such as ``always [madvise] never`` the chosen word. None where there is none to read."""
+    try:
+        text = file.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return chosen(text)
+
+
+def chosen(text: str) -> str:
+    """The word in brackets where there is one, or the whole text."""
+    for word in text.split():
+        if word.startswith("[") and word.endswith("]"):
+            return word[1:-1]
+    return text
+
+
+def write(file: Path, value: str) -> None:
+    """Set it. Raises `OSError` when the kernel refuses, also when it took it and now says something else."""
+    # Without O_CREAT: a folder that only looks like the kernel's would keep a file that nobody reads.
+    descriptor = os.open(file, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, value.encode())
+    finally:
+        os.close(descriptor)
+    if read(file) != value:
+        raise OSError(errno.EINVAL, f"the kernel says {read(file)} after {value} was written")
+
+
+def give_back(file: Path, former: str, written: str, when: str) -> None:
+    """Set it to what it was before tare wrote, in the boot ``when``; what somebody else has set since stays.
+
+    Raises `HostError` when the kernel refuses.
+    """
+    # After a reboot all settings are the boot's own, even one that happens to be what tare once wrote.
+    if when != boot() or read(file) != written or written == former:
+        return
+    try:
+        write(file, former)
+    except OSError as error:
+        raise HostError(
+            f"{file} cannot be set to {former} again: {error.strerror}", fix=f"echo {former} > {file}"
+        ) from error

@@ -1,0 +1,190 @@
+"""`tare run --tune`: what makes this host quieter, set for the time of a campaign and given back after it.
+
+`look` reads the settings, `plan` says what each should be (pure), `tuned` sets them. Every change is journaled before
+it is made, with the former value: it is given back at the end, after an error or Ctrl-C, and by the next sweep
+(`tare clean`) after SIGKILL. What somebody else changed meanwhile stays as they want it.
+
+Address space randomisation stays on, and is put on where it is off. Every block starts every platform afresh, and with
+randomisation each start draws its own memory layout: the luck of a layout is then part of the spread between blocks,
+and so in the interval. With a fixed layout the same luck is in every block, looks like an effect of the platform, and
+no number of blocks averages it out (Mytkowicz and others, ASPLOS 2009; Curtsinger and Berger, Stabilizer, ASPLOS 2013).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tare.host import janitor, settings
+from tare.host.facts import FULL_ASLR, parse_cpu_list
+from tare.host.journal import Belongings, Journal
+
+ROOT = Path("/")
+
+_CPUS = "sys/devices/system/cpu"
+_HUGE = "sys/kernel/mm/transparent_hugepage/enabled"
+_KSM = "sys/kernel/mm/ksm/run"
+_SWAPPINESS = "proc/sys/vm/swappiness"
+_KERNEL = "proc/sys/kernel"
+_ASLR = f"{_KERNEL}/randomize_va_space"
+_INTEL_TURBO, _BOOST = f"{_CPUS}/intel_pstate/no_turbo", f"{_CPUS}/cpufreq/boost"
+_ONLINE = f"{_CPUS}/online"
+
+#: Settings of the kernel that are one number: name, file, the value for a campaign, why.
+_NUMBERS = (
+    ("nmi watchdog", f"{_KERNEL}/nmi_watchdog", "0", "it interrupts every CPU and takes a performance counter"),
+    ("numa balancing", f"{_KERNEL}/numa_balancing", "0", "it unmaps pages to see who uses them, at moments of its own"),
+    ("timer migration", f"{_KERNEL}/timer_migration", "0", "idle CPUs would hand their timers to the measured ones"),
+)
+
+Outcome = Literal["changed", "as wanted", "not changed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of the host's, and what a campaign wants there."""
+
+    name: str
+    path: str  # below /; empty where this host has no such setting
+    present: str | None
+    wanted: str | None
+    why: str  # why it is wanted; where nothing is wanted, why not
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What became of a setting."""
+
+    setting: Setting
+    outcome: Outcome
+    reason: str = ""  # why it was not changed
+
+
+def look(root: Path = ROOT) -> dict[str, str]:
+    """The values of all settings that `plan` knows and this host has, by path below ``root``."""
+    fixed = (_HUGE, _KSM, _SWAPPINESS, _ASLR, _INTEL_TURBO, _BOOST, _ONLINE, *(path for _, path, _, _ in _NUMBERS))
+    found = [root / path for path in fixed]
+    found += (root / _CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")
+    found += (root / _CPUS).glob("cpu[0-9]*/cpufreq/scaling_available_governors")
+    found += (root / "proc/irq").glob("[0-9]*/smp_affinity_list")
+    values = {str(file.relative_to(root)): settings.read(file) for file in found}
+    return {path: value for path, value in values.items() if value is not None}
+
+
+def plan(seen: Mapping[str, str], measured: Collection[int]) -> list[Setting]:
+    """What each setting should be, from the values that `look` found and the CPUs that instances are pinned to."""
+    return [
+        *_governors(seen),
+        _turbo(seen),
+        _one(seen, "swappiness", _SWAPPINESS, "0", "memory is given back from caches and not swapped out"),
+        _huge_pages(seen),
+        _one(seen, "aslr", _ASLR, str(FULL_ASLR), "each start draws its own layout, so that luck averages out"),
+        *(_one(seen, *number) for number in _NUMBERS),
+        _ksm(seen),
+        *_interrupts(seen, measured),
+    ]
+
+
+@contextlib.contextmanager
+def tuned(journal: Journal, measured: Collection[int], root: Path = ROOT) -> Iterator[list[Tuned]]:
+    """Set what can be set, and give all back at the end, however it ends. Raises `HostError` when that fails."""
+    with Belongings(journal) as things:
+        yield [_apply(setting, things, root) for setting in plan(look(root), measured)]
+
+
+def _apply(setting: Setting, things: Belongings, root: Path) -> Tuned:
+    if setting.wanted is None or setting.present is None:
+        return Tuned(setting, "not changed", setting.why)
+    if setting.wanted == setting.present:
+        return Tuned(setting, "as wanted")
+    file = root / setting.path
+    things.own(janitor.setting(file, setting.present, setting.wanted))
+    try:
+        settings.write(file, setting.wanted)
+    except OSError as error:
+        return Tuned(setting, "not changed", f"the kernel refuses it: {error.strerror}")
+    return Tuned(setting, "changed")
+
+
+def _one(seen: Mapping[str, str], name: str, path: str, wanted: str, why: str) -> Setting:
+    if path not in seen:
+        return _lacking(name)
+    return Setting(name, path, seen[path], wanted, why)
+
+
+def _lacking(name: str, why: str = "this host has no such setting") -> Setting:
+    return Setting(name, "", None, None, why)
+
+
+def _governors(seen: Mapping[str, str]) -> list[Setting]:
+    found = []
+    for path in sorted(path for path in seen if path.endswith("/scaling_governor")):
+        folder = path.removesuffix("/scaling_governor")
+        name = f"governor of {folder.split('/')[-2]}"
+        offered = seen.get(f"{folder}/scaling_available_governors", "performance").split()
+        if "performance" in offered:
+            found.append(Setting(name, path, seen[path], "performance", "the clock rate does not follow the load"))
+        else:
+            found.append(Setting(name, path, seen[path], None, f"performance is not among {', '.join(offered)}"))
+    return found or [_lacking("governor", "this kernel does not set the CPUs' frequency")]
+
+
+def _turbo(seen: Mapping[str, str]) -> Setting:
+    why = "the clock rate does not follow heat and neighbours"
+    if _INTEL_TURBO in seen:
+        return Setting("turbo", _INTEL_TURBO, seen[_INTEL_TURBO], "1", why)
+    if _BOOST in seen:
+        return Setting("turbo", _BOOST, seen[_BOOST], "0", why)
+    return _lacking("turbo", "this kernel does not show whether there is any")
+
+
+def _huge_pages(seen: Mapping[str, str]) -> Setting:
+    """By ``always`` it is luck; by ``madvise`` and ``never`` it is the program's or nobody's choice, and stays."""
+    why = "huge pages go to who asks for them (QEMU does), and not to who meets free ones"
+    found = _one(seen, "huge pages", _HUGE, "madvise", why)
+    return Setting("huge pages", _HUGE, "never", "never", why) if found.present == "never" else found
+
+
+def _ksm(seen: Mapping[str, str]) -> Setting:
+    """1 is running; 0 (stopped) and 2 (stopped, and all pages apart again) are both quiet."""
+    found = _one(seen, "ksm", _KSM, "0", "no thread looks for equal pages; those that are merged stay so")
+    return Setting("ksm", _KSM, "2", "2", found.why) if found.present == "2" else found
+
+
+def _interrupts(seen: Mapping[str, str], measured: Collection[int]) -> list[Setting]:
+    online = parse_cpu_list(seen.get(_ONLINE, ""))
+    others = [cpu for cpu in online if cpu not in measured]
+    if not others:
+        return [_lacking("interrupts", "instances are pinned to all CPUs, so that none is left to take them")]
+    found = []
+    numbers = [int(path.split("/")[2]) for path in seen if path.startswith("proc/irq/")]
+    for number in sorted(numbers):
+        path = f"proc/irq/{number}/smp_affinity_list"
+        now = parse_cpu_list(seen[path])
+        left = [cpu for cpu in now if cpu not in measured] or others
+        wanted = seen[path] if left == list(now) else cpu_list(left)
+        found.append(Setting(f"interrupt {number}", path, seen[path], wanted, "it goes to CPUs that are not measured"))
+    return found
+
+
+def cpu_list(cpus: Collection[int]) -> str:
+    """CPU numbers as the kernel writes them, such as ``0-2,5``: what is written must be what is read back."""
+    parts: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if parts and cpu == parts[-1][-1] + 1:
+            parts[-1].append(cpu)
+        else:
+            parts.append([cpu])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+def described(outcomes: Collection[Tuned]) -> list[str]:
+    """One line for each setting that was not changed and is not as wanted; interrupts refused alike share one."""
+    lines: dict[str, list[str]] = {}
+    for one in outcomes:
+        if one.outcome == "not changed":
+            lines.setdefault(one.reason, []).append(one.setting.name)
+    return [f"{', '.join(names)}: {reason}" for reason, names in lines.items()]

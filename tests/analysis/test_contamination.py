@@ -1,0 +1,244 @@
+"""Which trials are marked and why, on invented telemetry with known disturbances; and what leaving them out changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fake_campaign
+from fake_campaign import BEGAN, Disturbance, Shape
+from tare.analysis import Kind, MetricResult, PlatformResult, analyse, contamination
+from tare.analysis.contamination import REASONS
+from tare.model import Arm
+from tare.store import CampaignRecord, Store, Telemetry
+
+#: Trials of one second each (10 rounds), one after the other: block b, arm a of 6 begins at second 6 b + a.
+SHAPE = Shape(blocks=12, rounds=10, workloads=("prime-slices",), telemetry=True, stolen=False)
+#: Trial number 8: the third of the second block, runc's.
+AT = 8.0
+HIT = (1, "prime-slices", "runc", 0)
+CPUS = [1]
+
+Frames = tuple[CampaignRecord, pl.DataFrame, pl.DataFrame, Telemetry]
+
+
+def frames(tmp_path: Path, *disturbed: Disturbance, shape: Shape = SHAPE) -> Frames:
+    path = fake_campaign.write(tmp_path / "a.tare", replace(shape, disturbed=disturbed))
+    with Store.read(path) as store:
+        return store.record, store.samples(), store.trials(), store.telemetry()
+
+
+def marked(tmp_path: Path, *disturbed: Disturbance) -> dict[tuple[object, ...], dict[str, float]]:
+    """The marked trials, by their key: reasons with values."""
+    _, _, trials, telemetry = frames(tmp_path, *disturbed)
+    found: dict[tuple[object, ...], dict[str, float]] = {}
+    for row in contamination.marks(trials, telemetry, CPUS).iter_rows():
+        found.setdefault(row[:4], {})[row[4]] = row[5]
+    return found
+
+
+def test_a_quiet_host_marks_nothing(tmp_path: Path) -> None:
+    assert marked(tmp_path) == {}
+
+
+@pytest.mark.parametrize(("kind", "amount"), [("foreign-cpu", 0.3), ("memory-pressure", 0.1), ("swap", 3000.0)])
+def test_a_trial_within_a_disturbance_is_marked_with_its_reason(tmp_path: Path, kind: str, amount: float) -> None:
+    found = marked(tmp_path, Disturbance(kind, AT, AT + 1, amount))
+    assert set(found) == {HIT}
+    assert set(found[HIT]) == {kind}
+    assert found[HIT][kind] == pytest.approx(amount, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit"),
+    [
+        ("foreign-cpu", contamination.FOREIGN_LIMIT),
+        ("memory-pressure", contamination.MEMORY_PRESSURE_LIMIT),
+        ("swap", contamination.SWAP_LIMIT),
+    ],
+)
+def test_the_limit_is_of_the_trials_mean_over_its_windows(tmp_path: Path, kind: str, limit: float) -> None:
+    # Half of the trial's windows: what counts is its time, and not the worst half second.
+    assert marked(tmp_path, Disturbance(kind, AT, AT + 0.5, 1.9 * limit)) == {}
+    (tmp_path / "a.tare").unlink()
+    found = marked(tmp_path, Disturbance(kind, AT, AT + 0.5, 2.1 * limit))
+    assert set(found) == {HIT}
+    assert found[HIT][kind] == pytest.approx(1.05 * limit, rel=0.02)
+
+
+def test_every_trial_that_a_long_disturbance_overlaps_is_marked(tmp_path: Path) -> None:
+    found = marked(tmp_path, Disturbance("foreign-cpu", AT, AT + 5, 0.3))
+    assert len(found) == 5
+    assert {key[0] for key in found} == {1, 2}
+
+
+def test_a_throttled_instance_marks_its_own_trials_only(tmp_path: Path) -> None:
+    found = marked(tmp_path, Disturbance("throttled", AT, AT + 1, 4, arm=Arm("runc")))
+    assert found == {HIT: {"throttled": pytest.approx(4)}}
+    (tmp_path / "a.tare").unlink()
+    assert marked(tmp_path, Disturbance("throttled", AT, AT + 1, 4, arm=Arm("docker"))) == {}
+
+
+def test_several_reasons_at_once(tmp_path: Path) -> None:
+    both = Disturbance("foreign-cpu", AT, AT + 1, 0.3), Disturbance("memory-pressure", AT, AT + 1, 0.1)
+    assert set(marked(tmp_path, *both)[HIT]) == {"foreign-cpu", "memory-pressure"}
+
+
+def test_what_a_trial_itself_read_of_steal_counts_and_else_its_window(tmp_path: Path) -> None:
+    _, _, trials, telemetry = frames(tmp_path, Disturbance("steal", AT, AT + 1, 0.2))
+    assert contamination.marks(trials, telemetry, CPUS).is_empty()  # the trials read 0.1 %
+    unread = trials.with_columns(pl.lit(None, dtype=pl.Float64).alias("steal"))
+    assert contamination.marks(unread, telemetry, CPUS).row(0)[:5] == (*HIT, "steal")
+    assert contamination.marks(unread, None, CPUS).is_empty()
+
+
+def test_a_trial_shorter_than_a_window_is_judged_by_its_window(tmp_path: Path) -> None:
+    shape = replace(SHAPE, rounds=1)  # a tenth of a second each
+    path = fake_campaign.write(
+        tmp_path / "a.tare", replace(shape, disturbed=(Disturbance("foreign-cpu", AT + 0.2, AT + 0.4, 0.5),))
+    )
+    with Store.read(path) as store:
+        found = contamination.marks(store.trials(), store.telemetry(), CPUS)
+    assert [row[:5] for row in found.iter_rows()] == [(*HIT, "foreign-cpu")]
+    assert found["value"][0] == pytest.approx(0.2, rel=0.02)  # of the half second
+
+
+def test_failed_trials_are_not_marked(tmp_path: Path) -> None:
+    _, _, trials, telemetry = frames(tmp_path, Disturbance("foreign-cpu", AT, AT + 1, 0.3))
+    failed = trials.with_columns(pl.lit("failed").alias("status"))
+    assert contamination.marks(failed, telemetry, CPUS).is_empty()
+
+
+def test_time_between_two_runs_of_a_campaign_is_no_window(tmp_path: Path) -> None:
+    _, _, _, telemetry = frames(tmp_path)
+    count = telemetry.host.height
+    resumed = telemetry.host.with_columns(pl.col("first") | (pl.col("tick") == 5))
+    found = contamination.windows(replace(telemetry, host=resumed), CPUS)
+    assert found["tick"].to_list() == [tick for tick in range(2, count + 1) if tick != 5]
+    assert found["seconds"].to_numpy() == pytest.approx(np.full(count - 2, 0.5))
+
+
+def test_foreign_time_on_a_host_that_does_not_count_by_cpu_is_all_that_is_not_tares(tmp_path: Path) -> None:
+    """As with cgroup v2: what runs on the measured CPU, less tare's groups without the client, harness and daemons."""
+    _, _, _, telemetry = frames(tmp_path, Disturbance("foreign-cpu", AT, AT + 1, 0.3))
+    by_cpu = telemetry.cpus.with_columns(pl.lit(None, dtype=pl.Int64).alias("tare_ns"))
+    client = 123_000_000 * pl.col("tick")  # it runs elsewhere
+    host = telemetry.host.with_columns(pl.col("tare_ns") + client, client.alias("client_ns"))
+    found = contamination.windows(replace(telemetry, cpus=by_cpu, host=host), CPUS)
+    during = found.filter((pl.col("begin") > BEGAN + AT - 0.1) & (pl.col("end") < BEGAN + AT + 1.1))
+    assert during["foreign-cpu"].to_list() == pytest.approx([0.3, 0.3], rel=0.01)
+    assert found.filter(pl.col("end") < BEGAN + AT)["foreign-cpu"].max() == pytest.approx(0, abs=1e-6)
+    # The harness, the daemons and the kernel are no strangers.
+    ours = telemetry.host.with_columns(
+        (100_000_000 * pl.col("tick")).alias("own_ns"),
+        (30_000_000 * pl.col("tick")).alias("daemons_ns"),
+        (20_000_000 * pl.col("tick")).alias("kernel_ns"),
+    )
+    known = contamination.windows(replace(telemetry, host=ours), CPUS)
+    assert known.filter(pl.col("tick").is_in(during["tick"].to_list()))["foreign-cpu"].max() == pytest.approx(
+        0, abs=0.01
+    )
+
+
+def test_where_an_instance_ended_what_others_used_is_not_known(tmp_path: Path) -> None:
+    """Its processes count as the harness's own from then on: nothing foreign would be seen, and is not claimed."""
+    _, _, trials, telemetry = frames(tmp_path, Disturbance("foreign-cpu", AT, AT + 1, 0.3))
+    ended = int(2 * (AT + 1)) + 2  # the tick at the end of the first window of the disturbance
+    lives = pl.when(pl.col("tick") >= ended).then(20_000_000_000).otherwise(0).alias("own_ns")
+    host = telemetry.host.with_columns(lives)
+    found = contamination.windows(replace(telemetry, host=host), CPUS)
+    assert found.filter(pl.col("foreign-cpu").is_null())["tick"].to_list() == [ended]
+    marks = contamination.marks(trials, replace(telemetry, host=host), CPUS)
+    assert [row[:5] for row in marks.iter_rows()] == [(*HIT, "foreign-cpu")]  # by the window that is known
+
+
+# --- what leaving them out would change ------------------------------------------------------------------------
+
+
+def rate(frames: Frames, **changed: pl.DataFrame) -> MetricResult:
+    record, samples, trials, telemetry = frames
+    marks = contamination.marks(trials, telemetry, CPUS)
+    return analyse(record, changed.get("samples", samples), trials, marks)[0]
+
+
+def platform(result: MetricResult, name: str) -> PlatformResult:
+    (found,) = (entry for entry in result.platforms if entry.platform == name)
+    return found
+
+
+def slowed(samples: pl.DataFrame, platform: str, block: int, factor: float) -> pl.DataFrame:
+    here = (pl.col("platform") == platform) & (pl.col("block") == block) & (pl.col("replica") == 0)
+    return samples.with_columns(pl.when(here).then(pl.col("value") * factor).otherwise(pl.col("value")).alias("value"))
+
+
+def test_without_marks_there_is_nothing_to_tell(tmp_path: Path) -> None:
+    result = rate(frames(tmp_path))
+    assert all(entry.unmarked is None for entry in result.platforms)
+    assert all("marked" not in note for entry in result.platforms for note in entry.notes)
+
+
+def test_the_estimate_without_is_beside_the_one_with_them(tmp_path: Path) -> None:
+    disturbed = frames(tmp_path, Disturbance("foreign-cpu", AT, AT + 1, 0.3))
+    hit = slowed(disturbed[1], "runc", 1, 0.7)
+    runc = platform(rate(disturbed, samples=hit), "runc")
+    assert runc.counts.contaminated == 1
+    assert runc.counts.reasons == {"foreign-cpu": 1}
+    assert runc.n_blocks == 12
+    assert runc.verdict.kind is Kind.INCONCLUSIVE  # the verdict is that of all trials
+    assert runc.unmarked is not None
+    assert (runc.unmarked.n_trials, runc.unmarked.n_baseline, runc.unmarked.n_blocks) == (1, 0, 11)
+    assert runc.unmarked.verdict.kind is Kind.EQUIVALENT
+    # By hand: the same samples without that block.
+    record, _, trials, _ = disturbed
+    left = analyse(record, hit.filter(~((pl.col("platform") == "runc") & (pl.col("block") == 1))), trials)
+    assert runc.unmarked.overhead == platform(left[0], "runc").overhead
+    (told,) = (note for note in runc.notes if note.startswith("without"))
+    assert told.startswith("without its 1 marked trial: ")
+    assert "in 11 blocks; with all: " in told
+    assert told.endswith("; the verdict would be equivalent")
+    assert f"1 of 12 trials contaminated: {REASONS['foreign-cpu']}; kept" in runc.notes
+    docker = platform(rate(disturbed, samples=hit), "docker")
+    assert docker.unmarked is None
+
+
+def test_a_marked_trial_of_the_baseline_concerns_every_platform(tmp_path: Path) -> None:
+    disturbed = frames(tmp_path, Disturbance("foreign-cpu", 6, 8, 0.3))  # both native arms of block 1
+    result = rate(disturbed)
+    native, runc = platform(result, "native"), platform(result, "runc")
+    assert (native.counts.contaminated, native.unmarked) == (2, None)
+    assert runc.counts.contaminated == 0
+    assert runc.unmarked is not None
+    assert (runc.unmarked.n_trials, runc.unmarked.n_baseline, runc.unmarked.n_blocks) == (0, 2, 11)
+    assert not [note for note in runc.notes if note.startswith("without")]  # it would change nothing to speak of
+    spoiled = slowed(disturbed[1], "native", 1, 0.5)
+    told = [note for note in platform(rate(disturbed, samples=spoiled), "runc").notes if note.startswith("without")]
+    assert len(told) == 1
+    assert told[0].startswith("without the baseline's 2 marked trials: ")
+
+
+def test_when_all_trials_are_marked_no_figure_is_left_and_that_is_told(tmp_path: Path) -> None:
+    runc = platform(rate(frames(tmp_path, Disturbance("foreign-cpu", -1, 80, 0.3))), "runc")
+    assert runc.overhead is not None
+    assert runc.unmarked is not None
+    assert (runc.unmarked.overhead, runc.unmarked.n_blocks) == (None, 0)
+    (told,) = (note for note in runc.notes if note.startswith("without"))
+    assert told.startswith(
+        "without its 12 marked trials and the baseline's 24 marked trials there is no figure: no data"
+    )
+
+
+def test_reasons_are_counted_where_there_are_several(tmp_path: Path) -> None:
+    disturbed = frames(
+        tmp_path,
+        Disturbance("foreign-cpu", AT, AT + 1, 0.3),
+        Disturbance("memory-pressure", AT, AT + 1, 0.2),
+        Disturbance("memory-pressure", AT + 6, AT + 7, 0.2),
+    )
+    runc = platform(rate(disturbed), "runc")
+    assert (runc.counts.contaminated, runc.counts.reasons) == (2, {"foreign-cpu": 1, "memory-pressure": 2})
+    why = f"{REASONS['foreign-cpu']} (1), {REASONS['memory-pressure']} (2)"
+    assert f"2 of 12 trials contaminated: {why}; kept" in runc.notes

@@ -1,0 +1,55 @@
+"""The telemetry of a real instance, and a neighbour on its CPU that is not tare's."""
+
+import sys
+import time
+
+import polars as pl
+import pytest
+
+from campaign.fakes import a_plan, a_record
+from tare.analysis import contamination
+from tare.campaign.sampler import Sampler
+from tare.host import processes
+from tare.model import Arm
+from tare.platforms import registry
+from tare.store.store import Store
+
+pytestmark = pytest.mark.host
+
+_BUSY = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
+_LOOP = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"
+
+
+def test_an_instance_is_counted_and_a_neighbour_is_told_apart_from_it(nursery, tmp_path):
+    [platform] = registry.choose(["native"])
+    platform.prepare(nursery.image)
+    [cpu] = nursery.resources.cpus
+    live = nursery.start(platform, Arm("native"), measured=False)
+    sampler = Sampler((cpu,), interval_s=0.1)
+    neighbour = None
+    try:
+        with sampler.sampling(lambda: (live,)):
+            before = live.cpu_ns()
+            live.session.execute(["sh", "-c", _LOOP], time_limit_s=60)
+            used = live.cpu_ns() - before
+            between = time.time()
+            neighbour = processes.start([sys.executable, "-c", _BUSY, str(cpu)])
+            time.sleep(1.5)
+    finally:
+        live.stop()
+        if neighbour is not None:  # only now: a child that ended counts as the harness's own
+            processes.kill_group(neighbour)
+            neighbour.wait()
+    assert sampler.failed is None
+    plan = a_plan(others=())
+    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+        store.commit_trials((), sampler.drain())
+        found = store.telemetry()
+    counted = found.instances["cpu_ns"]
+    assert counted[-1] - counted[0] == pytest.approx(used, rel=0.2)  # the first reading may come within the loop
+    assert found.instances["memory_bytes"].min() > 0
+    windows = contamination.windows(found, [cpu]).with_columns(pl.col("end") < between)
+    alone = windows.filter(pl.col("end"))["foreign-cpu"].mean()
+    beside = windows.filter(~pl.col("end")).slice(5)["foreign-cpu"].mean()  # Python takes a while to start
+    assert beside > 0.8
+    assert beside > alone

@@ -1,0 +1,132 @@
+"""The telemetry's thread without a host below it: when it reads, what it hands over, and what a fault does."""
+
+import time
+
+import pytest
+
+from campaign.fakes import FakeNursery, Quiet, a_plan, a_record
+from tare.campaign import sampler
+from tare.campaign.runner import Runner
+from tare.campaign.sampler import Sampler
+from tare.model import Arm, CpuTick, InstanceTick, Tick
+from tare.store.store import Store
+
+
+class FakeHost:
+    """Numbers its readings; raises at the one that it is told to."""
+
+    made: list = []
+    fails_at: int | None = None
+
+    def __init__(self, cpus, daemons):
+        self.made.append(self)
+        self.read_ns = []
+        self.closed = False
+
+    def read(self, lives, *, first):
+        if len(self.read_ns) == self.fails_at:
+            raise OSError(5, "Input/output error")
+        self.read_ns.append(time.monotonic_ns())
+        return a_tick(len(self.read_ns), first, tuple(live.arm for live in lives))
+
+    def close(self):
+        self.closed = True
+
+
+def a_tick(number, first, arms=()):
+    cpu = CpuTick(0, number, 0, 0, 0, 0, 0, 0, 0, 1_000_000 * number, None)
+    instances = tuple(InstanceTick(arm, number, 4096, 0, 0) for arm in arms)
+    return Tick(
+        float(number),
+        number,
+        first,
+        1,
+        2,
+        1,
+        0,
+        0,
+        9,
+        None,
+        9,
+        1 << 30,
+        0,
+        0,
+        None,
+        None,
+        None,
+        5,
+        6,
+        (cpu,),
+        instances,
+    )
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    monkeypatch.setattr(FakeHost, "made", [])
+    monkeypatch.setattr(FakeHost, "fails_at", None)
+    monkeypatch.setattr(sampler, "_Host", FakeHost)
+    return FakeHost
+
+
+def test_it_reads_at_its_rate_and_once_more_at_the_end(fake):
+    one = Sampler((0,), interval_s=0.05)
+    with one.sampling(tuple):
+        while one.readings < 5:
+            time.sleep(0.005)
+        ended = time.monotonic_ns()
+    [host] = fake.made
+    assert host.closed
+    assert host.read_ns[-1] >= ended
+    # Never sooner than planned; how much later is the machine's affair.
+    assert host.read_ns[4] - host.read_ns[0] >= 4 * 50_000_000 - 5_000_000
+    ticks = one.drain()
+    assert [tick.first for tick in ticks] == [True] + [False] * (len(host.read_ns) - 1)
+    assert one.drain() == []
+
+
+def test_a_fault_ends_it_and_nothing_else(fake):
+    fake.fails_at = 2
+    one = Sampler((0,), interval_s=0.001)
+    with one.sampling(tuple):
+        while one.failed is None:
+            time.sleep(0.001)
+    assert one.failed == "the telemetry ended: [Errno 5] Input/output error"
+    assert len(one.drain()) == 2
+    assert fake.made[0].closed
+
+
+def test_a_campaign_keeps_every_tick_in_order_with_the_instances_of_that_moment(fake, tmp_path):
+    plan = a_plan()
+    one = Sampler((0,), interval_s=0.0005)
+    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+        Runner(plan, store, FakeNursery(), None, Quiet(), sampler=one).run()
+        found = store.telemetry()
+        assert store.events() == []
+    assert found.host["at_ns"].to_list() == list(range(1, len(fake.made[0].read_ns) + 1))
+    assert found.host["first"].sum() == 1
+    assert found.cpus.height == found.host.height
+    names = {(name, replica) for name, replica in found.instances.select("platform", "replica").iter_rows()}
+    assert names <= {("native", 0), ("native", 1), ("runc", 0), ("docker", 0)}
+
+
+def test_what_was_read_until_an_interrupt_is_kept_and_a_fault_is_told(fake, tmp_path):
+    plan = a_plan()
+    fake.fails_at = 1
+    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+        one = Sampler((0,), interval_s=0.0005)
+        with pytest.raises(KeyboardInterrupt):
+            Runner(plan, store, FakeNursery(), None, Quiet(interrupt_after=3), sampler=one).run()
+        assert store.telemetry().host.height == 1
+        assert [event.text for event in store.events()] == ["the telemetry ended: [Errno 5] Input/output error"]
+    fake.fails_at = None
+    with Store.open(tmp_path / "x.tare") as store:
+        Runner(plan, store, FakeNursery(), None, Quiet(), sampler=Sampler((0,), interval_s=0.0005)).run()
+        assert store.telemetry().host["first"].sum() == 2  # no window spans the time between the two
+
+
+def test_an_arm_in_a_tick_is_named(tmp_path):
+    plan = a_plan()
+    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+        store.commit_trials((), [a_tick(1, True, (Arm("native", 1), Arm("docker")))])
+        assert store.telemetry().instances.rows() == [(1, "native", 1, 1, 4096, 0, 0), (1, "docker", 0, 1, 4096, 0, 0)]

@@ -1,0 +1,112 @@
+"""`tare run --tune` on this host: set meanwhile, given back at a signal, by `tare clean`, by the next run."""
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tare.errors import StoreError
+from tare.host import state, tuning
+from tare.host.journal import Journal, sweep
+from tare.store.store import Store
+
+pytestmark = pytest.mark.host
+
+MAIN = "from tare.cli import main; main()"
+PLAN = ("run", "-p", "native", "-w", "primes", "--blocks", "2", "--tune")
+
+
+@pytest.fixture
+def before():
+    """The settings of this host, which must be the same afterwards."""
+    found = tuning.look()
+    yield found
+    for _ in sweep(Journal(state.journal())):  # a test that failed must not leave them set
+        pass
+    assert tuning.look() == found
+
+
+def _journaled():
+    return [entry for entry in Journal(state.journal()).entries() if entry.thing.kind == "setting"]
+
+
+@contextlib.contextmanager
+def _measuring(file):
+    """A run that has begun to measure; it has ended afterwards."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", MAIN, *PLAN, "-o", str(file)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    try:
+        while not _begun(file):
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.05)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _begun(file):
+    with contextlib.suppress(StoreError), Store.read(file) as store:  # it is being made
+        return store.status == "running"
+    return False
+
+
+def _set(before, file):
+    """Which settings the campaign says that it changed; each is really so now."""
+    with Store.read(file) as store:
+        changed = {one.path: one for one in store.record.tuning if one.outcome == "changed"}
+    now = tuning.look()
+    assert changed, "nothing can be set here: the test would show nothing"
+    assert {path: now[path] for path in changed} == {path: one.value for path, one in changed.items()}
+    assert {path: before[path] for path in changed} == {path: one.former for path, one in changed.items()}
+    return changed
+
+
+def test_sigterm_gives_all_settings_back(tare, tmp_path, before):
+    file = tmp_path / "cut.tare"
+    with _measuring(file) as process:
+        _set(before, file)
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+    assert process.returncode == 130
+    assert tuning.look() == before
+    assert _journaled() == []
+
+
+@pytest.mark.parametrize("how", ["clean", "resume"])
+def test_after_sigkill_the_next_command_gives_all_settings_back(tare, tmp_path, before, how):
+    file = tmp_path / "cut.tare"
+    with _measuring(file):
+        changed = _set(before, file)
+    assert set(_set(before, file)) == set(changed)  # they are still so
+    if how == "clean":
+        done = tare("clean")
+        for path, one in changed.items():
+            assert f"removed setting /{path} {one.former}" in done.stdout
+        assert "kept setting" not in done.stdout
+    else:
+        done = tare("run", "--resume", str(file))  # which sets them again meanwhile, and from what they were
+        assert done.returncode == 0, done.stderr
+        with Store.read(file) as store:
+            assert [event.text for event in store.events() if event.level == "warning"] == []
+            assert store.status == "complete"
+    assert tuning.look() == before
+    assert _journaled() == []
+
+
+def test_without_it_nothing_is_set(tare, tmp_path, before):
+    file = tmp_path / "plain.tare"
+    done = tare("run", "-p", "native", "-w", "primes", "--blocks", "1", "-o", str(file))
+    assert done.returncode == 0, done.stderr
+    with Store.read(file) as store:
+        assert store.record.tuning is None
+        assert store.telemetry().host.height > 2
+        instances = store.telemetry().instances
+        assert {(name, replica) for name, replica in instances.select("platform", "replica").unique().iter_rows()} == {
+            ("native", 0),
+            ("native", 1),
+        }

@@ -1,0 +1,225 @@
+"""What `--tune` wants, on the files of several machines; and that all is given back, whatever happens."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from host import machines
+from tare.errors import HostError
+from tare.host import janitor, settings, tuning
+from tare.host.journal import Belongings, Journal, sweep
+
+
+def wanted(seen, measured=(1,)):
+    """What changes: the wanted values by path."""
+    return {one.path: one.wanted for one in tuning.plan(seen, measured) if one.wanted not in {None, one.present}}
+
+
+def lacking(seen, measured=(1,)):
+    return {one.name: one.why for one in tuning.plan(seen, measured) if one.wanted is None}
+
+
+def seen(tmp_path, texts):
+    return tuning.look(machines.write(tmp_path / "root", texts))
+
+
+def test_a_laptop_is_made_quiet(tmp_path):
+    found = seen(tmp_path, machines.LAPTOP)
+    assert wanted(found, (2, 3)) == {
+        **{f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor": "performance" for cpu in range(4)},
+        "sys/devices/system/cpu/intel_pstate/no_turbo": "1",
+        "sys/kernel/mm/transparent_hugepage/enabled": "madvise",
+        "sys/kernel/mm/ksm/run": "0",
+        "proc/sys/vm/swappiness": "0",
+        "proc/sys/kernel/randomize_va_space": "2",  # on, and not off: see the module
+        "proc/sys/kernel/numa_balancing": "0",
+        "proc/sys/kernel/nmi_watchdog": "0",
+        "proc/sys/kernel/timer_migration": "0",
+        "proc/irq/8/smp_affinity_list": "0-1",
+        "proc/irq/120/smp_affinity_list": "0-1",  # it was the measured CPU's alone; 9 was none of theirs
+    }
+    assert lacking(found) == {}
+
+
+def test_a_server_that_is_tuned_already_is_left_alone(tmp_path):
+    found = seen(tmp_path, machines.SERVER)
+    assert wanted(found) == {}
+    assert lacking(found) == {}
+
+
+def test_the_captured_guest_has_no_frequency_and_most_of_the_rest_already(tmp_path):
+    found = seen(tmp_path, machines.captured())
+    changes = wanted(found)
+    assert {path for path in changes if "irq" not in path} == {
+        "proc/sys/vm/swappiness",
+        "proc/sys/kernel/timer_migration",
+    }
+    assert {changes[path] for path in changes if "irq" in path} == {"0"}
+    assert set(lacking(found)) == {"governor", "turbo"}
+
+
+def test_a_machine_that_shows_nothing_is_told_setting_by_setting():
+    assert wanted({}) == {}
+    assert {"governor", "turbo", "swappiness", "huge pages", "aslr", "ksm", "interrupts"} <= set(lacking({}))
+
+
+def test_instances_on_all_cpus_leave_none_for_interrupts(tmp_path):
+    found = seen(tmp_path, machines.SERVER)
+    assert "none is left" in lacking(found, (0, 1))["interrupts"]
+
+
+def test_a_driver_without_the_governor_is_not_written_to():
+    folder = "sys/devices/system/cpu/cpu0/cpufreq"
+    offered = {f"{folder}/scaling_governor": "schedutil", f"{folder}/scaling_available_governors": "schedutil ondemand"}
+    assert lacking(offered)["governor of cpu0"] == "performance is not among schedutil, ondemand"
+
+
+@pytest.mark.parametrize(
+    ("cpus", "text"), [((0,), "0"), ((0, 1), "0-1"), ((0, 1, 2, 5), "0-2,5"), ((7, 3, 4), "3-4,7"), ((), "")]
+)
+def test_cpu_lists_are_written_as_the_kernel_reads_them_back(cpus, text):
+    assert tuning.cpu_list(cpus) == text
+
+
+def test_what_was_set_is_given_back_at_the_end(tmp_path):
+    before = seen(tmp_path, machines.LAPTOP)
+    root, journal = tmp_path / "root", Journal(tmp_path / "journal")
+    with tuning.tuned(journal, (2, 3), root) as outcomes:
+        during = tuning.look(root)
+        assert {path: during[path] for path in wanted(before, (2, 3))} == wanted(before, (2, 3))
+        assert len(journal.entries()) == len(wanted(before, (2, 3)))
+    assert {one.outcome for one in outcomes} == {"changed", "as wanted"}
+    assert tuning.look(root) == before
+    assert journal.entries() == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_what_was_set_is_given_back_after_an_error(tmp_path, error):
+    before = seen(tmp_path, machines.LAPTOP)
+    root, journal = tmp_path / "root", Journal(tmp_path / "journal")
+    with pytest.raises(error), tuning.tuned(journal, (1,), root):
+        raise error
+    assert tuning.look(root) == before
+    assert journal.entries() == []
+
+
+def test_what_somebody_else_set_meanwhile_stays(tmp_path):
+    machines.write(tmp_path / "root", machines.LAPTOP)
+    swappiness = tmp_path / "root/proc/sys/vm/swappiness"
+    with tuning.tuned(Journal(tmp_path / "journal"), (1,), tmp_path / "root"):
+        assert settings.read(swappiness) == "0"
+        swappiness.write_text("10\n")
+    assert settings.read(swappiness) == "10"
+    assert Journal(tmp_path / "journal").entries() == []
+
+
+def test_giving_back_twice_or_what_was_never_set_does_nothing(tmp_path):
+    file = tmp_path / "swappiness"
+    thing = janitor.setting(file, "60", "0")
+    janitor.remove(thing)  # no such file any more
+    assert not file.exists()
+    file.write_text("0\n")
+    janitor.remove(thing)
+    janitor.remove(thing)
+    assert settings.read(file) == "60"
+
+
+def test_after_a_reboot_a_setting_is_the_boots_own(tmp_path):
+    file = tmp_path / "swappiness"
+    file.write_text("0\n")
+    thing = janitor.setting(file, "60", "0")
+    janitor.remove(janitor.Thing(thing.kind, {**thing.facts, "boot": "another"}))
+    assert settings.read(file) == "0"
+
+
+def test_what_the_kernel_refuses_is_told_and_nothing_else_is_left_out(tmp_path, monkeypatch):
+    machines.write(tmp_path / "root", machines.LAPTOP)
+    write = settings.write
+
+    def refuse(file, value):
+        if "irq" in str(file):
+            raise OSError(5, "Input/output error")
+        write(file, value)
+
+    monkeypatch.setattr(settings, "write", refuse)
+    with tuning.tuned(Journal(tmp_path / "journal"), (2, 3), tmp_path / "root") as outcomes:
+        told = tuning.described(outcomes)
+    assert told == ["interrupt 8, interrupt 120: the kernel refuses it: Input/output error"]
+    assert sum(one.outcome == "changed" for one in outcomes) == 12
+
+
+def test_a_value_that_the_kernel_does_not_keep_is_a_refusal(tmp_path, monkeypatch):
+    file = tmp_path / "value"
+    file.write_text("1\n")
+    monkeypatch.setattr(settings, "read", lambda _: "1")
+    with pytest.raises(OSError, match="says 1 after 0 was written"):
+        settings.write(file, "0")
+
+
+def test_a_setting_that_cannot_be_given_back_stays_in_the_journal(tmp_path, monkeypatch):
+    file = tmp_path / "swappiness"
+    file.write_text("60\n")
+    journal = Journal(tmp_path / "journal")
+    things = Belongings(journal)
+    things.own(janitor.setting(file, "60", "0"))
+    settings.write(file, "0")
+    monkeypatch.setattr(settings, "write", lambda *_: (_ for _ in ()).throw(OSError(1, "Operation not permitted")))
+    with pytest.raises(HostError, match="cannot be set to 60 again") as error:
+        things.release()
+    assert error.value.fix == f"echo 60 > {file}"
+    assert [str(entry.thing) for entry in journal.entries()] == [f"setting {file} 60"]
+
+
+_KILLED = """
+import os, pathlib, signal, sys
+from tare.host import tuning
+from tare.host.journal import Journal
+with tuning.tuned(Journal(pathlib.Path(sys.argv[1])), [int(sys.argv[3])], pathlib.Path(sys.argv[2])) as outcomes:
+    print(sum(one.outcome == "changed" for one in outcomes), flush=True)
+    os.kill(os.getpid(), getattr(signal, sys.argv[4]))
+    signal.pause()
+"""
+
+
+def _killed(journal, root, cpu, how):
+    """Tune in a process that gets a signal in the middle; returns how many settings it had changed by then."""
+    program = textwrap.dedent(_KILLED)
+    if how == "SIGTERM":  # as the command line does
+        program = "import signal\nsignal.signal(signal.SIGTERM, signal.default_int_handler)\n" + program
+    argv = [sys.executable, "-c", program, str(journal), str(root), str(cpu), how]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode != 0
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_a_signal_in_the_middle(tmp_path, how):
+    before = seen(tmp_path, machines.LAPTOP)
+    root, journal = tmp_path / "root", Journal(tmp_path / "journal")
+    changed = _killed(tmp_path / "journal", root, 3, how)
+    assert changed > 10
+    if how == "SIGKILL":
+        assert tuning.look(root) != before
+        assert {step.thing.kind for step in sweep(journal)} == {"setting"}
+    assert tuning.look(root) == before
+    assert journal.entries() == []
+
+
+@pytest.mark.host
+def test_this_host_after_sigkill_and_the_sweep(tmp_path):
+    before = tuning.look()
+    cpu = max(tuning.parse_cpu_list(before["sys/devices/system/cpu/online"]))
+    assert wanted(before, (cpu,)), "nothing to set here: the test would show nothing"
+    journal = Journal(tmp_path / "journal")
+    try:
+        changed = _killed(tmp_path / "journal", "/", cpu, "SIGKILL")
+        during = tuning.look()
+        moved = {path for path in before if during[path] != before[path]}
+        assert len(moved) == changed > 0
+    finally:
+        steps = list(sweep(journal))
+    assert [step.kept for step in steps if step.kept] == []
+    assert tuning.look() == before
+    assert journal.entries() == []
