@@ -13,17 +13,16 @@ from tare.campaign.slowed import slowed_name
 
 WORKLOAD = "primes"
 #: Short slices, so that many comparisons fit into an hour; the design is that of every campaign.
-PARAMS = {"slice_ms": 20, "rounds": 6, "warmup_ms": 20}
+PARAMS = {"slice_ms": 20, "rounds": 4, "warmup_ms": 20}
 #: Arms of one comparison and comparisons in a block: the fewer blocks, the less time goes into starts.
 ARMS, AT_ONCE = 3, 3
 #: Blocks of one comparison.
 BLOCKS = 10
 #: Work that is added, as shares of it.
 ADDED = (0.005, 0.01, 0.02, 0.05)
-#: Blocks for the added work: three minutes and more, as a campaign of one pair would take.
-ADDED_BLOCKS = 30
-#: Slices for the added work are longer: it is the answer that counts here, not how many there are.
-ADDED_PARAMS = {"slice_ms": 50, "rounds": 8, "warmup_ms": 50}
+#: Blocks for the added work, and rounds in each: a pair has three minutes of the campaign, of all its arms.
+ADDED_BLOCKS = 40
+ADDED_PARAMS = {"slice_ms": 20, "rounds": 24, "warmup_ms": 50}
 
 
 def blocks_for(comparisons: int) -> int:
