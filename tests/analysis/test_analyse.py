@@ -185,11 +185,38 @@ def test_equality_below_the_noise_floor_is_not_claimed(frames) -> None:
     assert "but the noise floor ±1.9 % is wider than the 1 % margin" in docker.verdict.text
 
 
-def test_a_drift_is_noted(frames) -> None:
+def _drifting(frames, a_block):
+    """Docker's rate, or that of the second native arm, going up by so much a block, where the rest is well."""
     record, samples, trials = frames
-    drifting = samples.with_columns(rate_where(DOCKER, pl.col("value") * (1 + 0.002 * pl.col("block"))))
-    docker = platform(find(analyse(record, drifting, trials), "prime-slices", "rate"), "docker")
+    return record, samples.with_columns(rate_where(DOCKER, pl.col("value") * (1 + a_block * pl.col("block")))), trials
+
+
+def test_a_drift_beyond_half_of_the_margin_is_no_figure_to_trust(frames) -> None:
+    docker = platform(find(analyse(*_drifting(frames, 0.002)), "prime-slices", "rate"), "docker")
+    assert docker.verdict.kind is Kind.INVALID
+    assert "the ratio drifts over the campaign: rank correlation with the block" in docker.verdict.text
+    assert "from the first to the last; what was seen: " in docker.verdict.text
+    assert docker.overhead is not None, "what was seen is still told"
+
+
+def test_a_drift_within_half_of_the_margin_is_noted(frames) -> None:
+    record, samples, trials = frames
+    steady = samples.with_columns(
+        value=pl.when(pl.col("workload") == "prime-slices").then(1000.0 + 0.01 * pl.col("round")).otherwise("value")
+    )
+    docker = platform(find(analyse(*_drifting((record, steady, trials), 0.0003)), "prime-slices", "rate"), "docker")
+    assert docker.verdict.kind is Kind.EQUIVALENT
     assert any("drifts" in note for note in docker.notes)
+
+
+def test_baseline_arms_that_drift_apart_shut_the_gate_for_all(frames) -> None:
+    record, samples, trials = frames
+    second = (pl.col("platform").cast(pl.String) == "native") & (pl.col("replica") == 1)
+    apart = samples.with_columns(rate_where(second, pl.col("value") * (1 + 0.004 * (pl.col("block") - 5.5))))
+    rate = find(analyse(record, apart, trials), "prime-slices", "rate")
+    for one in rate.platforms[1:]:
+        assert one.verdict.kind is Kind.INVALID
+        assert "the two baseline arms" in one.verdict.text
 
 
 def test_contaminated_trials_are_counted_and_kept(frames) -> None:

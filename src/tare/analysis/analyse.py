@@ -9,14 +9,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy import stats
 
 from tare.analysis import contamination
+from tare.analysis.drift import drift
 from tare.analysis.evidence import Evidence, evidence, reference
 from tare.analysis.fairness import refusals
-from tare.analysis.grid import BlockRatios, Grid
+from tare.analysis.grid import Grid
+from tare.analysis.inputs import NoAnswer
+from tare.analysis.intervals import Interval
 from tare.analysis.overhead import overhead, ratio, variability_overhead
 from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
+from tare.analysis.spread import sd_ratio_bonett, variability
 from tare.analysis.unmarked import beside
 from tare.analysis.verdicts import CPU_COST, Kind, LogIntervals, Question, Verdict, decide, describe, gate, judge
 from tare.analysis.widths import blocks_needed
@@ -27,9 +30,6 @@ from tare.store.durations import workload_seconds
 
 #: How the note begins that holds for a whole row: a report may gather such rows into one line.
 WIDE_FLOOR = "the noise floor"
-#: Rank correlation of a block's number with its ratio beyond which a drift is noted, from `DRIFT_FROM` blocks on;
-#: with few blocks chance gives as much, so it must be improbable (`DRIFT_P`) too.
-DRIFT_LIMIT, DRIFT_FROM, DRIFT_P = 0.3, 10, 0.001
 
 #: Said of everything that a sequential campaign shows.
 AFTER_EACH_OTHER = "the platforms ran one after the other: what the machine did meanwhile is in the figures"
@@ -146,15 +146,18 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
     verdict = _within_noise(context, judge(context.question, logs), logs)
     if verdict.kind is Kind.INCONCLUSIVE:
         verdict = replace(verdict, text=verdict.text + _would_take(context, logs, count))
-    if context.closed is not None:
+    drifts = drift(seen)
+    closed = context.closed or (drifts.closes(context.question) if drifts else None)
+    if closed is not None:
         what = describe(context.question, logs.wide)
-        verdict = Verdict(Kind.INVALID, f"invalid: {context.closed}; what was seen: {what}")
+        verdict = Verdict(Kind.INVALID, f"invalid: {closed}; what was seen: {what}")
     return replace(
         result,
         ratio=ratio(logs.wide),
         bootstrap=ratio(seen.bootstrap) if seen.bootstrap else None,
         overhead=overhead(logs.wide, context.question.direction),
         variability_overhead=variability_overhead(described.sd, context.base.sd),
+        variability=_variability(grid, arm, context.baseline),
         verdict=verdict,
         notes=(*empty.notes, *_cautions(context, seen, logs)),
     )
@@ -219,7 +222,20 @@ def _noise_floor(
         return NoiseFloor(None, seen.n_blocks, "fewer than 2 blocks have both baseline arms"), None
     over = overhead(seen.logs.wide, question.direction)
     excludes_zero = over.low > 0 or over.high < 0
-    return NoiseFloor(over, seen.n_blocks, None, excludes_zero), gate(question, seen.logs)
+    closed = gate(question, seen.logs)
+    drifts = drift(seen)
+    if closed is None and drifts is not None and (why := drifts.closes(question)) is not None:
+        closed = f"of the two baseline arms {why}"
+    return NoiseFloor(over, seen.n_blocks, None, excludes_zero), closed
+
+
+def _variability(grid: Grid, arm: int, baseline: Sequence[int]) -> Interval | None:
+    """Variability overhead with its 95 % interval; None where there are too few blocks, or no noise."""
+    base = np.concatenate([grid.block_values(one) for one in baseline])
+    try:
+        return variability(sd_ratio_bonett(grid.block_values(arm), base))
+    except NoAnswer:
+        return None
 
 
 def _describe(grid: Grid, arms: Sequence[int]) -> Description:
@@ -254,19 +270,11 @@ def _cautions(context: _Context, seen: Evidence, logs: LogIntervals) -> list[str
             notes.append(f"the bootstrap (BCa) says {other.value}: {between}")
     if context.design is Design.SEQUENTIAL:
         notes.append(AFTER_EACH_OTHER)
-    if seen.pairs is not None:
-        notes += _drift(seen.pairs)
+    drifts = drift(seen)
+    if drifts is not None and drifts.closes(question) is None:
+        notes.append(str(drifts))
     notes += _floor_cautions(context)
     return notes
-
-
-def _drift(pairs: BlockRatios) -> list[str]:
-    if pairs.logs.size < DRIFT_FROM or np.ptp(pairs.logs) == 0:
-        return []
-    found = stats.spearmanr(pairs.blocks, pairs.logs)
-    if abs(found.statistic) <= DRIFT_LIMIT or found.pvalue >= DRIFT_P:
-        return []
-    return [f"the ratio drifts over the campaign: rank correlation with the block {found.statistic:+.2f}"]
 
 
 def _floor_cautions(context: _Context) -> list[str]:

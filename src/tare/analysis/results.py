@@ -70,6 +70,7 @@ class PlatformResult:
     bootstrap: Interval | None = None  # of the ratio, 95 %
     overhead: Interval | None = None  # 95 %
     variability_overhead: float | None = None
+    variability: Interval | None = None  # the same with its 95 % interval; from five blocks on
     verdict: Verdict = _NOTHING
     notes: tuple[str, ...] = ()
     unmarked: Unmarked | None = None  # None: neither its trials nor the baseline's are marked

@@ -158,6 +158,8 @@ def _platform(result: PlatformResult) -> PlatformReport:
         op_low_percent=op_low,
         op_high_percent=op_high,
         variability_overhead_percent=None if variability is None else 100 * variability,
+        variability_low_percent=None if result.variability is None else 100 * result.variability.low,
+        variability_high_percent=None if result.variability is None else 100 * result.variability.high,
         verdict=result.verdict.kind.value,
         verdict_text=result.verdict.text,
         notes=list(result.notes),

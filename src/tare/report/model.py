@@ -66,6 +66,8 @@ class PlatformReport(_Frozen):
     op_low_percent: float | None
     op_high_percent: float | None
     variability_overhead_percent: float | None
+    variability_low_percent: float | None = None
+    variability_high_percent: float | None = None
     verdict: VerdictKind
     verdict_text: str
     notes: list[str]
