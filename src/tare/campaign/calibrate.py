@@ -42,10 +42,8 @@ def same_with_same(file: Path, comparisons: int, watcher: Watcher) -> None:
     conduct.begin(order, file, watcher)
 
 
-def with_added_work(
-    file: Path, platforms: Sequence[str], blocks: int, watcher: Watcher
-) -> list[tuple[str, str, float]]:
-    """Each platform beside copies of it that do more. Returns which copy is of which platform, and its share."""
+def with_added_work(file: Path, platforms: Sequence[str], blocks: int, watcher: Watcher) -> None:
+    """Each platform beside copies of it that do more."""
     order = Order(
         platforms=platforms,
         workloads=[WORKLOAD],
@@ -54,5 +52,9 @@ def with_added_work(
         slowed=ADDED,
     )
     conduct.begin(order, file, watcher)
+
+
+def added(platforms: Sequence[str]) -> list[tuple[str, str, float]]:
+    """Which copy is of which platform, and its share of more work."""
     names = dict.fromkeys(("native", *platforms))
     return [(name, slowed_name(name, share), share) for name in names for share in ADDED]

@@ -51,7 +51,9 @@ def calibrate(
         ["docker", "gvisor"], "-p", "--platform", help="Platforms that get added work, beside native; may be repeated."
     ),
     blocks: int = typer.Option(campaigns.ADDED_BLOCKS, "--blocks", help="Blocks with added work; 0: none of that."),
-    output: Path | None = typer.Option(None, "-o", "--output", help="Folder for the files. Default: below TARE_HOME."),
+    output: Path | None = typer.Option(
+        None, "-o", "--output", help="Folder for the files; those that are there are taken as they are."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.calibration/1)."),
 ) -> None:
     """Compare what does not differ, and find work that was added: the instrument's own error on this machine.
@@ -59,7 +61,8 @@ def calibrate(
     Prints how often it cries wolf, how often its intervals hold the truth, what it finds of added work, and the
     smallest effect that it resolves in 1, 5 and 30 minutes. `tare run` tells these from then on.
 
-    Examples: [cyan]tare calibrate[/] (about an hour), [cyan]tare calibrate --load quiet --comparisons 30 --blocks 0[/]
+    Examples: [cyan]tare calibrate[/] (about an hour), [cyan]tare calibrate --load quiet --comparisons 30 --blocks 0[/],
+    [cyan]tare calibrate -o FOLDER[/] (an earlier one's: measures what it has not)
     """
     if comparisons < 1:
         raise UsageError(f"{comparisons} comparisons tell nothing", fix="give --comparisons 200")
@@ -88,10 +91,13 @@ def _kinds(under: Load) -> tuple[Load, ...]:
 
 def _same(folder: Path, kind: Load, comparisons: int, console: Console) -> Iterator[ConditionReport]:
     file = folder / f"{kind}.tare"
-    console.print(f"{kind}: the baseline against itself, {comparisons} times", markup=False)
-    neighbours = load.busy(NEIGHBOURS) if kind is Load.LOADED else contextlib.nullcontext()
-    with neighbours:
-        campaigns.same_with_same(file, comparisons, Lines(console, campaigns.blocks_for(comparisons)))
+    if file.exists():
+        console.print(f"{kind}: taken from {file}", markup=False)
+    else:
+        console.print(f"{kind}: the baseline against itself, {comparisons} times", markup=False)
+        neighbours = load.busy(NEIGHBOURS) if kind is Load.LOADED else contextlib.nullcontext()
+        with neighbours:
+            campaigns.same_with_same(file, comparisons, Lines(console, campaigns.blocks_for(comparisons)))
     with Store.read(file) as store:
         trials = store.trials()
         # Time between blocks counts too: what a user waits for is all of it.
@@ -102,8 +108,12 @@ def _same(folder: Path, kind: Load, comparisons: int, console: Console) -> Itera
 
 def _added(folder: Path, platforms: Sequence[str], blocks: int, console: Console) -> list[InjectedReport]:
     file = folder / "added.tare"
-    console.print(f"added work: native, {', '.join(platforms)}, {blocks} blocks", markup=False)
-    added = campaigns.with_added_work(file, platforms, blocks, Lines(console, blocks))
+    if file.exists():
+        console.print(f"added work: taken from {file}", markup=False)
+    else:
+        console.print(f"added work: native, {', '.join(platforms)}, {blocks} blocks", markup=False)
+        campaigns.with_added_work(file, platforms, blocks, Lines(console, blocks))
+    added = campaigns.added(platforms)
     with Store.read(file) as store:
         return [injection(one) for one in injected(store.record, store.samples(), added)]
 
