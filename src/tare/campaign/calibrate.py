@@ -22,7 +22,8 @@ BLOCKS = 10
 ADDED = (0.005, 0.01, 0.02, 0.05)
 #: Blocks for the added work, and rounds in each: a pair has three minutes of the campaign, of all its arms.
 ADDED_BLOCKS = 40
-ADDED_PARAMS = {"slice_ms": 20, "rounds": 24, "warmup_ms": 50}
+#: Small events, as whole ones are added: 0.5 % of them are some in every slice.
+ADDED_PARAMS = {"slice_ms": 20, "rounds": 24, "warmup_ms": 50, "max_prime": 2500}
 
 
 def blocks_for(comparisons: int) -> int:
