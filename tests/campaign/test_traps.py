@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign.slices import Turn, read_result, tick
+from tare.campaign.slices import Share, Turn, read_result, tick
 from tare.errors import ParseError
 from tare.host import cgroup
 from tare.model import Arm
@@ -28,10 +28,13 @@ def _ticking(step_ns, count=8):
     return ProbeResult(tuple(slices), 0)
 
 
-def _read(result):
+def _read(result, between=None):
     primes = workloads.get("primes")
-    turns = [(Turn(number, 0, Arm("x"), 0, number), 90 * MS, None) for number in range(len(result.slices))]
-    return read_result(primes, result, turns, 0)
+    shares = [
+        Share(Turn(number, 0, Arm("x"), 0, number), before, after, 90 * MS, None)
+        for number, (before, after) in enumerate(between or [(-1, 10**18)] * len(result.slices))
+    ]
+    return read_result(primes, result, shares, 0)
 
 
 @pytest.mark.parametrize("step_ns", [MS, 4 * MS, 10 * MS])
@@ -50,6 +53,20 @@ def test_cpu_time_is_the_hosts_and_not_the_clocks_inside():
     samples = _read(_ticking(1)).samples
     costs = {one.value for one in samples if one.metric == "cpu-cost"}
     assert costs == {90 * MS / 1000}
+
+
+def test_a_slice_that_the_host_read_too_late_or_too_soon_has_no_cpu_time():
+    result = _ticking(1, count=3)
+    first, second, third = result.slices
+    in_time = [(one.start_ns, one.end_ns) for one in result.slices]
+    assert len([one for one in _read(result, in_time).samples if one.metric == "cpu-cost"]) == 3
+    late = [in_time[0], (second.start_ns + 1, second.end_ns), (third.start_ns, third.end_ns - 1)]
+    sliced = _read(result, late)
+    assert [one.cpu_ns for one in sliced.slices] == [90 * MS, None, None]
+    assert [one.round for one in sliced.samples if one.metric == "cpu-cost"] == [0]
+    assert len([one for one in sliced.samples if one.metric == "events-per-second"]) == 3
+    assert sliced.cpu_ns == 270 * MS, "in all it is what was used"
+    assert first.start_ns == 0
 
 
 # 2. A control group's weight is a treatment: all have the same, native too.

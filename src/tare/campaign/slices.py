@@ -88,8 +88,28 @@ def run_slices(
     return {arm: phase.collect(arm, turns, readings) for arm in lives}
 
 
-#: CPU time by arm, of the instance and of its daemons, at one gap.
-Reading = dict[Arm, tuple[int | None, int | None]]
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All counters at one gap; on the host's monotonic clock, from the first of them to the last."""
+
+    begin_ns: int
+    end_ns: int
+    cpu_ns: Mapping[Arm, tuple[int | None, int | None]]  # of the instance, and of its daemons
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What the counters say of one turn, and between which instants."""
+
+    turn: Turn
+    after_ns: int  # the reading before it was over by then
+    before_ns: int  # and the one after it began then
+    cpu_ns: int | None
+    daemon_cpu_ns: int | None
+
+    def holds(self, start_ns: int, end_ns: int) -> bool:
+        """Whether the slice lies wholly between the readings: else a part of its CPU time is in another's share."""
+        return self.after_ns <= start_ns and end_ns <= self.before_ns
 
 
 @dataclass(slots=True)
@@ -152,9 +172,14 @@ class _Phase:
         readings: list[Reading] = []
         for slot, instant in enumerate(instants):
             time.sleep(max(0, instant - time.monotonic_ns()) / 1e9)
-            readings.append({arm: (live.cpu_ns(), live.daemon_cpu_ns()) for arm, live in self.lives.items()})
+            readings.append(self._read())
             self._keep_on_cpus([turn for turn in turns if turn.slot == slot])
         return readings
+
+    def _read(self) -> Reading:
+        begin = time.monotonic_ns()
+        counters = {arm: (live.cpu_ns(), live.daemon_cpu_ns()) for arm, live in self.lives.items()}
+        return Reading(begin, time.monotonic_ns(), counters)
 
     def _keep_on_cpus(self, turns: Sequence[Turn]) -> None:
         for turn in turns:
@@ -174,8 +199,9 @@ class _Phase:
         mine = []
         for turn in turns:
             if turn.arm == arm:
-                (cpu, daemon), (cpu_after, daemon_after) = readings[turn.slot][arm], readings[turn.slot + 1][arm]
-                mine.append((turn, spent(cpu, cpu_after), spent(daemon, daemon_after)))
+                before, after = readings[turn.slot], readings[turn.slot + 1]
+                used = [spent(*pair) for pair in zip(before.cpu_ns[arm], after.cpu_ns[arm], strict=True)]
+                mine.append(Share(turn, before.end_ns, after.begin_ns, *used))
         try:
             result = self.probes[arm].wait(GRACE_S)
             return read_result(self.workload, result, mine, self.offsets[arm].offset_ns)
@@ -183,12 +209,11 @@ class _Phase:
             return Sliced(error=error)
 
 
-def read_result(
-    workload: SliceWorkload, result: ProbeResult, mine: Sequence[tuple[Turn, int | None, int | None]], offset_ns: int
-) -> Sliced:
+def read_result(workload: SliceWorkload, result: ProbeResult, mine: Sequence[Share], offset_ns: int) -> Sliced:
     """Put what the agent says beside what the host read (CPU time of instance and daemons, by turn).
 
-    Raises `ParseError` when the agent did not do as planned.
+    A slice that began before the reading ahead of it was done, or ended after the next had begun (the host was late, or
+    the slice was), has a wall time and no CPU time. Raises `ParseError` when the agent did not do as planned.
     """
     if len(mine) != len(result.slices):
         raise ParseError(f"{len(mine)} slices were planned, the agent reports {len(result.slices)}")
@@ -198,18 +223,19 @@ def read_result(
         raise ParseError(f"the clock inside ticks every {tick_ns / 1e6:g} ms: too coarse for slices of such a length")
     samples: list[Sample] = []
     facts: list[SliceFacts] = []
-    for (turn, cpu, daemon), done in zip(mine, result.slices, strict=True):
-        start_ns = done.start_ns - offset_ns
+    for share, done in zip(mine, result.slices, strict=True):
+        turn, start_ns = share.turn, done.start_ns - offset_ns
+        cpu = share.cpu_ns if share.holds(start_ns, done.end_ns - offset_ns) else None
         wall_ns = done.end_ns - done.start_ns
         late_ns = start_ns - turn.start_ns
         if wall_ns > 0:  # else it came so late that its time was over: it is in the facts, and gives no figure
             parts: dict[str, tuple[float, int]] = {name: (part.work, part.wall_ns) for name, part in done.parts.items()}
             figures = workload.read_slice(parts, cpu)
             samples += [Sample(name, value, turn.round) for name, value in figures.items()]
-        facts.append(SliceFacts(turn.round, turn.position, start_ns, wall_ns, cpu, daemon, late_ns))
+        facts.append(SliceFacts(turn.round, turn.position, start_ns, wall_ns, cpu, share.daemon_cpu_ns, late_ns))
     if not samples:
         raise ParseError(f"all of its {len(mine)} slices came too late")
-    own, shared = _total(cpu for _, cpu, _ in mine), _total(daemon for _, _, daemon in mine)
+    own, shared = _total(one.cpu_ns for one in mine), _total(one.daemon_cpu_ns for one in mine)
     return Sliced(tuple(samples), tuple(facts), own, shared)
 
 
