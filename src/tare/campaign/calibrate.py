@@ -12,8 +12,8 @@ from tare.campaign.runner import Watcher
 from tare.campaign.slowed import slowed_name
 
 WORKLOAD = "primes"
-#: Short slices, so that many comparisons fit into an hour; the design is that of every campaign. With four rounds one wild
-#: slice moves the whole block (docs/benchmarks.md).
+#: Short slices, so that many comparisons fit into an hour; the design is that of every campaign. With four rounds one
+#: wild slice moves the whole block (docs/benchmarks.md).
 PARAMS = {"slice_ms": 20, "rounds": 8, "warmup_ms": 20}
 #: Arms of one comparison and comparisons in a block: the fewer blocks, the less time goes into starts.
 ARMS, AT_ONCE = 3, 3

@@ -61,7 +61,8 @@ def calibrate(
     Prints how often it cries wolf, how often its intervals hold the truth, what it finds of added work, and the
     smallest effect that it resolves in 1, 5 and 30 minutes. `tare run` tells these from then on.
 
-    Examples: [cyan]tare calibrate[/] (an hour and a half), [cyan]tare calibrate --load quiet --comparisons 30 --blocks 0[/],
+    Examples: [cyan]tare calibrate[/] (an hour and a half),
+    [cyan]tare calibrate --load quiet --comparisons 30 --blocks 0[/],
     [cyan]tare calibrate -o FOLDER[/] (an earlier one's: measures what it has not)
     """
     if comparisons < 1:
