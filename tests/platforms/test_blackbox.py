@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tare.campaign.runs import run_trial
+from tare.campaign.schedule import Stage
 from tare.campaign.slices import run_slices
 from tare.contract.leftovers import left_on_host
 from tare.errors import HostError, PlatformError, UsageError
@@ -251,10 +252,8 @@ def test_slices_are_refused_with_the_reason(live):
     workload = workloads.get("primes")
     assert workload.mode is Mode.SLICES
 
-    class Stage:
-        rounds = ((live.arm,),)
-
-    sliced = run_slices(workload, workload.profiles["quick"], Stage, {live.arm: live})[live.arm]
+    stage = Stage("primes", Mode.SLICES, (live.arm,), ((live.arm,),))
+    sliced = run_slices(workload, workload.profiles["quick"], stage, {live.arm: live})[live.arm]
     assert isinstance(sliced.error, HostError)
 
 

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from tare.campaign.instances import Live
 from tare.campaign.schedule import Stage
@@ -73,7 +74,7 @@ def run_slices(
     params: Params,
     stage: Stage,
     lives: Mapping[Arm, Live],
-    extra: Mapping[str, Params],
+    extra: Mapping[str, Params] = MappingProxyType({}),
 ) -> dict[Arm, Sliced]:
     """Run one stage in all live instances. An instance that fails does not disturb the others.
 
