@@ -44,7 +44,7 @@ def _same(comparisons, **how):
 
 
 def test_an_honest_instrument_is_trusted():
-    [found] = trust(*_same(600), block_s=9.0)
+    [found] = trust(*_same(600), block_s=9.0, blocks_each=10)
     assert found.covered.of == found.false_alarms.of == 600
     assert 0.93 <= found.covered.share <= 0.97
     assert found.false_alarms.count == 0
@@ -54,7 +54,7 @@ def test_an_honest_instrument_is_trusted():
 
 def test_an_arm_that_is_slower_is_seen_in_bias_coverage_and_alarms():
     ratios = np.where(np.arange(9) % 3 == 0, 0.97, 1.0)  # what stands for the platform
-    [found] = trust(*_same(60, ratios=ratios), block_s=9.0)
+    [found] = trust(*_same(60, ratios=ratios), block_s=9.0, blocks_each=10)
     assert found.bias == pytest.approx(0.03, abs=0.001)
     assert found.covered.count < 5
     assert found.false_alarms.count > 50
@@ -62,13 +62,13 @@ def test_an_arm_that_is_slower_is_seen_in_bias_coverage_and_alarms():
 
 def test_baseline_arms_that_differ_shut_the_gate():
     ratios = np.where(np.arange(9) % 3 == 1, 0.95, 1.0)
-    [found] = trust(*_same(60, ratios=ratios), block_s=9.0)
+    [found] = trust(*_same(60, ratios=ratios), block_s=9.0, blocks_each=10)
     assert found.invalid == 60
     assert found.false_alarms.count == 0
 
 
 def test_what_a_time_resolves_goes_with_the_root_of_its_blocks():
-    [found] = trust(*_same(300, noise=0.0, block_noise=0.004), block_s=9.0)
+    [found] = trust(*_same(300, noise=0.0, block_noise=0.004), block_s=9.0, blocks_each=10)
     assert found.block_sd == pytest.approx(0.004 * math.sqrt(1.5), rel=0.05)
     blocks = 100
     width = stats.t.ppf(0.975, blocks - 1) * found.block_sd / 10
@@ -96,13 +96,13 @@ def test_added_work_is_found_and_what_is_found_is_the_share():
 def test_samples_that_lack_or_are_none_make_no_comparison():
     record, samples = _same(30)
     holes = samples.filter(~((pl.col("replica") == 4) & (pl.col("block") >= 0)))
-    [found] = trust(record, holes, block_s=9.0)
+    [found] = trust(record, holes, block_s=9.0, blocks_each=10)
     assert found.covered.of == 30, "one baseline arm is enough"
     zero = samples.with_columns(value=pl.when(pl.col("replica") == 0).then(0.0).otherwise(pl.col("value")))
-    with_zero = trust(record, zero, block_s=9.0)[0]
+    with_zero = trust(record, zero, block_s=9.0, blocks_each=10)[0]
     assert with_zero.covered.of == 20
     with pytest.raises(ValueError, match="no comparison is whole"):
-        trust(record, samples.with_columns(value=pl.lit(float("nan"))), block_s=9.0)
+        trust(record, samples.with_columns(value=pl.lit(float("nan"))), block_s=9.0, blocks_each=10)
 
 
 def test_a_rates_interval_is_exact():

@@ -1,6 +1,6 @@
 """When there are blocks enough: by widths, at looks, within the time."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -73,9 +73,7 @@ class Script:
 
 
 def _plan(blocks=40):
-    plan = a_plan(blocks)
-    object.__setattr__(plan, "targets", {"start": 0.01, "alpha": 0.01, "beta": 0.01})
-    return plan
+    return replace(a_plan(blocks), targets={"start": 0.01, "alpha": 0.01, "beta": 0.01})
 
 
 def _blocks(store, workload):
@@ -96,7 +94,7 @@ def test_a_workload_leaves_when_it_is_known_and_the_campaign_ends_with_the_last(
     assert said == [
         "after 10 blocks, what goes on: start, beta",
         "after 15 blocks, what goes on: beta",
-        "enough after 25 blocks: every interval is as narrow as it was to be",
+        "enough after 25 blocks: there is no interval left to be narrowed",
     ]
 
 

@@ -147,10 +147,12 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
     if verdict.kind is Kind.INCONCLUSIVE:
         verdict = replace(verdict, text=verdict.text + _would_take(context, logs, count))
     drifts = drift(seen)
-    closed = context.closed or (drifts.closes(context.question) if drifts else None)
+    closing = drifts.closes(context.question) if drifts else None
+    closed = context.closed or closing
     if closed is not None:
         what = describe(context.question, logs.wide)
         verdict = Verdict(Kind.INVALID, f"invalid: {closed}; what was seen: {what}")
+    drift_note = [str(drifts)] if drifts is not None and closing is None else []
     return replace(
         result,
         ratio=ratio(logs.wide),
@@ -159,7 +161,7 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
         variability_overhead=variability_overhead(described.sd, context.base.sd),
         variability=_variability(grid, arm, context.baseline),
         verdict=verdict,
-        notes=(*empty.notes, *_cautions(context, seen, logs)),
+        notes=(*empty.notes, *_cautions(context, seen, logs), *drift_note, *_floor_cautions(context)),
     )
 
 
@@ -270,10 +272,6 @@ def _cautions(context: _Context, seen: Evidence, logs: LogIntervals) -> list[str
             notes.append(f"the bootstrap (BCa) says {other.value}: {between}")
     if context.design is Design.SEQUENTIAL:
         notes.append(AFTER_EACH_OTHER)
-    drifts = drift(seen)
-    if drifts is not None and drifts.closes(question) is None:
-        notes.append(str(drifts))
-    notes += _floor_cautions(context)
     return notes
 
 

@@ -22,8 +22,6 @@ from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
 #: Arms of one comparison, as in a campaign: one that stands for a platform, and the baseline's two.
 TRIPLE = 3
-#: Blocks of one comparison: as many as a campaign has at its first look.
-BLOCKS_EACH = 10
 #: How sure one wants to be to find the effect that is called the smallest.
 POWER = 0.90
 
@@ -109,21 +107,25 @@ class Injected:
         return self.found.point - self.share
 
 
-def trust(record: CampaignRecord, samples: pl.DataFrame, block_s: float) -> list[Trust]:
-    """By metric of the one workload of an A/A campaign. ``block_s``: seconds of a block of all its arms."""
+def trust(record: CampaignRecord, samples: pl.DataFrame, block_s: float, blocks_each: int) -> list[Trust]:
+    """By metric of the one workload of an A/A campaign.
+
+    ``block_s``: seconds of a block of all its arms; ``blocks_each``: blocks of one comparison. Raises `ValueError`
+    where no comparison is whole.
+    """
     [workload] = record.workloads
     found = []
     for metric in workload.metrics:
         part = samples.filter(pl.col("metric").cast(pl.String) == metric.name)
         grid = Grid.of(part, record.all_arms())
-        found.append(_trust(grid, workload, metric, block_s * TRIPLE / len(grid.arms)))
+        found.append(_trust(grid, workload, metric, block_s * TRIPLE / len(grid.arms), blocks_each))
     return found
 
 
-def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: float) -> Trust:
+def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: float, blocks_each: int) -> Trust:
     question = Question(metric.name, metric.direction, workload.margin)
     compared, deviations = [], []
-    for blocks in np.array_split(np.arange(grid.blocks.size), max(1, grid.blocks.size // BLOCKS_EACH)):
+    for blocks in np.array_split(np.arange(grid.blocks.size), max(1, grid.blocks.size // blocks_each)):
         part = _some(grid, blocks)
         for first in range(0, len(grid.arms) - TRIPLE + 1, TRIPLE):
             one = _compare(part, first, question)

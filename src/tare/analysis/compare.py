@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -77,11 +77,11 @@ def _compare(
         if unfit:
             raise NoAnswer(f"samples of {unfit[0]} are zero, negative or not finite, and have no ratio")
         if record.design is Design.SEQUENTIAL:
-            return Compared(workload, metric.name, metric.direction, tests=_tests(grid, fit))
+            return replace(empty, tests=_tests(grid, fit))
         table = np.column_stack([_column(grid, name, record.baseline) for name in fit])
-        return Compared(workload, metric.name, metric.direction, pairs=all_pairs(table, fit))
+        return replace(empty, pairs=all_pairs(table, fit))
     except NoAnswer as why:
-        return Compared(empty.workload, empty.metric, empty.direction, reason=str(why))
+        return replace(empty, reason=str(why))
 
 
 def _column(grid: Grid, name: str, baseline: str) -> NDArray[np.float64]:

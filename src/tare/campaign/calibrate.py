@@ -8,20 +8,21 @@ from pathlib import Path
 
 from tare.campaign import conduct
 from tare.campaign.conduct import Order
+from tare.campaign.plan import BASELINE_REPLICAS
 from tare.campaign.runner import Watcher
 from tare.campaign.slowed import slowed_name
+from tare.campaign.stopping import LOOK_FROM
 
 WORKLOAD = "primes"
 #: Short slices, so that many comparisons fit into an hour; the design is that of every campaign. With four rounds one
 #: wild slice moves the whole block (docs/benchmarks.md).
 PARAMS = {"slice_ms": 20, "rounds": 8, "warmup_ms": 20}
 #: Arms of one comparison and comparisons in a block: the fewer blocks, the less time goes into starts.
-ARMS, AT_ONCE = 3, 3
-#: Blocks of one comparison.
-BLOCKS = 10
+ARMS, AT_ONCE = 1 + BASELINE_REPLICAS, 3
+#: Blocks of one comparison: as many as a campaign has at its first look.
+BLOCKS = LOOK_FROM
 #: Work that is added, as shares of it.
 ADDED = (0.005, 0.01, 0.02, 0.05)
-#: Blocks for the added work, and rounds in each: a pair has three minutes of the campaign, of all its arms.
 ADDED_BLOCKS = 40
 #: Small events, as whole ones are added: 0.5 % of them are some in every slice.
 ADDED_PARAMS = {"slice_ms": 20, "rounds": 24, "warmup_ms": 50, "max_prime": 2500}

@@ -135,7 +135,7 @@ class Runner:
     def _tell_change(self, block: int, before: Sequence[str], wanted: Sequence[str]) -> None:
         """Keep in the file why later blocks have fewer workloads."""
         if not wanted:
-            self.store.add_event("info", f"enough after {block} blocks: every interval is as narrow as it was to be")
+            self.store.add_event("info", f"enough after {block} blocks: there is no interval left to be narrowed")
         elif before != wanted:
             self.store.add_event("info", f"after {block} blocks, what goes on: {', '.join(wanted)}")
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from tare.analysis.calibration import injected, trust
 from tare.analysis.words import span
 from tare.campaign import calibrate as campaigns
-from tare.cli.report import PLAIN_WIDTH
+from tare.cli.report import to_read
 from tare.errors import UsageError
 from tare.host import facts, load, state
 from tare.model import Trial
@@ -61,7 +61,7 @@ def calibrate(
     Prints how often it cries wolf, how often its intervals hold the truth, what it finds of added work, and the
     smallest effect that it resolves in 1, 5 and 30 minutes. `tare run` tells these from then on.
 
-    Examples: [cyan]tare calibrate[/] (an hour and a half),
+    Examples: [cyan]tare calibrate[/] (an hour or two),
     [cyan]tare calibrate --load quiet --comparisons 30 --blocks 0[/],
     [cyan]tare calibrate -o FOLDER[/] (an earlier one's: measures what it has not)
     """
@@ -81,8 +81,8 @@ def calibrate(
     if as_json:
         typer.echo(text)
         return
-    out = Console(highlight=False)
-    (out if out.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)).print(render(report))
+    out = to_read()
+    out.print(render(report))
     out.print(f"campaigns: {folder}", markup=False, soft_wrap=True)
 
 
@@ -103,7 +103,7 @@ def _same(folder: Path, kind: Load, comparisons: int, console: Console) -> Itera
         trials = store.trials()
         # Time between blocks counts too: what a user waits for is all of it.
         each = whole_duration(trials) / max(1, trials["block"].n_unique())
-        for one in trust(store.record, store.samples(), each):
+        for one in trust(store.record, store.samples(), each, campaigns.BLOCKS):
             yield condition(kind.value, one)
 
 

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from tare.analysis.compare import compare as compared_of
-from tare.cli.report import PLAIN_WIDTH
+from tare.cli.report import to_read
 from tare.report.compare import render, to_data
 from tare.store import Store
 
@@ -32,5 +31,4 @@ def compare(
     if as_json:
         typer.echo(json.dumps(to_data(found), indent=2))
         return
-    console = Console(highlight=False)
-    (console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)).print(render(found))
+    to_read().print(render(found))

@@ -37,11 +37,15 @@ def show(files: Sequence[Path], *, html: Path | None, as_json: bool, every: bool
     if as_json:
         typer.echo(to_json(reports))
         return
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=PLAIN_WIDTH)
+    console = to_read()
     console.print(render_all(reports, width=console.width, every_metric=every))
     for file in files:
         console.print(f"campaign: {file}", markup=False)
     if html is not None:
         console.print(f"report:   {html.resolve().as_uri()}", markup=False, soft_wrap=True)
+
+
+def to_read() -> Console:
+    """Where tables are printed: as wide as the terminal, and of a fixed width where there is none."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)

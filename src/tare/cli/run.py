@@ -37,6 +37,15 @@ _EXAMPLES = """Examples:
 [cyan]tare run --resume night.tare[/]               go on after a kill or a reboot into the same kernel
 """
 
+_PLATFORM = typer.Option(
+    [],
+    "-p",
+    "--platform",
+    help="A platform, by name; may be given again. all: every one that runs here. native always takes part.",
+)
+_TUNE = typer.Option(
+    False, "--tune", help="Make the host quieter for the time of the campaign, and give all settings back after it."
+)
 _PRECISION = typer.Option(
     None,
     "--precision",
@@ -58,12 +67,7 @@ _DESIGN = typer.Option(
 
 
 def run(
-    platform: list[str] = typer.Option(
-        [],
-        "-p",
-        "--platform",
-        help="A platform, by name; may be given again. all: every one that runs here. native always takes part.",
-    ),
+    platform: list[str] = _PLATFORM,
     workload: list[str] = typer.Option([], "-w", "--workload", help="A workload, by name; may be given again."),
     profile: str = typer.Option(
         "quick", "--profile", help="quick (a minute an arm: 5 for the usual platforms) or full (30 blocks, long runs)."
@@ -77,9 +81,7 @@ def run(
     cpus: str | None = typer.Option(None, "--cpus", help="Host CPUs for the instances: 1 or 2,3. Default: the last."),
     memory: int = typer.Option(1024, "--memory", help="Memory limit of an instance in MiB."),
     subnet: str | None = typer.Option(None, "--subnet", help="Subnet of tare's bridge. Default: a free one."),
-    tune: bool = typer.Option(
-        False, "--tune", help="Make the host quieter for the time of the campaign, and give all settings back after it."
-    ),
+    tune: bool = _TUNE,
     output: Path | None = typer.Option(None, "-o", "--output", help="Campaign file. Default: tare-DATE-TIME.tare"),
     resume: Path | None = typer.Option(None, "--resume", help="Go on with this campaign file."),
     as_json: bool = typer.Option(False, "--json", help="Print the report as JSON (schema tare.report/1)."),

@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from tare.analysis import profile as profiles
 from tare.analysis.sheet import score as scored
-from tare.cli.report import PLAIN_WIDTH
+from tare.cli.report import to_read
 from tare.report.score import render, to_data
 from tare.store import Store
 
@@ -35,7 +34,4 @@ def score(
     if as_json:
         typer.echo(json.dumps(to_data(sheet, told), indent=2))
         return
-    console = Console(highlight=False)
-    (console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)).print(
-        render(sheet, told, record.baseline)
-    )
+    to_read().print(render(sheet, told, record.baseline))

@@ -9,9 +9,6 @@ from collections.abc import Iterator
 
 from tare.host import processes
 
-#: Whoever is killed takes its neighbours along: they are on nobody's list.
-_WITH_TARE = ("setpriv", "--pdeathsig", "KILL")
-
 
 @contextlib.contextmanager
 def busy(per_cpu: int) -> Iterator[int]:
@@ -20,7 +17,7 @@ def busy(per_cpu: int) -> Iterator[int]:
     running = []
     try:
         for _ in range(count):
-            running.append(processes.start([*_WITH_TARE, sys.executable, "-c", "while True: pass"]))
+            running.append(processes.start([*processes.WITH_TARE, sys.executable, "-c", "while True: pass"]))
         yield count
     finally:
         for one in running:

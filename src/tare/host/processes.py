@@ -23,6 +23,8 @@ gate=$1; shift
 eval "echo >&$gate; read word <&$gate; exec $gate<&-"
 exec "$@\"
 """
+#: Before a command that is on nobody's list, and must end with tare when that is killed.
+WITH_TARE = ("setpriv", "--pdeathsig", "KILL")
 #: Once the kernel has waited to move a process between control groups (a grace period of RCU), it moves others at once
 #: for a while. A runtime that moves one soon after tare did would be spared what it costs a user: some 10 ms.
 REST_S = 0.1

@@ -18,7 +18,8 @@ from tare.host import processes
 from tare.host.journal import Belongings
 from tare.image import blackbox, forms
 from tare.image.build import Image
-from tare.platforms.base import Address, Availability, Family, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.parts import vm
 from tare.platforms.parts.answers import CONSOLE, HTTP, TCP_ECHO, UDP_ECHO, FirstAnswer, Service
 from tare.platforms.parts.boxfile import Answers, Box, load
 from tare.platforms.parts.machine import tap
@@ -121,14 +122,8 @@ class BlackBox(Platform):
         seat, address = _plug(box, spec, things)
         monitor = MONITORS[box.vmm]
         argv = monitor.ready(box, seat, things)
-        with spec.space.log.open("ab") as log:
-            nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
-            held = processes.start_held(
-                argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs, rest=spec.measured
-            )
-        stream = Silent(held.process, lambda: monitor.off(seat))
-        started = Instant.now()
-        held.go()
+        started, process = vm.begin(spec, argv)
+        stream = Silent(process, lambda: monitor.off(seat))
         services = [
             Service(kind, address.host or "", port, box.answers.path) for kind, port in address.services.items()
         ]

@@ -26,7 +26,7 @@ MEANINGS: Mapping[VerdictKind, str] = {
     "faster": "better by more than the margin",
     "equivalent": "the difference is within the margin",
     "inconclusive": "too few blocks, or too much noise, to tell",
-    "invalid": "the two baseline arms differ: trust nothing in this row",
+    "invalid": "the two baseline arms differ, or the ratio drifts: trust nothing there",
     "no-data": "no figure",
 }
 

@@ -19,7 +19,7 @@ from tare.image.build import Image
 from tare.image.places import beside, locked
 from tare.platforms.parts.inner import docker_import, padded
 from tare.platforms.parts.machine import Machine, Plug, command
-from tare.platforms.parts.vm import ROOT_BYTES, WITH_TARE, accept
+from tare.platforms.parts.vm import ROOT_BYTES, accept
 
 #: Of the guest that imports.
 MEMORY_BYTES = 1 << 30
@@ -84,7 +84,7 @@ def _run(machine: Machine, folder: Path) -> bytes:
         listener.bind(str(machine.control))
         listener.listen(1)
         # The parent's death ends it: nobody else knows of it.
-        argv = [*WITH_TARE, "env", f"TMPDIR={folder}", *command(machine)]
+        argv = [*processes.WITH_TARE, "env", f"TMPDIR={folder}", *command(machine)]
         process = processes.start(argv, stdout=errors, stderr=errors)
         try:
             with accept(listener, lambda: process.poll() is not None) as port:

@@ -34,8 +34,6 @@ TRANSLATED_MIB = 96
 KVM_LIMIT_S = 5.0
 CONNECT_LIMIT_S = 10.0
 COPY_LIMIT_S = 120.0
-#: What takes a while ends with tare when that is killed: it would go on in a folder that was cleaned away.
-WITH_TARE = ("setpriv", "--pdeathsig", "KILL")
 
 
 class MachineStream(SocketStream):
@@ -119,13 +117,14 @@ def data_volume(folder: Path) -> Path:
     size = min(DATA_BYTES, shutil.disk_usage(folder).free // 2)
     with place.open("wb") as file:
         file.truncate(size)
-    processes.run([*WITH_TARE, "mkfs.ext4", "-q", "-F", str(place)]).require(fix="apt-get install e2fsprogs")
+    # What takes a while would go on in a folder that was cleaned away.
+    processes.run([*processes.WITH_TARE, "mkfs.ext4", "-q", "-F", str(place)]).require(fix="apt-get install e2fsprogs")
     return place
 
 
 def copied(disk: Path, there: Path) -> Path:
     """A copy of a disk that a guest may write to, for monitors that have no snapshots that are thrown away."""
-    copy = [*WITH_TARE, "cp", "--reflink=auto", "--sparse=always", str(disk), str(there)]
+    copy = [*processes.WITH_TARE, "cp", "--reflink=auto", "--sparse=always", str(disk), str(there)]
     processes.run(copy, time_limit_s=COPY_LIMIT_S).require(fix=f"free some space below {state.home()}")
     return there
 
