@@ -81,6 +81,7 @@ def test_lists_are_for_scripts_too(tare):
     )
 
 
+@pytest.mark.host  # it really tries them all, daemons of its own included
 def test_doctor_says_of_every_platform_whether_it_runs_here_or_the_fix(tare, tmp_path):
     done = tare("doctor", "--json", env={"DOCKER_HOST": f"unix://{tmp_path}/none.sock"})
     answer = json.loads(done.stdout)

@@ -1,6 +1,7 @@
 """A daemon that is killed in the middle of a trial: rows that say so with the fix, the rest goes on, nothing stays."""
 
 import contextlib
+import gc
 import json
 import secrets
 from pathlib import Path
@@ -27,6 +28,11 @@ from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload, Side
 KILLER = "kills-a-daemon"
 ANSWERS_NOT = "the Docker daemon does not answer"
 FIX = "(fix: start dockerd, or run by scripts/with-dockerd (apt-get install docker.io))"
+
+
+#: Docker's SDK drops the socket by which it fails to reach a daemon. It is collected here, by `gc.collect`, or a later
+#: test, of which it is not, would be told of it.
+loses_sockets = pytest.mark.filterwarnings("ignore:unclosed <socket.socket .*family=1, type=1:ResourceWarning")
 
 
 class Killer(RunWorkload):
@@ -143,6 +149,7 @@ def outcome(dockerd, tmp_path_factory):
     jobs = (Job(killer, {}), Job(primes, primes.profiles["quick"]))
     label, trials = _campaign(["native", "docker-none"], jobs, tmp_path_factory.mktemp("weather") / "dockerd.tare")
     dockerd.daemon.process.wait()
+    gc.collect()
     return label, trials
 
 
@@ -151,6 +158,7 @@ def _rows(trials, platform):
 
 
 @pytest.mark.host
+@loses_sockets
 def test_a_dockerd_that_is_killed_fails_its_trials_with_one_line_and_the_fix(outcome):
     rows = _rows(outcome[1], "docker-none")
     assert len(rows) == 4
@@ -167,6 +175,7 @@ def test_a_dockerd_that_is_killed_fails_its_trials_with_one_line_and_the_fix(out
 
 
 @pytest.mark.host
+@loses_sockets
 def test_the_others_go_on(outcome):
     rows = _rows(outcome[1], "native")
     assert len(rows) == 8
@@ -174,6 +183,7 @@ def test_the_others_go_on(outcome):
 
 
 @pytest.mark.host
+@loses_sockets
 def test_nothing_of_a_killed_dockerds_containers_stays_and_clean_copes(outcome, dockerd, monkeypatch, capsys):
     label = outcome[0]
     assert left_on_host(f"{label}x") == []
@@ -192,6 +202,7 @@ def test_nothing_of_a_killed_dockerds_containers_stays_and_clean_copes(outcome, 
     assert f"removed {name}" in _clean(monkeypatch, capsys)
     assert processes.run(listed).require().text == ""
     assert _journaled(label) == []
+    gc.collect()
 
 
 def _disown(entry):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -140,8 +141,8 @@ class Held:
 
     def go(self) -> None:
         """Give the word."""
-        self._gate.sendall(b"\n")
-        self._gate.close()
+        with self._gate:
+            self._gate.sendall(b"\n")
 
 
 def start_held(
@@ -164,12 +165,14 @@ def start_held(
     starts is measured.
     """
     ours, theirs = socket.socketpair()
-    with theirs:
+    with theirs, contextlib.ExitStack() as on_failure:
+        on_failure.callback(ours.close)
         gate = theirs.fileno()
         program = find(argv[0]) or argv[0]
         held = [*within, "bash", "-ec", _WAIT, "bash", str(gate), program, *argv[1:]]
         inherited = (gate, *pass_fds)
         process = start(held, stdin=stdin, stdout=stdout, stderr=stderr, cgroup_procs=cgroup_procs, pass_fds=inherited)
+        on_failure.pop_all()
     ours.settimeout(stretched(HOLD_LIMIT_S))
     try:
         ready = ours.recv(1)

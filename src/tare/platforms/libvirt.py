@@ -182,11 +182,13 @@ class LibvirtLxc(Libvirt):
             )
             things.own(janitor.libvirt_domain(house.connection.uri, name, house.socket))
             ours, theirs = socket.socketpair()
-            with theirs, spec.space.log.open("ab") as log:
+            stream = DomainStream(ours, spec.group)
+            with theirs, spec.space.log.open("ab") as log, contextlib.ExitStack() as on_failure:
+                on_failure.callback(stream.close)
                 creation = Creation(
                     spec, house.connection, domain.container_xml(container), (theirs.fileno(), log.fileno())
                 )
-            stream = DomainStream(ours, spec.group)
+                on_failure.pop_all()
             first_byte = FirstByte(stream.fileno())
             started = creation.go()
             return self._up(creation, spec, house, Came(name, started, endpoint.address, stream, first_byte))
