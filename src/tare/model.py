@@ -19,9 +19,11 @@ class Family(StrEnum):
 
     CPU = "cpu"
     MEMORY = "memory"
+    KERNEL = "kernel"  # what single system calls and kernel services cost
     STORAGE = "storage"
     NETWORK = "network"
     STARTUP = "startup"
+    DENSITY = "density"  # several instances of a platform at once
 
 
 #: Relative difference below which a platform counts as equal to the baseline, stated before the data
@@ -29,9 +31,11 @@ class Family(StrEnum):
 DEFAULT_MARGINS: Mapping[Family, float] = {
     Family.CPU: 0.01,
     Family.MEMORY: 0.02,
+    Family.KERNEL: 0.02,
     Family.STORAGE: 0.05,
     Family.NETWORK: 0.05,
     Family.STARTUP: 0.05,
+    Family.DENSITY: 0.05,
 }
 
 

@@ -195,7 +195,7 @@ def _platforms(names: Sequence[str]) -> list[Platform]:
 
 def _workloads(names: Sequence[str]) -> list[Workload]:
     if not names:
-        return list(workloads.all_workloads().values())
+        return [one for one in workloads.all_workloads().values() if one.by_default]
     return [workloads.get(name) for name in dict.fromkeys(names)]
 
 

@@ -58,6 +58,7 @@ def _workloads() -> list[dict[str, Any]]:
             "name": one.name,
             "family": one.family.value,
             "mode": one.mode.value,
+            "by_default": one.by_default,
             "margin_percent": round(one.margin * 100, 6),
             "title": one.title,
         }

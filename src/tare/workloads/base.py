@@ -1,8 +1,8 @@
 """The contract of a workload: what to run where, a strict parser, and metrics. It knows nothing of platforms.
 
-A workload is one file below ``tare/workloads/FAMILY/`` that defines one subclass of `RunWorkload`,
-`SliceWorkload` or `StartWorkload` and names it in ``WORKLOAD``; the registry finds it by that. Third
-parties register theirs under the entry point group ``tare.workloads``.
+A workload is one file below ``tare/workloads/FAMILY/`` that defines one subclass of `RunWorkload`, `SliceWorkload` or
+`StartWorkload` and names it in ``WORKLOAD``; where several differ in data only, ``WORKLOADS`` is a tuple of them. The
+registry finds them by that. Third parties register theirs under the entry point group ``tare.workloads``.
 
 The campaign calls, in this order and once a trial:
 
@@ -106,6 +106,7 @@ class Workload(ABC):
     work_unit: ClassVar[str]
     packages: ClassVar[tuple[str, ...]] = ()  # Debian packages that the image must hold
     profiles: ClassVar[Mapping[str, Params]]  # "quick" and "full"
+    by_default: ClassVar[bool] = False  # whether a campaign runs it when no workload was asked for
 
     @property
     def margin(self) -> float:

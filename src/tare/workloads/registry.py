@@ -6,6 +6,7 @@ import importlib
 import importlib.metadata
 import pkgutil
 from collections.abc import Iterator
+from typing import Any
 
 import tare.workloads
 from tare.errors import UsageError
@@ -45,19 +46,22 @@ def _built_in() -> Iterator[Workload]:
             continue
         package = importlib.import_module(family.name)
         for module in pkgutil.iter_modules(package.__path__, f"{family.name}."):
-            # Modules without WORKLOAD are what the family's workloads share.
-            workload = getattr(importlib.import_module(module.name), "WORKLOAD", None)
-            if workload is not None:
-                yield workload
+            yield from _named(importlib.import_module(module.name))
+
+
+def _named(module: object) -> tuple[Any, ...]:
+    """What a module names; nothing in one that holds what a family's workloads share."""
+    one = getattr(module, "WORKLOAD", None)
+    return getattr(module, "WORKLOADS", ()) if one is None else (one,)
 
 
 def _registered() -> Iterator[Workload]:
     for point in importlib.metadata.entry_points(group=GROUP):
-        yield _load(point)
+        yield from _load(point)
 
 
-def _load(point: importlib.metadata.EntryPoint) -> Workload:
-    """The ``WORKLOAD`` of the module that the entry point names."""
+def _load(point: importlib.metadata.EntryPoint) -> tuple[Workload, ...]:
+    """The ``WORKLOAD`` or the ``WORKLOADS`` of the module that the entry point names."""
     whose = f"the workload plugin {point.name!r} ({point.value})"
     fix = "repair or uninstall it; docs/add-a-workload.md has the contract"
     try:
@@ -65,10 +69,10 @@ def _load(point: importlib.metadata.EntryPoint) -> Workload:
     except (ImportError, AttributeError, SyntaxError, TypeError) as error:
         # TypeError: instantiating a subclass that lacks `plan`, `parse` or `read`.
         raise UsageError(f"{whose} does not load: {error}", fix=fix) from error
-    workload = getattr(module, "WORKLOAD", None)
-    if not isinstance(workload, Workload):
+    named = _named(module)
+    if not named or not all(isinstance(workload, Workload) for workload in named):
         raise UsageError(f"{whose} has no WORKLOAD that is a tare.workloads.base.Workload", fix=fix)
-    found = problems(workload)
+    found = [problem for workload in named for problem in problems(workload)]
     if found:
         raise UsageError(f"{whose} {'; '.join(found)}", fix=fix)
-    return workload
+    return named

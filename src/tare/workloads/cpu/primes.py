@@ -19,6 +19,7 @@ class Primes(SliceWorkload):
     name = "primes"
     title = "primes to 10,000, in slices of all instances in turn"
     family = Family.CPU
+    by_default = True
     metrics = (Metric("events-per-second", "events/s", Direction.HIGHER, "prime searches a second"),)
     work_unit = "event"
     probe = "primes"

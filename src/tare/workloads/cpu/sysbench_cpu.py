@@ -21,6 +21,7 @@ class SysbenchCpu(RunWorkload):
     name = "sysbench-cpu"
     title = "sysbench cpu: primes to 10,000, for a fixed time"
     family = Family.CPU
+    by_default = True
     metrics = (Metric("events-per-second", "events/s", Direction.HIGHER, "prime searches a second"),)
     work_unit = "event"
     packages = sysbench.PACKAGES

@@ -27,6 +27,7 @@ class MemoryFootprint(WeighWorkload):
     name = "memory-footprint"
     title = "the host's memory that an instance takes, idle and after some work"
     family = Family.MEMORY
+    by_default = True
     metrics = (
         Metric("idle-pss", "MiB", Direction.LOWER, "PSS of its host processes when idle"),
         Metric("idle-group", "MiB", Direction.LOWER, "charged to its control group when idle"),

@@ -23,6 +23,7 @@ class Stream(SliceWorkload):
     name = "stream"
     title = "STREAM's copy, scale, add and triad, in slices of all instances in turn"
     family = Family.MEMORY
+    by_default = True
     metrics = (
         Metric("triad", "MiB/s", Direction.HIGHER, "a[i] = b[i] + s * c[i]"),
         Metric("copy", "MiB/s", Direction.HIGHER, "c[i] = a[i]"),

@@ -24,6 +24,7 @@ class SysbenchMemory(RunWorkload):
     name = "sysbench-memory"
     title = "sysbench memory: writing blocks of 1 MiB, for a fixed time"
     family = Family.MEMORY
+    by_default = True
     metrics = (Metric("throughput", "MiB/s", Direction.HIGHER, "memory written a second"),)
     work_unit = "MiB"
     packages = sysbench.PACKAGES

@@ -27,6 +27,7 @@ class Iperf3Tcp(RunWorkload):
     name = "iperf3-tcp"
     title = "iperf3: one TCP stream to the instance, then one from it"
     family = Family.NETWORK
+    by_default = True
     metrics = (
         Metric("to-instance", "Mbit/s", Direction.HIGHER, "TCP from the client to the instance"),
         Metric("from-instance", "Mbit/s", Direction.HIGHER, "TCP from the instance to the client"),

@@ -77,6 +77,7 @@ class UdpRtt(RunWorkload):
     name = "udp-rtt"
     title = "UDP requests and answers, one at a time"
     family = Family.NETWORK
+    by_default = True
     metrics = (
         Metric("rate", "requests/s", Direction.HIGHER, "answers a second"),
         Metric("median", "us", Direction.LOWER, "half of the answers came within"),

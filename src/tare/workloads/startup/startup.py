@@ -30,6 +30,7 @@ class Startup(StartWorkload):
     name = "startup"
     title = "start of an instance, by four definitions"
     family = Family.STARTUP
+    by_default = True
     metrics = (
         Metric("command", "ms", Direction.LOWER, "until a first command has returned"),
         Metric("first-byte", "ms", Direction.LOWER, "until the agent's first byte arrives"),

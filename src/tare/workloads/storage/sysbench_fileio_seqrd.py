@@ -22,6 +22,7 @@ class SysbenchFileioSeqrd(RunWorkload):
     name = "sysbench-fileio-seqrd"
     title = "sysbench fileio: sequential read of cold files"
     family = Family.STORAGE
+    by_default = True
     metrics = (Metric("throughput", "MiB/s", Direction.HIGHER, "data read a second"),)
     work_unit = "MiB"
     packages = sysbench.PACKAGES

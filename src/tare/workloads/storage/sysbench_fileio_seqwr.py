@@ -22,6 +22,7 @@ class SysbenchFileioSeqwr(RunWorkload):
     name = "sysbench-fileio-seqwr"
     title = "sysbench fileio: sequential write with periodic fsync"
     family = Family.STORAGE
+    by_default = True
     metrics = (
         Metric("throughput", "MiB/s", Direction.HIGHER, "data written a second"),
         Metric("fsyncs-per-second", "fsyncs/s", Direction.HIGHER, "fsync calls a second"),
