@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from tare.analysis.calibration import injected, trust
+from tare.analysis.calibration import injected, longer_trust, trust
 from tare.analysis.words import span
 from tare.campaign import calibrate as campaigns
 from tare.cli.report import to_read
@@ -20,6 +20,7 @@ from tare.host import facts, load, state
 from tare.model import Trial
 from tare.report.calibration import (
     LATEST_CALIBRATION,
+    LONGER_S,
     CalibrationReport,
     ConditionReport,
     InjectedReport,
@@ -103,8 +104,9 @@ def _same(folder: Path, kind: Load, comparisons: int, console: Console) -> Itera
         trials = store.trials()
         # Time between blocks counts too: what a user waits for is all of it.
         each = whole_duration(trials) / max(1, trials["block"].n_unique())
+        longer = longer_trust(store.record, store.samples(), each, LONGER_S)
         for one in trust(store.record, store.samples(), each, campaigns.BLOCKS):
-            yield condition(kind.value, one)
+            yield condition(kind.value, one, longer)
 
 
 def _added(folder: Path, platforms: Sequence[str], blocks: int, console: Console) -> list[InjectedReport]:
