@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError
-from tare.host import roots
+from tare.host import mounts, roots
 
 
 def test_links_and_pipes_of_a_sandbox_are_passed_over(tmp_path):
@@ -38,3 +38,9 @@ def test_what_the_system_refuses_is_one_line_with_the_fix(number, what, fix):
 def test_a_disk_with_space_is_not_full_and_one_that_is_not_there_neither(tmp_path):
     assert roots.full(tmp_path) is None
     assert roots.full(tmp_path / "none") is None
+
+
+def test_what_cannot_be_mounted_is_one_line_with_the_fix(tmp_path):
+    with pytest.raises(HostError, match=r"nonesuch cannot be mounted on .*: ") as caught:
+        mounts.mount("nonesuch", tmp_path, fix="do this")
+    assert caught.value.fix == "do this"

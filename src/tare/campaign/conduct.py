@@ -128,7 +128,8 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
         resources = Resources(tuple(record.resources.cpus), record.resources.memory_bytes)
         chosen = platforms.choose([platform.name for platform in record.platforms])
         length = (record.blocks, record.time_budget_s, record.targets, record.design)
-        plan = Plan(record.profile, record.seed, tuple(chosen), jobs, resources, *length)
+        replicas = sum(arm.platform == chosen[0].name for arm in record.all_arms())
+        plan = Plan(record.profile, record.seed, tuple(chosen), jobs, resources, *length, replicas)
         try:
             asked = frozenset(platform.name for platform in chosen)
             available(chosen, asked=asked, progress=watcher.doing)

@@ -53,7 +53,7 @@ def calibrate(
     ),
     blocks: int = typer.Option(campaigns.ADDED_BLOCKS, "--blocks", help="Blocks with added work; 0: none of that."),
     output: Path | None = typer.Option(
-        None, "-o", "--output", help="Folder for the files; those that are there are taken as they are."
+        None, "-o", "--output", help="Folder for the files. Those there are taken, unfinished ones go on."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.calibration/1)."),
 ) -> None:
@@ -64,7 +64,7 @@ def calibrate(
 
     Examples: [cyan]tare calibrate[/] (an hour or two),
     [cyan]tare calibrate --load quiet --comparisons 30 --blocks 0[/],
-    [cyan]tare calibrate -o FOLDER[/] (an earlier one's: measures what it has not)
+    [cyan]tare calibrate -o FOLDER[/] (an earlier one's: what it has not is measured, also after a kill)
     """
     if comparisons < 1:
         raise UsageError(f"{comparisons} comparisons tell nothing", fix="give --comparisons 200")
@@ -93,13 +93,14 @@ def _kinds(under: Load) -> tuple[Load, ...]:
 
 def _same(folder: Path, kind: Load, comparisons: int, console: Console) -> Iterator[ConditionReport]:
     file = folder / f"{kind}.tare"
-    if file.exists():
-        console.print(f"{kind}: taken from {file}", markup=False)
-    else:
-        console.print(f"{kind}: the baseline against itself, {comparisons} times", markup=False)
-        neighbours = load.busy(NEIGHBOURS) if kind is Load.LOADED else contextlib.nullcontext()
-        with neighbours:
-            campaigns.same_with_same(file, comparisons, Lines(console, campaigns.blocks_for(comparisons)))
+    lines = Lines(console, campaigns.blocks_for(comparisons))
+    with load.busy(NEIGHBOURS) if kind is Load.LOADED else contextlib.nullcontext():
+        if file.exists():
+            console.print(f"{kind}: {file} is there", markup=False)
+            campaigns.go_on(file, lines)
+        else:
+            console.print(f"{kind}: the baseline against itself, {comparisons} times", markup=False)
+            campaigns.same_with_same(file, comparisons, lines)
     with Store.read(file) as store:
         trials = store.trials()
         # Time between blocks counts too: what a user waits for is all of it.

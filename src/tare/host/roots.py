@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import janitor, processes
+from tare.host import janitor, mounts
 from tare.host.journal import Belongings
 
 
@@ -77,24 +77,24 @@ def overlay_root(things: Belongings, space: Workspace, image_root: Path) -> Path
         folder.mkdir()
     things.own(janitor.mount(merged))
     options = f"lowerdir={image_root},upperdir={upper},workdir={work}"
-    processes.run(["mount", "-t", "overlay", "overlay", "-o", options, str(merged)]).require(
-        fix="tare needs overlayfs, and TARE_HOME on a filesystem that can be its upper layer (ext4, xfs)"
-    )
+    fix = "tare needs overlayfs, and TARE_HOME on a filesystem that can be its upper layer (ext4, xfs)"
+    mounts.mount("overlay", merged, options=options, fix=fix)
     return merged
 
 
 def chroot_mounts(things: Belongings, root: Path, data: Path) -> None:
     """What a program expects below /: proc, sys, dev of the host, and the data folder."""
     plan = (
-        (["mount", "-t", "proc", "proc"], root / "proc"),
-        (["mount", "-t", "sysfs", "-o", "ro", "sysfs"], root / "sys"),
-        (["mount", "--bind", "/dev"], root / "dev"),
-        (["mount", "--bind", str(data)], root / "data"),
+        ("proc", "proc", 0),
+        ("sysfs", "sys", mounts.READ_ONLY),
+        ("/dev", "dev", mounts.BIND),
+        (str(data), "data", mounts.BIND),
     )
-    for argv, where in plan:
+    for source, name, flags in plan:
+        where = root / name
         things.own(janitor.mount(where))
         where.mkdir(exist_ok=True)
-        processes.run([*argv, str(where)]).require()
+        mounts.mount("none" if flags & mounts.BIND else source, where, source=source, flags=flags)
 
 
 def drop_page_cache(folder: Path) -> None:
