@@ -1,0 +1,68 @@
+"""The least memory limit with which the work goes on, found by bisection: a fresh instance for every try."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tare.campaign.brood import Brood
+from tare.campaign.density import Told, sliced_at_once
+from tare.campaign.instances import Terms
+from tare.errors import TareError
+from tare.host.patience import stretched
+from tare.model import Sample
+from tare.workloads.apart import Attempt, LeastWorkload
+from tare.workloads.base import Params
+
+#: A start with too little memory may hang instead of failing: it has so many times what a whole one took, and this.
+PATIENCE, LEAST_LIMIT_S = 4.0, stretched(5.0)
+
+
+def least(suffices: Callable[[int], bool], enough: int) -> int:
+    """The smallest number from 1 on that suffices, when ``enough`` does, and more than one that does does too."""
+    too_little = 0
+    while enough - too_little > 1:
+        middle = (enough + too_little) // 2
+        if suffices(middle):
+            enough = middle
+        else:
+            too_little = middle
+    return enough
+
+
+def least_memory(workload: LeastWorkload, params: Params, brood: Brood) -> Told:
+    """Try the campaign's limit, which must do, and search below it. All tries are in the outputs."""
+    began = time.monotonic()
+    whole = _try(workload, params, brood, Terms(memory_bytes=brood.nursery.resources.memory_bytes))
+    limit_s = LEAST_LIMIT_S + PATIENCE * (time.monotonic() - began)
+    tries = [whole]
+
+    def suffices(steps: int) -> bool:
+        terms = Terms(memory_bytes=steps * workload.step_bytes, start_limit_s=limit_s)
+        try:
+            tried = _try(workload, params, brood, terms)
+        except TareError as error:
+            tried = Attempt(terms.memory_bytes or 0, None, str(error))
+        tries.append(tried)
+        return workload.suffices(params, whole, tried)
+
+    steps = least(suffices, brood.nursery.resources.memory_bytes // workload.step_bytes)
+    figures = workload.read(steps * workload.step_bytes)
+    samples = tuple(Sample(name, value) for name, value in figures.items())
+    return Told(samples, {"tries": "\n".join(map(_shown, tries)).encode()})
+
+
+def _try(workload: LeastWorkload, params: Params, brood: Brood, terms: Terms) -> Attempt:
+    """Raises `TareError` when the instance does not start, or does not work."""
+    try:
+        lives = brood.grow(1, terms)
+        [sliced] = sliced_at_once(workload.inner, workload.inner_params(params), brood.platform.name, lives)
+    finally:
+        brood.clear()
+    # Neighbours only make slower: the best round is what the instance can do.
+    rate = max(sample.value for sample in sliced.samples if sample.metric == workload.metric)
+    return Attempt(terms.memory_bytes or 0, rate)
+
+
+def _shown(tried: Attempt) -> str:
+    return f"{tried.limit_bytes >> 20} MiB: {tried.reason if tried.rate is None else f'{tried.rate:.6g} a second'}"
