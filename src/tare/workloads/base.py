@@ -2,8 +2,8 @@
 
 A workload is one file below ``tare/workloads/FAMILY/`` that defines one subclass of `RunWorkload`, `SliceWorkload`,
 `StartWorkload` or one of the kinds in `tare.workloads.apart`, and names it in ``WORKLOAD``; where several differ in
-data only, ``WORKLOADS`` is a tuple of them. The registry finds them by that. Third parties register theirs under the entry
-point group ``tare.workloads``.
+data only, ``WORKLOADS`` is a tuple of them. The registry finds them by that. Third parties register theirs under the
+entry point group ``tare.workloads``.
 
 The campaign calls, in this order and once a trial:
 
