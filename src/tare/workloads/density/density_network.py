@@ -24,6 +24,8 @@ FORTH = "to-instance"
 class _Forth(Iperf3Tcp):
     """One direction of it: of two after each other, the second would not begin at one instant."""
 
+    name = "density-network"
+
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         both = super().plan(params, around)
         return dataclasses.replace(both, measures=both.measures[:1])
