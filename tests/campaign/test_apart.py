@@ -13,7 +13,7 @@ from tare.campaign.gate import Gate, at_once
 from tare.campaign.plan import Job
 from tare.campaign.runner import Runner
 from tare.campaign.slices import Sliced, plan_turns
-from tare.errors import HostError, PlatformError
+from tare.errors import HostError, ParseError, PlatformError, SessionError
 from tare.model import Arm, Resources, Sample, TrialKey
 from tare.platforms.base import Prepared
 from tare.store.store import Store
@@ -105,6 +105,26 @@ def test_more_than_the_hosts_memory_is_refused_with_the_fix(tmp_path, probed):
     assert nursery.log == []
 
 
+def test_an_instance_that_is_lost_at_work_fails_the_trial_and_its_console_is_kept(tmp_path, monkeypatch):
+    def lost(inner, params, stage, lives):
+        [*_, last] = lives.values()
+        if last.arm.platform == "runc" and len(lives) == 2:
+            last.session.dead = SessionError("the stream ended")
+            return {arm: Sliced(error=live.session.dead or ParseError("no slices")) for arm, live in lives.items()}
+        return {arm: Sliced((Sample("events-per-second", 1.0),), work=1.0) for arm in lives}
+
+    monkeypatch.setattr(density, "run_slices", lost)
+    nursery = FakeNursery()
+    plan = replace(a_plan(1), jobs=(Job(registry.get("density-primes"), {"most": 2, "rounds": 1}),))
+    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+        Runner(plan, store, nursery, None, Quiet()).run()
+        failed = store.trials().filter(store.trials()["status"] != "ok")
+        assert failed["platform"].to_list() == ["runc"]
+        assert failed["reason"].to_list() == ["the stream ended"], "and not what the other says of its partner's loss"
+        assert [data for _, data in store.attachments()] == [b"its last words"]
+    assert nursery.numbers == 0
+
+
 def test_starts_at_once_are_new_ones_each_time(tmp_path):
     nursery = FakeNursery()
     trials, samples, _ = _run(tmp_path, registry.get("density-start"), nursery)
@@ -178,7 +198,7 @@ def test_starts_that_fail_at_the_gate_leave_nothing(tmp_path):
             return super().start(platform, arm, measured=measured, terms=terms)
 
     nursery = Full()
-    brood = Brood(FakePlatform("runc"), Arm("runc"), nursery, pytest.fail)
+    brood = Brood(FakePlatform("runc"), Arm("runc"), nursery, pytest.fail, pytest.fail)
     with pytest.raises(PlatformError):
         brood.grow(3)
     assert nursery.numbers == 2

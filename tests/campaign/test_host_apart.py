@@ -31,7 +31,7 @@ TINY = {
 def brood(request, nursery):
     [platform] = registry.choose([request.param])
     platform.prepare(nursery.image)
-    brood = Brood(platform, Arm(platform.name), nursery, pytest.fail)
+    brood = Brood(platform, Arm(platform.name), nursery, pytest.fail, pytest.fail)
     yield brood
     assert brood.lives == [], "who ran it has ended what it started"
     platform.close()
@@ -147,7 +147,7 @@ def test_a_start_that_fails_beside_others_ends_all_and_tells_why(nursery, monkey
         return launch(spec, things)
 
     monkeypatch.setattr(platform, "launch", one_fails)
-    brood = Brood(platform, Arm("runc"), nursery, pytest.fail)
+    brood = Brood(platform, Arm("runc"), nursery, pytest.fail, pytest.fail)
     with pytest.raises(PlatformError, match="there is no third"):
         brood.grow_at_once(3)
     brood.clear()

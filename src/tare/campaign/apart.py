@@ -6,7 +6,7 @@ from tare.campaign.brood import Brood
 from tare.campaign.density import Told, probes, runs, starts, weights
 from tare.campaign.least import least_memory
 from tare.campaign.runs import Client
-from tare.errors import UsageError
+from tare.errors import SessionError, UsageError
 from tare.image import forms
 from tare.model import Sample
 from tare.workloads.apart import (
@@ -42,6 +42,9 @@ def run_apart(workload: ApartWorkload, params: Params, brood: Brood, client: Cli
                 return least_memory(workload, params, brood)
             case ImageWorkload():
                 return _image(workload, brood)
+    except SessionError:
+        brood.keep_last_words()
+        raise
     finally:
         brood.clear()
     raise UsageError(

@@ -21,6 +21,7 @@ class Brood:
     arm: Arm
     nursery: Nursery
     warn: Callable[[str], None]  # told what could not be removed
+    keep: Callable[[bytes], None]  # given the console of one that was lost
     lives: list[Live] = field(default_factory=list)
 
     def grow(self, count: int, terms: Terms = USUAL) -> list[Live]:
@@ -42,6 +43,12 @@ class Brood:
             return self._start(Terms(gate=gate.wait))
 
         return list(at_once(count, start))
+
+    def keep_last_words(self) -> None:
+        """Keep the consoles of those that are lost."""
+        for live in self.lives:
+            if live.session.dead is not None:
+                self.keep(live.console())
 
     def clear(self) -> None:
         """End all."""

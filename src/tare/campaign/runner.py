@@ -305,8 +305,8 @@ class Runner:
     def _run_apart(self, job: Job, key: TrialKey) -> Trial:
         assert isinstance(job.workload, ApartWorkload)
         clock, seq = TrialClock.begin(self.plan.resources.cpus), self._seq[key]
-        warn = partial(self.store.add_event, "warning")
-        brood = Brood(self._platform(key.arm), key.arm, self.nursery, warn)
+        warn, keep = partial(self.store.add_event, "warning"), partial(self._keep_console, key.arm)
+        brood = Brood(self._platform(key.arm), key.arm, self.nursery, warn, keep)
         try:
             told = run_apart(job.workload, job.params, brood, self.client)
         except HostError as error:

@@ -60,6 +60,12 @@ def start(
         )
     stream = ProcessStream(held.process)
     first_byte = FirstByte(stream.fileno())
-    at = spec.begin()
+    try:
+        at = spec.begin()
+    except BaseException:
+        held.give_up()
+        first_byte.wait(0)
+        stream.close()
+        raise
     held.go()
     return Began(stream, at, first_byte)

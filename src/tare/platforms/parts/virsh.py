@@ -90,7 +90,11 @@ class Creation:
 
     def go(self) -> Instant:
         """Let it begin; the moment just before."""
-        at = self._spec.begin()
+        try:
+            at = self._spec.begin()
+        except BaseException:
+            self._held.give_up()
+            raise
         self._held.go()
         return at
 

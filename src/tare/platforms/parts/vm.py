@@ -106,7 +106,11 @@ def begin(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.Po
     nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
     with spec.space.log.open("ab") as log:
         held = processes.start_held(argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs, rest=spec.timed)
-    started = spec.begin()
+    try:
+        started = spec.begin()
+    except BaseException:
+        held.give_up()
+        raise
     held.go()
     return started, held.process
 

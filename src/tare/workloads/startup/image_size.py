@@ -3,7 +3,7 @@
 Plauth 2017, 5.1: the actual use of the disk, as du(1) tells it, since disk images are sparse. ``disk`` is that of the
 form (folder, ext4 file, layers in a daemon's store) and, where a guest boots, of its kernel and initramfs: what the
 platform needs beside its own programs. ``unpacked`` is the length of all files in the image, which is the same for all
-platforms that run the image. No instance is started, and every block has the same figures: one block is enough.
+platforms that run the image. No instance is started, and every block has the same figures: two blocks are enough.
 """
 
 from __future__ import annotations
