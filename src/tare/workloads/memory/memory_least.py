@@ -7,8 +7,9 @@ container has from its control group, and of which a guest gets what its monitor
 less for QEMU).
 
 Each try starts an instance anew. It has to come up, to run a first command, and to do at least 95 % of the prime
-searches a second that an instance with the campaign's limit does; of some rounds the best counts, for neighbours only
-make slower. A try that does not come up, or is killed at work, is an answer and no failure. The prime search itself
+searches a second that instances with the campaign's limit do (the middle one of three). Neighbours only make slower:
+of an instance's rounds the best counts, and a limit is too little when so many instances (``tries``) were all too
+slow. One that does not come up, or is killed at work, is an answer at once, and no failure. The prime search itself
 takes next to no memory, so this is what the platform needs, not what a program needs on it.
 """
 
@@ -26,7 +27,7 @@ MIB = 2**20
 
 
 class MemoryLeast(LeastWorkload):
-    """Parameters: ``degrades``, a share of the rate that may be lost; and those of `primes`."""
+    """Parameters: ``degrades``, a share of the rate that may be lost, ``tries``; and those of `primes`."""
 
     name = "memory-least"
     title = "the least memory limit that lets an instance work"
@@ -37,12 +38,12 @@ class MemoryLeast(LeastWorkload):
     inner = primes.WORKLOAD
     metric = "events-per-second"
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"degrades": 0.05, "max_prime": 10_000, "slice_ms": 50, "rounds": 4, "warmup_ms": 50},
-        "full": {"degrades": 0.05, "max_prime": 10_000, "slice_ms": 200, "rounds": 10, "warmup_ms": 200},
+        "quick": {"degrades": 0.05, "tries": 5, "max_prime": 10_000, "slice_ms": 50, "rounds": 4, "warmup_ms": 50},
+        "full": {"degrades": 0.05, "tries": 5, "max_prime": 10_000, "slice_ms": 200, "rounds": 10, "warmup_ms": 200},
     }
 
     def inner_params(self, params: Params) -> Params:
-        return {key: value for key, value in params.items() if key != "degrades"}
+        return {key: value for key, value in params.items() if key not in {"degrades", "tries"}}
 
     def suffices(self, params: Params, whole: Attempt, tried: Attempt) -> bool:
         if tried.rate is None or whole.rate is None:
