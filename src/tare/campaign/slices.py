@@ -53,17 +53,23 @@ class Sliced:
     slices: tuple[SliceFacts, ...] = ()
     cpu_ns: int | None = None
     daemon_cpu_ns: int | None = None
+    work: float = 0.0  # of all slices, in the workload's units
     error: SessionError | ParseError | HostError | None = None  # HostError: it cannot run in there
 
 
-def plan_turns(rounds: Sequence[Sequence[Arm]], first_ns: int, slice_ns: int, *, at_once: bool = False) -> list[Turn]:
-    """Lay the rounds out in time: a slice, a gap, the next slice. ``at_once``: a round is one slice of all its arms."""
+def plan_turns(
+    rounds: Sequence[Sequence[Arm]], first_ns: int, slice_ns: int, *, at_once: bool = False, own_cpus: bool = True
+) -> list[Turn]:
+    """Lay the rounds out in time: a slice, a gap, the next slice.
+
+    ``at_once``: a round is one slice of all its arms; with ``own_cpus`` each is kept on another CPU.
+    """
     turns: list[Turn] = []
     slot = 0
     for number, order in enumerate(rounds):
         for position, arm in enumerate(order):
             start = first_ns + slot * (slice_ns + GAP_NS)
-            turns.append(Turn(number, position, arm, start, slot, position if at_once else None))
+            turns.append(Turn(number, position, arm, start, slot, position if at_once and own_cpus else None))
             slot += not at_once
         slot += at_once
     return turns
@@ -82,9 +88,9 @@ def run_slices(
     """
     phase = _Phase(workload, params, lives, extra)
     phase.warm_up()
-    turns = phase.begin(stage.rounds, at_once=stage.at_once)
+    turns = phase.begin(stage.rounds, at_once=stage.at_once, own_cpus=stage.own_cpus)
     readings = phase.watch(turns)
-    if stage.at_once:
+    if stage.at_once and stage.own_cpus:
         phase.release()
     return {arm: phase.collect(arm, turns, readings) for arm in lives}
 
@@ -149,12 +155,13 @@ class _Phase:
             except (SessionError, HostError) as error:
                 self.errors[arm] = error
 
-    def begin(self, rounds: Sequence[Sequence[Arm]], *, at_once: bool) -> list[Turn]:
+    def begin(self, rounds: Sequence[Sequence[Arm]], *, at_once: bool, own_cpus: bool) -> list[Turn]:
         """Tell every agent its slices."""
         ready = [[arm for arm in order if arm in self.probes] for order in rounds]
         if at_once:  # who lost the partner runs no duet
             ready = [order for order, all_of in zip(ready, rounds, strict=True) if len(order) == len(all_of)]
-        turns = plan_turns(ready, time.monotonic_ns() + LEAD_NS, self.slice_ns, at_once=at_once)
+        first_ns = time.monotonic_ns() + LEAD_NS
+        turns = plan_turns(ready, first_ns, self.slice_ns, at_once=at_once, own_cpus=own_cpus)
         for arm, probe in self.probes.items():
             offset = self.offsets[arm]
             try:
@@ -237,7 +244,8 @@ def read_result(workload: SliceWorkload, result: ProbeResult, mine: Sequence[Sha
     if not samples:
         raise ParseError(f"all of its {len(mine)} slices came too late")
     own, shared = _total(one.cpu_ns for one in mine), _total(one.daemon_cpu_ns for one in mine)
-    return Sliced(tuple(samples), tuple(facts), own, shared)
+    work = sum(part.work for done in result.slices for part in done.parts.values()) / workload.work_scale
+    return Sliced(tuple(samples), tuple(facts), own, shared, work)
 
 
 def tick(result: ProbeResult) -> int:

@@ -97,19 +97,24 @@ def chroot_mounts(things: Belongings, root: Path, data: Path) -> None:
         mounts.mount("none" if flags & mounts.BIND else source, where, source=source, flags=flags)
 
 
-def drop_page_cache(folder: Path) -> None:
-    """Write back and drop the cached pages of all files below a folder; nothing else on the host is touched.
+def drop_page_cache(place: Path) -> None:
+    """Write back and drop the cached pages of a file, or of all below a folder; nothing else on the host is touched.
 
     What is below was made by a sandbox: links and pipes are passed over, not followed or waited for.
     """
-    for below, _, names in os.walk(folder):
+    if place.is_file():
+        _drop(place)
+    for below, _, names in os.walk(place):
         for name in names:
             path = Path(below, name)
-            if not stat.S_ISREG(path.lstat().st_mode):
-                continue
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(descriptor)
+            if stat.S_ISREG(path.lstat().st_mode):
+                _drop(path)
+
+
+def _drop(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)

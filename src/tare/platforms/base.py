@@ -23,6 +23,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, Self
 
 from tare.errors import TareError
@@ -57,6 +58,9 @@ class Prepared:
 
     form: str
     disk_bytes: int
+    #: files and folders on this host that hold it, with what boots it; none: it is not known which those are
+    files: tuple[Path, ...] = ()
+    programs: tuple[str, ...] = ()  # of the host's, which each start runs anew: their names or full paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,18 @@ class LaunchSpec:
     port: int  # free on the host, and to be reachable from the client
     beacon: Beacon | None = None
     start_limit_s: float = 60.0  # a sandbox that has not said a word by then has failed to start
+    gate: Callable[[], None] | None = None  # where several are to start at one instant: holds this one until then
+
+    def begin(self) -> Instant:
+        """The start instant, asked for just before the platform's own start command; the others' too, at a gate."""
+        if self.gate is not None:
+            self.gate()
+        return Instant.now()
+
+    @property
+    def timed(self) -> bool:
+        """Whether anybody looks at how long this start takes."""
+        return self.measured or self.gate is not None
 
     @property
     def measured(self) -> bool:

@@ -61,7 +61,7 @@ class Bubblewrap(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root))
+        return Prepared("folder", disk_bytes(image.root), (image.root,), ("bwrap",))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Run bwrap in the foreground; bwrap itself is pid 1 inside, and reaps."""

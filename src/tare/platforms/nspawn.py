@@ -71,7 +71,7 @@ class Nspawn(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root))
+        return Prepared("folder", disk_bytes(image.root), (image.root,), ("systemd-nspawn",))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Run it in the foreground."""

@@ -24,7 +24,7 @@ from tare.host.journal import Belongings
 from tare.host.processes import Finished
 from tare.image import forms
 from tare.image.build import Image
-from tare.platforms.base import Address, Availability, Family, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts.marks import FirstByte
 from tare.platforms.parts.pipes import ProcessStream
 
@@ -202,7 +202,7 @@ class Ssh(Platform):
         try:
             self._await_ready(stream, spec.space.log)
             first_byte = FirstByte(stream.fileno())
-            started = Instant.now()
+            started = spec.begin()
             stream.send(b"go\n")
         except BaseException:
             stream.close()

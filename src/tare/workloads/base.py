@@ -1,8 +1,9 @@
 """The contract of a workload: what to run where, a strict parser, and metrics. It knows nothing of platforms.
 
-A workload is one file below ``tare/workloads/FAMILY/`` that defines one subclass of `RunWorkload`, `SliceWorkload` or
-`StartWorkload` and names it in ``WORKLOAD``; where several differ in data only, ``WORKLOADS`` is a tuple of them. The
-registry finds them by that. Third parties register theirs under the entry point group ``tare.workloads``.
+A workload is one file below ``tare/workloads/FAMILY/`` that defines one subclass of `RunWorkload`, `SliceWorkload`,
+`StartWorkload` or one of the kinds in `tare.workloads.apart`, and names it in ``WORKLOAD``; where several differ in
+data only, ``WORKLOADS`` is a tuple of them. The registry finds them by that. Third parties register theirs under the
+entry point group ``tare.workloads``.
 
 The campaign calls, in this order and once a trial:
 
@@ -143,6 +144,7 @@ class Weight:
 
     group: int  # charged to its control group: pages in use, page cache and the kernel's own for it
     pss: int  # sum over its host processes of their proportional set size: pages that are shared count in part
+    host: int  # all memory that the host has
 
 
 class WeighWorkload(RunWorkload):
@@ -212,9 +214,11 @@ class StartMarks:
 
 
 class StartWorkload(Workload):
-    """The start of the block's instance is itself the trial."""
+    """The start of the block's instance is itself the trial; a cold one has an instance of its own."""
 
     mode: ClassVar[Mode] = Mode.START
+    #: whether what the start reads (the image's form, the platform's programs) leaves the page cache before it
+    cold: ClassVar[bool] = False
 
     @abstractmethod
     def read(self, marks: StartMarks) -> dict[str, float]:

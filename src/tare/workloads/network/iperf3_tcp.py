@@ -41,7 +41,7 @@ class Iperf3Tcp(RunWorkload):
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         if around.address is None or around.port is None or around.instance_port is None:
-            raise HostError("iperf3 needs an instance with a network", fix="leave out iperf3-tcp on this platform")
+            raise HostError("iperf3 needs an instance with a network", fix=f"leave out {self.name} on this platform")
         each = float(params["time_s"]) + float(params["omit_s"]) + GRACE_S
         server = Command(
             ("iperf3", "-s", "--forceflush", "-p", str(around.instance_port)),
