@@ -1,4 +1,4 @@
-"""A campaign as a published study ran it: its platforms, workloads, parameters, repetitions and order, from its file."""
+"""A campaign as a published study ran it: its platforms, workloads, parameters, repetitions and order."""
 
 from __future__ import annotations
 

@@ -66,8 +66,8 @@ _MARGIN = typer.Option(
 _DESIGN = typer.Option(
     None,
     "--design",
-    help="blocks (default): all in turn, in random order. sequential: one platform after the other, as most studies did."
-    " duet: sliced work beside the baseline's, each on a CPU.",
+    help="blocks (default): all in turn, in random order. sequential: one platform after the other, as most studies"
+    " did. duet: sliced work beside the baseline's, each on a CPU.",
 )
 _PROFILE = typer.Option(
     "quick",

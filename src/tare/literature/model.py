@@ -232,6 +232,7 @@ class Beside(_Strict):
     metric: Name
     workload: Name
     ours: Name
+    inverse: bool = False  # theirs is a rate and ours a time, or the other way round
     note: str = ""
 
 

@@ -17,7 +17,7 @@ WORDS: dict[Agreement, str] = {
     "inside": "inside ours",
     "open": "outside; ours may be none",
     "further": "outside; same side, theirs further",
-    "nearer": "outside; same side, ours further",
+    "nearer": "outside; theirs nearer to none",
     "other-side": "outside; other side",
     "no-figure": "no figure of ours",
 }
@@ -78,7 +78,7 @@ def beside(study: Study, results: Sequence[ResultReport], baseline: str, scale: 
 def _rows(study: Study, link: Beside, result: ResultReport, ours: PlatformReport, name: str) -> Iterator[BesideRow]:
     for theirs in _theirs(study, link.metric, name):
         variability = theirs.what == "variability overhead"
-        point, low, high = _variability(ours) if variability else _percents(ours)
+        point, low, high = _variability(ours) if variability else _percents(ours, inverse=link.inverse)
         yield BesideRow(
             metric=link.metric,
             where=theirs.where,
@@ -133,9 +133,11 @@ def _sd(study: Study, figure: Figure, platform: str) -> float | None:
     return None
 
 
-def _percents(ours: PlatformReport) -> tuple[float | None, float | None, float | None]:
+def _percents(ours: PlatformReport, *, inverse: bool) -> tuple[float | None, float | None, float | None]:
     if ours.ratio is None or ours.ratio_low is None or ours.ratio_high is None:
         return None, None, None
+    if inverse:
+        return 100 / ours.ratio, 100 / ours.ratio_high, 100 / ours.ratio_low
     return 100 * ours.ratio, 100 * ours.ratio_low, 100 * ours.ratio_high
 
 
@@ -153,7 +155,7 @@ def _agreement(
         return "inside"
     if low <= nothing <= high:
         return "open"
-    if (theirs.point - nothing) * (point - nothing) <= 0:
+    if (theirs.point - nothing) * (point - nothing) < 0:
         return "other-side"
     return "further" if abs(theirs.point - nothing) > abs(point - nothing) else "nearer"
 

@@ -84,19 +84,19 @@ def shown(study: Study) -> Group:
     named = {name for figure in study.figure for name in figure.value}
     platforms = [name for name in source.platforms if name in named]
     if study.figure:
-        table = _table("metric", *platforms, "n", "where")
+        table = _table("metric", *platforms, "n")
         for figure in study.figure:
             arrow = {"higher": " ↑", "lower": " ↓"}.get(figure.direction.value if figure.direction else "", "")
             cells = [_cell(figure, platform) for platform in platforms]
-            head = f"{figure.metric}{arrow}\n{figure.unit}"
-            table.add_row(head, *cells, _NONE if figure.n is None else str(figure.n), figure.where)
+            head = f"{figure.metric}{arrow}\n{figure.unit}, {figure.where}"
+            table.add_row(head, *cells, _NONE if figure.n is None else str(figure.n))
         parts.append(table)
         parts.append(
             Text("± standard deviation; (±) relative, in per cent; ~ about. ↑ higher is better, ↓ lower.\n", "dim")
         )
     parts += _list("In words only", [_said(study, at) for at in range(len(study.text.told))])
     parts += _list("Not read", [f"{one.what}: {one.why}" for one in study.unread])
-    parts += _list("Its own slips", [f"{slip.where}: {slip.why}" for slip in study.slip])
+    parts += _list("Its own slips", [_slip(study, at) for at in range(len(study.slip))])
     return Group(*parts)
 
 
@@ -116,6 +116,14 @@ def _said(study: Study, at: int) -> str:
     told = study.text.told[at]
     what = "" if told.of == "change" else f" ({told.of})"
     return f"{told.metric}{what}, {told.platform}: {told.words} ({told.where})"
+
+
+def _slip(study: Study, at: int) -> str:
+    slip = study.slip[at]
+    if slip.kind == "words":
+        return f"{slip.where}: {slip.why}"
+    whose = f"{slip.metric}, {slip.platform}" if slip.platform else slip.metric
+    return f"{slip.where}, {whose}: {_printed(slip.printed)} is printed, {_printed(slip.follows)} follows: {slip.why}"
 
 
 def checks(found: Sequence[Checked]) -> Group:
@@ -184,6 +192,8 @@ def _table(first: str, *others: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column(first, overflow="fold")
     for name in others:
-        words = name in {"what", "where", "listed"}
-        table.add_column(name, justify="left" if words else "right", overflow="fold")
+        words = name in {"what", "listed"}
+        # A name breaks between its words only.
+        least = max(map(len, name.split()))
+        table.add_column(name, justify="left" if words else "right", overflow="fold", min_width=least)
     return table

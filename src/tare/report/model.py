@@ -165,8 +165,8 @@ class EventReport(_Frozen):
     text: str
 
 
-#: How a study's figure lies to our interval: inside; or outside, where ours may be no difference at all, lies on the
-#: same side of the baseline (theirs further from it, or nearer), or on the other.
+#: How a study's figure lies to our interval: inside; or outside, where ours may be no difference at all, theirs lies on
+#: the same side of the baseline and further from it, nearer to it, or on the other side.
 Agreement = Literal["inside", "open", "further", "nearer", "other-side", "no-figure"]
 
 
