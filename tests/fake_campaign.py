@@ -78,6 +78,8 @@ class Shape:
     workloads: tuple[str, ...] = ("prime-slices", "sysbench-cpu", "fileio-seqwr", "iperf3-tcp", "startup")
     telemetry: bool = False
     disturbed: tuple[Disturbance, ...] = ()
+    profile: str = "quick"
+    scale: str | None = None  # of a study's profile
     stolen: bool = True  # whether a trial here and there reads that the hypervisor took time
 
 
@@ -116,6 +118,16 @@ _WORKLOADS = {
         margin=0.05,
         work_unit="MiB",
         params={"size_mb": 512},
+        metrics=[_metric("throughput", "MiB/s", "higher", "Throughput"), _COST],
+    ),
+    "sysbench-fileio-seqrd": WorkloadRecord(
+        name="sysbench-fileio-seqrd",
+        title="sysbench fileio, sequential read",
+        family=Family.STORAGE,
+        mode=Mode.RUN,
+        margin=0.05,
+        work_unit="MiB",
+        params={"total_mib": 256},
         metrics=[_metric("throughput", "MiB/s", "higher", "Throughput"), _COST],
     ),
     "iperf3-tcp": WorkloadRecord(
@@ -168,7 +180,8 @@ def record(shape: Shape) -> CampaignRecord:
         created=BEGAN,
         tare_version="0.1.0",
         seed=shape.seed,
-        profile="quick",
+        profile=shape.profile,
+        scale=shape.scale,
         baseline="native",
         arms=[(arm.platform, arm.replica) for arm in arms(shape)],
         platforms=[

@@ -18,14 +18,17 @@ MAY_IMPORT = {
     "platforms": {"errors", "model", "suggest", "host", "image", "session"},
     "lab": {"errors", "model", "suggest", "host", "image", "platforms", "session"},
     "workloads": {"errors", "model", "suggest"},
+    "literature": {"errors", "model", "suggest"},
     "store": {"errors", "model"},
-    "analysis": {"errors", "model", "store"},
-    "report": {"errors", "model", "store", "analysis"},
-    "campaign": {"errors", "model", "suggest", "host", "image", "session", "platforms", "workloads", "store"},
+    "analysis": {"errors", "model", "literature", "store"},
+    "report": {"errors", "model", "literature", "store", "analysis"},
+    "campaign": {
+        "errors", "model", "suggest", "host", "image", "session", "platforms", "workloads", "literature", "store",
+    },
     "contract": {"errors", "model", "suggest", "host", "image", "platforms", "campaign"},
     "cli": {
-        "errors", "model", "host", "image", "platforms", "workloads", "store", "analysis", "report", "campaign",
-        "contract", "lab",
+        "errors", "model", "host", "image", "platforms", "workloads", "literature", "store", "analysis", "report",
+        "campaign", "contract", "lab",
     },
 }  # fmt: skip
 

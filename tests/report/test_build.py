@@ -14,6 +14,8 @@ from tare.errors import StoreError
 from tare.report.build import build, build_all
 from tare.report.cells import cell
 from tare.report.model import (
+    BesideReport,
+    BesideRow,
     Contamination,
     ManyReports,
     PlatformReport,
@@ -184,7 +186,12 @@ def test_a_file_of_format_version_1_has_a_report() -> None:
     assert entry(report, "prime-slices", "rate", "docker").n_blocks == 2
 
 
-@pytest.mark.parametrize("model", [Report, ResultReport, PlatformReport, UnmarkedReport, SettingReport, Contamination])
+@pytest.mark.parametrize(
+    "model",
+    [
+        Report, ResultReport, PlatformReport, UnmarkedReport, SettingReport, Contamination, BesideReport, BesideRow,
+    ],
+)  # fmt: skip
 def test_every_field_is_documented(model: type[Report]) -> None:
     documented = set(re.findall(r"`([a-z_]+)`", DOCS.read_text()))
     fields = {name.rstrip("_") for name in model.model_fields}

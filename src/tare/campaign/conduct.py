@@ -13,7 +13,7 @@ from pathlib import Path
 
 import tare
 from tare.campaign.ground import default_cpus, prepared, quietened, sole_campaign
-from tare.campaign.plan import BASELINE_REPLICAS, Job, Plan, arms_of, how_long, make_jobs
+from tare.campaign.plan import BASELINE_REPLICAS, Job, Plan, Profile, arms_of, how_long, make_jobs
 from tare.campaign.preflight import Ready, available, try_each
 from tare.campaign.runner import Runner, Watcher
 from tare.campaign.sampler import Sampler
@@ -61,14 +61,20 @@ class Order:
     margins: Mapping[str, float] = field(default_factory=dict)  # the user's own (`plan.make_jobs`)
     slowed: Sequence[float] = ()  # every platform also with so much more sliced work, a share of it
     precision: float | None = None  # half-width to reach, a fraction; None: half of each margin; 0: all of the time
+    base: str | None = None  # the workloads' own profile where ``profile`` is a study's (`tare.campaign.study`)
+    length: Profile | None = None  # such a profile's
+    scale: str | None = None  # such a profile's
+    offered: bool = False  # the platforms are a profile's: one that does not run here is left out
+    left_out: Sequence[LeftOut] = ()  # known beforehand
+    in_order: bool = False  # a block's workloads run as they are listed
 
 
 def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
     """Run a new campaign into ``file``. Raises `TareError`; what is in the file by then stays."""
-    how_long(order.profile, order.blocks, order.budget_s)  # what is wrong with it is said before anything is done
+    _length(order)  # what is wrong with it is said before anything is done
     chosen = _platforms(order.platforms)
-    asked = frozenset(order.platforms)
-    jobs = make_jobs(_workloads(order.workloads), order.profile, order.params, order.margins)
+    asked = frozenset(() if order.offered else order.platforms)
+    jobs = make_jobs(_workloads(order.workloads), order.base or order.profile, order.params, order.margins)
     resources = _resources(order)
     _check_design(order, resources)
     if file.exists():
@@ -84,7 +90,7 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
             ):
                 ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing)
                 plan, ready = _plan(order, ready, jobs, resources)
-                record = _record(plan, ready, image, [*missing, *broken], asked, tuned)
+                record = _record(plan, ready, image, [*order.left_out, *missing, *broken], asked, tuned)
                 with Store.create(file, record) as store:
                     _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
         finally:
@@ -93,7 +99,7 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
 
 def _plan(order: Order, ready: list[Ready], jobs: tuple[Job, ...], resources: Resources) -> tuple[Plan, list[Ready]]:
     """What is decided once it is known what runs here, and all that takes part."""
-    length = how_long(order.profile, order.blocks, order.budget_s)
+    length = _length(order)
     extra = extra_work(ready, order.slowed)
     ready = [*ready, *slowed_copies(ready, order.slowed)]
     usable = tuple(one.platform for one in ready)
@@ -112,8 +118,14 @@ def _plan(order: Order, ready: list[Ready], jobs: tuple[Job, ...], resources: Re
         design=order.design,
         replicas=order.replicas,
         extra=extra,
+        in_order=order.in_order,
+        scale=order.scale,
     )
     return plan, ready
+
+
+def _length(order: Order) -> Profile:
+    return how_long(order.profile, order.blocks, order.budget_s, order.length)
 
 
 def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
@@ -129,7 +141,9 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
         chosen = platforms.choose([platform.name for platform in record.platforms])
         length = (record.blocks, record.time_budget_s, record.targets, record.design)
         replicas = sum(arm.platform == chosen[0].name for arm in record.all_arms())
-        plan = Plan(record.profile, record.seed, tuple(chosen), jobs, resources, *length, replicas)
+        plan = Plan(
+            record.profile, record.seed, tuple(chosen), jobs, resources, *length, replicas, in_order=record.in_order
+        )
         try:
             asked = frozenset(platform.name for platform in chosen)
             available(chosen, asked=asked, progress=watcher.doing)
@@ -229,6 +243,8 @@ def _record(
         targets=dict(plan.targets),
         asked=sorted(asked),
         design=plan.design,
+        in_order=plan.in_order,
+        scale=plan.scale,
         tuning=None if tuned is None else [_setting_record(one) for one in tuned],
     )
 

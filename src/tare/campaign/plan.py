@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tare import literature
 from tare.errors import UsageError
 from tare.model import Arm, Design, Family, Resources
 from tare.platforms.base import Platform
@@ -64,6 +65,8 @@ class Plan:
     design: Design = Design.BLOCKS
     replicas: int = BASELINE_REPLICAS  # of the baseline; more than two to compare it with itself (`tare calibrate`)
     extra: Mapping[str, Params] = field(default_factory=dict)  # more parameters of sliced work, by platform
+    in_order: bool = False  # a block's workloads run as they are listed
+    scale: str | None = None  # of a study's profile
 
     @property
     def baseline(self) -> Platform:
@@ -126,16 +129,17 @@ def make_jobs(
     return tuple(jobs)
 
 
-def how_long(profile: str, blocks: int | None, budget_s: float | None) -> Profile:
-    """The profile's length, unless the user gave blocks or a time."""
-    if profile not in PROFILES:
-        raise UsageError(f"there is no profile {profile!r}", fix=f"use one of {', '.join(PROFILES)}")
+def how_long(profile: str, blocks: int | None, budget_s: float | None, own: Profile | None = None) -> Profile:
+    """The profile's length, unless the user gave blocks or a time. ``own``: of a profile that is a study's."""
+    if own is None and profile not in PROFILES:
+        known = [*PROFILES, *literature.names()]
+        raise UsageError(f"there is no profile {profile!r}", fix=f"use one of {', '.join(known)}")
     if blocks is not None and blocks < 1:
         raise UsageError(f"{blocks} blocks cannot be run", fix="give at least 1; 10 or more make good intervals")
     if budget_s is not None and budget_s <= 0:
         raise UsageError("a campaign needs some time", fix="give a time such as 5m")
     if blocks is None and budget_s is None:
-        return PROFILES[profile]
+        return own or PROFILES[profile]
     return Profile(blocks, budget_s if blocks is None else None)
 
 

@@ -94,7 +94,8 @@ class Runner:
             wanted = planned.get(block, wanted)
             self._tell(arms, block, durations)
             jobs = [(job.workload, job.rounds) for job in self.plan.jobs if job.workload.name in wanted]
-            schedule = schedule_block(self.plan.seed, block, arms, jobs, self.plan.design)
+            plan = self.plan
+            schedule = schedule_block(plan.seed, block, arms, jobs, plan.design, in_order=plan.in_order)
             if block not in planned:
                 self.store.plan_block(block, schedule.trials())
             self._seq = {key: seq for seq, key in enumerate(self.store.schedule()) if key.block == block}

@@ -46,10 +46,13 @@ def schedule_block(
     arms: Sequence[Arm],
     workloads: Sequence[tuple[Workload, int]],
     design: Design = Design.BLOCKS,
+    *,
+    in_order: bool = False,
 ) -> BlockSchedule:
     """The schedule of one block: the same for the same arguments, whatever ran before.
 
-    ``workloads``: each with its number of rounds (0 where it is not sliced).
+    ``workloads``: each with its number of rounds (0 where it is not sliced). ``in_order``: they run in that order, as
+    a study did, and not in a random one.
     """
     # A generator a block: a resumed campaign draws the same orders without replaying what went before.
     generator = random.Random(f"tare/{seed}/{block}")
@@ -58,7 +61,8 @@ def schedule_block(
     stages = [_stage(generator, workload, rounds, arms, launch_order, duet=duet) for workload, rounds in workloads]
     starts = [stage for stage in stages if stage.mode is Mode.START and not stage.fresh]
     others = [stage for stage in stages if stage not in starts]
-    generator.shuffle(others)
+    if not in_order:
+        generator.shuffle(others)
     # Last, so that the block's own instances need not be started again.
     others.sort(key=lambda stage: stage.fresh)
     return BlockSchedule(block, launch_order, (*starts, *others))

@@ -10,7 +10,20 @@ import typer
 from rich.console import Console
 
 from tare import __version__
-from tare.cli import calibrate, clean, compare, doctor, export, inventory, lab, platform, report, run, score
+from tare.cli import (
+    calibrate,
+    clean,
+    compare,
+    doctor,
+    export,
+    inventory,
+    lab,
+    literature,
+    platform,
+    report,
+    run,
+    score,
+)  # fmt: skip
 from tare.errors import TareError
 
 INTERRUPTED = 130
@@ -33,6 +46,7 @@ app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("score")(score.score)
 app.command("export")(export.export)
+app.command("literature")(literature.literature)
 app.command("calibrate")(calibrate.calibrate)
 app.command("clean")(clean.clean)
 app.add_typer(platform.app, name="platform")

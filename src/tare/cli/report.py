@@ -20,20 +20,25 @@ PLAIN_WIDTH = 120
 def report(
     files: list[Path] = typer.Argument(..., help="Campaign files."),
     html: Path | None = typer.Option(None, "--html", help="Write the HTML report here (one file, opens offline)."),
+    beside: str | None = typer.Option(
+        None, "--beside", help="Set the results beside a study's published figures. Default: the profile's study."
+    ),
     every: bool = typer.Option(False, "--all", help="Show every metric, not only the headlines."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.report/1)."),
 ) -> None:
     """Show what campaigns found: overhead against the baseline with its 95 % interval, verdict and noise floor.
 
     Examples: [cyan]tare report night.tare[/], [cyan]tare report night.tare --html night.html[/],
-    [cyan]tare report night.tare --json | jq .results[/]
+    [cyan]tare report night.tare --beside karna-2021[/], [cyan]tare report night.tare --json | jq .results[/]
     """
-    show(files, html=html, as_json=as_json, every=every)
+    show(files, html=html, as_json=as_json, every=every, beside=beside)
 
 
-def show(files: Sequence[Path], *, html: Path | None, as_json: bool, every: bool = False) -> None:
-    """Print the report, and write the HTML file when a place is given."""
-    reports = write_html(files, html) if html is not None else build_all(files)
+def show(
+    files: Sequence[Path], *, html: Path | None, as_json: bool, every: bool = False, beside: str | None = None
+) -> None:
+    """Print the report, and write the HTML file when a place is given. ``beside``: a study, by name."""
+    reports = write_html(files, html, beside) if html is not None else build_all(files, beside)
     if as_json:
         typer.echo(to_json(reports))
         return

@@ -9,15 +9,18 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
+from tare import literature
 from tare.analysis.widths import Known, widths
 from tare.campaign import conduct
 from tare.campaign.conduct import Order
 from tare.campaign.plan import parse_margins, parse_time
 from tare.campaign.stopping import parse_precision
+from tare.campaign.study import foreword, ordered
 from tare.cli.progress import Progress
 from tare.cli.report import show
 from tare.errors import UsageError
 from tare.host import facts, state
+from tare.literature import Scale
 from tare.model import Design
 from tare.report import calibration
 from tare.store import Store
@@ -33,6 +36,8 @@ _EXAMPLES = """Examples:
 [cyan]tare run --time 30m --seed 7 --tune -o night.tare[/]   at most; less where all is known well enough before
 
 [cyan]tare run -p docker -w primes --precision 0.2% --time 1h[/]
+
+[cyan]tare run --profile karna-2021[/]              a study again, scaled down, and its published figures beside
 
 [cyan]tare run --resume night.tare[/]               go on after a kill or a reboot into the same kernel
 """
@@ -59,23 +64,33 @@ _MARGIN = typer.Option(
     " Default: 1 % CPU, 2 % memory, 5 % the rest.",
 )
 _DESIGN = typer.Option(
-    Design.BLOCKS,
+    None,
     "--design",
-    help="blocks: all in turn, in random order. sequential: one platform after the other, as most studies did."
-    " duet: sliced work beside the baseline's, each on a CPU.",
+    help="blocks (default): all in turn, in random order. sequential: one platform after the other, as most studies"
+    " did. duet: sliced work beside the baseline's, each on a CPU.",
+)
+_PROFILE = typer.Option(
+    "quick",
+    "--profile",
+    help="quick (a minute an arm: 5 for the usual platforms), full (30 blocks, long runs), or a study's:"
+    f" {', '.join(literature.names())} (its platforms, workloads, parameters, repetitions and order).",
+)
+_SCALE = typer.Option(
+    None,
+    "--scale",
+    help="Of a study's profile. scaled (default): shorter, and says how; full: the study's own durations and runs.",
 )
 
 
 def run(
     platform: list[str] = _PLATFORM,
     workload: list[str] = typer.Option([], "-w", "--workload", help="A workload, by name; may be given again."),
-    profile: str = typer.Option(
-        "quick", "--profile", help="quick (a minute an arm: 5 for the usual platforms) or full (30 blocks, long runs)."
-    ),
+    profile: str = _PROFILE,
+    scale: Scale | None = _SCALE,
     blocks: int | None = typer.Option(None, "--blocks", help="Run exactly so many blocks."),
     budget: str | None = typer.Option(None, "--time", help="Run as many blocks as fit: 90s, 5m, 1.5h."),
     precision: str | None = _PRECISION,
-    design: Design = _DESIGN,
+    design: Design | None = _DESIGN,
     margin: list[str] = _MARGIN,
     seed: int | None = typer.Option(None, "--seed", help="Seed of all random orders. Default: drawn, and recorded."),
     cpus: str | None = typer.Option(None, "--cpus", help="Host CPUs for the instances: 1 or 2,3. Default: the last."),
@@ -93,7 +108,7 @@ def run(
     """
     progress_console = Console(stderr=True, highlight=False)
     if resume is not None:
-        planned = (output, blocks, budget, seed, precision)
+        planned = (output, blocks, budget, seed, precision, scale, design)
         if platform or workload or margin or tune or any(one is not None for one in planned):
             raise UsageError("--resume goes on as planned and takes no other plan", fix="give --resume alone")
         file = resume
@@ -112,10 +127,12 @@ def run(
             memory_bytes=memory * 2**20,
             subnet=subnet,
             tune=tune,
-            design=design,
             margins=parse_margins(margin),
             precision=parse_precision(precision) if precision is not None else None,
         )
+        order = ordered(order, scale, design)
+        if said := foreword(order):
+            progress_console.print(said, markup=False, soft_wrap=True)
         with Progress(progress_console, file, foreword=_resolution) as progress:
             conduct.begin(order, file, progress, _widths)
     show([file], html=file.with_suffix(".html"), as_json=as_json)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from tare import literature
 from tare.analysis import (
     STEAL_LIMIT,
     Interval,
@@ -19,8 +20,10 @@ from tare.analysis import (
     contamination,
 )
 from tare.analysis.fairness import differences
+from tare.report.beside import beside
 from tare.report.model import (
     SCHEMA,
+    BesideReport,
     Contamination,
     DifferenceReport,
     EventReport,
@@ -37,21 +40,25 @@ from tare.report.model import (
 from tare.store import CampaignRecord, Store, WorkloadRecord
 
 
-def build(path: Path) -> Report:
-    """Read and analyse one campaign's file, also while it is being written. Raises `StoreError`."""
+def build(path: Path, study: str | None = None) -> Report:
+    """Read and analyse one campaign's file, also while it is being written. Raises `StoreError`.
+
+    ``study``: whose published figures it is set beside; None: the one whose profile it ran, if any.
+    """
     with Store.read(path) as store, store.snapshot():
-        return report_on(store, store.samples())
+        return report_on(store, store.samples(), study)
 
 
-def build_all(paths: Iterable[Path]) -> list[Report]:
+def build_all(paths: Iterable[Path], study: str | None = None) -> list[Report]:
     """One report a file. Nothing is pooled over files: blocks of several campaigns are not blocks of one."""
-    return [build(path) for path in paths]
+    return [build(path, study) for path in paths]
 
 
-def report_on(store: Store, samples: pl.DataFrame) -> Report:
+def report_on(store: Store, samples: pl.DataFrame, study: str | None = None) -> Report:
     """The report of an open store, from its samples (read once by the caller, who may want them too)."""
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     marked = contamination.marks(trials, telemetry, record.resources.cpus)
+    results = _results(record, analyse(record, samples, trials, marked))
     return Report(
         schema_=SCHEMA,
         id=record.id,
@@ -72,15 +79,24 @@ def report_on(store: Store, samples: pl.DataFrame) -> Report:
         fairness=record.fairness,
         differences=[DifferenceReport.model_validate(asdict(one)) for one in differences(record)],
         design=record.design.value,
+        scale=record.scale,
+        beside=_beside(record, results, study),
         platforms=_facts(record, trials),
         workload_params={workload.name: workload.params for workload in record.workloads},
-        results=_results(record, analyse(record, samples, trials, marked)),
+        results=results,
         failures=_failures(trials),
         left_out=[LeftOutReport.model_validate(entry.model_dump()) for entry in record.left_out],
         contaminated=_contamination(trials, marked, telemetry.host.height),
         events=[EventReport(at=event.at, level=event.level, text=event.text) for event in store.events()],
         tuning=_tuning(record),
     )
+
+
+def _beside(record: CampaignRecord, results: list[ResultReport], study: str | None) -> BesideReport | None:
+    if study is None and record.profile not in literature.names():
+        return None
+    told = literature.load(study or record.profile)
+    return beside(told, results, record.baseline, record.scale if told.name == record.profile else None)
 
 
 def _tuning(record: CampaignRecord) -> list[SettingReport] | None:

@@ -21,7 +21,7 @@ from plotly.offline import get_plotlyjs
 from tare.analysis import CPU_COST
 from tare.analysis.words import percent, quantity
 from tare.errors import UsageError
-from tare.report import cells, figures
+from tare.report import beside, cells, figures
 from tare.report.build import report_on
 from tare.report.model import Report, ResultReport, to_json
 from tare.store import Store
@@ -70,12 +70,14 @@ class CampaignView:
     downloads: list[Download]
 
 
-def write_html(paths: Sequence[Path], out: Path) -> list[Report]:
+def write_html(paths: Sequence[Path], out: Path, study: str | None = None) -> list[Report]:
     """Write one page on these campaigns (each for itself) and return their reports.
+
+    ``study``: whose figures they are set beside (`tare.report.build.build`).
 
     Raises `StoreError` for a file that cannot be read, `UsageError` when ``out`` cannot be written.
     """
-    views = [_view(path) for path in paths]
+    views = [_view(path, study) for path in paths]
     try:
         out.write_text(page(views), encoding="utf-8")
     except OSError as error:
@@ -100,6 +102,8 @@ def page(views: Sequence[CampaignView]) -> str:
         "marks": cells.MARKS,
         "meanings": cells.MEANINGS,
         "summary": figures.summary,
+        "beside_lines": beside.lines,
+        "beside_legend": beside.legend,
     }
     # Markup: our own style and script, and plotly's, go in as they are.
     return environment.get_template("report.html").render(
@@ -110,10 +114,10 @@ def page(views: Sequence[CampaignView]) -> str:
     )
 
 
-def _view(path: Path) -> CampaignView:
+def _view(path: Path, study: str | None) -> CampaignView:
     with Store.read(path) as store, store.snapshot():
         samples, trials = store.samples(), store.trials()
-        report = report_on(store, samples)
+        report = report_on(store, samples, study)
     parts = samples.partition_by("workload", "metric", as_dict=True)
     empty = samples.clear()
     workloads = []

@@ -165,6 +165,47 @@ class EventReport(_Frozen):
     text: str
 
 
+#: How a study's figure lies to our interval: inside; or outside, where ours may be no difference at all, theirs lies on
+#: the same side of the baseline and further from it, nearer to it, or on the other side.
+Agreement = Literal["inside", "open", "further", "nearer", "other-side", "no-figure"]
+
+
+class BesideRow(_Frozen):
+    """A study's figure and ours, both in per cent: of the own baseline's figure, or overhead of standard deviations."""
+
+    metric: str  # the study's
+    where: str  # its table, figure or section
+    study_platform: str
+    platform: str
+    workload: str
+    ours: str  # our metric
+    what: Literal["per cent of the baseline", "variability overhead"]
+    words: str  # the study's, where it has no figure
+    study_low: float
+    study_high: float  # differs from `study_low` where the words say between two
+    study_sd: float | None
+    study_n: int | None
+    our_percent: float | None
+    our_low: float | None
+    our_high: float | None
+    our_blocks: int
+    agreement: Agreement
+
+
+class BesideReport(_Frozen):
+    """A campaign beside a study's published figures (`tare report --beside`)."""
+
+    study: str
+    authors: str
+    year: int
+    baseline: str  # the study's
+    scaled: str | None  # in what the campaign was shorter than the study
+    rows: list[BesideRow]
+    absent: list[str]  # what could be set beside and was not measured
+    apart: list[str]  # what the study has and is not set beside, and why
+    notes: list[str]  # in what its platforms and metrics differ from ours
+
+
 class Report(_Frozen):
     """One campaign."""
 
@@ -187,6 +228,8 @@ class Report(_Frozen):
     fairness: dict[str, Any]
     differences: list[DifferenceReport] = []
     design: str = "blocks"
+    scale: str | None = None  # of a study's profile
+    beside: BesideReport | None = None
     platforms: list[PlatformFacts]
     workload_params: dict[str, dict[str, int | float | str | bool]]
     results: list[ResultReport]

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from tare.analysis import CPU_COST, WIDE_FLOOR, WITHOUT
 from tare.analysis.words import percent
+from tare.report.beside import render as render_beside
 from tare.report.cells import MARKS, MEANINGS, Cell, baseline_cell, cell
 from tare.report.model import Report, ResultReport, VerdictKind
 
@@ -39,6 +40,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False) -> G
     parts += _tables(report, results, width)
     parts += [
         _legend(report),
+        *_beside(report),
         *_cautions(results),
         *_daemons(report),
         *_unfair(report),
@@ -77,6 +79,7 @@ def _title(report: Report) -> Text:
     when = datetime.fromtimestamp(report.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
     planned = f" of {report.blocks_planned}" if report.blocks_planned is not None else ""
     how = "" if report.design == "blocks" else f", {report.design}"
+    how = f" ({report.scale}){how}" if report.scale is not None else how
     plan = f"profile {report.profile}{how}, seed {report.seed}, {report.blocks_done}{planned} blocks, {report.status}"
     facts = f"{report.host_title()}, {when}, {plan}"
     return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts))
@@ -171,6 +174,11 @@ def _legend(report: Report) -> Text:
     text.append("Margins: " + ", ".join(f"{family} {percent(margin / 100)}" for margin, family in margins) + ".\n")
     text.append("; ".join(parts) + ".")
     return text
+
+
+def _beside(report: Report) -> Iterator[RenderableType]:
+    if report.beside is not None:
+        yield from render_beside(report.beside, clean(report.baseline))
 
 
 def _cautions(results: list[ResultReport]) -> Iterator[RenderableType]:

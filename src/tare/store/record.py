@@ -95,6 +95,8 @@ class CampaignRecord(_Frozen):
     left_out: list[LeftOut] = []
     asked: list[str] = []  # platforms that the user named: what is unfair of them is compared all the same
     design: Design = Design.BLOCKS
+    in_order: bool = False  # a block's workloads ran as they are listed, and not in random order
+    scale: str | None = None  # of a study's profile: "scaled" or "full"
     targets: dict[str, float] = {}  # half-width at which a workload has blocks enough, as a fraction
     tuning: list[SettingRecord] | None = None  # None: the campaign ran without --tune
 

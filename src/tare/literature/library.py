@@ -1,0 +1,50 @@
+"""The studies that come with tare, read from their files and checked."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from importlib import resources
+
+from pydantic import ValidationError
+
+from tare.errors import UsageError
+from tare.literature.model import Study
+from tare.suggest import nearest
+
+_SUFFIX = ".toml"
+
+
+@functools.cache
+def names() -> tuple[str, ...]:
+    """The studies' names, in order: author and year."""
+    files = resources.files("tare.literature").joinpath("studies").iterdir()
+    return tuple(sorted(file.name.removesuffix(_SUFFIX) for file in files if file.name.endswith(_SUFFIX)))
+
+
+@functools.cache
+def load(name: str) -> Study:
+    """The study of this name. Raises `UsageError` that says the nearest names."""
+    if name not in names():
+        raise UsageError(f"there is no study {name!r}", fix=nearest(name, names()))
+    text = resources.files("tare.literature").joinpath("studies", f"{name}{_SUFFIX}").read_text(encoding="utf-8")
+    return parse(text, name)
+
+
+def parse(text: str, name: str) -> Study:
+    """A study from the text of its file. Raises `UsageError` with one line."""
+    try:
+        return Study.model_validate({"name": name, **tomllib.loads(text)})
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"the study {name} is not TOML: {error}", fix="repair its file") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part + 1) if isinstance(part, int) else part for part in first["loc"])
+        why = first["msg"].removeprefix("Value error, ")
+        where = f" at {place}" if place else ""
+        raise UsageError(f"the study {name} is not right{where}: {why}", fix="repair its file") from error
+
+
+def studies() -> list[Study]:
+    """All of them."""
+    return [load(name) for name in names()]

@@ -1,0 +1,131 @@
+"""A study's profile as a campaign's order: what the study's file decides, and what the user's own options do."""
+
+import pytest
+
+from tare.campaign.conduct import Order, _length
+from tare.campaign.plan import make_jobs
+from tare.campaign.schedule import schedule_block
+from tare.campaign.study import foreword, full_length, ordered
+from tare.errors import UsageError
+from tare.literature import Scale, load, names, studies
+from tare.model import Arm, Design
+from tare.platforms import registry as platforms
+from tare.workloads import registry as workloads
+
+STUDIES = pytest.mark.parametrize("study", studies(), ids=names())
+
+
+def test_a_profile_has_the_studys_platforms_workloads_parameters_repetitions_and_order():
+    order = ordered(Order(profile="karna-2021"))
+    assert order.platforms == ["native", "qemu", "docker", "docker-gvisor-ptrace", "firecracker"]
+    assert order.offered, "what does not run here is left out"
+    assert order.workloads[:2] == ["startup", "sysbench-fileio-seqrd"]
+    assert (order.design, order.in_order) == (Design.SEQUENTIAL, True)
+    assert _length(order).blocks == 3
+    assert order.params["sysbench-cpu"] == {"max_prime": 10_000, "threads": 1, "time_s": 1}
+    assert order.scale == "scaled"
+
+
+def test_at_full_scale_it_is_the_studys_own():
+    order = ordered(Order(profile="karna-2021"), Scale.FULL)
+    assert _length(order).blocks == 10
+    assert order.params["sysbench-cpu"]["time_s"] == 10
+    (job,) = make_jobs([workloads.get("sysbench-fileio-seqrd")], order.base, order.params)
+    assert (job.params["total_mib"], job.params["time_s"]) == (5120, 30)
+    assert order.scale == "full"
+
+
+def test_a_study_that_counts_hours_has_them_for_each_arm():
+    length = _length(ordered(Order(profile="li-2017"), Scale.FULL))
+    assert length.blocks is None
+    assert length.budget(3) == 3 * 4 * 25 * 3600
+
+
+def test_the_users_own_options_go_before_the_studys():
+    mine = Order(
+        profile="karna-2021", platforms=["runc"], workloads=["sysbench-cpu"], blocks=2,
+        params={"sysbench-cpu": {"time_s": 5}},
+    )  # fmt: skip
+    order = ordered(mine, design=Design.BLOCKS)
+    assert (order.platforms, order.workloads, order.design) == (["runc"], ["sysbench-cpu"], Design.BLOCKS)
+    assert not order.offered, "one that was named and does not run is an error"
+    assert order.left_out == ()
+    assert _length(order).blocks == 2
+    assert order.params["sysbench-cpu"] == {"time_s": 5}
+    assert _length(ordered(Order(profile="karna-2021", budget_s=60.0))).budget_s == 60.0
+
+
+def test_what_a_study_had_and_tare_has_not_is_left_out_with_the_reason():
+    order = ordered(Order(profile="plauth-2017"))
+    assert {one.platform for one in order.left_out} == {"LXD in KVM", "Rumprun", "OSv", "MirageOS"}
+    assert all(one.reason for one in order.left_out)
+
+
+def test_other_profiles_stay_as_they_are_and_have_no_scale():
+    assert ordered(Order(profile="full")) == Order(profile="full")
+    assert ordered(Order(), design=Design.DUET).design is Design.DUET
+    with pytest.raises(UsageError, match="the profile quick has no scales"):
+        ordered(Order(), Scale.FULL)
+    with pytest.raises(UsageError, match="there is no profile 'karna'") as refused:
+        _length(ordered(Order(profile="karna")))
+    assert "karna-2021" in refused.value.fix
+
+
+def test_it_says_what_is_scaled_and_how_long_the_full_would_take():
+    study = load("karna-2021")
+    order = ordered(Order(profile="karna-2021"))
+    assert study.run.what_is_scaled in foreword(order)
+    assert full_length(study, order.workloads) == 10 * sum(job.full_s for job in study.run.job)
+    assert full_length(study, ["sysbench-cpu"]) == 110
+    assert "about 32 min an arm" in foreword(order)
+    assert "100.0 h an arm" in foreword(ordered(Order(profile="li-2017")))
+    assert foreword(ordered(Order(profile="li-2017"), Scale.FULL)).startswith("profile li-2017: the study's own")
+    assert foreword(Order()) == ""
+
+
+def test_in_order_the_workloads_of_every_block_run_as_listed():
+    names = ["sysbench-memory", "sysbench-cpu", "startup", "stream", "iperf3-tcp", "memory-footprint"]
+    jobs = [(workloads.get(name), 4 if name == "stream" else 0) for name in names]
+    arms = (Arm("native"), Arm("docker"))
+    # A start is a block's beginning, and a fresh instance comes after those that live already.
+    for block in range(5):
+        found = schedule_block(7, block, arms, jobs, in_order=True)
+        assert [stage.workload for stage in found.stages] == [
+            "startup", "sysbench-memory", "sysbench-cpu", "stream", "iperf3-tcp", "memory-footprint",
+        ]  # fmt: skip
+    drawn = {tuple(stage.workload for stage in schedule_block(7, block, arms, jobs).stages) for block in range(5)}
+    assert len(drawn) > 1
+
+
+@STUDIES
+def test_every_platform_of_a_profile_is_one_of_tares(study):
+    known = platforms.all_platforms()
+    named = [name for one in study.run.platform for name in (*one.run, *one.like)]
+    assert set(named) <= known.keys()
+    assert len(set(named)) == len(named), "a platform stands for one of the study's"
+    told = [one.study for one in study.run.platform]
+    assert told.count(study.source.baseline) == 1
+    (base,) = (one for one in study.run.platform if one.study == study.source.baseline)
+    assert base.run == ["native"]
+    assert set(told) == set(study.source.platforms), "each of the study's platforms runs, or has a reason"
+
+
+@STUDIES
+def test_every_workload_of_a_profile_exists_and_takes_its_parameters(study):
+    for job in study.run.job:
+        workload = workloads.get(job.workload)
+        for own, base in ((job.scaled, "quick"), (job.full, "full")):
+            known = workload.profiles[base]
+            assert own.keys() <= known.keys(), job.workload
+            assert all(type(known[key]) is type(value) for key, value in own.items()), job.workload
+    assert len({job.workload for job in study.run.job}) == len(study.run.job)
+
+
+@STUDIES
+def test_every_metric_that_is_set_beside_a_studys_exists_and_has_its_direction(study):
+    run = {job.workload for job in study.run.job}
+    for link in study.beside:
+        assert link.workload in run
+        (metric,) = (one for one in workloads.get(link.workload).all_metrics if one.name == link.ours)
+        ways = {figure.direction for figure in study.figure if figure.metric == link.metric}
+        assert (ways <= {metric.direction}) is (not ways or not link.inverse), link.metric

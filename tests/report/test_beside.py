@@ -1,0 +1,165 @@
+"""A campaign beside a study's published figures."""
+
+from __future__ import annotations
+
+import html
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import fake_campaign
+from tare.literature import load
+from tare.report import beside as module
+from tare.report.beside import beside, lines, ours_text, theirs_text
+from tare.report.build import build
+from tare.report.html import write_html
+from tare.report.model import BesideRow, PlatformReport, ResultReport
+from tare.report.terminal import render
+
+KARNA, LI, GIALLORENZO = load("karna-2021"), load("li-2017"), load("giallorenzo-2021")
+
+
+def platform(name: str, ratio: tuple[float, float, float] | None, variability: float | None = None) -> PlatformReport:
+    point, low, high = ratio or (None, None, None)
+    plain: dict = dict.fromkeys(PlatformReport.model_fields)
+    counts = dict.fromkeys(("n_blocks", "n_left_out", "n_ok", "n_failed", "n_unsupported", "n_contaminated"), 5)
+    mine = {
+        "platform": name, "ratio": point, "ratio_low": low, "ratio_high": high, "verdict": "inconclusive",
+        "verdict_text": "", "notes": [], "contaminated_by": {}, "variability_overhead_percent": variability,
+    }  # fmt: skip
+    return PlatformReport.model_validate({**plain, **counts, **mine})
+
+
+def result(workload: str, metric: str, *platforms: PlatformReport) -> ResultReport:
+    return ResultReport(
+        workload=workload,
+        workload_title=workload,
+        family="cpu",
+        mode="run",
+        metric=metric,
+        metric_title=metric,
+        headline=True,
+        unit="events/s",
+        direction="higher",
+        margin_percent=1.0,
+        noise_floor=None,
+        platforms=[platform("native", None), *platforms],
+    )
+
+
+def rows(study, *results: ResultReport) -> dict[tuple[str, str, str], BesideRow]:
+    found = beside(study, results, "native")
+    return {(row.metric, row.platform, row.what): row for row in found.rows}
+
+
+def test_a_study_is_compared_in_per_cent_of_its_own_baseline() -> None:
+    events = result("sysbench-cpu", "events-per-second", platform("docker", (0.85, 0.83, 0.87)))
+    (row,) = rows(KARNA, events).values()
+    assert row.study_low == row.study_high == pytest.approx(100 * 419.89 / 499.35)
+    assert row.study_sd == pytest.approx(100 * 59.87 / 499.35)
+    assert (row.study_n, row.where, row.study_platform) == (10, "Appendix A", "Docker")
+    assert (row.our_percent, row.our_low, row.our_high, row.our_blocks) == (85.0, 83.0, 87.0, 5)
+    assert row.agreement == "inside"
+    assert theirs_text(row) == "84.1 ± 12.0 (n 10)"
+    assert ours_text(row) == "85.0 [83.0 … 87.0] (5 blocks)"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "agreement"),
+    [
+        ((0.84, 0.80, 0.88), "inside"),
+        ((0.99, 0.97, 1.01), "open"),
+        ((0.95, 0.94, 0.96), "further"),
+        ((0.60, 0.59, 0.61), "nearer"),
+        ((1.20, 1.19, 1.21), "other-side"),
+        (None, "no-figure"),
+    ],
+)
+def test_how_their_figure_lies_to_ours(ratio: tuple[float, float, float] | None, agreement: str) -> None:
+    events = result("sysbench-cpu", "events-per-second", platform("docker", ratio))
+    (row,) = rows(KARNA, events).values()
+    assert row.agreement == agreement
+
+
+def test_a_kindred_platform_is_set_beside_and_a_strange_one_is_not() -> None:
+    arms = [platform(name, (1.0, 0.9, 1.1)) for name in ("runc", "gvisor", "docker-gvisor-ptrace", "uml", "qemu")]
+    found = rows(KARNA, result("sysbench-cpu", "events-per-second", *arms))
+    assert {(row.platform, row.study_platform) for row in found.values()} == {
+        ("runc", "Docker"), ("gvisor", "gVisor"), ("docker-gvisor-ptrace", "gVisor"), ("qemu", "KVM"),
+    }  # fmt: skip
+
+
+def test_words_and_variability_stand_beside_ours_too() -> None:
+    docker = platform("docker", (0.97, 0.96, 0.98), variability=40.0)
+    found = rows(LI, result("stream", "triad", docker), result("iperf3-tcp", "from-instance", docker))
+    equal = found["Triad", "docker", "per cent of the baseline"]
+    assert (equal.study_low, equal.study_high, equal.agreement) == (100.0, 100.0, "nearer")
+    assert equal.words == "as well as the physical machine on average"
+    more = found["Triad", "docker", "variability overhead"]
+    assert (more.study_low, more.our_percent, more.our_low, more.agreement) == (500.0, 40.0, None, "no-figure")
+    sheet = found["Communication throughput", "docker", "variability overhead"]
+    assert sheet.study_low == 54.27986481
+
+
+def test_a_deviation_in_per_cent_of_the_value_becomes_one_of_the_baseline() -> None:
+    link = next(one for one in GIALLORENZO.beside if one.metric == "Input per char")
+    found = rows(GIALLORENZO, result("bonnie", link.ours, platform("docker", (0.6, 0.5, 0.7))))
+    row = found["Input per char", "docker", "per cent of the baseline"]
+    assert (row.study_low, row.study_sd) == (58.7, pytest.approx(58.7 * 2.05 / 100))
+
+
+def test_what_was_not_measured_and_what_is_not_comparable_is_said() -> None:
+    found = beside(KARNA, [], "native", scale="scaled")
+    assert found.rows == []
+    assert len(found.absent) == len(KARNA.beside)
+    assert any(one.startswith("Boot time: ") for one in found.apart)
+    assert any("MySQL" in one for one in found.apart)
+    assert found.scaled == KARNA.run.what_is_scaled
+    assert beside(KARNA, [], "native").scaled is None
+
+
+def of_karnas(folder: Path) -> Path:
+    """An invented campaign of a study's profile."""
+    shape = fake_campaign.Shape(
+        blocks=4, rounds=3, profile="karna-2021", scale="scaled", workloads=("sysbench-fileio-seqrd", "startup")
+    )
+    return fake_campaign.write(folder / "study.tare", shape)
+
+
+def test_a_campaign_that_ran_a_studys_profile_is_set_beside_it_unasked(tmp_path: Path) -> None:
+    file = of_karnas(tmp_path)
+    report = build(file)
+    assert (report.profile, report.scale) == ("karna-2021", "scaled")
+    assert report.beside is not None
+    assert report.beside.study == "karna-2021"
+    assert report.beside.scaled == KARNA.run.what_is_scaled
+    assert {row.platform for row in report.beside.rows} == {"docker", "runc", "gvisor-ptrace"}
+    other = build(file, "li-2017")
+    assert other.beside is not None
+    assert (other.beside.study, other.beside.scaled) == ("li-2017", None)
+
+
+def test_every_word_for_agreement_is_there() -> None:
+    assert set(module.WORDS) == {"inside", "open", "further", "nearer", "other-side", "no-figure"}
+
+
+def test_the_terminal_and_the_page_have_the_table(tmp_path: Path, campaign: Path) -> None:
+    file = of_karnas(tmp_path)
+    report = build(file)
+    assert report.beside is not None
+    told = list(lines(report.beside))
+    assert {line[1] for line in told} == {"docker", "runc (as Docker)", "gvisor-ptrace (as gVisor)"}
+    with Console(width=140, record=True, file=io.StringIO()) as console:
+        console.print(render(report, width=140))
+    text = console.export_text()
+    assert "profile karna-2021 (scaled)" in text
+    assert "Beside the figures of karna-2021 (Kärnä, 2021)" in text
+    write_html([file], tmp_path / "page.html")
+    page = html.unescape((tmp_path / "page.html").read_text())
+    for line in told:
+        assert all(part in text and part in page for part in line)
+    for said in (*report.beside.apart, *report.beside.notes, *report.beside.absent):
+        assert said in page
+    assert build(campaign).beside is None, "its profile is no study's"
