@@ -28,7 +28,13 @@ def test_all_workloads_by_family_and_name():
         "sysbench-memory",
         "sysbench-fileio-seqrd",
         "sysbench-fileio-seqwr",
+        "iperf3-jitter",
+        "iperf3-streams",
         "iperf3-tcp",
+        "iperf3-udp",
+        "ping-rtt",
+        "tcp-crr",
+        "tcp-rr",
         "udp-rtt",
         "startup",
     ]
