@@ -73,7 +73,10 @@ def test_udp_as_fast_as_it_goes_and_slowly():
 
 
 def test_streams_are_four():
-    assert [line.split(" --connect-timeout 5000 ")[1] for line in clients(plan("iperf3-streams"))] == ["-P 4", "-P 4 -R"]
+    assert [line.split(" --connect-timeout 5000 ")[1] for line in clients(plan("iperf3-streams"))] == [
+        "-P 4",
+        "-P 4 -R",
+    ]
 
 
 def test_ping_asks_for_ten_seconds_in_full():
@@ -170,7 +173,12 @@ def test_tcp_requests():
     ("name", "capture", "ended", "message"),
     [
         ("iperf3-udp", "iperf3-udp-no-server", {"code": 1}, "iperf3 failed: unable to connect to server"),
-        ("iperf3-udp", "iperf3-udp-server-killed", {"code": 1}, "iperf3 failed: control socket has closed unexpectedly"),
+        (
+            "iperf3-udp",
+            "iperf3-udp-server-killed",
+            {"code": 1},
+            "iperf3 failed: unable to write to stream socket: Connection refused",
+        ),
         ("iperf3-udp", "iperf3-udp-too-large", {"code": 1}, "block size invalid"),
         ("iperf3-udp", "iperf3-udp-from", {}, "another test than was asked"),
         ("iperf3-udp", "iperf3-jitter-to", {}, "another test than was asked: .*target_bitrate=1000000"),
@@ -221,12 +229,12 @@ def test_streams_that_are_not_whole(change, message):
     ("capture", "ended", "params", "message"),
     [
         ("ping-rtt-silent", {"code": 1}, {}, "ended with 1: .*100% packet loss"),
-        ("ping-rtt-silent", {}, {}, "strange line"),
+        ("ping-rtt-silent", {}, {}, "printed 3 lines and not 4: .*100% packet loss"),
         ("ping-rtt-no-route", {"code": 2}, {}, "ended with 2: ping: connect: Network is unreachable"),
         ("ping-rtt-wrong-option", {"code": 1}, {}, "invalid argument: '20x'"),
         ("ping-rtt-interrupted", {}, {}, "sent 10 requests and not 20"),
         ("ping-rtt", {}, {"interval_s": 0.2}, "sent 20 requests and not 10"),
-        ("tcp-rr", {}, {}, "printed 9 lines and not"),
+        ("tcp-rr", {}, {}, "strange line"),
     ],
 )
 def test_ping_is_refused_and_shown(capture, ended, params, message):
@@ -312,7 +320,8 @@ class Servers:
         return port
 
     def stop(self):
-        for one in self.running:
+        while self.running:
+            one = self.running.pop()
             one.kill()
             one.communicate()
 
@@ -351,7 +360,7 @@ def test_a_server_that_answers_something_else_is_no_figure(served):
 
 
 def test_a_connection_that_the_server_ends_early_is_no_figure(served):
-    with pytest.raises(ParseError, match="request 2|request 3"):
+    with pytest.raises(ParseError, match=r"request [23]\b"):
         parse("tcp-rr", {"time_s": 0.1}, ask(tcp_rr.ON_ONE, served(tcp_rr.SERVER, "64")))
 
 
