@@ -152,13 +152,12 @@ def test_ping():
     assert outcome.samples == {
         "min": 34.0, "average": 40.0, "max": 47.0, "mdev": 3.0, "median": pytest.approx(40.5), "arrived": 100.0,
     }  # fmt: skip
-    assert outcome.work == 20
+    assert "cpu-cost" not in [metric.name for metric in registry.get("ping-rtt").all_metrics]
 
 
 def test_ping_that_loses_some():
-    outcome = parse("ping-rtt", {}, captured("ping-rtt-lossy"))
-    assert outcome.samples["arrived"] == 80.0
-    assert outcome.work == 20, "what is not answered took its way too"
+    samples = parse("ping-rtt", {}, captured("ping-rtt-lossy")).samples
+    assert (samples["arrived"], samples["average"], samples["max"]) == (80.0, 36.0, 44.0)
 
 
 def test_tcp_requests():
