@@ -15,6 +15,7 @@ ROOMY = Surroundings(
     address="192.0.2.3",
     port=20107,
     instance_port=5201,
+    ping="192.0.2.3",
 )
 RUNS = [name for name, one in registry.all_workloads().items() if one.mode is Mode.RUN]
 
@@ -137,5 +138,6 @@ def test_programs_are_of_the_packages_that_the_workload_names(name):
     one = plan(name)
     programs = {command.argv[0] for command in (*one.prepare, *one.measures, *one.cleanup, *one.servers)}
     # A shell and what coreutils has come under names of their own.
-    named = {"coreutils" if program in {"sh", "sleep"} else program for program in programs}
+    package = {"sh": "coreutils", "sleep": "coreutils", "ping": "iputils-ping"}
+    named = {package.get(program, program) for program in programs}
     assert named == set(registry.get(name).packages)

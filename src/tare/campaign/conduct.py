@@ -139,8 +139,8 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
         jobs = tuple(Job(workloads.get(one.name), one.params, one.margin) for one in record.workloads)
         resources = Resources(tuple(record.resources.cpus), record.resources.memory_bytes)
         chosen = platforms.choose([platform.name for platform in record.platforms])
-        length = (record.blocks, record.time_budget_s, record.targets, record.design)
         replicas = sum(arm.platform == chosen[0].name for arm in record.all_arms())
+        length = (record.blocks, record.time_budget_s, record.targets, record.design, replicas)
         plan = Plan(
             record.profile, record.seed, tuple(chosen), jobs, resources, *length, replicas, in_order=record.in_order
         )

@@ -98,6 +98,8 @@ def surroundings(live: Live) -> Surroundings:
         port=address.port if address.host is not None else None,
         instance_port=address.instance_port,
         services=address.services,
+        ping=address.echo,
+        no_ping=address.no_ping,
     )
 
 

@@ -137,17 +137,26 @@ class Address:
     client: str | None = None
     #: ports on which a program of its own answers, by service (`answers`); what has an agent is asked to serve instead
     services: Mapping[str, int] = field(default_factory=dict)
+    #: where ``ping`` is None: the address of its network that answers echo requests before the start too; None: nothing
+    early_ping: str | None = None
+
+    @property
+    def echo(self) -> str | None:
+        """The address at which its network answers echo requests once it is up; None: nothing of it does."""
+        return self.ping if self.ping is not None else self.early_ping
 
     @classmethod
     def on_host(cls, spec: LaunchSpec) -> Self:
         """Of an instance that shares the host's network."""
         why = "it shares the host's address, which answers before the start"
-        return cls(spec.network.host, spec.port, spec.port, None, why)
+        host = spec.network.host
+        return cls(host, spec.port, spec.port, None, why, early_ping=host)
 
     @classmethod
     def on_veth(cls, spec: LaunchSpec, address: str) -> Self:
         """Of an instance in a network namespace that is there before it."""
-        return cls(address, spec.port, spec.port, None, "its network namespace answers before the sandbox starts")
+        why = "its network namespace answers before the sandbox starts"
+        return cls(address, spec.port, spec.port, None, why, early_ping=address)
 
     @classmethod
     def nowhere(cls, spec: LaunchSpec) -> Self:

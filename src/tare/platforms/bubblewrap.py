@@ -70,8 +70,7 @@ class Bubblewrap(Platform):
         within = ["ip", "netns", "exec", network.namespace_path(spec.id).name]
         root = roots.overlay_root(things, spec.space, spec.image.root)
         began = start(spec, sandbox_argv(root, spec.space.data, spec.agent_argv()), within)
-        why = "its network namespace answers before the sandbox starts"
-        address = Address(endpoint.address, spec.port, spec.port, None, why)
+        address = Address.on_veth(spec, endpoint.address)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+from dataclasses import replace
 from pathlib import Path
 
 from tare.errors import PlatformError
@@ -102,11 +103,17 @@ class Podman(Platform):
         ]
         # conmon notes that memory ran out in a file `oom` in the folder that podman was called in.
         began = start(spec, argv, ("env", f"--chdir={spec.space.folder}"))
+        if self._shares_network:
+            return Instance(spec, began.stream, began.at, Address.on_host(spec), began.first_byte)
         why = "its network namespace answers before the sandbox starts"
         address = Address(spec.network.host, spec.port, spec.port, None, why)
-        if self._shares_network:
-            address = Address.on_host(spec)
-        return Instance(spec, began.stream, began.at, address, began.first_byte)
+        instance = Instance(spec, began.stream, began.at, address, began.first_byte)
+
+        def settle() -> None:
+            instance.address = replace(address, early_ping=_own_address(name))
+
+        instance.settle = settle
+        return instance
 
     def _network(self, spec: LaunchSpec) -> list[str]:
         if self._shares_network:
@@ -125,6 +132,13 @@ def _path(program: str) -> str | None:
         return find_runsc()
     found = processes.find(program)
     return crun.runtime() if program == "crun" and found else found
+
+
+def _own_address(name: str) -> str | None:
+    """A running container's address on podman's bridge, which its published port hides; None when it tells none."""
+    template = "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}"
+    told = processes.run([*PODMAN, "container", "inspect", "--format", template, name], time_limit_s=30)
+    return next(iter(told.text.split()), None) if told.code == 0 else None
 
 
 def ulimits() -> list[str]:

@@ -233,7 +233,8 @@ class Ssh(Platform):
         except OSError:
             return Address(None, spec.port, spec.port, None, f"{host} has no IPv4 address")
         why = "it is the remote host's own address, which answers before the start"
-        return Address(str(found[0][4][0]), spec.port, spec.port, None, why, facts.client)
+        seen = str(found[0][4][0])
+        return Address(seen, spec.port, spec.port, None, why, facts.client, early_ping=seen)
 
     def _look(self, key: str) -> Facts:
         done = self._run("/bin/sh", "-s", "look", key or "none", stdin=_script(), limit_s=LOOK_LIMIT_S)

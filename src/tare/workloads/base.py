@@ -75,6 +75,8 @@ class Surroundings:
     port: int | None  # the port that is open to the client at ``address``
     instance_port: int | None  # the same port as seen inside the instance
     services: Mapping[str, int] = field(default_factory=dict)  # ports on which it answers by itself, by service
+    ping: str | None = None  # the address at which it answers echo requests; None when nothing of it does
+    no_ping: str = ""  # the reason, when ping is None
 
 
 @dataclass(frozen=True, slots=True)
