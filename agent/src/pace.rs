@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::clock::now_ns;
 use crate::message::{self, Code, Probed, Ready, Slice, Turn};
-use crate::probes::{self, Probe};
+use crate::probes::{self, Hindrance, Probe};
 
 /// Wall time that one part of a round should take, in ns: short against a slice, long against reading the clock.
 const CHUNK_NS: u64 = 400_000;
@@ -133,6 +133,13 @@ fn run(request: &message::Probe, control: &Control, mailbox: &Mailbox) -> Event 
         Ok(probe) => probe,
         Err(text) => return Event::Failed { id, code: Code::BadRequest, text },
     };
+    if let Err(hindrance) = probe.prepare() {
+        let (code, text) = match hindrance {
+            Hindrance::Unsupported(text) => (Code::Unsupported, text),
+            Hindrance::Failed(text) => (Code::Io, text),
+        };
+        return Event::Failed { id, code, text };
+    }
     let (units, warmup_work) = warm_up(&mut *probe, request.warmup_ns, control);
     mailbox.post(Event::Ready(Ready { id, warmup_work }));
     let mut turns = Vec::new();
@@ -158,6 +165,7 @@ fn warm_up(probe: &mut dyn Probe, warmup_ns: u64, control: &Control) -> (u64, u6
     let (mut units, mut best, mut work) = (1, 1, 0);
     let begin = now_ns();
     loop {
+        probe.rest(units);
         let start = now_ns();
         work += (0..probe.parts().len()).map(|part| probe.run(part, units)).sum::<u64>();
         let end = now_ns();
@@ -178,6 +186,9 @@ fn turn(probe: &mut dyn Probe, units: u64, slice: Slice, control: &Control) -> T
     let mut turn = Turn { start_ns, end_ns: start_ns, work: vec![0; parts], wall_ns: vec![0; parts] };
     let planned_end = slice.start_ns + slice.duration_ns;
     while turn.end_ns < planned_end && !control.stopped() {
+        if probe.rest(units) {
+            turn.end_ns = now_ns();
+        }
         for part in 0..parts {
             turn.work[part] += probe.run(part, units);
             let end = now_ns();
