@@ -47,7 +47,7 @@ def test_every_call_of_a_workload_is_one_that_the_agent_makes(name: str, session
 
 
 def test_a_call_that_nobody_makes_is_answered_with_those_that_there_are(session: Session) -> None:
-    with pytest.raises(Refused, match="getpit.*getpid") as refused:
+    with pytest.raises(Refused, match=r"getpit.*getpid") as refused:
         session.probe("calls", {"call": "getpit"}, 0).wait_ready(20)
     assert refused.value.code == "bad-request"
 
@@ -126,8 +126,8 @@ def test_ramspeed_moves_all_streams(name: str, session: Session) -> None:
 def sliced(session: Session, name: str, memory_bytes: int = 2**30, **params: Any) -> Sliced:
     """One stage of two rounds on this agent, as if it was an instance."""
     spec = SimpleNamespace(resources=Resources((0,), memory_bytes))
-    clock = {"cpu_ns": lambda: time.process_time_ns(), "daemon_cpu_ns": lambda: None}
-    live = cast(Live, SimpleNamespace(arm=ARM, session=session, instance=SimpleNamespace(spec=spec), **clock))
+    clock = {"cpu_ns": time.process_time_ns, "daemon_cpu_ns": lambda: None}
+    live = cast("Live", SimpleNamespace(arm=ARM, session=session, instance=SimpleNamespace(spec=spec), **clock))
     stage = Stage(name, Mode.SLICES, (ARM,), rounds=((ARM,), (ARM,)))
     schedule = {"slice_ms": 20, "rounds": 2, "warmup_ms": 5}
     workload = WORKLOADS[name]

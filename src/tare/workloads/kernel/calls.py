@@ -1,4 +1,4 @@
-"""Single system calls that nothing but the kernel answers: in and out, bytes of devices, names, clocks, events, signals.
+"""Single system calls that the kernel alone answers: in and out, bytes of devices, names, clocks, events, signals.
 
 `call-getpid` does nothing in the kernel: it is the price of the way there and back, which is part of all others.
 `call-clock-vdso` is the way without a call, where the kernel gives its page of code for that: a platform that does not

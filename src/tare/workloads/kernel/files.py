@@ -1,7 +1,8 @@
 """Files on the data volume: bytes of one that is in the page cache, and files made and removed.
 
-Reads and writes are of the file's beginning (pread, pwrite), so that they stay in the cache; what is written back is a page
-now and then. `file-fsync` waits for the disk before the file is closed: its rate is the disk's below and what lies between.
+Reads and writes are of the file's beginning (pread, pwrite), so that they stay in the cache; what is written back is a
+page now and then. `file-fsync` waits for the disk before the file is closed: its rate is that of the disk below, and of
+what lies between.
 """
 
 from __future__ import annotations

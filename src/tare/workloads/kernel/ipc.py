@@ -1,7 +1,7 @@
 """Two that wait for each other: there and back, by pipes between processes, by futexes between threads.
 
-On one CPU, the default, each way is a switch from one to the other. On more, where both may be awake at once, it is another
-measure: of how the host's scheduler places the two.
+On one CPU, the default, each way is a switch from one to the other. On more, where both may be awake at once, it is
+another measure: of how the host's scheduler places the two.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Memory from the kernel by the page: mapped and given back, used in between, and the fault alone.
 
-`mem-fault` maps 256 pages once and gives them back by one madvise when all were touched; the share of that call is in its
-figure. Pages are 4 KiB: huge ones are not asked for (and refused where a platform would give them).
+`mem-fault` maps 256 pages once and gives them back by one madvise when all were touched; the share of that call is in
+its figure. Pages are 4 KiB: huge ones are refused where a kernel would give them.
 """
 
 from __future__ import annotations

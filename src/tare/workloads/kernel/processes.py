@@ -1,6 +1,7 @@
 """Processes: fork, exit and wait, and the same with the start of a program in between.
 
-What forks is the agent, a process of about a megabyte; what it starts is the agent too, a static program that ends at once.
+What forks is the agent, a process of some megabytes; what it starts is the agent too, a static program that ends at
+once.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Two figures each: how many a second by wall time, and (the campaign's) the CPU time that the whole platform takes for
 one. The second is what an application's cost on a platform can be predicted from: its calls of each kind, times their
-costs. None of the studies that tare starts from weighs single calls; lmbench (L. McVoy and C. Staelin, USENIX 1996) did,
-and perf bench and stress-ng do. In slices of all instances in turn, because differences of a percent are asked for.
+costs. None of the studies that tare starts from weighs single calls; lmbench (L. McVoy and C. Staelin, USENIX 1996)
+did, and perf bench and stress-ng do. In slices of all instances in turn: differences of a percent are asked for.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tare.model import Direction, Family, Metric
-from tare.workloads.base import Params, SliceWorkload
+from tare.workloads.base import SliceWorkload
 
 
 class UnitCost(SliceWorkload):

@@ -1,10 +1,11 @@
 """RAMspeed's families for integers and for floating-point numbers, as a probe of the agent, in slices.
 
-Giallorenzo 2021 ran RAMspeed 3.5.0 (``-g 32 -l 5``) and reports the mean of copy, scale, add and triad. Debian does not have
-it, so that the agent does the same work anew: mark (INTmark, FLOATmark) writes and reads one block, 8 bytes at a time; mem
-(INTmem, FLOATmem) does copy, scale, add and triad on arrays of 32 MiB, RAMspeed's default, an element at a time.
-sysbench memory and mbw, which Debian has, know neither scale, add nor triad nor floating-point numbers. RAMspeed's passes are
-gigabytes long; in slices each part goes on where it was. Its MMX and SSE families are `stream`'s business.
+Giallorenzo 2021 ran RAMspeed 3.5.0 (``-g 32 -l 5``) and reports the mean of copy, scale, add and triad. Debian does
+not have it, so that the agent does the same work anew: mark (INTmark, FLOATmark) writes and reads one block, 8 bytes at
+a time; mem (INTmem, FLOATmem) does copy, scale, add and triad on arrays of 32 MiB, RAMspeed's default, an element at a
+time. sysbench memory and mbw, which Debian has, know neither scale, add nor triad nor floating-point numbers.
+RAMspeed's passes are gigabytes long; in slices each part goes on where it was. Its MMX and SSE families are left out:
+`stream` uses the processor's vectors.
 """
 
 from __future__ import annotations

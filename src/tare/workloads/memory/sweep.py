@@ -1,12 +1,13 @@
 """Memory asked for in calls of 4 KiB to 1 MiB, and touched one word a page: mmap alone, and mmap with munmap.
 
-Anjali, Caraza-Harter and Swift 2020, 6.3, figures 14 to 17: 1 GB by calls of one size, the allocation and the touch timed
-apart, without munmap (figures 14, 15) and with it (16, 17; there mmap and munmap count together). Rates instead of times
-here, because a slice has no 1 GB to its name; a study's time is 1024 divided by the rate. Two things differ:
+Anjali, Caraza-Harter and Swift 2020, 6.3, figures 14 to 17: 1 GB by calls of one size, the allocation and the touch
+timed apart, without munmap (figures 14, 15) and with it (16, 17; there mmap and munmap count together). Rates instead
+of times here, because a slice has no 1 GB to its name; the study's seconds are 1024 divided by the rate. Two things
+differ:
 
 - A few MiB are mapped, then touched, then given back, where the study does so call by call: no clock is read between.
-- Without munmap no more than ``total_bytes`` stay mapped. What is over that is given back between the rounds, which is in
-  no rate, but in the CPU cost.
+- Without munmap no more than ``total_bytes`` stay mapped. What is over that is given back between the rounds, which is
+  in no rate, but in the CPU cost.
 """
 
 from __future__ import annotations
