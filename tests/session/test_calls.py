@@ -47,7 +47,7 @@ def test_every_call_of_a_workload_is_one_that_the_agent_makes(name: str, session
 
 
 def test_a_call_that_nobody_makes_is_answered_with_those_that_there_are(session: Session) -> None:
-    with pytest.raises(Refused, match=r"getpit.*getpid") as refused:
+    with pytest.raises(Refused, match=r"tcp-kib; there is no call getpit") as refused:
         session.probe("calls", {"call": "getpit"}, 0).wait_ready(20)
     assert refused.value.code == "bad-request"
 

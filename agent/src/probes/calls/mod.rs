@@ -91,7 +91,8 @@ pub fn make(params: &mut Reader<'_>) -> Result<Box<dyn Probe>, String> {
     let name = params.text("call", "getpid")?;
     let Some(kind) = kinds().find(|kind| kind.name == name) else {
         let known: Vec<&str> = kinds().map(|kind| kind.name).collect();
-        return Err(format!("there is no call {name}, only {}", known.join(", ")));
+        // The end is what is always shown of a long line.
+        return Err(format!("the calls are {}; there is no call {name}", known.join(", ")));
     };
     Ok(Box::new(Calls { kind, folder, ready: None, tally: Tally::default() }))
 }
