@@ -17,7 +17,7 @@ from tare.campaign.instances import Live
 from tare.campaign.schedule import Stage
 from tare.errors import HostError, ParseError, SessionError
 from tare.model import Arm, Sample, SliceFacts
-from tare.session import ClockOffset, Probe, ProbeResult
+from tare.session import ClockOffset, Probe, ProbeResult, Refused
 from tare.workloads.base import Params, SliceWorkload
 
 #: Idle time between two slices: the one before may end late, and the host reads the counters in the middle.
@@ -29,6 +29,8 @@ WARM_LIMIT_S = 20.0
 #: A clock that ticks in steps longer than this share of a slice makes figures of its own (METHOD, trap 1); told from
 #: chance by so many readings.
 COARSEST, FEWEST_READINGS = 0.002, 6
+#: The agent's word for what its platform does not have.
+UNSUPPORTED = "unsupported"
 #: What the host waits beyond the last planned instant for the agents' answers.
 GRACE_S = 10.0
 
@@ -141,11 +143,12 @@ class _Phase:
 
     def warm_up(self) -> None:
         """Let every probe allocate and warm up, one after the other: together they would size each other's chunks."""
-        given = self.workload.probe_params(self.params)
         for arm, live in self.lives.items():
             if arm in self.errors:
                 continue
             try:
+                fitted = self.workload.fitted(self.params, live.instance.spec.resources.memory_bytes)
+                given = self.workload.probe_params(fitted)
                 more = self.extra.get(arm.platform, {})
                 probe = live.session.probe(self.workload.probe, {**given, **more}, self.warmup_ns)
                 probe.wait_ready(WARM_LIMIT_S + self.warmup_ns / 1e9)
@@ -153,7 +156,7 @@ class _Phase:
                 self.offsets[arm] = live.session.sync_clock()
                 self.probes[arm] = probe
             except (SessionError, HostError) as error:
-                self.errors[arm] = error
+                self.errors[arm] = _told(error)
 
     def begin(self, rounds: Sequence[Sequence[Arm]], *, at_once: bool, own_cpus: bool) -> list[Turn]:
         """Tell every agent its slices."""
@@ -215,6 +218,11 @@ class _Phase:
             return read_result(self.workload, result, mine, self.offsets[arm].offset_ns)
         except (SessionError, ParseError) as error:
             return Sliced(error=error)
+
+
+def _told(error: SessionError | HostError) -> SessionError | HostError:
+    """What the platform has no means for is no fault of the session."""
+    return HostError(error.what) if isinstance(error, Refused) and error.code == UNSUPPORTED else error
 
 
 def read_result(workload: SliceWorkload, result: ProbeResult, mine: Sequence[Share], offset_ns: int) -> Sliced:

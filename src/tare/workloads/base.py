@@ -193,6 +193,10 @@ class SliceWorkload(Workload):
             figures["cpu-cost"] = cpu_ns / (total / self.work_scale)
         return figures
 
+    def fitted(self, params: Params, memory_bytes: int) -> Params:
+        """The parameters for an instance with this memory limit. Raises `HostError` when it is too small for them."""
+        return params
+
     def probe_params(self, params: Params) -> dict[str, int | float | str | bool]:
         """The parameters that go to the agent."""
         return {key: value for key, value in params.items() if key not in self.schedule_keys}
