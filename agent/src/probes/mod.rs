@@ -1,7 +1,11 @@
 //! The built-in probes: one file each, named in `REGISTRY`.
 
+mod dhrystone;
+mod hardinfo;
+mod llc_probe;
 mod primes;
 mod stream;
+mod whetstone;
 
 use std::collections::BTreeMap;
 
@@ -28,7 +32,19 @@ pub trait Probe: Send {
 
 type Make = fn(&mut Reader<'_>) -> Result<Box<dyn Probe>, String>;
 
-const REGISTRY: [(&str, Make); 2] = [("primes", primes::make), ("stream", stream::make)];
+const REGISTRY: [(&str, Make); 11] = [
+    ("dhrystone", dhrystone::make),
+    ("hardinfo-cryptohash", hardinfo::cryptohash::make),
+    ("hardinfo-fft", hardinfo::fft::make),
+    ("hardinfo-fibonacci", hardinfo::fibonacci::make),
+    ("hardinfo-nqueens", hardinfo::nqueens::make),
+    ("hardinfo-raytracing", hardinfo::raytracing::make),
+    ("hardinfo-zlib", hardinfo::zlib::make),
+    ("llc-probe", llc_probe::make),
+    ("primes", primes::make),
+    ("stream", stream::make),
+    ("whetstone", whetstone::make),
+];
 
 /// The probes' names.
 pub fn names() -> impl Iterator<Item = &'static str> {
