@@ -22,8 +22,17 @@ AROUND = Surroundings(2**30, 1, 2**30, None, None, None)
 
 def test_all_workloads_by_family_and_name():
     assert list(registry.all_workloads()) == [
+        "dhrystone",
+        "hardinfo-cryptohash",
+        "hardinfo-fft",
+        "hardinfo-fibonacci",
+        "hardinfo-nqueens",
+        "hardinfo-raytracing",
+        "hardinfo-zlib",
+        "llc-probe",
         "primes",
         "sysbench-cpu",
+        "whetstone",
         "memory-footprint",
         "memory-least",
         "mmap-sweep",

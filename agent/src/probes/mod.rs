@@ -1,11 +1,15 @@
 //! The built-in probes: one file each, named in `REGISTRY`.
 
 mod calls;
+mod dhrystone;
+mod hardinfo;
+mod llc_probe;
 mod pages;
 mod primes;
 mod ramspeed;
 mod stream;
 mod sweep;
+mod whetstone;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -82,14 +86,23 @@ impl Hindrance {
 
 type Make = fn(&mut Reader<'_>) -> Result<Box<dyn Probe>, String>;
 
-const REGISTRY: [(&str, Make); 7] = [
+const REGISTRY: [(&str, Make); 16] = [
     ("calls", calls::make),
+    ("dhrystone", dhrystone::make),
+    ("hardinfo-cryptohash", hardinfo::cryptohash::make),
+    ("hardinfo-fft", hardinfo::fft::make),
+    ("hardinfo-fibonacci", hardinfo::fibonacci::make),
+    ("hardinfo-nqueens", hardinfo::nqueens::make),
+    ("hardinfo-raytracing", hardinfo::raytracing::make),
+    ("hardinfo-zlib", hardinfo::zlib::make),
+    ("llc-probe", llc_probe::make),
     ("mmap-sweep", sweep::make_keeping),
     ("munmap-sweep", sweep::make_returning),
     ("primes", primes::make),
     ("ramspeed-float", ramspeed::make_float),
     ("ramspeed-int", ramspeed::make_int),
     ("stream", stream::make),
+    ("whetstone", whetstone::make),
 ];
 
 /// The probes' names.
