@@ -5,7 +5,7 @@ import pytest
 from tare.errors import HostError
 from tare.model import Mode
 from tare.workloads import registry
-from tare.workloads.base import Side, Surroundings
+from tare.workloads.base import Drop, Side, Surroundings
 
 GIB = 2**30
 ROOMY = Surroundings(
@@ -65,7 +65,7 @@ def test_sysbench_fileio_reads_every_file_once_in_quick():
         "--file-fsync-end=on --threads=1 --events=16384 --time=10 run"
     ]
     assert lines(quick.cleanup) == [f"{files} cleanup"]
-    assert quick.cold
+    assert quick.drop is Drop.HOST
     assert all(command.cwd == "/data" for command in (*quick.prepare, *quick.measures, *quick.cleanup))
 
 
@@ -76,7 +76,7 @@ def test_sysbench_fileio_is_the_studys_test_in_full(mode):
         f"sysbench fileio --file-num=128 --file-total-size=5120M --file-test-mode={mode} --file-block-size=16K "
         "--file-io-mode=sync --file-fsync-freq=100 --file-fsync-end=on --threads=1 --events=0 --time=30 run"
     ]
-    assert full.cold
+    assert full.drop is Drop.HOST
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import tare
@@ -139,11 +139,10 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
         jobs = tuple(Job(workloads.get(one.name), one.params, one.margin) for one in record.workloads)
         resources = Resources(tuple(record.resources.cpus), record.resources.memory_bytes)
         chosen = platforms.choose([platform.name for platform in record.platforms])
+        length = (record.blocks, record.time_budget_s, record.targets, record.design)
         replicas = sum(arm.platform == chosen[0].name for arm in record.all_arms())
-        length = (record.blocks, record.time_budget_s, record.targets, record.design, replicas)
-        plan = Plan(
-            record.profile, record.seed, tuple(chosen), jobs, resources, *length, replicas, in_order=record.in_order
-        )
+        plan = Plan(record.profile, record.seed, tuple(chosen), jobs, resources, *length, replicas)
+        plan = replace(plan, in_order=record.in_order, scale=record.scale)
         try:
             asked = frozenset(platform.name for platform in chosen)
             available(chosen, asked=asked, progress=watcher.doing)

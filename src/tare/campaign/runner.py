@@ -14,12 +14,12 @@ from tare.campaign.clock import TrialClock
 from tare.campaign.cold import drop_start_files
 from tare.campaign.instances import Live, Nursery, stop_all
 from tare.campaign.plan import Job, Plan
-from tare.campaign.runs import Client, run_trial
+from tare.campaign.runs import Client, run_trial, samples_of
 from tare.campaign.sampler import Sampler
 from tare.campaign.schedule import BlockSchedule, Stage, schedule_block
 from tare.campaign.slices import run_slices
 from tare.campaign.stopping import Widths, is_look, need, still_wanted
-from tare.errors import HostError, PlatformError, SessionError, TareError
+from tare.errors import HostError, PlatformError, SessionError, TareError, UnsupportedError
 from tare.model import Arm, Mode, Sample, Status, Trial, TrialKey
 from tare.platforms.base import Platform
 from tare.store.durations import block_durations, workload_seconds
@@ -265,14 +265,14 @@ class Runner:
         clock = TrialClock.begin(self.plan.resources.cpus)
         try:
             measured = run_trial(job.workload, job.params, live, self.client)
-        except HostError as error:
+        except (HostError, UnsupportedError) as error:
             return clock.failed(key, seq, str(error), status=Status.UNSUPPORTED)
         except SessionError as error:
             self._bury(key.arm)
             return clock.failed(key, seq, self._why_lost(key.arm, error))
         except TareError as error:
             return clock.failed(key, seq, str(error))
-        samples = [Sample(name, value) for name, value in measured.outcome.samples.items()]
+        samples = samples_of(measured.outcome)
         if measured.outcome.work > 0 and measured.cpu_ns is not None:
             samples.append(Sample("cpu-cost", measured.cpu_ns / measured.outcome.work))
         outputs = {f"{number} {done.argv[0]}": done.stdout for number, done in enumerate(measured.results)}
@@ -310,7 +310,7 @@ class Runner:
         brood = Brood(self._platform(key.arm), key.arm, self.nursery, warn, keep)
         try:
             told = run_apart(job.workload, job.params, brood, self.client)
-        except HostError as error:
+        except (HostError, UnsupportedError) as error:
             return clock.failed(key, seq, str(error), status=Status.UNSUPPORTED)
         except SessionError as error:
             return clock.failed(key, seq, self._why_lost(key.arm, error))
@@ -349,7 +349,7 @@ class Runner:
                 if isinstance(sliced.error, SessionError):
                     self._bury(arm)
                     why = self._why_lost(arm, sliced.error)
-                status = Status.UNSUPPORTED if isinstance(sliced.error, HostError) else Status.FAILED
+                status = Status.UNSUPPORTED if isinstance(sliced.error, HostError | UnsupportedError) else Status.FAILED
                 trials.append(clock.failed(key, self._seq[key], why, status=status))
                 continue
             trials.append(

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from tare.campaign.instances import Live
 from tare.campaign.schedule import Stage
-from tare.errors import HostError, ParseError, SessionError
+from tare.errors import HostError, ParseError, SessionError, UnsupportedError
 from tare.model import Arm, Sample, SliceFacts
 from tare.session import ClockOffset, Probe, ProbeResult, Refused
 from tare.workloads.base import Params, SliceWorkload
@@ -56,7 +56,7 @@ class Sliced:
     cpu_ns: int | None = None
     daemon_cpu_ns: int | None = None
     work: float = 0.0  # of all slices, in the workload's units
-    error: SessionError | ParseError | HostError | None = None  # HostError: it cannot run in there
+    error: SessionError | ParseError | HostError | UnsupportedError | None = None
 
 
 def plan_turns(
@@ -131,7 +131,7 @@ class _Phase:
     extra: Mapping[str, Params]
     offsets: dict[Arm, ClockOffset] = field(default_factory=dict)
     probes: dict[Arm, Probe] = field(default_factory=dict)
-    errors: dict[Arm, SessionError | HostError] = field(default_factory=dict)
+    errors: dict[Arm, SessionError | HostError | UnsupportedError] = field(default_factory=dict)
 
     @property
     def slice_ns(self) -> int:
@@ -220,9 +220,9 @@ class _Phase:
             return Sliced(error=error)
 
 
-def _told(error: SessionError | HostError) -> SessionError | HostError:
+def _told(error: SessionError | HostError) -> SessionError | HostError | UnsupportedError:
     """What the platform has no means for is no fault of the session."""
-    return HostError(error.what) if isinstance(error, Refused) and error.code == UNSUPPORTED else error
+    return UnsupportedError(error.what) if isinstance(error, Refused) and error.code == UNSUPPORTED else error
 
 
 def read_result(workload: SliceWorkload, result: ProbeResult, mine: Sequence[Share], offset_ns: int) -> Sliced:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
+import mmap
 import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from tare.errors import HostError
 from tare.host import janitor, mounts
@@ -118,3 +122,29 @@ def _drop(path: Path) -> None:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(descriptor)
+
+
+def cached_share(file: Path) -> float | None:
+    """What share of a file the host's page cache holds, 0 to 1 (mincore(2)); None where there is no such file."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size == 0:
+            return None
+        with mmap.mmap(descriptor, found.st_size, prot=mmap.PROT_READ) as pages:
+            return _resident_share(pages)
+    finally:
+        os.close(descriptor)
+
+
+def _resident_share(pages: mmap.mmap) -> float:
+    states = np.empty(-(-len(pages) // mmap.PAGESIZE), dtype=np.uint8)
+    # An array over the mapping is only there for its address, and must be gone before the mapping is.
+    address = np.frombuffer(pages, dtype=np.uint8).ctypes.data
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(len(pages)), ctypes.c_void_p(states.ctypes.data)) != 0:
+        raise HostError(f"what is cached cannot be read: {os.strerror(ctypes.get_errno())}")
+    return float((states & 1).mean())

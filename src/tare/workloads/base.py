@@ -27,6 +27,9 @@ from typing import ClassVar
 from tare.errors import ParseError
 from tare.model import DEFAULT_MARGINS, Direction, Family, Metric, Mode
 
+#: How a preparation ends when the platform cannot do it (EX_UNAVAILABLE of sysexits.h).
+UNSUPPORTED_CODE = 69
+
 #: Parameter values of a workload, JSON-able; recorded in the campaign.
 Params = Mapping[str, int | float | str | bool]
 
@@ -79,15 +82,31 @@ class Surroundings:
     no_ping: str = ""  # the reason, when ping is None
 
 
+class Drop(StrEnum):
+    """Whose cached pages of the data volume's files are written back and dropped."""
+
+    NONE = "none"
+    HOST = "host"  # the host's, of that volume alone
+    GUEST = "guest"  # a guest's own; what shares the host's kernel keeps its pages in the host's page cache
+    BOTH = "both"
+
+
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """Commands of one trial: ``prepare`` and ``cleanup`` are not timed, ``server`` runs beside ``measures``."""
+    """Commands of one trial: ``prepare`` and ``cleanup`` are not timed, ``server`` runs beside ``measures``.
+
+    A preparation inside that ends with `UNSUPPORTED_CODE` says that the platform cannot do it, and why in its last
+    line of standard error.
+    """
 
     measures: tuple[Command, ...]
     prepare: tuple[Command, ...] = ()
     cleanup: tuple[Command, ...] = ()
     servers: tuple[Command, ...] = ()
-    cold: bool = False  # the data volume's files are dropped from the page cache before ``measures``
+    drop: Drop = Drop.NONE  # what is dropped before each of ``measures``
+    #: files of the data volume that ``measures`` go to past all caches; where the host finds one in its page cache
+    #: afterwards, the trial is unsupported
+    uncached: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +115,8 @@ class Outcome:
 
     samples: Mapping[str, float]
     work: float
+    #: metric name -> a figure a round, of what a trial does over and over; None where a round has none
+    series: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
 
 
 class Workload(ABC):
@@ -137,7 +158,10 @@ class RunWorkload(Workload):
 
     @abstractmethod
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
-        """Read the results of the plan's ``measures``, in their order. Raises `ParseError`."""
+        """Read the results of the plan's ``measures``, in their order.
+
+        Raises `ParseError`, and `UnsupportedError` where a tool says that it cannot do this here.
+        """
 
 
 @dataclass(frozen=True, slots=True)

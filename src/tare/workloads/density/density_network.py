@@ -33,7 +33,7 @@ class _Forth(Iperf3Tcp):
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
         if len(results) != 1:
             raise ParseError(f"one run of iperf3 was planned, {len(results)} results came")
-        done = iperf3.read(results[0], reverse=False, duration_s=int(params["time_s"]), omit_s=int(params["omit_s"]))
+        done = iperf3.read(results[0], params, reverse=False)
         return Outcome({FORTH: done.end.sum_received.bits_per_second / 1e6}, work=done.moved_bytes / 2**20)
 
 
