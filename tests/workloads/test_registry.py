@@ -29,6 +29,7 @@ def test_all_workloads_by_family_and_name():
         "hardinfo-nqueens",
         "hardinfo-raytracing",
         "hardinfo-zlib",
+        "linpack",
         "llc-probe",
         "primes",
         "sysbench-cpu",
