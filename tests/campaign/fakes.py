@@ -121,7 +121,9 @@ class FakeLive(Live):
             space=SimpleNamespace(data="/"),
             group=SimpleNamespace(close=lambda: None),
         )
-        address = SimpleNamespace(host=None, port=None, instance_port=None, services={})
+        address = SimpleNamespace(
+            host=None, port=None, instance_port=None, echo=None, no_ping="no network", services={}
+        )
         self.instance = SimpleNamespace(spec=spec, address=address, started=SimpleNamespace(monotonic_ns=nursery.most))
         self.ran = 0
 

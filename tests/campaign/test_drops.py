@@ -19,6 +19,8 @@ from tare.store.store import Store
 from tare.workloads.base import Command, Drop, Outcome, RunPlan
 
 MIB = 2**20
+GUEST = RunPlan(measures=(), drop=Drop.GUEST)
+BOTH = RunPlan(measures=(), drop=Drop.BOTH)
 
 
 class Box:
@@ -105,7 +107,7 @@ def test_on_the_hosts_kernel_a_guest_drops_its_files_and_no_others(box, tmp_path
     own, foreign = box.data / "own", tmp_path_factory.mktemp("other") / "foreign"
     for file in (own, foreign):
         file.write_bytes(b"x" * MIB)
-    caches.drop(Drop.GUEST, box)
+    caches.drop(GUEST, box)
     assert roots.cached_share(own) == 0
     assert own.read_bytes() == b"x" * MIB
     assert roots.cached_share(foreign) == 1
@@ -120,20 +122,37 @@ def test_a_kernel_of_its_own_drops_all(box, monkeypatch, tmp_path):
     knob.write_text("0\n")
     _knob(monkeypatch, knob)
     monkeypatch.setattr(caches, "boot_id", lambda: "of another kernel")
-    caches.drop(Drop.GUEST, box)
+    caches.drop(GUEST, box)
     assert knob.read_text() == "3\n"
     monkeypatch.setattr(caches, "boot_id", boot_id)
     knob.write_text("0\n")
-    caches.drop(Drop.GUEST, box)
+    caches.drop(GUEST, box)
     assert knob.read_text() == "0\n", "this is the host's kernel"
 
 
-def test_a_kernel_that_cannot_drop_is_unsupported(box, monkeypatch):
+@pytest.fixture
+def keeping(box, monkeypatch):
+    """An instance whose kernel cannot drop anything, with a file."""
     _knob(monkeypatch, "/proc/no-such-file")
+    (box.data / "file").write_bytes(b"x" * MIB)
+    return box
+
+
+@pytest.mark.parametrize("plan", [GUEST, RunPlan(measures=(), drop=Drop.GUEST, fetched=("file",)), BOTH])
+def test_a_kernel_that_cannot_drop_is_unsupported(keeping, plan):
     with pytest.raises(
         UnsupportedError, match="what the guest caches cannot be dropped: its kernel has no /proc/no-suc"
     ):
-        caches.drop(Drop.BOTH, box)
+        caches.drop(plan, keeping)
+
+
+def test_a_kernel_that_cannot_drop_has_no_cache_where_the_host_finds_all_in_its_own_again(keeping):
+    plan = replace(BOTH, measures=(Command(("cat", "file")),), fetched=("file",))
+    run_trial(Planned(plan), {}, keeping, None)
+    with pytest.raises(UnsupportedError, match="its kernel has no"):
+        run_trial(Planned(replace(plan, measures=(echo("out of another cache"),))), {}, keeping, None)
+    with pytest.raises(UnsupportedError, match="its kernel has no"):
+        run_trial(Planned(replace(plan, fetched=("file", "of a guest's own disk"))), {}, keeping, None)
 
 
 def test_a_file_that_should_have_passed_the_cache_by_must_not_be_in_it(box):

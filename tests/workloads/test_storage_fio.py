@@ -29,7 +29,7 @@ GOOD = [
     ("fio-randread", {**SECOND, "iodepth": 4}, ["fio-randread-deep"]),
     ("fio-randwrite", SECOND, ["fio-randwrite"]),
     ("fio-randread-buffered", SECOND, ["fio-randread-buffered"]),
-    ("fio-randread-buffered", {}, ["fio-randread-buffered-gvisor"]),
+    ("fio-randwrite-buffered", {}, ["fio-randwrite-buffered-gvisor"]),
     ("seq-read-sizes", CAPTURED_SIZE, READS),
     ("seq-write-sizes", CAPTURED_SIZE, WRITES),
 ]
@@ -81,6 +81,7 @@ def test_buffered_requests_find_their_file_in_the_cache():
     one = plan("fio-randwrite-buffered", Surroundings(GIB // 4, 1, 100 * GIB, None, None, None))
     assert {"--rw=randwrite", "--direct=0", "--size=64m"} <= set(one.measures[0].argv), "a quarter of 256 MiB"
     assert (one.drop, one.uncached) == (Drop.NONE, ())
+    assert lines(one.prepare)[1:] == ['sh -c cat "$1" >/dev/null cat fio-random']
     with pytest.raises(
         HostError, match=r"a file of 32 MiB is more than a quarter of the memory limit, which is 64 MiB"
     ):
@@ -99,6 +100,8 @@ def test_buffered_requests_find_their_file_in_the_cache():
 def test_a_read_by_size_drops_what_its_name_says_before_each(name, drop):
     one = plan(name)
     assert one.drop is drop
+    assert one.fetched == ("seq-sizes",)
+    assert lines(one.prepare)[1:] == ['sh -c cat "$1" >/dev/null cat seq-sizes']
     assert lines(one.measures) == [
         COMMON.format("read") + f"--filename=seq-sizes --size=128m --ioengine=psync --rw=read --bs={size}"
         for size in SIZES
@@ -138,7 +141,7 @@ def test_a_small_disk_has_smaller_files_and_a_full_one_is_refused(name):
         ("fio-randread", {**SECOND, "iodepth": 4}, "fio-randread-deep", "read"),
         ("fio-randwrite", SECOND, "fio-randwrite", "write"),
         ("fio-randread-buffered", SECOND, "fio-randread-buffered", "read"),
-        ("fio-randread-buffered", {}, "fio-randread-buffered-gvisor", "read"),
+        ("fio-randwrite-buffered", {}, "fio-randwrite-buffered-gvisor", "write"),
         ("fio-randwrite-buffered", {}, "fio-randwrite-buffered-uml", "write"),
     ],
 )

@@ -14,6 +14,8 @@ from tare.workloads.base import Drop, RunPlan
 DROP_LIMIT_S = 300.0
 #: What is left of a file in the host's page cache by an access beside it that is none of the measured.
 STRAY = 0.01
+#: What is at least there of a file that came from the disk, where memory is short.
+FETCHED = 0.9
 
 #: Drops in a guest: all that its kernel caches where that is its own to drop. Of a kernel that others use too only what
 #: it holds of files below /data, which `dd` can ask for (GNU coreutils, "dd": nocache with count=0). $1 is the host's
@@ -29,23 +31,39 @@ fi
 """
 
 
-def drop(what: Drop, live: Live) -> None:
-    """Drop, the guest's first: what it writes back goes through the host's.
+def drop(plan: RunPlan, live: Live) -> UnsupportedError | None:
+    """Drop what the plan says, the guest's first: what it writes back goes through the host's.
 
-    Raises `UnsupportedError` where a guest's cannot be dropped, and `SessionError` when the instance is lost.
+    Where a guest's cannot be dropped, that error is raised; or returned, for `require_fetched`, where it can be seen
+    afterwards whether it mattered. Raises `SessionError` when the instance is lost.
     """
-    if what in {Drop.GUEST, Drop.BOTH}:
-        _drop_within(live)
-    if what in {Drop.HOST, Drop.BOTH}:
+    kept = None
+    if plan.drop in {Drop.GUEST, Drop.BOTH}:
+        kept = _drop_within(live)
+        if kept is not None and not (plan.drop is Drop.BOTH and plan.fetched):
+            raise kept
+    if plan.drop in {Drop.HOST, Drop.BOTH}:
         roots.drop_page_cache(live.instance.spec.space.data)
+    return kept
 
 
-def _drop_within(live: Live) -> None:
+def _drop_within(live: Live) -> UnsupportedError | None:
     done = live.session.execute(["sh", "-c", _WITHIN, "drop", boot_id()], cwd="/data", time_limit_s=DROP_LIMIT_S)
-    if done.code != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        why = "it took too long" if done.timed_out else said[-1] if said else f"it ended with {done.code}"
-        raise UnsupportedError(f"what the guest caches cannot be dropped: {why}")
+    if done.code == 0:
+        return None
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    why = "it took too long" if done.timed_out else said[-1] if said else f"it ended with {done.code}"
+    return UnsupportedError(f"what the guest caches cannot be dropped: {why}")
+
+
+def require_fetched(kept: UnsupportedError | None, plan: RunPlan, live: Live) -> None:
+    """Raise what `drop` returned, unless the host has the files in its cache again: then no other cache held them."""
+    if kept is None:
+        return
+    for name in plan.fetched:
+        share = roots.cached_share(Path(live.instance.spec.space.data, name))
+        if share is None or share < FETCHED:
+            raise kept
 
 
 def require_uncached(plan: RunPlan, live: Live) -> None:

@@ -162,7 +162,6 @@ def _beside_servers(
             servers.append(_start(command, live))
             if command.ready is not None:
                 servers[-1].wait_output(command.ready, READY_LIMIT_S)
-        caches.drop(plan.drop, live)
         if gate is not None:
             gate()
         return _measure(workload, params, plan, live, client)
@@ -179,12 +178,12 @@ def _measure(workload: RunWorkload, params: Params, plan: RunPlan, live: Live, c
     results: list[Completed] = []
     cpu, daemon = _Meter(), _Meter()
     for command in plan.measures:
-        if results:  # before the first one it has been done
-            caches.drop(plan.drop, live)
+        kept = caches.drop(plan, live)
         cpu_began, daemon_began = live.cpu_ns(), live.daemon_cpu_ns()
         results.append(_run(command, live, client))
         cpu.add(cpu_began, live.cpu_ns())
         daemon.add(daemon_began, live.daemon_cpu_ns())
+        caches.require_fetched(kept, plan, live)
     after = live.weigh() if scale else None
     outcome = _parse(workload, params, results)
     caches.require_uncached(plan, live)

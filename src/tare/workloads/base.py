@@ -104,9 +104,12 @@ class RunPlan:
     cleanup: tuple[Command, ...] = ()
     servers: tuple[Command, ...] = ()
     drop: Drop = Drop.NONE  # what is dropped before each of ``measures``
-    #: files of the data volume that ``measures`` go to past all caches; where the host finds one in its page cache
+    #: files of the data volume that ``measures`` go to past all caches: where the host finds one in its page cache
     #: afterwards, the trial is unsupported
     uncached: tuple[str, ...] = ()
+    #: files of the data volume that each of ``measures`` reads: where a guest's cache cannot be dropped beside the
+    #: host's, the host must find them in its own afterwards, which it does when they have not come out of the guest's
+    fetched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

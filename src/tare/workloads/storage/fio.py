@@ -99,6 +99,11 @@ def layout(name: str, mib: int) -> Command:
     return Command(argv("layout", options), time_limit_s=time_limit_s(mib))
 
 
+def warm(name: str) -> Command:
+    """Read a file into the page caches: fio leaves what it has laid out in none."""
+    return Command(("sh", "-c", 'cat "$1" >/dev/null', "cat", name), time_limit_s=GRACE_S)
+
+
 def remove(*names: str) -> Command:
     """Remove files of the data volume; they need not be there."""
     return Command(("sh", "-c", 'rm -f "$@"', "rm", *names))

@@ -60,7 +60,7 @@ class FioRandread(RunWorkload):
         }
         measure = Command(fio.argv("random", options), time_limit_s=float(params["time_s"]) + fio.GRACE_S)
         return RunPlan(
-            prepare=(fio.layout(FILE, size),),
+            prepare=(fio.layout(FILE, size), *(() if direct else (fio.warm(FILE),))),
             measures=(measure,),
             cleanup=(fio.remove(FILE),),
             drop=Drop.HOST if direct else Drop.NONE,  # pages that are still there would be looked up, and written back

@@ -80,12 +80,13 @@ class SeqReadSizes(_SeqSizes):
         size = fio.fitting_mib(size, least, room, what, "give instances more (--memory)")
         options = {"filename": FILE, "size": f"{size}m", "ioengine": "psync", **self._asked()}
         return RunPlan(
-            prepare=(fio.layout(FILE, size),),
+            prepare=(fio.layout(FILE, size), fio.warm(FILE)),
             measures=tuple(
                 Command(fio.argv("read", {**options, "bs": one}), time_limit_s=fio.time_limit_s(size)) for one in SIZES
             ),
             cleanup=(fio.remove(FILE),),
             drop=Drop(str(params["drop"])),
+            fetched=(FILE,),
         )
 
     def _seconds(self, figures: fio.Figures) -> float:
