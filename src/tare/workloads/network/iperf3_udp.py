@@ -7,7 +7,8 @@ and so its default of 1 Mbit/s: 91 datagrams of 1,448 bytes a second, to the pla
 
 The figures are the receiver's. What arrived is its bytes over the sender's, and not iperf3's own loss: that misses what
 was lost at the end, and with ``-O`` has the loss of the omitted seconds (3.12). Loss is what is left to 100 %; it is
-told as what arrived, since nobody can be compared with a baseline that loses nothing.
+told as what arrived, since nobody can be compared with a baseline that loses nothing. What is under way when the time
+is over has not arrived: of the 90 datagrams of `iperf3-jitter` in `quick` one is more than a per cent.
 """
 
 from __future__ import annotations
