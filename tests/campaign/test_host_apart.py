@@ -15,7 +15,13 @@ from tare.platforms import registry
 from tare.workloads import registry as workloads
 
 #: A guest's start by emulation takes seconds, and each of these has many.
-NAMES = ("native", "runc", "docker", "gvisor", *(pytest.param(name, marks=pytest.mark.slow) for name in ("uml", "qemu")))
+NAMES = (
+    "native",
+    "runc",
+    "docker",
+    "gvisor",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("uml", "qemu")),
+)
 TINY = {
     "density-primes": {"most": 2, "slice_ms": 60, "rounds": 2, "warmup_ms": 20},
     "density-stream": {"most": 2, "array_bytes": 16 << 20, "slice_ms": 60, "rounds": 2, "warmup_ms": 20},
