@@ -19,7 +19,7 @@ from tare.errors import PlatformError, SessionError, TareError
 from tare.host import cgroup, dockerd, janitor
 from tare.host.journal import Belongings
 from tare.image.build import Image
-from tare.image.forms import disk_bytes, oci_tar
+from tare.image.forms import oci_tar
 from tare.platforms import crun
 from tare.platforms.base import (
     NO_NETWORK,
@@ -32,6 +32,7 @@ from tare.platforms.base import (
 )
 from tare.platforms.gvisor import DISK_CACHE, NETSTACK, find_runsc
 from tare.platforms.parts import helpers
+from tare.platforms.parts.layers import stored
 from tare.platforms.parts.marks import FirstByte, Ping
 
 LABEL = "tare"
@@ -98,9 +99,7 @@ class Docker(Platform):
                     src=source, repository=LABEL, tag=image.hash[:12], changes=[f"LABEL {LABEL}={image.hash}"]
                 )
                 found = self._client.images.get(_tag(image))
-        layers = layers_of(found.attrs)
-        size = sum(map(disk_bytes, layers)) if layers else int(found.attrs["Size"])
-        return Prepared(f"image {_tag(image)}", size, layers, ("containerd-shim-runc-v2", *_programs(self._runtime)))
+        return stored(_tag(image), found.attrs, ("containerd-shim-runc-v2", *_programs(self._runtime)))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Create, attach and start: what ``docker run`` does."""
@@ -269,14 +268,6 @@ def helps(argv: Sequence[str], container: str, port: int) -> bool:
     if program == "docker-proxy":
         return ("-host-port", str(port)) in pairs and ("-container-port", str(port)) in pairs
     return program.startswith("containerd-shim") and ("-id", container) in pairs
-
-
-def layers_of(image: Mapping[str, Any]) -> tuple[Path, ...]:
-    """Where an image's layers lie on this host, from what ``inspect`` says; none where the daemon does not tell."""
-    data = (image.get("GraphDriver") or {}).get("Data") or {}
-    named = [data.get("UpperDir"), *(data.get("LowerDir") or "").split(":")]
-    layers = tuple(Path(name) for name in named if name)
-    return layers if all(layer.is_dir() for layer in layers) else ()
 
 
 def _programs(runtime: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 from dataclasses import replace
@@ -16,6 +17,7 @@ from tare.platforms import crun
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.gvisor import DISK_CACHE, NETSTACK, find_runsc
 from tare.platforms.parts.attempt import Ground, complaint
+from tare.platforms.parts.layers import stored
 from tare.platforms.parts.pipes import start
 
 LABEL = "tare"
@@ -83,8 +85,8 @@ class Podman(Platform):
         if processes.run([*PODMAN, "image", "exists", tag]).code != 0:
             change = f"--change=LABEL {LABEL}={image.hash}"
             _told([*PODMAN, "import", "--quiet", change, str(oci_tar(image)), tag])
-        size = _told([*PODMAN, "image", "inspect", "--format", "{{.Size}}", tag])
-        return Prepared(f"image {tag}", int(size))
+        [shown] = json.loads(_told([*PODMAN, "image", "inspect", tag]))
+        return stored(tag, shown, ("podman", "conmon", _path(self._runtime) or self._runtime))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """``podman run -i``: its stdin and stdout are the agent's."""
