@@ -12,7 +12,7 @@ import pytest
 from tare.campaign.instances import Live
 from tare.campaign.schedule import Stage
 from tare.campaign.slices import Sliced, run_slices
-from tare.errors import UnsupportedError
+from tare.errors import HostError, UnsupportedError
 from tare.host import processes
 from tare.model import Arm, Mode, Resources
 from tare.session import ProbeResult, Refused, Session
@@ -153,5 +153,5 @@ def test_what_a_user_has_wrong_is_a_failure(session: Session) -> None:
 def test_a_sweep_is_fitted_to_the_instance(session: Session) -> None:
     assert sliced(session, "munmap-sweep", memory_bytes=64 * MIB).error is None
     refused = sliced(session, "mmap-sweep", memory_bytes=64 * MIB, total_bytes=40 * MIB).error
-    assert isinstance(refused, UnsupportedError)
+    assert isinstance(refused, HostError)
     assert "total_bytes" in (refused.fix or "")

@@ -100,6 +100,7 @@ def test_all_workloads_by_family_and_name():
         "image-size",
         "startup",
         "startup-cold",
+        "density-llc",
         "density-memory",
         "density-network",
         "density-primes",

@@ -13,7 +13,7 @@ from typing import ClassVar
 from tare.model import Direction
 from tare.workloads.apart import ProbeDensity, density_metrics
 from tare.workloads.base import Params
-from tare.workloads.cpu import primes
+from tare.workloads.cpu import llc_probe, primes
 from tare.workloads.memory import stream
 
 MIB = 2**20
@@ -49,4 +49,19 @@ class DensityStream(ProbeDensity):
     }
 
 
-WORKLOADS = (DensityPrimes(), DensityStream())
+class DensityLlc(ProbeDensity):
+    """Parameters: ``most``, and those of `llc-probe`: every instance reads a buffer as large as the whole cache."""
+
+    name = "density-llc"
+    title = "the last-level cache probe in 1, 2, 4 ... instances at once"
+    metrics = density_metrics("Mprobes/s", Direction.HIGHER, "an instance's lines read", "all lines read")
+    work_unit = "Mprobe"
+    inner = llc_probe.WORKLOAD
+    metric = "probes-per-second"
+    profiles: ClassVar[Mapping[str, Params]] = {
+        "quick": {"most": 4, "bytes": llc_probe.last_level_bytes(), "slice_ms": 400, "rounds": 3, "warmup_ms": 100},
+        "full": {"most": 8, "bytes": llc_probe.last_level_bytes(), "slice_ms": 1000, "rounds": 10, "warmup_ms": 500},
+    }
+
+
+WORKLOADS = (DensityLlc(), DensityPrimes(), DensityStream())
