@@ -31,7 +31,7 @@ class Box:
         self.data = data
         self.session = SimpleNamespace(execute=self._execute, dead=None, hello=SimpleNamespace(image="0" * 64))
         spec = SimpleNamespace(resources=Resources((0,), MIB), space=SimpleNamespace(data=data))
-        address = SimpleNamespace(host=None, port=None, instance_port=None, echo=None, services={})
+        address = SimpleNamespace(host=None, port=None, instance_port=None, echo=None, no_ping="", services={})
         self.instance = SimpleNamespace(spec=spec, address=address)
 
     def cpu_ns(self):

@@ -19,7 +19,14 @@ AROUND = Surroundings(2**30, 1, 2**30, "192.0.2.3", 20107, 5201)
 
 def test_the_family_density_has_what_is_asked_of_several_instances():
     found = [one.name for one in registry.all_workloads().values() if one.family is Family.DENSITY]
-    assert found == ["density-memory", "density-network", "density-primes", "density-start", "density-stream"]
+    assert found == [
+        "density-llc",
+        "density-memory",
+        "density-network",
+        "density-primes",
+        "density-start",
+        "density-stream",
+    ]
     assert all(isinstance(registry.get(name), DensityWorkload) for name in found)
 
 
