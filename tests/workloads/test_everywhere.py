@@ -1,0 +1,86 @@
+"""Every workload on real platforms, with tiny parameters: it gives figures, or says why it cannot run there."""
+
+import pytest
+
+from campaign.fakes import Quiet
+from tare.campaign import conduct
+from tare.campaign.conduct import Order
+from tare.model import Mode, Status
+from tare.store.store import Store
+from tare.workloads import registry
+
+#: What `make test` tries, in one campaign; `make test-all` tries the rest.
+USUAL = ("runc", "gvisor")
+REST = (("docker",), ("uml",), ("qemu",))
+_FILE = {"size_mib": 16, "least_mib": 16}
+#: In place of the quick profile's parameters, where those take long.
+TINY = {
+    "bonnie": {"size_mib": 32, "char_mib": 1},
+    "bonnie-trajectory": {"size_mib": 32, "char_mib": 1},
+    "density-llc": {"most": 2, "slice_ms": 50, "rounds": 2},
+    "density-primes": {"most": 2, "slice_ms": 50, "rounds": 2},
+    "density-stream": {"most": 2, "slice_ms": 50, "rounds": 2, "array_bytes": 8 << 20},
+    "density-memory": {"most": 2},
+    "density-network": {"most": 2},
+    "density-start": {"most": 2},
+    "linpack": {"n": 200},
+    "memory-least": {"tries": 1},
+    "ping-rtt": {"time_s": 0.5},
+    "stream": {"array_bytes": 8 << 20},
+    "sysbench-fileio-seqrd": {"total_mib": 16, "least_mib": 16},
+    "sysbench-fileio-seqwr": {"total_mib": 16, "least_mib": 16},
+}
+#: The same, by what their names begin with.
+ALIKE = {"dbench": {"time_s": 1}, "fio": {**_FILE, "time_s": 1}, "seq": _FILE}
+SLICES = {"slice_ms": 50, "rounds": 2, "warmup_ms": 20}
+#: What a platform lacks, in its own words.
+LACKS: dict = {}
+
+
+def _params(workload):
+    tiny = SLICES if workload.mode is Mode.SLICES else {}
+    alike = ALIKE.get(workload.name.split("-")[0], {})
+    return {**tiny, **alike, **TINY.get(workload.name, {})}
+
+
+@pytest.fixture(scope="module")
+def trials(request, tmp_path_factory):
+    """The rows of a block with every workload, on native twice and on some platforms."""
+    known = registry.all_workloads()
+    order = Order(
+        platforms=request.param,
+        workloads=list(known),
+        params={name: _params(workload) for name, workload in known.items()},
+        blocks=1,
+    )
+    file = tmp_path_factory.mktemp("everywhere") / "x.tare"
+    conduct.begin(order, file, Quiet())
+    with Store.read(file) as store:
+        figures: dict = {}
+        for _, *key, metric, _, _ in store.samples().iter_rows():
+            figures.setdefault(tuple(map(str, key)), set()).add(str(metric))
+        rows = list(store.trials().iter_rows(named=True))
+    return [(row, figures.get((row["workload"], row["platform"], str(row["replica"])), set())) for row in rows]
+
+
+PLATFORMS = [
+    pytest.param(USUAL, marks=pytest.mark.host, id="+".join(USUAL)),
+    *(pytest.param(names, marks=pytest.mark.slow, id="+".join(names)) for names in REST),
+]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("trials", PLATFORMS, indirect=True)
+@pytest.mark.parametrize("name", list(registry.all_workloads()))
+def test_a_workload_gives_its_figures_or_says_why_it_cannot(trials, name):
+    workload = registry.get(name)
+    mine = [(row, figures) for row, figures in trials if row["workload"] == name]
+    assert len(mine) >= 3  # native twice, and at least one platform
+    for row, figures in mine:
+        lacks = LACKS.get((name, row["platform"]))
+        if lacks is not None:
+            assert row["status"] == Status.UNSUPPORTED.value, row["reason"]
+            assert lacks in row["reason"]
+        else:
+            assert row["status"] == Status.OK.value, f"{row['platform']}: {row['reason']}"
+            assert workload.metrics[0].name in figures
