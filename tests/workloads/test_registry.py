@@ -29,6 +29,7 @@ def test_all_workloads_by_family_and_name():
         "hardinfo-nqueens",
         "hardinfo-raytracing",
         "hardinfo-zlib",
+        "kernel-compile",
         "linpack",
         "llc-probe",
         "primes",

@@ -81,7 +81,7 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
         raise StoreError(f"{file} exists and is never overwritten", fix="give another name, or --resume it")
     with sole_campaign():
         _check_disk()
-        image = build.ensure(build.agent_path(), progress=watcher.doing)
+        image = _image(jobs, watcher)
         try:
             found, missing = available(chosen, asked=asked, progress=watcher.doing)
             with (
@@ -134,9 +134,9 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
     with Store.open(file) as store, sole_campaign():
         record = store.record
         _check_disk()
-        image = build.ensure(build.agent_path(), progress=watcher.doing)
-        _check_same(record, image)
         jobs = tuple(Job(workloads.get(one.name), one.params, one.margin) for one in record.workloads)
+        image = _image(jobs, watcher)
+        _check_same(record, image)
         resources = Resources(tuple(record.resources.cpus), record.resources.memory_bytes)
         chosen = platforms.choose([platform.name for platform in record.platforms])
         length = (record.blocks, record.time_budget_s, record.targets, record.design)
@@ -158,6 +158,12 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
                 _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
         finally:
             _close(chosen)
+
+
+def _image(jobs: Sequence[Job], watcher: Watcher) -> Image:
+    """The one image for all of the campaign: with what its workloads need on top, and without where none does."""
+    layers = {job.workload.layer for job in jobs} - {""}
+    return build.ensure(build.agent_path(), progress=watcher.doing, layers=layers)
 
 
 def _resources(order: Order) -> Resources:

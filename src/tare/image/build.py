@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import shutil
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +50,7 @@ class Image:
     root: Path
     manifest: Manifest
     agent_hash: str
+    layers: tuple[str, ...] = ()  # what is on top of the recipe, by name
 
 
 def agent_path() -> Path:
@@ -60,10 +62,14 @@ def agent_path() -> Path:
     return agent
 
 
-def ensure(agent: Path, *, progress: Progress) -> Image:
-    """The image with this agent: from the cache, else built. Raises `ImageError`."""
+def ensure(agent: Path, *, progress: Progress, layers: Collection[str] = ()) -> Image:
+    """The image with this agent, and with the layers that were asked for: from the cache, else built.
+
+    Raises `ImageError`.
+    """
     with locked(state.images(), progress):
-        base = _base(recipe.load(), progress)
+        wanted = recipe.load(layers)
+        base = _base(wanted, progress)
         manifest = _manifest(base)
         agent_hash = hashlib.sha256(agent.read_bytes()).hexdigest()
         digest = image_hash(manifest, agent_hash)
@@ -72,7 +78,7 @@ def ensure(agent: Path, *, progress: Progress) -> Image:
             progress("adding the agent to the image")
             with beside(place) as folder:
                 _assemble(base, agent, digest, folder)
-        return Image(digest, place / "root", manifest, agent_hash)
+        return Image(digest, place / "root", manifest, agent_hash, wanted.layers)
 
 
 def image_hash(manifest: Manifest, agent_hash: str) -> str:
@@ -90,11 +96,15 @@ def sources() -> list[str]:
 
 def base_place() -> Path:
     """Where the base of the present recipe is, or will be."""
-    return state.images() / f"base-{recipe.load().hash[:16]}"
+    return _place(recipe.load())
+
+
+def _place(wanted: Recipe) -> Path:
+    return state.images() / "-".join(["base", *wanted.layers, wanted.hash[:16]])
 
 
 def _base(wanted: Recipe, progress: Progress) -> Path:
-    place = base_place()
+    place = _place(wanted)
     if place.is_dir():
         return place
     if processes.find("mmdebstrap") is None:
@@ -105,7 +115,8 @@ def _base(wanted: Recipe, progress: Progress) -> Path:
             f"{free / 2**30:.1f} GiB are free below {state.images()}, the image needs {NEEDED_DISK / 2**30:.0f} GiB",
             fix="free some space, or set TARE_HOME to a larger disk",
         )
-    progress("building the image's base with mmdebstrap (about half a minute)")
+    more = f" and {' and '.join(wanted.layers)} (some minutes)" if wanted.layers else " (about half a minute)"
+    progress(f"building the image's base with mmdebstrap{more}")
     with beside(place) as folder:
         root = folder / "root"
         dated = {**os.environ, "SOURCE_DATE_EPOCH": str(wanted.epoch)}
@@ -124,7 +135,8 @@ def command(wanted: Recipe, root: Path, archives: list[str]) -> list[str]:
     """The command that builds a base."""
     left_out = [f"--dpkgopt=path-exclude={pattern}" for pattern in wanted.left_out]
     options = ["--mode=root", "--format=directory", f"--variant={wanted.variant}", f"--include={wanted.include}"]
-    return ["mmdebstrap", *options, *left_out, wanted.suite, str(root), *archives]
+    hooks = [f"--customize-hook={command}" for command in wanted.commands]
+    return ["mmdebstrap", *options, *left_out, *hooks, wanted.suite, str(root), *archives]
 
 
 def neutralise(wanted: Recipe, root: Path) -> None:

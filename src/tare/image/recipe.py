@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import resources
 
 from tare.errors import ImageError
@@ -23,7 +23,9 @@ class Recipe:
     files: tuple[tuple[str, str], ...]  # path relative to the root, contents
     pinned: tuple[tuple[str, str], ...]  # package, version
     recorded: tuple[str, ...]
-    hash: str  # SHA-256 of the recipe's text, 64 hexadecimal digits
+    hash: str  # SHA-256 of the recipe's text, and of its layers'; 64 hexadecimal digits
+    layers: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()  # run by a shell at the end of the build; the root's path is its ``$1``
 
     @property
     def include(self) -> str:
@@ -31,9 +33,19 @@ class Recipe:
         return ",".join([*(f"{name}={version}" for name, version in self.pinned), *self.recorded])
 
 
-def load() -> Recipe:
-    """The recipe that comes with tare."""
-    return parse(resources.files("tare.image").joinpath("recipe.toml").read_bytes())
+def load(layers: Collection[str] = ()) -> Recipe:
+    """The recipe that comes with tare, with these layers on top. Raises `ImageError` for a layer that there is not."""
+    recipe = parse(_text("recipe.toml"))
+    for layer in sorted(layers):
+        recipe = on_top(recipe, layer, _text(f"recipe-{layer}.toml"))
+    return recipe
+
+
+def _text(name: str) -> bytes:
+    try:
+        return resources.files("tare.image").joinpath(name).read_bytes()
+    except FileNotFoundError as error:
+        raise ImageError(f"tare has no {name}", fix="install tare again, or the workload that asks for it") from error
 
 
 def parse(text: bytes) -> Recipe:
@@ -55,6 +67,30 @@ def parse(text: bytes) -> Recipe:
         raise ImageError(
             f"the image's recipe cannot be read: {error!r}", fix="restore src/tare/image/recipe.toml"
         ) from error
+
+
+def on_top(base: Recipe, layer: str, text: bytes) -> Recipe:
+    """A recipe with a layer's packages and commands too. Raises `ImageError` that says what is wrong with the layer."""
+    try:
+        data = tomllib.loads(text.decode())
+        return replace(
+            base,
+            pinned=_pairs({**dict(base.pinned), **data["pinned"]}),
+            recorded=_words([*base.recorded, *data["recorded"]["packages"]]),
+            hash=hashlib.sha256(base.hash.encode() + text).hexdigest(),
+            layers=(*base.layers, layer),
+            commands=(*base.commands, *_listed(data["commands"])),
+        )
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ImageError(
+            f"the image's recipe cannot be read: {error!r}", fix=f"restore src/tare/image/recipe-{layer}.toml"
+        ) from error
+
+
+def _listed(values: Sequence[object]) -> tuple[str, ...]:
+    """As `_words`, in the order that they have."""
+    _words(values)
+    return tuple(str(value) for value in values)
 
 
 def _words(values: Sequence[object]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from tare.errors import HostError, ImageError, PlatformError
 from tare.host import network, processes
 from tare.host.journal import Belongings
 from tare.host.patience import stretched
-from tare.image import forms, guest
+from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import vm
@@ -110,7 +110,7 @@ class Firecracker(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
-        return vm.prepared(forms.ext4(image, vm.ROOT_BYTES), guest.ensure(KIND), PROGRAM)
+        return vm.prepared(vm.root_disk(image), guest.ensure(KIND), PROGRAM)
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Make TAP, disks and sockets, and start the machine."""
@@ -238,7 +238,7 @@ def _tell(place: Path, told: dict[str, Any], process: subprocess.Popen[bytes]) -
 
 
 def _root(spec: LaunchSpec, place: Place) -> Path:
-    there = vm.copied(forms.ext4(spec.image, vm.ROOT_BYTES), place.folder / "root.ext4")
+    there = vm.copied(vm.root_disk(spec.image), place.folder / "root.ext4")
     return _owned(there, place.jailed)
 
 

@@ -212,7 +212,7 @@ class LibvirtQemu(Libvirt):
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem, and a libvirtd that knows its QEMU."""
         self._learn(self._home())
-        return vm.prepared(forms.ext4(image, vm.ROOT_BYTES), guest.ensure(), vm.PROGRAM)
+        return vm.prepared(vm.root_disk(image), guest.ensure(), vm.PROGRAM)
 
     def _program(self) -> Path | None:
         lacking = any(processes.find(program) is None for program in (vm.PROGRAM, "qemu-img"))
@@ -288,7 +288,7 @@ def _kind(accel: str) -> str:
 def _overlay(spec: LaunchSpec) -> Path:
     """The image's disk, written to a file that goes with the instance."""
     place = spec.space.folder / "root.qcow2"
-    base = forms.ext4(spec.image, vm.ROOT_BYTES)
+    base = vm.root_disk(spec.image)
     argv = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(base), str(place)]
     processes.run(argv).require(fix="apt-get install qemu-utils")
     return place

@@ -16,7 +16,7 @@ from pathlib import Path
 from tare.errors import HostError, ImageError, PlatformError
 from tare.host import network, processes, tsc
 from tare.host.journal import Belongings
-from tare.image import forms, guest
+from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import vm
@@ -112,7 +112,7 @@ class Qemu(Platform):
         return Plug(tap(name), endpoint.mac, inside, spec.network.host), address
 
     def _root(self, image: Image) -> Path:
-        return forms.ext4(image, vm.ROOT_BYTES)
+        return vm.root_disk(image)
 
     def _machine(self, spec: LaunchSpec, made: guest.Guest, plug: Plug) -> Machine:
         accel, _ = self._accel(made)

@@ -129,7 +129,7 @@ class Uml(Platform):
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder or as an ext4 filesystem; and the kernel."""
         program = Path(processes.find(PROGRAM) or PROGRAM)
-        root = forms.ext4(image, vm.ROOT_BYTES) if self._ubd else image.root
+        root = vm.root_disk(image) if self._ubd else image.root
         form = "ext4 file and kernel" if self._ubd else "folder and kernel"
         return Prepared(form, forms.disk_bytes(root) + forms.disk_bytes(program), (root, program), (PROGRAM,))
 
@@ -141,7 +141,7 @@ class Uml(Platform):
             (folder / name).mkdir()
         disk, data, mount = None, None, "-t hostfs none -o /data"
         if self._ubd:
-            disk, data = forms.ext4(spec.image, vm.ROOT_BYTES), vm.data_volume(spec.space.data)
+            disk, data = vm.root_disk(spec.image), vm.data_volume(spec.space.data)
             mount = "-t ext4 /dev/ubdb"
         else:
             roots.overlay_root(things, spec.space, spec.image.root)

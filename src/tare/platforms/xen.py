@@ -18,7 +18,7 @@ from tare.host import janitor, processes
 from tare.host.journal import Belongings
 from tare.host.network import BRIDGE
 from tare.host.patience import stretched
-from tare.image import forms, guest
+from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import vm
@@ -117,7 +117,7 @@ class Xen(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
-        return vm.prepared(forms.ext4(image, vm.ROOT_BYTES), guest.ensure(KIND), "xl")
+        return vm.prepared(vm.root_disk(image), guest.ensure(KIND), "xl")
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Make the disks, listen for the agent, and create the guest."""
@@ -195,7 +195,7 @@ def off(name: str) -> None:
 
 def root(spec: LaunchSpec) -> Path:
     """A copy of the root, as a file."""
-    return vm.copied(forms.ext4(spec.image, vm.ROOT_BYTES), spec.space.data / "root.ext4")
+    return vm.copied(vm.root_disk(spec.image), spec.space.data / "root.ext4")
 
 
 PLATFORMS = (Xen("xen-pv", "Xen, a paravirtual guest by xl"),)

@@ -132,6 +132,7 @@ class Workload(ABC):
     metrics: ClassVar[tuple[Metric, ...]]  # the first is the headline
     work_unit: ClassVar[str]
     packages: ClassVar[tuple[str, ...]] = ()  # Debian packages that the image must hold
+    layer: ClassVar[str] = ""  # what the image must have on top: src/tare/image/recipe-LAYER.toml
     profiles: ClassVar[Mapping[str, Params]]  # "quick" and "full"
     by_default: ClassVar[bool] = False  # whether a campaign runs it when no workload was asked for
 

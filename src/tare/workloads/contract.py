@@ -21,6 +21,7 @@ _KINDS: Mapping[str, type] = {
     "metrics": tuple,
     "work_unit": str,
     "packages": tuple,
+    "layer": str,
     "profiles": Mapping,
 }
 _SLICE_KINDS: Mapping[str, type] = {**_KINDS, "probe": str, "parts": Mapping}

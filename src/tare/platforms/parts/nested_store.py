@@ -19,7 +19,7 @@ from tare.image.build import Image
 from tare.image.places import beside, locked
 from tare.platforms.parts.inner import docker_import, padded
 from tare.platforms.parts.machine import Machine, Plug, command
-from tare.platforms.parts.vm import ROOT_BYTES, accept
+from tare.platforms.parts.vm import accept, root_bytes, root_disk
 
 #: Of the guest that imports.
 MEMORY_BYTES = 1 << 30
@@ -47,7 +47,7 @@ def ensure(image: Image, system: Path, accel: str) -> Path:
 def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
     store = folder / "store.ext4"
     with store.open("wb") as file:
-        file.truncate(ROOT_BYTES)
+        file.truncate(root_bytes(image))
     processes.run(["mkfs.ext4", "-q", "-F", str(store)]).require(fix="apt-get install e2fsprogs")
     (folder / "order").write_bytes(padded(docker_import(TAR)))
     made = guest.ensure()
@@ -58,7 +58,7 @@ def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
         memory_bytes=MEMORY_BYTES,
         kernel=made.kernel,
         initramfs=made.initramfs,
-        root=forms.ext4(image, ROOT_BYTES),
+        root=root_disk(image),
         data=store,
         control=folder / "control",
         console=folder / "console",

@@ -16,12 +16,15 @@ from tare.errors import PlatformError
 from tare.host import processes, state
 from tare.host.patience import stretched
 from tare.image import forms, guest
+from tare.image.build import Image
 from tare.platforms.base import Instant, LaunchSpec, Prepared
 from tare.session import SocketStream
 
 PROGRAM = "qemu-system-x86_64"
 #: The image's filesystem, with room for what the guest writes beside /data.
 ROOT_BYTES = 1200 << 20
+#: The same where the image has layers, such as a kernel's source; sparse, so it takes what is in it.
+LAYERED_BYTES = 4 << 30
 #: At most; sparse, so it takes what is written to it.
 DATA_BYTES = 16 << 30
 #: Of the instance's memory limit, for the monitor itself and, under TCG, its translated code.
@@ -34,6 +37,16 @@ TRANSLATED_MIB = 96
 KVM_LIMIT_S = 5.0
 CONNECT_LIMIT_S = 10.0
 COPY_LIMIT_S = 120.0
+
+
+def root_bytes(image: Image) -> int:
+    """How large a disk the image gets."""
+    return LAYERED_BYTES if image.layers else ROOT_BYTES
+
+
+def root_disk(image: Image) -> Path:
+    """The image as an ext4 filesystem, made once; nobody writes to it."""
+    return forms.ext4(image, root_bytes(image))
 
 
 class MachineStream(SocketStream):

@@ -1,0 +1,115 @@
+"""What goes on top of the image where a workload asks for it."""
+
+import dataclasses
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from tare.campaign import conduct
+from tare.campaign.plan import make_jobs
+from tare.errors import ImageError
+from tare.image import build, forms, recipe
+from tare.platforms.parts import vm
+from tare.workloads import registry
+
+RECIPE = Path(recipe.__file__).with_name("recipe.toml")
+LAYER = b"""
+commands = ["second $1", "first $1"]
+[pinned]
+gcc = "3"
+[recorded]
+packages = ["bc"]
+"""
+
+
+class Watcher:
+    def __init__(self):
+        self.said = []
+
+    def doing(self, what):
+        self.said.append(what)
+
+
+def test_a_layer_adds_to_the_recipe_and_is_in_its_hash():
+    base = recipe.load()
+    layered = recipe.on_top(base, "some", LAYER)
+    pins = sorted([*(f"{name}={version}" for name, version in base.pinned), "gcc=3"])
+    assert layered.include == ",".join([*pins, *sorted([*base.recorded, "bc"])])
+    assert (layered.layers, layered.commands) == (("some",), ("second $1", "first $1"))
+    assert layered.hash not in (base.hash, recipe.on_top(base, "some", LAYER + b"#").hash)
+    kept = dataclasses.asdict(base).keys() - {"pinned", "recorded", "hash", "layers", "commands"}
+    assert all(getattr(layered, name) == getattr(base, name) for name in kept)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"\xff", b"", LAYER.replace(b'commands = ["second $1", "first $1"]', b'commands = "first"'), b"[pinned]\n"],
+)
+def test_a_layer_that_cannot_be_read_is_named(text):
+    with pytest.raises(ImageError, match="recipe cannot be read") as caught:
+        recipe.on_top(recipe.load(), "some", text)
+    assert caught.value.fix == "restore src/tare/image/recipe-some.toml"
+
+
+def test_a_layer_that_there_is_not():
+    with pytest.raises(ImageError, match=r"tare has no recipe-none\.toml"):
+        recipe.load(["none"])
+
+
+def test_without_layers_the_image_is_what_it_was(bench):
+    plain = build.ensure(bench.agent, progress=bench.progress.append)
+    assert plain.layers == ()
+    assert plain.manifest.recipe_hash == hashlib.sha256(RECIPE.read_bytes()).hexdigest()
+    assert not any("customize-hook" in word for word in build.command(recipe.load(), bench.home, []))
+
+
+def test_an_image_with_a_layer_is_another_one_with_more_packages(bench):
+    plain = build.ensure(bench.agent, progress=bench.progress.append)
+    bench.has(libc6="2.36-9", **dict(recipe.load(["kernel"]).pinned))
+    image = build.ensure(bench.agent, progress=bench.progress.append, layers=["kernel"])
+    assert image.layers == ("kernel",)
+    assert image.hash != plain.hash
+    assert image.manifest.packages["gcc-12"] == dict(recipe.load(["kernel"]).pinned)["gcc-12"]
+    assert bench.runs == 2
+    assert build.ensure(bench.agent, progress=bench.progress.append) == plain
+    assert build.ensure(bench.agent, progress=bench.progress.append, layers=["kernel"]) == image
+    assert bench.runs == 2
+    assert [name for name in bench.places if name.startswith("base-kernel-")]
+
+
+def test_a_layers_pins_are_held_too(bench):
+    with pytest.raises(ImageError, match="the base has gcc-12 None, the recipe pins 12"):
+        build.ensure(bench.agent, progress=bench.progress.append, layers=["kernel"])
+
+
+def test_its_commands_are_run_in_the_root_by_mmdebstrap(tmp_path):
+    layered = recipe.on_top(recipe.load(), "some", LAYER)
+    argv = build.command(layered, tmp_path, ["/etc/apt/some.sources"])
+    assert [word for word in argv if "hook" in word] == ["--customize-hook=second $1", "--customize-hook=first $1"]
+    assert argv[-3:] == ["bookworm", str(tmp_path), "/etc/apt/some.sources"]
+
+
+@pytest.mark.parametrize(
+    ("names", "layers"),
+    [(["primes", "sysbench-cpu"], ()), (["kernel-compile", "primes"], ("kernel",)), (["kernel-compile"], ("kernel",))],
+)
+def test_a_campaign_gets_the_layers_that_its_workloads_ask_for(bench, monkeypatch, names, layers):
+    monkeypatch.setenv("TARE_AGENT", str(bench.agent))
+    bench.has(libc6="2.36-9", **dict(recipe.load(["kernel"]).pinned))
+    jobs = make_jobs([registry.get(name) for name in names], "quick")
+    assert conduct._image(jobs, Watcher()).layers == layers
+
+
+def test_every_layer_that_a_workload_asks_for_is_there():
+    asked = {one.layer for one in registry.all_workloads().values()} - {""}
+    assert asked == {"kernel"}
+    assert all(recipe.load([layer]).commands for layer in asked)
+
+
+def test_a_machines_disk_has_room_for_a_layer(bench):
+    image = build.ensure(bench.agent, progress=bench.progress.append)
+    assert vm.root_disk(image).stat().st_size == vm.ROOT_BYTES
+    layered = dataclasses.replace(image, layers=("kernel",))
+    assert vm.root_disk(layered).stat().st_size == vm.LAYERED_BYTES > vm.ROOT_BYTES
+    assert forms.disk_bytes(vm.root_disk(layered)) < 256 << 20, "it is sparse"
