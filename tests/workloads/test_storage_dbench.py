@@ -83,14 +83,17 @@ def test_a_place_that_cannot_be_written_or_is_full_is_unsupported_with_the_reaso
     ],
 )
 def test_a_start_that_lost_its_semaphore_is_made_again(tmp_path, starts, code, said, times):
-    """With a program in dbench's place that ends as it is told, and a sleep that takes no time."""
+    """With a program in dbench's place that ends as it is told, and leaves a client that ends after it."""
     (tmp_path / "starts").write_text("".join(f"{one}\n" for one in starts))
     (tmp_path / "dbench").write_text(
         """#!/bin/sh
         read -r code <starts; sed -i 1d starts; echo "$*" >>ran
         case $code in
             0) echo Throughput ;;
-            1) echo "failed to use the barrier semaphore in child 7" ;;
+            1)
+                echo "failed to use the barrier semaphore in child 7"
+                (while kill -0 $$ 2>>killed; do /bin/sleep 0.01; done) &
+                ;;
             *) echo "another failure" ;;
         esac
         exit $code
@@ -101,7 +104,7 @@ def test_a_start_that_lost_its_semaphore_is_made_again(tmp_path, starts, code, s
         (tmp_path / program).chmod(0o755)
     argv = plan("dbench").measures[0].argv
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (code, f"{said}\n")
     assert (tmp_path / "ran").read_text().splitlines() == [" ".join(argv[4:])] * times
 

@@ -38,6 +38,8 @@ GRACE_S = 300.0
 IN_THE_IMAGE = "/var/tmp"  # noqa: S108 (nobody else is in the instance)
 #: Below the place, so that nothing else is removed with it.
 FOLDER = "tare-dbench"
+#: Where it says what, on the data volume.
+SAID = "tare-dbench.out"
 
 #: $1: the folder, $2: how many MiB must be free there.
 _PREPARE = f"""\
@@ -47,14 +49,16 @@ free=$(($(stat -f -c '%a * %S' "$1") / 1048576))
 """
 #: dbench's options. Its clients wait for a semaphore, which is removed as soon as it has let them go. On gVisor with
 #: one CPU a client may come too late to see that it was let go, finds no semaphore, and gives up: half of the starts
-#: end like that, before anything is measured, and then there is another. What other clients had begun ends by itself.
-_RUN = """\
+#: end like that, before anything is measured, and then there is another. Other clients end when they see that dbench
+#: is gone, not a zombie: so nobody waits for the end of a pipe that they hold.
+_RUN = f"""\
 for attempt in 1 2 3 4 5 6 7 8 9 10 11 12; do
-    said=$(dbench "$@")
+    dbench "$@" >{SAID}
     code=$?
-    case $said in *"failed to use the barrier semaphore"*) sleep 1 ;; *) break ;; esac
+    grep -q "failed to use the barrier semaphore" {SAID} || break
+    sleep 1
 done
-printf '%s\\n' "$said"
+cat {SAID}
 exit $code
 """
 
@@ -87,7 +91,7 @@ class Dbench(RunWorkload):
                 Command(("sh", "-c", _PREPARE, "prepare", folder, f"{ROOM_MIB}")),
             ),
             measures=tuple(Command((*common, f"{clients}"), time_limit_s=limit_s) for clients in CLIENTS),
-            cleanup=(Command(("sh", "-c", 'rm -rf "$1"', "remove", folder), time_limit_s=GRACE_S),),
+            cleanup=(Command(("sh", "-c", 'rm -rf "$@"', "remove", SAID, folder), time_limit_s=GRACE_S),),
         )
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
