@@ -1,0 +1,95 @@
+"""The storage workloads on real platforms, with files of some MiB: each has figures, or says why there are none."""
+
+import math
+
+import pytest
+
+from tare.campaign.runs import run_trial, samples_of
+from tare.errors import UnsupportedError
+from tare.model import Arm
+from tare.platforms import registry
+from tare.workloads import registry as workloads
+
+SMALL = {"size_mib": 8, "least_mib": 8}
+SECOND = {**SMALL, "time_s": 1}
+TINY = {
+    "fio-randread": SECOND,
+    "fio-randwrite": SECOND,
+    "fio-randread-buffered": SECOND,
+    "fio-randwrite-buffered": SECOND,
+    "seq-read-sizes": SMALL,
+    "seq-read-sizes-guest": SMALL,
+    "seq-read-sizes-host": SMALL,
+    "seq-read-sizes-warm": SMALL,
+    "seq-write-sizes": SMALL,
+}
+LONGER = {
+    "dbench": {},
+    "dbench-fsync-root": {},
+    "dbench-osync": {},
+    "bonnie": {"size_mib": 64, "char_mib": 1},
+    "bonnie-trajectory": {"size_mib": 64, "char_mib": 1, "iterations": 2},
+}
+CACHED = "direct I/O goes through the host's page cache all the same"
+REFUSED = "its filesystem takes no direct I/O"
+#: What cannot be had, by workload and platform, and the reason.
+LACKING = {
+    ("fio-randread", "gvisor"): CACHED,
+    ("fio-randwrite", "gvisor"): CACHED,
+    ("fio-randread", "uml"): REFUSED,
+    ("fio-randwrite", "uml"): REFUSED,
+    ("seq-read-sizes-guest", "gvisor"): "its kernel has no /proc/sys/vm/drop_caches",
+}
+
+
+def _try(nursery, name, chosen):
+    """Run each once in one instance; the reasons of those that the platform cannot run."""
+    [platform] = registry.choose([name])
+    platform.prepare(nursery.image)
+    live = nursery.start(platform, Arm(name), measured=False)
+    reasons = {}
+    try:
+        for workload, params in ((workloads.get(one), params) for one, params in chosen.items()):
+            try:
+                measured = run_trial(workload, {**workload.profiles["quick"], **params}, live, None)
+            except UnsupportedError as error:
+                reasons[workload.name, name] = error.what
+                continue
+            samples = samples_of(measured.outcome)
+            assert samples, workload.name
+            assert all(math.isfinite(one.value) and one.value > 0 for one in samples), workload.name
+            assert measured.cpu_ns > 0
+            left = live.session.execute(["sh", "-c", "find /data /var/tmp -type f"], time_limit_s=60)
+            assert left.stdout == b"", f"{workload.name} leaves files"
+    finally:
+        live.stop()
+        platform.close()
+    return reasons
+
+
+def _hold(reasons, name, chosen):
+    wanted = {key: reason for key, reason in LACKING.items() if key[1] == name and key[0] in chosen}
+    assert reasons.keys() == wanted.keys()
+    assert all(wanted[key] in reason for key, reason in reasons.items())
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("name", ["native", "runc", "docker", "gvisor"])
+def test_files_by_fio(nursery, name):
+    _hold(_try(nursery, name, TINY), name, TINY)
+
+
+@pytest.mark.slow
+@pytest.mark.host
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", ["uml", "qemu"])
+def test_files_by_fio_in_a_guest(nursery, name):
+    _hold(_try(nursery, name, TINY), name, TINY)
+
+
+@pytest.mark.slow
+@pytest.mark.host
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", ["native", "runc", "docker", "gvisor", "uml", "qemu"])
+def test_dbench_and_bonnie(nursery, name):
+    _hold(_try(nursery, name, LONGER), name, LONGER)
