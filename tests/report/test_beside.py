@@ -63,7 +63,7 @@ def test_a_study_is_compared_in_per_cent_of_its_own_baseline() -> None:
     assert (row.our_percent, row.our_low, row.our_high, row.our_blocks) == (85.0, 83.0, 87.0, 5)
     assert row.agreement == "inside"
     assert theirs_text(row) == "84.1 ± 12.0 (n 10)"
-    assert ours_text(row) == "85.0 [83.0 … 87.0] (5 blocks)"
+    assert ours_text(row) == "85.0 [83.0 … 87.0] (n 5)"
 
 
 @pytest.mark.parametrize(

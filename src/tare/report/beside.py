@@ -189,8 +189,8 @@ def ours_text(row: BesideRow) -> str:
     if row.our_percent is None:
         return _NONE
     if row.our_low is None or row.our_high is None:
-        return f"{_number(row.our_percent)} ({row.our_blocks} blocks)"
-    return f"{_number(row.our_percent)} [{_number(row.our_low)} … {_number(row.our_high)}] ({row.our_blocks} blocks)"
+        return f"{_number(row.our_percent)} (n {row.our_blocks})"
+    return f"{_number(row.our_percent)} [{_number(row.our_low)} … {_number(row.our_high)}] (n {row.our_blocks})"
 
 
 def legend(found: BesideReport, baseline: str) -> str:
@@ -198,7 +198,7 @@ def legend(found: BesideReport, baseline: str) -> str:
     return (
         f"Per cent of the baseline's figure: theirs of {found.baseline}, ours of {baseline}. Another machine, another"
         " kernel, other versions: only the ratios mean anything. ± is the study's standard deviation over its n runs,"
-        " […] our 95 % interval over blocks. Variability: overhead of standard deviations, in per cent."
+        " […] our 95 % interval over n blocks. Variability: overhead of standard deviations, in per cent."
     )
 
 
