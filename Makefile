@@ -6,7 +6,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin:/usr/local/go/bin:$(or $(
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image quick lint check test lab lab-test slow-test bench clean
+.PHONY: help setup packages venv agent gvisor image quick lint check test lab lab-test slow-test test-all bench clean
 
 help: ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -44,8 +44,10 @@ lab: ## what the lab consists of: some minutes, 3 GB below TARE_HOME
 lab-test: lab ## tests of KVM, gVisor on KVM, Xen and Firecracker, in labs
 	@$(BIN)/pytest -m lab tests/lab
 
-slow-test: setup ## the contract of platforms that take minutes to start by emulation
+slow-test: setup ## the contract of platforms that take minutes to start by emulation, every workload on the slower ones
 	@scripts/with-dockerd $(BIN)/pytest -m slow --timeout=1800
+
+test-all: test slow-test ## both
 
 bench: setup ## the figures of docs/benchmarks.md
 	@for file in bench/bench_*.py; do scripts/with-dockerd $(BIN)/python $$file || exit; done

@@ -5,7 +5,7 @@ is one platform after the other with all of its repetitions; `blocks` is every p
 running alone; where a workload has slices, all instances in turn, that is the third design (primes and STREAM against
 the same loops as programs, sysbench cpu and memory, which have none).
 
-    scripts/with-dockerd .venv/bin/python bench/bench_designs.py [SECONDS [TIMES]]
+    scripts/with-dockerd .venv/bin/python bench/bench_designs.py [SECONDS [TIMES [WORKLOAD ...]]]
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ def main() -> None:
     """Run the campaigns, and print a row a load, design and workload."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
     times = int(sys.argv[2]) if len(sys.argv) > 2 else TIMES
+    workloads = sys.argv[3:] or WORKLOADS
     print("| load | design | workload | A/A error | A/A ± | docker ± | gvisor ± | false alarms |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     errors: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -50,8 +51,8 @@ def main() -> None:
         for design in (Design.SEQUENTIAL, Design.BLOCKS):
             neighbours = load.busy(NEIGHBOURS) if noise == "loaded" else contextlib.nullcontext()
             with neighbours:
-                found = [campaign(design, seconds, seed) for seed in range(times)]
-            for workload in WORKLOADS:
+                found = [campaign(workloads, design, seconds, seed) for seed in range(times)]
+            for workload in workloads:
                 seen = [one for results in found for one in results if one.workload == workload]
                 errors[noise, design] += [abs(one.noise_floor.interval.point) for one in seen]
                 print(row(noise, design, workload, seen), flush=True)
@@ -62,12 +63,12 @@ def main() -> None:
         print(f"| {noise} | {one:.2%} | {other:.2%} | {one / other:.1f} |")
 
 
-def campaign(design: Design, seconds: float, seed: int) -> list[MetricResult]:
+def campaign(workloads: list[str], design: Design, seconds: float, seed: int) -> list[MetricResult]:
     """One campaign's results, both headline and CPU cost."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "x.tare"
         order = Order(
-            platforms=PLATFORMS, workloads=WORKLOADS, budget_s=seconds, seed=seed, design=design, precision=0.0
+            platforms=PLATFORMS, workloads=workloads, budget_s=seconds, seed=seed, design=design, precision=0.0
         )
         conduct.begin(order, file, Silent())
         with Store.read(file) as store:

@@ -1,5 +1,5 @@
-//! The command line: `serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] [--host HOST]`, and
-//! `version`.
+//! The command line: `serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] [--host HOST]`,
+//! `version`, and `nothing`, which ends at once: a small program for the probe that starts programs.
 
 use std::process::ExitCode;
 
@@ -8,12 +8,15 @@ use crate::beacon::{self, Beacon};
 use crate::serve;
 
 const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] \
-                     [--host vsock:CID:PORT|tcp:ADDR:PORT] | tare-agent version";
+                     [--host vsock:CID:PORT|tcp:ADDR:PORT] | tare-agent version | tare-agent nothing";
+/// The command that does nothing.
+pub const NOTHING: &str = "nothing";
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Task {
     Version,
+    Nothing,
     Serve {
         beacon: Option<Beacon>,
         init: bool,
@@ -31,6 +34,7 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
             println!("tare-agent {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
         }
+        Ok(Task::Nothing) => ExitCode::SUCCESS,
         Ok(Task::Serve { beacon, init, userspace_ns, away }) => {
             match serve::serve(beacon.as_ref(), init, userspace_ns, away) {
                 Ok(()) => ExitCode::SUCCESS,
@@ -51,6 +55,7 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
 pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
     match args.next().as_deref() {
         Some("version" | "--version") => Ok(Task::Version),
+        Some(NOTHING) => Ok(Task::Nothing),
         Some("serve") => parse_serve(args),
         Some(other) => Err(format!("unknown command {other:?}")),
         None => Err("no command".to_owned()),
@@ -117,6 +122,11 @@ mod tests {
         for wrong in ["soon", "-1", "NaN", "inf", "1e300"] {
             assert!(parsed(&format!("serve --userspace-at {wrong}")).unwrap_err().contains(wrong));
         }
+    }
+
+    #[test]
+    fn nothing_is_something_to_ask_for() {
+        assert_eq!(parsed(NOTHING), Ok(Task::Nothing));
     }
 
     #[test]

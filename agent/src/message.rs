@@ -219,6 +219,7 @@ pub enum Code {
     UnknownProbe,
     SpawnFailed,
     ProbeFailed,
+    Unsupported,
 }
 
 /// Why a message cannot be used.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::clock::now_ns;
 use crate::message::{self, Code, Probed, Ready, Slice, Turn};
-use crate::probes::{self, Probe};
+use crate::probes::{self, Hindrance, Probe};
 
 /// Wall time that one part of a round should take, in ns: short against a slice, long against reading the clock.
 const CHUNK_NS: u64 = 400_000;
@@ -133,6 +133,13 @@ fn run(request: &message::Probe, control: &Control, mailbox: &Mailbox) -> Event 
         Ok(probe) => probe,
         Err(text) => return Event::Failed { id, code: Code::BadRequest, text },
     };
+    if let Err(hindrance) = probe.prepare() {
+        let (code, text) = match hindrance {
+            Hindrance::Unsupported(text) => (Code::Unsupported, text),
+            Hindrance::Failed(text) => (Code::Io, text),
+        };
+        return Event::Failed { id, code, text };
+    }
     let (units, warmup_work) = warm_up(&mut *probe, request.warmup_ns, control);
     mailbox.post(Event::Ready(Ready { id, warmup_work }));
     let mut turns = Vec::new();
@@ -158,6 +165,7 @@ fn warm_up(probe: &mut dyn Probe, warmup_ns: u64, control: &Control) -> (u64, u6
     let (mut units, mut best, mut work) = (1, 1, 0);
     let begin = now_ns();
     loop {
+        probe.rest(units);
         let start = now_ns();
         work += (0..probe.parts().len()).map(|part| probe.run(part, units)).sum::<u64>();
         let end = now_ns();
@@ -178,6 +186,9 @@ fn turn(probe: &mut dyn Probe, units: u64, slice: Slice, control: &Control) -> T
     let mut turn = Turn { start_ns, end_ns: start_ns, work: vec![0; parts], wall_ns: vec![0; parts] };
     let planned_end = slice.start_ns + slice.duration_ns;
     while turn.end_ns < planned_end && !control.stopped() {
+        if probe.rest(units) {
+            turn.end_ns = now_ns();
+        }
         for part in 0..parts {
             turn.work[part] += probe.run(part, units);
             let end = now_ns();
@@ -197,9 +208,13 @@ mod tests {
     const SOON: Duration = Duration::from_secs(30);
 
     fn start(name: &str, key: &str, value: i64) -> (Pacer, Receiver<Event>) {
+        start_with(name, &[(key, Scalar::Int(value))])
+    }
+
+    fn start_with(name: &str, params: &[(&str, Scalar)]) -> (Pacer, Receiver<Event>) {
         let (queue, events) = channel();
         let wake = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
-        let params = probes::Params::from([(key.to_owned(), Scalar::Int(value))]);
+        let params = params.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
         let request = message::Probe { id: 4, name: name.to_owned(), params, warmup_ns: 1_000_000 };
         (Pacer::start(request, Mailbox::new(queue, Arc::new(wake))).unwrap(), events)
     }
@@ -234,6 +249,28 @@ mod tests {
             assert_eq!(turn.wall_ns.iter().sum::<u64>(), turn.end_ns - turn.start_ns);
             assert!(turn.start_ns >= slice.start_ns + slice.duration_ns || turn.work.iter().all(|&work| work > 0));
         }
+    }
+
+    #[test]
+    fn what_is_done_between_rounds_is_in_no_parts_time() {
+        let room_for_one = probes::Params::from([("total_bytes".to_owned(), Scalar::Int(5 << 20))]);
+        let mut probe = probes::make("mmap-sweep", &room_for_one).unwrap();
+        assert_eq!(probe.prepare(), Ok(()));
+        let slice = Slice { start_ns: now_ns(), duration_ns: 200_000_000 };
+        let turn = turn(&mut *probe, 1, slice, &Control::default());
+        // Memory is given back before each round.
+        assert!(turn.wall_ns.iter().sum::<u64>() < turn.end_ns - turn.start_ns);
+        assert!(turn.work.iter().all(|&work| work == turn.work[0] && work > 0));
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_have_is_unsupported() {
+        let text = |value: &str| Scalar::Text(value.to_owned());
+        let (_pacer, events) = start_with("calls", &[("call", text("stat")), ("folder", text("/no/such"))]);
+        let Ok(Event::Failed { id: 4, code: Code::Unsupported, text }) = events.recv_timeout(SOON) else {
+            panic!("not unsupported");
+        };
+        assert!(text.starts_with("stat: No such file"), "{text}");
     }
 
     #[test]

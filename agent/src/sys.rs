@@ -78,10 +78,11 @@ pub fn child_events() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The process id of some dead child, which stays to be reaped; None when none is dead.
+/// The process id of some dead child of this thread, which stays to be reaped; None when none is dead. Other
+/// threads' children are their own: probes start processes and wait for them.
 pub fn peek_dead() -> io::Result<Option<pid_t>> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WNOTHREAD;
     // SAFETY: `info` is writable for the call.
     match checked(unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), flags) }) {
         Ok(_) => {}

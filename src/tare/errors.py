@@ -7,6 +7,7 @@ TareError
 ├── SessionError        what came out of a sandbox is not the protocol, or nothing came
 │   └── SessionTimeout  nothing came within the time limit
 ├── ParseError          a tool's output is not what its parser understands
+├── UnsupportedError    a platform cannot do what a workload asks
 ├── ImageError          the image cannot be built or is not what it says
 └── StoreError          a campaign file cannot be read or is not ours
 """
@@ -52,6 +53,10 @@ class SessionTimeout(SessionError):  # noqa: N818 (the field's word)
 
 class ParseError(TareError):
     """A tool's output is not what its parser understands; the message shows it."""
+
+
+class UnsupportedError(TareError):
+    """A platform cannot do what a workload asks: no failure, and the reason belongs into the report."""
 
 
 class ImageError(TareError):

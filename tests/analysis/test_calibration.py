@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import fake_campaign
-from tare.analysis.calibration import Rate, injected, trust
+from tare.analysis.calibration import Rate, injected, longer_trust, trust
 
 METRIC = "rate"
 
@@ -50,6 +50,15 @@ def test_an_honest_instrument_is_trusted():
     assert found.false_alarms.count == 0
     assert abs(found.bias) < 0.001
     assert found.seconds == pytest.approx(3.0)  # three arms of nine
+
+
+def test_the_same_blocks_make_longer_comparisons_where_there_are_enough():
+    longer = longer_trust(*_same(120), block_s=9.0, lengths_s=(3.0, 300.0, 3000.0))  # three arms take 3 s
+    assert [seconds for seconds, _ in longer] == [300.0]
+    [(_, found)] = longer
+    assert found.equivalent.of == 12  # of 400 blocks, 100 each, three at once
+    assert found.half_width < 0.005
+    assert found.equivalent.count == 12
 
 
 def test_an_arm_that_is_slower_is_seen_in_bias_coverage_and_alarms():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
-from tare.campaign.instances import Live
+from tare.campaign.instances import USUAL, Live
 from tare.campaign.plan import Job, Plan
 from tare.errors import PlatformError, SessionError
 from tare.model import Arm, Direction, Family, Metric, Mode, Resources
@@ -85,20 +85,34 @@ class FakeNursery:
     die: dict[str, int] = field(default_factory=dict)  # arm -> the how-manieth command kills the instance
     living: set[str] = field(default_factory=set)
     daemons: set[str] = field(default_factory=set)
+    least: int = 0  # bytes of memory that an instance takes to come up
+    resources: Resources = field(default_factory=lambda: Resources((0,), 1 << 30))
+    image: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(root="/nowhere"))
+    numbers: int = 0  # instances that live
+    most: int = 0  # of them at once
 
-    def start(self, platform, arm, *, measured):
+    def start(self, platform, arm, *, measured, terms=USUAL):
         assert platform.name == arm.platform
-        self.log.append(f"start {arm}{' measured' if measured else ''}")
+        if terms.gate is not None:
+            terms.gate()
+        said = f" with {terms.memory_bytes >> 20} MiB" if terms.memory_bytes else ""
+        self.log.append(f"start {arm}{' measured' if measured else ''}{said}")
+        if terms.memory_bytes and terms.memory_bytes < self.least:
+            raise PlatformError(f"{arm} does not come up with {terms.memory_bytes >> 20} MiB", console=b"oom")
         if str(arm) in self.refuse:
             raise PlatformError(f"{arm} does not want to", console=b"no, no")
         self.living.add(str(arm))
+        self.numbers += 1
+        self.most = max(self.most, self.numbers)
         marks = StartMarks(1, 2_000_000, None, None, {"ping_ns": "no address"}) if measured else None
-        return FakeLive(self, arm, marks)
+        return FakeLive(self, arm, marks, terms)
 
 
 class FakeLive(Live):
-    def __init__(self, nursery, arm, marks):
+    def __init__(self, nursery, arm, marks, terms=USUAL):
         self.nursery = nursery
+        self.memory_bytes = terms.memory_bytes or nursery.resources.memory_bytes
+        self.command_ns = 2_000_000
         self.arm = arm
         self.marks = marks
         self.session = SimpleNamespace(execute=self._execute, dead=None, hello=SimpleNamespace(image="0" * 64))
@@ -107,8 +121,10 @@ class FakeLive(Live):
             space=SimpleNamespace(data="/"),
             group=SimpleNamespace(close=lambda: None),
         )
-        address = SimpleNamespace(host=None, port=None, instance_port=None, services={})
-        self.instance = SimpleNamespace(spec=spec, address=address)
+        address = SimpleNamespace(
+            host=None, port=None, instance_port=None, echo=None, no_ping="no network", services={}
+        )
+        self.instance = SimpleNamespace(spec=spec, address=address, started=SimpleNamespace(monotonic_ns=nursery.most))
         self.ran = 0
 
     def cpu_ns(self):
@@ -123,6 +139,7 @@ class FakeLive(Live):
     def stop(self):
         self.nursery.log.append(f"stop {self.arm}")
         self.nursery.living.discard(str(self.arm))
+        self.nursery.numbers -= 1
 
     def _execute(self, argv, **_):
         self.ran += 1

@@ -28,9 +28,12 @@ def test_every_block_is_complete_and_the_starts_come_first():
         assert set(counts.values()) == {1}
         assert len(counts) == len(ARMS) * len(workloads)
         assert sorted(schedule.launch_order) == sorted(ARMS)
-        modes = [stage.mode for stage in schedule.stages]
-        assert modes.index(Mode.START) == 0
-        assert modes.count(Mode.START) == 1
+        starts = [(place, stage.fresh) for place, stage in enumerate(schedule.stages) if stage.mode is Mode.START]
+        assert starts[0] == (0, False)
+        assert [fresh for _, fresh in starts] == [False, True]  # a cold one has an instance of its own
+        alone = [stage.fresh for stage in schedule.stages]
+        assert alone == sorted(alone)
+        assert all(stage.fresh for stage in schedule.stages if stage.mode is Mode.APART)
         for stage in schedule.stages:
             for order in stage.rounds:
                 assert sorted(order) == sorted(ARMS)

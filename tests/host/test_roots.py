@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError
-from tare.host import roots
+from tare.host import mounts, roots
 
 
 def test_links_and_pipes_of_a_sandbox_are_passed_over(tmp_path):
@@ -17,6 +17,25 @@ def test_links_and_pipes_of_a_sandbox_are_passed_over(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     roots.drop_page_cache(tmp_path)
     assert (tmp_path / "file").read_bytes() == b"x" * 4096
+
+
+def test_what_is_cached_of_a_file_is_seen_until_it_is_dropped(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 10_000)
+    assert roots.cached_share(file) == 1
+    roots.drop_page_cache(tmp_path)
+    assert roots.cached_share(file) == 0
+    with file.open("rb", buffering=0) as half:
+        os.posix_fadvise(half.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # no pages but those that are read
+        half.read(4096)
+    assert roots.cached_share(file) == pytest.approx(1 / 3)
+
+
+def test_nothing_is_cached_of_what_is_no_file(tmp_path):
+    (tmp_path / "empty").touch()
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    os.mkfifo(tmp_path / "pipe")
+    assert [roots.cached_share(tmp_path / name) for name in ("none", "empty", "link", "pipe", ".")] == [None] * 5
 
 
 @pytest.mark.parametrize(
@@ -38,3 +57,9 @@ def test_what_the_system_refuses_is_one_line_with_the_fix(number, what, fix):
 def test_a_disk_with_space_is_not_full_and_one_that_is_not_there_neither(tmp_path):
     assert roots.full(tmp_path) is None
     assert roots.full(tmp_path / "none") is None
+
+
+def test_what_cannot_be_mounted_is_one_line_with_the_fix(tmp_path):
+    with pytest.raises(HostError, match=r"nonesuch cannot be mounted on .*: ") as caught:
+        mounts.mount("nonesuch", tmp_path, fix="do this")
+    assert caught.value.fix == "do this"

@@ -73,6 +73,15 @@ def test_what_does_not_hold_is_said(otherwise, said):
     assert said in _shown(_report([_trust(**otherwise)]))
 
 
+def test_longer_comparisons_that_prove_equality_are_shown_by_length_where_there_are_some():
+    longer = [(30.0, _trust(equivalent=Rate.of_counts(32, 39))), (180.0, _trust(equivalent=Rate.of_counts(5, 5)))]
+    one = condition("quiet", _trust(), [*longer, (30.0, _trust(metric="other"))])
+    assert [proof.seconds for proof in one.proofs] == [30.0]
+    text = _shown(_report([_trust()]).model_copy(update={"conditions": [one]}))
+    assert "32 of 39 (82 %" in text
+    assert text.count("too few") == 2
+
+
 def test_too_few_comparisons_are_not_blamed_for_what_they_cannot_show():
     few = _trust(false_alarms=Rate.of_counts(0, 6), covered=Rate.of_counts(6, 6))
     assert "✗" not in _shown(_report([few]))

@@ -5,7 +5,7 @@ import pytest
 from tare.errors import HostError
 from tare.model import Mode
 from tare.workloads import registry
-from tare.workloads.base import Side, Surroundings
+from tare.workloads.base import Drop, Side, Surroundings
 
 GIB = 2**30
 ROOMY = Surroundings(
@@ -15,6 +15,7 @@ ROOMY = Surroundings(
     address="192.0.2.3",
     port=20107,
     instance_port=5201,
+    ping="192.0.2.3",
 )
 RUNS = [name for name, one in registry.all_workloads().items() if one.mode is Mode.RUN]
 
@@ -64,7 +65,7 @@ def test_sysbench_fileio_reads_every_file_once_in_quick():
         "--file-fsync-end=on --threads=1 --events=16384 --time=10 run"
     ]
     assert lines(quick.cleanup) == [f"{files} cleanup"]
-    assert quick.cold
+    assert quick.drop is Drop.HOST
     assert all(command.cwd == "/data" for command in (*quick.prepare, *quick.measures, *quick.cleanup))
 
 
@@ -75,7 +76,7 @@ def test_sysbench_fileio_is_the_studys_test_in_full(mode):
         f"sysbench fileio --file-num=128 --file-total-size=5120M --file-test-mode={mode} --file-block-size=16K "
         "--file-io-mode=sync --file-fsync-freq=100 --file-fsync-end=on --threads=1 --events=0 --time=30 run"
     ]
-    assert full.cold
+    assert full.drop is Drop.HOST
 
 
 @pytest.mark.parametrize(
@@ -137,5 +138,6 @@ def test_programs_are_of_the_packages_that_the_workload_names(name):
     one = plan(name)
     programs = {command.argv[0] for command in (*one.prepare, *one.measures, *one.cleanup, *one.servers)}
     # A shell and what coreutils has come under names of their own.
-    named = {"coreutils" if program in {"sh", "sleep"} else program for program in programs}
+    package = {"sh": "coreutils", "sleep": "coreutils", "ping": "iputils-ping"}
+    named = {package.get(program, program) for program in programs}
     assert named == set(registry.get(name).packages)

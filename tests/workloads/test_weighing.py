@@ -32,11 +32,12 @@ def test_work_that_was_not_done_is_told(broken):
 
 
 def test_the_figures_are_mebibytes_before_and_after():
-    figures = FOOTPRINT.weigh(Weight(group=3 * MIB, pss=2 * MIB), Weight(group=70 * MIB, pss=5 * MIB))
-    assert figures == {"idle-pss": 2, "idle-group": 3, "used-pss": 5, "used-group": 70}
+    before, after = Weight(3 * MIB, 2 * MIB, 400 * MIB), Weight(70 * MIB, 5 * MIB, 400 * MIB)
+    figures = FOOTPRINT.weigh(before, after)
+    assert figures == {"idle-pss": 2, "idle-group": 3, "used-pss": 5, "used-group": 70, "idle-share": 0.5}
     assert list(figures) == [metric.name for metric in FOOTPRINT.metrics]
 
 
 def test_an_instance_without_memory_is_no_figure():
     with pytest.raises(ParseError, match="idle-pss is 0"):
-        FOOTPRINT.weigh(Weight(group=1, pss=0), Weight(group=1, pss=1))
+        FOOTPRINT.weigh(Weight(1, 0, 1), Weight(1, 1, 1))

@@ -191,7 +191,11 @@ impl Agent {
             sources.push(source);
             set.push(PollFd::from_borrowed_fd(fd, flags));
         };
-        add(Source::Children, self.children.as_fd(), PollFlags::IN);
+        // A probe may start processes and wait for them by itself: each of their deaths would wake this thread for
+        // nothing, in the middle of a measurement. Orphans have time until the probe is over.
+        if self.pacers.is_empty() || !self.execs.is_empty() {
+            add(Source::Children, self.children.as_fd(), PollFlags::IN);
+        }
         add(Source::Probes, self.wake.as_fd(), PollFlags::IN);
         if self.outbox.has_control_room() {
             add(Source::HostIn, host_in, PollFlags::IN);

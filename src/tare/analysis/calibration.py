@@ -122,6 +122,19 @@ def trust(record: CampaignRecord, samples: pl.DataFrame, block_s: float, blocks_
     return found
 
 
+def longer_trust(
+    record: CampaignRecord, samples: pl.DataFrame, block_s: float, lengths_s: Sequence[float]
+) -> list[tuple[float, Trust]]:
+    """As `trust`, of comparisons of each such length, in seconds of three arms; lengths that no campaign fills lack."""
+    triple_s = block_s * TRIPLE / len(record.all_arms())
+    found = []
+    for length_s in lengths_s:
+        blocks = int(length_s / triple_s)
+        if 2 <= blocks <= samples["block"].n_unique():
+            found += [(length_s, one) for one in trust(record, samples, block_s, blocks)]
+    return found
+
+
 def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: float, blocks_each: int) -> Trust:
     question = Question(metric.name, metric.direction, workload.margin)
     compared, deviations = [], []

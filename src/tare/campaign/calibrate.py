@@ -12,6 +12,7 @@ from tare.campaign.plan import BASELINE_REPLICAS
 from tare.campaign.runner import Watcher
 from tare.campaign.slowed import slowed_name
 from tare.campaign.stopping import LOOK_FROM
+from tare.store import Store
 
 WORKLOAD = "primes"
 #: Short slices, so that many comparisons fit into an hour; the design is that of every campaign. With four rounds one
@@ -43,6 +44,14 @@ def same_with_same(file: Path, comparisons: int, watcher: Watcher) -> None:
         replicas=ARMS * AT_ONCE,
     )
     conduct.begin(order, file, watcher)
+
+
+def go_on(file: Path, watcher: Watcher) -> None:
+    """Finish such a campaign that was ended before its last block; nothing where it is whole. Raises `TareError`."""
+    with Store.read(file) as store:
+        whole = store.status == "complete"
+    if not whole:
+        conduct.resume(file, watcher)
 
 
 def with_added_work(file: Path, platforms: Sequence[str], blocks: int, watcher: Watcher) -> None:

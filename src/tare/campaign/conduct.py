@@ -8,7 +8,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import tare
@@ -140,7 +140,9 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
         resources = Resources(tuple(record.resources.cpus), record.resources.memory_bytes)
         chosen = platforms.choose([platform.name for platform in record.platforms])
         length = (record.blocks, record.time_budget_s, record.targets, record.design)
-        plan = Plan(record.profile, record.seed, tuple(chosen), jobs, resources, *length, in_order=record.in_order)
+        replicas = sum(arm.platform == chosen[0].name for arm in record.all_arms())
+        plan = Plan(record.profile, record.seed, tuple(chosen), jobs, resources, *length, replicas)
+        plan = replace(plan, in_order=record.in_order, scale=record.scale)
         try:
             asked = frozenset(platform.name for platform in chosen)
             available(chosen, asked=asked, progress=watcher.doing)

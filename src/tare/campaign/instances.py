@@ -7,8 +7,8 @@ import itertools
 import os
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tare.campaign.starts import marks, marks_from_outside
@@ -34,6 +34,19 @@ CONSOLE_CAP = 1 << 20
 FIRST_PORT, PORTS = 20_100, 2_000
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What one instance gets otherwise than the campaign's others; None: as they have it."""
+
+    memory_bytes: int | None = None
+    start_limit_s: float | None = None
+    gate: Callable[[], None] | None = None  # holds it just before its start instant, until it returns
+
+
+#: As all others.
+USUAL = Terms()
+
+
 @dataclass(slots=True)
 class Live:
     """An instance in service, with its session and all that belongs to it."""
@@ -43,6 +56,7 @@ class Live:
     session: Session
     things: Belongings
     marks: StartMarks | None
+    command_ns: int  # from the start instant until its first command had returned; without an agent: had answered
 
     def cpu_ns(self) -> int | None:
         """CPU time of the whole platform so far; None where this host does not see its work."""
@@ -53,7 +67,8 @@ class Live:
         if not self.instance.accounted:
             raise HostError("its memory is not this host's to see")
         group = self.instance.spec.group
-        return Weight(group=group.memory_bytes(), pss=memory.pss_bytes(self.instance.host_processes()))
+        pss = memory.pss_bytes(self.instance.host_processes())
+        return Weight(group=group.memory_bytes(), pss=pss, host=memory.host_bytes())
 
     def daemon_cpu_ns(self) -> int | None:
         """CPU time of the platform's shared daemons so far; None where there are none that can be read."""
@@ -101,8 +116,8 @@ class Nursery:
     daemons: set[str] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def start(self, platform: Platform, arm: Arm, *, measured: bool) -> Live:
-        """Start an instance and wait until its agent has run a first command.
+    def start(self, platform: Platform, arm: Arm, *, measured: bool, terms: Terms = USUAL) -> Live:
+        """Start an instance and wait until its agent has run a first command. Several threads may do so at once.
 
         Raises `PlatformError`, `SessionError` or `HostError` with the sandbox's last words; nothing stays.
         """
@@ -112,7 +127,7 @@ class Nursery:
         things = Belongings(self.journal)
         try:
             with roots.told(f"an instance of {platform.name}", self.work):
-                live = self._start(platform, arm, number, spaces, things, measured=measured)
+                live = self._start(platform, arm, number, spaces, things, terms, measured=measured)
                 self.daemons.update(group.path for group in live.instance.daemons)
                 return live
         except TareError as error:
@@ -133,24 +148,34 @@ class Nursery:
             raise
 
     def _start(
-        self, platform: Platform, arm: Arm, number: int, folder: Path, things: Belongings, *, measured: bool
+        self,
+        platform: Platform,
+        arm: Arm,
+        number: int,
+        folder: Path,
+        things: Belongings,
+        terms: Terms,
+        *,
+        measured: bool,
     ) -> Live:
         name = folder.name
+        resources = replace(self.resources, memory_bytes=terms.memory_bytes or self.resources.memory_bytes)
         group = cgroup.Group(f"{PARENT_GROUP}/{name}")
         things.own(janitor.control_group(group.path))
-        group.create(self.resources)
+        group.create(resources)
         space = roots.new_workspace(things, folder)
         token = secrets.token_bytes(16)
         spec = LaunchSpec(
             id=name,
             image=self.image,
-            resources=self.resources,
+            resources=resources,
             group=group,
             space=space,
             network=self.network,
             port=FIRST_PORT + number % PORTS,
             beacon=Beacon(self.datagram.host, self.datagram.port, token) if measured else None,
-            start_limit_s=self.start_limit_s * platform.start_patience,
+            start_limit_s=terms.start_limit_s or self.start_limit_s * platform.start_patience,
+            gate=terms.gate,
         )
         instance = platform.launch(spec, things)
         if not platform.has_agent:
@@ -170,7 +195,7 @@ class Nursery:
         except BaseException:
             instance.abandon()
             raise
-        return Live(arm, instance, session, things, seen)
+        return Live(arm, instance, session, things, seen, command_ns)
 
     def _start_mute(
         self, platform: Platform, arm: Arm, instance: Instance, things: Belongings, *, measured: bool
@@ -189,7 +214,8 @@ class Nursery:
         except BaseException:
             instance.abandon()
             raise
-        return Live(arm, instance, session, things, marks_from_outside(instance, answered) if measured else None)
+        seen = marks_from_outside(instance, answered) if measured else None
+        return Live(arm, instance, session, things, seen, answered - instance.started.monotonic_ns)
 
     def _check(self, session: Session, platform: Platform) -> None:
         seen = (session.hello.image or "").strip()

@@ -5,21 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
+from tare.campaign.apart import run_apart
+from tare.campaign.brood import Brood
 from tare.campaign.clock import TrialClock
+from tare.campaign.cold import drop_start_files
 from tare.campaign.instances import Live, Nursery, stop_all
 from tare.campaign.plan import Job, Plan
-from tare.campaign.runs import Client, run_trial
+from tare.campaign.runs import Client, run_trial, samples_of
 from tare.campaign.sampler import Sampler
 from tare.campaign.schedule import BlockSchedule, Stage, schedule_block
 from tare.campaign.slices import run_slices
 from tare.campaign.stopping import Widths, is_look, need, still_wanted
-from tare.errors import HostError, PlatformError, SessionError, TareError
+from tare.errors import HostError, PlatformError, SessionError, TareError, UnsupportedError
 from tare.model import Arm, Mode, Sample, Status, Trial, TrialKey
 from tare.platforms.base import Platform
 from tare.store.durations import block_durations, workload_seconds
 from tare.store.store import Store
+from tare.workloads.apart import ApartWorkload
 from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload
 
 
@@ -164,6 +169,8 @@ class Runner:
                     self._run_stage(schedule.block, stage, arms)
                 elif stage.mode is Mode.SLICES:
                     self._slice_stage(schedule.block, stage, arms)
+                elif stage.fresh:  # cold starts, and what starts instances of its own
+                    self._stage_apart(schedule.block, stage, arms)
         finally:
             self._stop_all()
         return True
@@ -179,7 +186,7 @@ class Runner:
     def _start_arms(self, schedule: BlockSchedule, missing: Sequence[TrialKey]) -> None:
         alone = {stage.workload for stage in schedule.stages if stage.fresh}
         needed = {key.arm for key in missing if key.workload not in alone}
-        measuring = [stage.workload for stage in schedule.stages if stage.mode is Mode.START]
+        measuring = [stage.workload for stage in schedule.stages if stage.mode is Mode.START and not stage.fresh]
         for arm in schedule.launch_order:
             if arm not in needed:
                 continue
@@ -258,19 +265,62 @@ class Runner:
         clock = TrialClock.begin(self.plan.resources.cpus)
         try:
             measured = run_trial(job.workload, job.params, live, self.client)
-        except HostError as error:
+        except (HostError, UnsupportedError) as error:
             return clock.failed(key, seq, str(error), status=Status.UNSUPPORTED)
         except SessionError as error:
             self._bury(key.arm)
             return clock.failed(key, seq, self._why_lost(key.arm, error))
         except TareError as error:
             return clock.failed(key, seq, str(error))
-        samples = [Sample(name, value) for name, value in measured.outcome.samples.items()]
+        samples = samples_of(measured.outcome)
         if measured.outcome.work > 0 and measured.cpu_ns is not None:
             samples.append(Sample("cpu-cost", measured.cpu_ns / measured.outcome.work))
         outputs = {f"{number} {done.argv[0]}": done.stdout for number, done in enumerate(measured.results)}
         return clock.ended(
             key, seq, tuple(samples), cpu_ns=measured.cpu_ns, daemon_cpu_ns=measured.daemon_cpu_ns, outputs=outputs
+        )
+
+    # With instances of their own
+
+    def _stage_apart(self, block: int, stage: Stage, arms: Sequence[Arm]) -> None:
+        job = self._job(stage.workload)
+        for arm in arms:
+            key = TrialKey(block, stage.workload, arm)
+            self._stop_all()
+            self.watcher.doing(f"{stage.workload} on {arm}")
+            self._commit([self._start_cold(key) if stage.mode is Mode.START else self._run_apart(job, key)])
+
+    def _start_cold(self, key: TrialKey) -> Trial:
+        clock, seq = TrialClock.begin(self.plan.resources.cpus), self._seq[key]
+        try:
+            drop_start_files(self._platform(key.arm), self.nursery.image)
+        except HostError as error:
+            return clock.failed(key, seq, str(error), status=Status.UNSUPPORTED)
+        clock = TrialClock.begin(self.plan.resources.cpus)
+        try:
+            live = self._start(key.arm, measured=True)
+        except TareError as error:
+            return clock.failed(key, seq, str(error))
+        return self._start_trial(key, live, clock)
+
+    def _run_apart(self, job: Job, key: TrialKey) -> Trial:
+        assert isinstance(job.workload, ApartWorkload)
+        clock, seq = TrialClock.begin(self.plan.resources.cpus), self._seq[key]
+        warn, keep = partial(self.store.add_event, "warning"), partial(self._keep_console, key.arm)
+        brood = Brood(self._platform(key.arm), key.arm, self.nursery, warn, keep)
+        try:
+            told = run_apart(job.workload, job.params, brood, self.client)
+        except (HostError, UnsupportedError) as error:
+            return clock.failed(key, seq, str(error), status=Status.UNSUPPORTED)
+        except SessionError as error:
+            return clock.failed(key, seq, self._why_lost(key.arm, error))
+        except PlatformError as error:
+            self._keep_console(key.arm, error.console)
+            return clock.failed(key, seq, str(error))
+        except TareError as error:
+            return clock.failed(key, seq, str(error))
+        return clock.ended(
+            key, seq, told.samples, cpu_ns=told.cpu_ns, daemon_cpu_ns=told.daemon_cpu_ns, outputs=told.outputs
         )
 
     # Slices
@@ -299,7 +349,7 @@ class Runner:
                 if isinstance(sliced.error, SessionError):
                     self._bury(arm)
                     why = self._why_lost(arm, sliced.error)
-                status = Status.UNSUPPORTED if isinstance(sliced.error, HostError) else Status.FAILED
+                status = Status.UNSUPPORTED if isinstance(sliced.error, HostError | UnsupportedError) else Status.FAILED
                 trials.append(clock.failed(key, self._seq[key], why, status=status))
                 continue
             trials.append(

@@ -7,18 +7,21 @@ import dataclasses
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tare.campaign import caches
 from tare.campaign.instances import Live
 from tare.campaign.slices import spent
-from tare.errors import HostError, ParseError, TareError
-from tare.host import processes, roots
+from tare.errors import HostError, ParseError, TareError, UnsupportedError
+from tare.host import processes
 from tare.host.network import CLIENT_NAMESPACE
+from tare.model import Sample
 from tare.platforms.base import Address
 from tare.session import Execution
 from tare.workloads.base import (
+    UNSUPPORTED_CODE,
     Command,
     Completed,
     Outcome,
@@ -86,6 +89,14 @@ class Measured:
     daemon_cpu_ns: int | None
 
 
+def samples_of(outcome: Outcome) -> list[Sample]:
+    """The figures as samples: round 0, and of a series each in its own round."""
+    samples = [Sample(name, value) for name, value in outcome.samples.items()]
+    for name, values in outcome.series.items():
+        samples += [Sample(name, value, at) for at, value in enumerate(values) if value is not None]
+    return samples
+
+
 def surroundings(live: Live) -> Surroundings:
     """What a plan may depend on, for this instance."""
     spec = live.instance.spec
@@ -98,22 +109,26 @@ def surroundings(live: Live) -> Surroundings:
         port=address.port if address.host is not None else None,
         instance_port=address.instance_port,
         services=address.services,
+        ping=address.echo,
+        no_ping=address.no_ping,
     )
 
 
-def run_trial(workload: RunWorkload, params: Params, live: Live, client: Client) -> Measured:
-    """Run the workload's plan once.
+def run_trial(
+    workload: RunWorkload, params: Params, live: Live, client: Client, gate: Callable[[], None] | None = None
+) -> Measured:
+    """Run the workload's plan once. ``gate`` is called just before what is measured, and may hold it.
 
-    Raises `HostError` (the surroundings do not suffice), `ParseError` (a command failed, or its output is strange)
-    or `SessionError` (the instance is lost).
+    Raises `HostError` (the surroundings do not suffice), `UnsupportedError` (the platform cannot do it), `ParseError`
+    (a command failed, or its output is strange) or `SessionError` (the instance is lost).
     """
     plan = workload.plan(params, surroundings(live))
     _require_tools(workload, plan, live)
     try:
         _all(plan.prepare, live, client)
-        measured = _beside_servers(workload, params, plan, live, client)
-    except ParseError:
-        with contextlib.suppress(ParseError):  # what went wrong first is what is told
+        measured = _beside_servers(workload, params, plan, live, client, gate)
+    except (ParseError, UnsupportedError):
+        with contextlib.suppress(ParseError, UnsupportedError):  # what went wrong first is what is told
             _all(plan.cleanup, live, client)
         raise
     _all(plan.cleanup, live, client)
@@ -133,15 +148,22 @@ def _require_tools(workload: RunWorkload, plan: RunPlan, live: Live) -> None:
             raise HostError(f"{program} is not installed there, and what runs is not the image", fix=fix)
 
 
-def _beside_servers(workload: RunWorkload, params: Params, plan: RunPlan, live: Live, client: Client) -> Measured:
+def _beside_servers(
+    workload: RunWorkload,
+    params: Params,
+    plan: RunPlan,
+    live: Live,
+    client: Client,
+    gate: Callable[[], None] | None,
+) -> Measured:
     servers: list[Execution] = []
     try:
         for command in plan.servers:
             servers.append(_start(command, live))
             if command.ready is not None:
                 servers[-1].wait_output(command.ready, READY_LIMIT_S)
-        if plan.cold:
-            roots.drop_page_cache(live.instance.spec.space.data)
+        if gate is not None:
+            gate()
         return _measure(workload, params, plan, live, client)
     finally:
         if not live.session.dead:
@@ -153,14 +175,32 @@ def _beside_servers(workload: RunWorkload, params: Params, plan: RunPlan, live: 
 def _measure(workload: RunWorkload, params: Params, plan: RunPlan, live: Live, client: Client) -> Measured:
     scale = workload if isinstance(workload, WeighWorkload) else None
     before = live.weigh() if scale else None
-    cpu, daemon = live.cpu_ns(), live.daemon_cpu_ns()
-    results = tuple(_run(command, live, client) for command in plan.measures)
-    cpu_after, daemon_after = live.cpu_ns(), live.daemon_cpu_ns()
+    results: list[Completed] = []
+    cpu, daemon = _Meter(), _Meter()
+    for command in plan.measures:
+        kept = caches.drop(plan, live)
+        cpu_began, daemon_began = live.cpu_ns(), live.daemon_cpu_ns()
+        results.append(_run(command, live, client))
+        cpu.add(cpu_began, live.cpu_ns())
+        daemon.add(daemon_began, live.daemon_cpu_ns())
+        caches.require_fetched(kept, plan, live)
     after = live.weigh() if scale else None
     outcome = _parse(workload, params, results)
+    caches.require_uncached(plan, live)
     if scale and before and after:
-        outcome = Outcome({**outcome.samples, **scale.weigh(before, after)}, outcome.work)
-    return Measured(outcome, results, spent(cpu, cpu_after), spent(daemon, daemon_after))
+        outcome = dataclasses.replace(outcome, samples={**outcome.samples, **scale.weigh(before, after)})
+    return Measured(outcome, tuple(results), cpu.spent_ns, daemon.spent_ns)
+
+
+@dataclass(slots=True)
+class _Meter:
+    """CPU time of several commands, without what ran between them; None once one of them could not be read."""
+
+    spent_ns: int | None = 0
+
+    def add(self, before: int | None, after: int | None) -> None:
+        one = spent(before, after)
+        self.spent_ns = None if one is None or self.spent_ns is None else self.spent_ns + one
 
 
 def _parse(workload: RunWorkload, params: Params, results: Sequence[Completed]) -> Outcome:
@@ -218,5 +258,7 @@ def _all(commands: Sequence[Command], live: Live, client: Client) -> None:
         done = _run(command, live, client)
         if done.exit_code != 0:
             said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+            if done.exit_code == UNSUPPORTED_CODE and said:
+                raise UnsupportedError(said[-1])
             how = "took too long" if done.timed_out else f"ended with {done.exit_code}"
             raise ParseError(f"`{' '.join(command.argv)}` {how}: {said[-1] if said else 'no output'}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tare.model import Arm, Design, Mode, TrialKey
-from tare.workloads.base import RunWorkload, Workload
+from tare.workloads.base import RunWorkload, StartWorkload, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,8 @@ class Stage:
     rounds: tuple[tuple[Arm, ...], ...] = ()
     #: the arms of a round run together, each on a CPU of its own: the first on the first ...
     at_once: bool = False
+    #: ... or, where this is not so, wherever they may
+    own_cpus: bool = True
     #: every trial on an instance of its own, with no other of the campaign's alive
     fresh: bool = False
 
@@ -57,8 +59,8 @@ def schedule_block(
     launch_order = _shuffled(generator, arms)
     duet = design is Design.DUET
     stages = [_stage(generator, workload, rounds, arms, launch_order, duet=duet) for workload, rounds in workloads]
-    starts = [stage for stage in stages if stage.mode is Mode.START]
-    others = [stage for stage in stages if stage.mode is not Mode.START]
+    starts = [stage for stage in stages if stage.mode is Mode.START and not stage.fresh]
+    others = [stage for stage in stages if stage not in starts]
     if not in_order:
         generator.shuffle(others)
     # Last, so that the block's own instances need not be started again.
@@ -75,9 +77,11 @@ def _stage(
     *,
     duet: bool,
 ) -> Stage:
-    if workload.mode is Mode.START:
+    if isinstance(workload, StartWorkload) and not workload.cold:
         return Stage(workload.name, workload.mode, launch_order)
     order = _shuffled(generator, arms)
+    if workload.mode in {Mode.START, Mode.APART}:
+        return Stage(workload.name, workload.mode, order, fresh=True)
     if workload.mode is Mode.RUN:
         fresh = isinstance(workload, RunWorkload) and workload.fresh
         return Stage(workload.name, workload.mode, order, fresh=fresh)

@@ -15,9 +15,9 @@ from types import MappingProxyType
 
 from tare.campaign.instances import Live
 from tare.campaign.schedule import Stage
-from tare.errors import HostError, ParseError, SessionError
+from tare.errors import HostError, ParseError, SessionError, UnsupportedError
 from tare.model import Arm, Sample, SliceFacts
-from tare.session import ClockOffset, Probe, ProbeResult
+from tare.session import ClockOffset, Probe, ProbeResult, Refused
 from tare.workloads.base import Params, SliceWorkload
 
 #: Idle time between two slices: the one before may end late, and the host reads the counters in the middle.
@@ -29,6 +29,8 @@ WARM_LIMIT_S = 20.0
 #: A clock that ticks in steps longer than this share of a slice makes figures of its own (METHOD, trap 1); told from
 #: chance by so many readings.
 COARSEST, FEWEST_READINGS = 0.002, 6
+#: The agent's word for what its platform does not have.
+UNSUPPORTED = "unsupported"
 #: What the host waits beyond the last planned instant for the agents' answers.
 GRACE_S = 10.0
 
@@ -53,17 +55,23 @@ class Sliced:
     slices: tuple[SliceFacts, ...] = ()
     cpu_ns: int | None = None
     daemon_cpu_ns: int | None = None
-    error: SessionError | ParseError | HostError | None = None  # HostError: it cannot run in there
+    work: float = 0.0  # of all slices, in the workload's units
+    error: SessionError | ParseError | HostError | UnsupportedError | None = None
 
 
-def plan_turns(rounds: Sequence[Sequence[Arm]], first_ns: int, slice_ns: int, *, at_once: bool = False) -> list[Turn]:
-    """Lay the rounds out in time: a slice, a gap, the next slice. ``at_once``: a round is one slice of all its arms."""
+def plan_turns(
+    rounds: Sequence[Sequence[Arm]], first_ns: int, slice_ns: int, *, at_once: bool = False, own_cpus: bool = True
+) -> list[Turn]:
+    """Lay the rounds out in time: a slice, a gap, the next slice.
+
+    ``at_once``: a round is one slice of all its arms; with ``own_cpus`` each is kept on another CPU.
+    """
     turns: list[Turn] = []
     slot = 0
     for number, order in enumerate(rounds):
         for position, arm in enumerate(order):
             start = first_ns + slot * (slice_ns + GAP_NS)
-            turns.append(Turn(number, position, arm, start, slot, position if at_once else None))
+            turns.append(Turn(number, position, arm, start, slot, position if at_once and own_cpus else None))
             slot += not at_once
         slot += at_once
     return turns
@@ -82,9 +90,9 @@ def run_slices(
     """
     phase = _Phase(workload, params, lives, extra)
     phase.warm_up()
-    turns = phase.begin(stage.rounds, at_once=stage.at_once)
+    turns = phase.begin(stage.rounds, at_once=stage.at_once, own_cpus=stage.own_cpus)
     readings = phase.watch(turns)
-    if stage.at_once:
+    if stage.at_once and stage.own_cpus:
         phase.release()
     return {arm: phase.collect(arm, turns, readings) for arm in lives}
 
@@ -123,7 +131,7 @@ class _Phase:
     extra: Mapping[str, Params]
     offsets: dict[Arm, ClockOffset] = field(default_factory=dict)
     probes: dict[Arm, Probe] = field(default_factory=dict)
-    errors: dict[Arm, SessionError | HostError] = field(default_factory=dict)
+    errors: dict[Arm, SessionError | HostError | UnsupportedError] = field(default_factory=dict)
 
     @property
     def slice_ns(self) -> int:
@@ -135,11 +143,12 @@ class _Phase:
 
     def warm_up(self) -> None:
         """Let every probe allocate and warm up, one after the other: together they would size each other's chunks."""
-        given = self.workload.probe_params(self.params)
         for arm, live in self.lives.items():
             if arm in self.errors:
                 continue
             try:
+                fitted = self.workload.fitted(self.params, live.instance.spec.resources.memory_bytes)
+                given = self.workload.probe_params(fitted)
                 more = self.extra.get(arm.platform, {})
                 probe = live.session.probe(self.workload.probe, {**given, **more}, self.warmup_ns)
                 probe.wait_ready(WARM_LIMIT_S + self.warmup_ns / 1e9)
@@ -147,14 +156,15 @@ class _Phase:
                 self.offsets[arm] = live.session.sync_clock()
                 self.probes[arm] = probe
             except (SessionError, HostError) as error:
-                self.errors[arm] = error
+                self.errors[arm] = _told(error)
 
-    def begin(self, rounds: Sequence[Sequence[Arm]], *, at_once: bool) -> list[Turn]:
+    def begin(self, rounds: Sequence[Sequence[Arm]], *, at_once: bool, own_cpus: bool) -> list[Turn]:
         """Tell every agent its slices."""
         ready = [[arm for arm in order if arm in self.probes] for order in rounds]
         if at_once:  # who lost the partner runs no duet
             ready = [order for order, all_of in zip(ready, rounds, strict=True) if len(order) == len(all_of)]
-        turns = plan_turns(ready, time.monotonic_ns() + LEAD_NS, self.slice_ns, at_once=at_once)
+        first_ns = time.monotonic_ns() + LEAD_NS
+        turns = plan_turns(ready, first_ns, self.slice_ns, at_once=at_once, own_cpus=own_cpus)
         for arm, probe in self.probes.items():
             offset = self.offsets[arm]
             try:
@@ -210,6 +220,11 @@ class _Phase:
             return Sliced(error=error)
 
 
+def _told(error: SessionError | HostError) -> SessionError | HostError | UnsupportedError:
+    """What the platform has no means for is no fault of the session."""
+    return UnsupportedError(error.what) if isinstance(error, Refused) and error.code == UNSUPPORTED else error
+
+
 def read_result(workload: SliceWorkload, result: ProbeResult, mine: Sequence[Share], offset_ns: int) -> Sliced:
     """Put what the agent says beside what the host read (CPU time of instance and daemons, by turn).
 
@@ -237,7 +252,8 @@ def read_result(workload: SliceWorkload, result: ProbeResult, mine: Sequence[Sha
     if not samples:
         raise ParseError(f"all of its {len(mine)} slices came too late")
     own, shared = _total(one.cpu_ns for one in mine), _total(one.daemon_cpu_ns for one in mine)
-    return Sliced(tuple(samples), tuple(facts), own, shared)
+    work = sum(part.work for done in result.slices for part in done.parts.values()) / workload.work_scale
+    return Sliced(tuple(samples), tuple(facts), own, shared, work)
 
 
 def tick(result: ProbeResult) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from tare.analysis.calibration import injected, trust
+from tare.analysis.calibration import injected, longer_trust, trust
 from tare.analysis.words import span
 from tare.campaign import calibrate as campaigns
 from tare.cli.report import to_read
@@ -20,6 +20,7 @@ from tare.host import facts, load, state
 from tare.model import Trial
 from tare.report.calibration import (
     LATEST_CALIBRATION,
+    LONGER_S,
     CalibrationReport,
     ConditionReport,
     InjectedReport,
@@ -52,7 +53,7 @@ def calibrate(
     ),
     blocks: int = typer.Option(campaigns.ADDED_BLOCKS, "--blocks", help="Blocks with added work; 0: none of that."),
     output: Path | None = typer.Option(
-        None, "-o", "--output", help="Folder for the files; those that are there are taken as they are."
+        None, "-o", "--output", help="Folder for the files. Those there are taken, unfinished ones go on."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.calibration/1)."),
 ) -> None:
@@ -63,7 +64,7 @@ def calibrate(
 
     Examples: [cyan]tare calibrate[/] (an hour or two),
     [cyan]tare calibrate --load quiet --comparisons 30 --blocks 0[/],
-    [cyan]tare calibrate -o FOLDER[/] (an earlier one's: measures what it has not)
+    [cyan]tare calibrate -o FOLDER[/] (an earlier one's: what it has not is measured, also after a kill)
     """
     if comparisons < 1:
         raise UsageError(f"{comparisons} comparisons tell nothing", fix="give --comparisons 200")
@@ -92,19 +93,21 @@ def _kinds(under: Load) -> tuple[Load, ...]:
 
 def _same(folder: Path, kind: Load, comparisons: int, console: Console) -> Iterator[ConditionReport]:
     file = folder / f"{kind}.tare"
-    if file.exists():
-        console.print(f"{kind}: taken from {file}", markup=False)
-    else:
-        console.print(f"{kind}: the baseline against itself, {comparisons} times", markup=False)
-        neighbours = load.busy(NEIGHBOURS) if kind is Load.LOADED else contextlib.nullcontext()
-        with neighbours:
-            campaigns.same_with_same(file, comparisons, Lines(console, campaigns.blocks_for(comparisons)))
+    lines = Lines(console, campaigns.blocks_for(comparisons))
+    with load.busy(NEIGHBOURS) if kind is Load.LOADED else contextlib.nullcontext():
+        if file.exists():
+            console.print(f"{kind}: {file} is there", markup=False)
+            campaigns.go_on(file, lines)
+        else:
+            console.print(f"{kind}: the baseline against itself, {comparisons} times", markup=False)
+            campaigns.same_with_same(file, comparisons, lines)
     with Store.read(file) as store:
         trials = store.trials()
         # Time between blocks counts too: what a user waits for is all of it.
         each = whole_duration(trials) / max(1, trials["block"].n_unique())
+        longer = longer_trust(store.record, store.samples(), each, LONGER_S)
         for one in trust(store.record, store.samples(), each, campaigns.BLOCKS):
-            yield condition(kind.value, one)
+            yield condition(kind.value, one, longer)
 
 
 def _added(folder: Path, platforms: Sequence[str], blocks: int, console: Console) -> list[InjectedReport]:

@@ -222,9 +222,9 @@ def network_both_ways(bench: Bench) -> None:
                     "exit; sleep 0.2; done; exit 1"]  # fmt: skip
             said = live.session.execute(back, time_limit_s=120)
         promise(said.code == 0, f"it does not reach the client: {said.stdout.decode(errors='replace').strip()[-200:]}")
-        if address.ping is not None:
-            pinged = bench.client.run(["ping", "-c", "1", "-W", "5", address.ping], time_limit_s=30)
-            promise(pinged.code == 0, f"{address.ping} does not answer ping")
+        if address.echo is not None:
+            pinged = client.run(["ping", "-c", "1", "-W", "5", address.echo], time_limit_s=30)
+            promise(pinged.code == 0, f"{address.echo} does not answer ping")
 
 
 def _tcp_by_perl(bench: Bench, live: Live) -> None:

@@ -34,7 +34,7 @@ _PACKAGES = {
     "iptables": "iptables",
     "mkfs.ext4": "e2fsprogs",
     "mmdebstrap": "mmdebstrap",
-    "mount": "mount",
+    "umount": "mount",
     "nsenter": "util-linux",
     "tar": "tar",
 }

@@ -24,7 +24,7 @@ ROOT = Path("/")
 #: kernel.randomize_va_space: stack, mappings and heap of every program begin elsewhere in every start.
 FULL_ASLR = 2
 #: What tare starts on the host.
-TOOLS = ("cp", "ip", "iptables", "mkfs.ext4", "mmdebstrap", "mount", "nsenter", "tar")
+TOOLS = ("cp", "ip", "iptables", "mkfs.ext4", "mmdebstrap", "nsenter", "tar", "umount")
 
 
 class _Facts(BaseModel):

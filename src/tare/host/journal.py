@@ -33,11 +33,11 @@ class Owner:
     @classmethod
     def me(cls) -> Owner:
         """The process that asks."""
-        return cls(os.getpid(), _start_ticks(os.getpid()) or 0, _boot())
+        return cls(os.getpid(), _start_ticks(os.getpid()) or 0, boot_id())
 
     def lives(self) -> bool:
         """Whether that very process still runs."""
-        return self.boot == _boot() and _start_ticks(self.pid) == self.start_ticks
+        return self.boot == boot_id() and _start_ticks(self.pid) == self.start_ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,8 @@ def _start_ticks(pid: int) -> int | None:
     return int(text.rpartition(")")[2].split()[19])
 
 
-def _boot() -> str:
+def boot_id() -> str:
+    """What this start of the host's kernel is called: in every namespace the same."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 

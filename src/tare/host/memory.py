@@ -1,9 +1,11 @@
-"""How much memory processes take."""
+"""How much memory processes take, of how much."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+
+from tare.host.facts import parse_meminfo
 
 
 def pss_bytes(pids: Iterable[int]) -> int:
@@ -23,3 +25,8 @@ def parse_rollup(text: str) -> int:
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024
     return 0
+
+
+def host_bytes() -> int:
+    """All memory that this host has, as its kernel counts it."""
+    return parse_meminfo(Path("/proc/meminfo").read_text(), "MemTotal")

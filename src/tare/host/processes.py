@@ -144,6 +144,12 @@ class Held:
         with self._gate:
             self._gate.sendall(b"\n")
 
+    def give_up(self) -> None:
+        """End it: there will be no word."""
+        self._gate.close()
+        kill_group(self.process)
+        self.process.wait()
+
 
 def start_held(
     argv: Sequence[str],

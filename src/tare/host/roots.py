@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
+import mmap
 import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from tare.errors import HostError
-from tare.host import janitor, processes
+from tare.host import janitor, mounts
 from tare.host.journal import Belongings
 
 
@@ -77,39 +81,70 @@ def overlay_root(things: Belongings, space: Workspace, image_root: Path) -> Path
         folder.mkdir()
     things.own(janitor.mount(merged))
     options = f"lowerdir={image_root},upperdir={upper},workdir={work}"
-    processes.run(["mount", "-t", "overlay", "overlay", "-o", options, str(merged)]).require(
-        fix="tare needs overlayfs, and TARE_HOME on a filesystem that can be its upper layer (ext4, xfs)"
-    )
+    fix = "tare needs overlayfs, and TARE_HOME on a filesystem that can be its upper layer (ext4, xfs)"
+    mounts.mount("overlay", merged, options=options, fix=fix)
     return merged
 
 
 def chroot_mounts(things: Belongings, root: Path, data: Path) -> None:
     """What a program expects below /: proc, sys, dev of the host, and the data folder."""
     plan = (
-        (["mount", "-t", "proc", "proc"], root / "proc"),
-        (["mount", "-t", "sysfs", "-o", "ro", "sysfs"], root / "sys"),
-        (["mount", "--bind", "/dev"], root / "dev"),
-        (["mount", "--bind", str(data)], root / "data"),
+        ("proc", "proc", 0),
+        ("sysfs", "sys", mounts.READ_ONLY),
+        ("/dev", "dev", mounts.BIND),
+        (str(data), "data", mounts.BIND),
     )
-    for argv, where in plan:
+    for source, name, flags in plan:
+        where = root / name
         things.own(janitor.mount(where))
         where.mkdir(exist_ok=True)
-        processes.run([*argv, str(where)]).require()
+        mounts.mount("none" if flags & mounts.BIND else source, where, source=source, flags=flags)
 
 
-def drop_page_cache(folder: Path) -> None:
-    """Write back and drop the cached pages of all files below a folder; nothing else on the host is touched.
+def drop_page_cache(place: Path) -> None:
+    """Write back and drop the cached pages of a file, or of all below a folder; nothing else on the host is touched.
 
     What is below was made by a sandbox: links and pipes are passed over, not followed or waited for.
     """
-    for below, _, names in os.walk(folder):
+    if place.is_file():
+        _drop(place)
+    for below, _, names in os.walk(place):
         for name in names:
             path = Path(below, name)
-            if not stat.S_ISREG(path.lstat().st_mode):
-                continue
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(descriptor)
+            if stat.S_ISREG(path.lstat().st_mode):
+                _drop(path)
+
+
+def _drop(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)
+
+
+def cached_share(file: Path) -> float | None:
+    """What share of a file the host's page cache holds, 0 to 1 (mincore(2)); None where there is no such file."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size == 0:
+            return None
+        with mmap.mmap(descriptor, found.st_size, prot=mmap.PROT_READ) as pages:
+            return _resident_share(pages)
+    finally:
+        os.close(descriptor)
+
+
+def _resident_share(pages: mmap.mmap) -> float:
+    states = np.empty(-(-len(pages) // mmap.PAGESIZE), dtype=np.uint8)
+    # An array over the mapping is only there for its address, and must be gone before the mapping is.
+    address = np.frombuffer(pages, dtype=np.uint8).ctypes.data
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(len(pages)), ctypes.c_void_p(states.ctypes.data)) != 0:
+        raise HostError(f"what is cached cannot be read: {os.strerror(ctypes.get_errno())}")
+    return float((states & 1).mean())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from tare.errors import ImageError
@@ -57,6 +58,19 @@ def disk_bytes(path: Path) -> int:
             if (facts.st_dev, facts.st_ino) not in seen:
                 seen.add((facts.st_dev, facts.st_ino))
                 total += facts.st_blocks * 512
+    return total
+
+
+def unpacked_bytes(folder: Path) -> int:
+    """The lengths of all files below a folder, as they are when unpacked; one with several names counts once."""
+    seen: set[tuple[int, int]] = set()
+    total = 0
+    for below, _, files in os.walk(folder):
+        for name in files:
+            facts = os.lstat(Path(below, name))
+            if stat.S_ISREG(facts.st_mode) and (facts.st_dev, facts.st_ino) not in seen:
+                seen.add((facts.st_dev, facts.st_ino))
+                total += facts.st_size
     return total
 
 

@@ -23,6 +23,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, Self
 
 from tare.errors import TareError
@@ -57,6 +58,9 @@ class Prepared:
 
     form: str
     disk_bytes: int
+    #: files and folders on this host that hold it, with what boots it; none: it is not known which those are
+    files: tuple[Path, ...] = ()
+    programs: tuple[str, ...] = ()  # of the host's, which each start runs anew: their names or full paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,18 @@ class LaunchSpec:
     port: int  # free on the host, and to be reachable from the client
     beacon: Beacon | None = None
     start_limit_s: float = 60.0  # a sandbox that has not said a word by then has failed to start
+    gate: Callable[[], None] | None = None  # where several are to start at one instant: holds this one until then
+
+    def begin(self) -> Instant:
+        """The start instant, asked for just before the platform's own start command; the others' too, at a gate."""
+        if self.gate is not None:
+            self.gate()
+        return Instant.now()
+
+    @property
+    def timed(self) -> bool:
+        """Whether anybody looks at how long this start takes."""
+        return self.measured or self.gate is not None
 
     @property
     def measured(self) -> bool:
@@ -121,17 +137,26 @@ class Address:
     client: str | None = None
     #: ports on which a program of its own answers, by service (`answers`); what has an agent is asked to serve instead
     services: Mapping[str, int] = field(default_factory=dict)
+    #: where ``ping`` is None: the address of its network that answers echo requests before the start too; None: nothing
+    early_ping: str | None = None
+
+    @property
+    def echo(self) -> str | None:
+        """The address at which its network answers echo requests once it is up; None: nothing of it does."""
+        return self.ping if self.ping is not None else self.early_ping
 
     @classmethod
     def on_host(cls, spec: LaunchSpec) -> Self:
         """Of an instance that shares the host's network."""
         why = "it shares the host's address, which answers before the start"
-        return cls(spec.network.host, spec.port, spec.port, None, why)
+        host = spec.network.host
+        return cls(host, spec.port, spec.port, None, why, early_ping=host)
 
     @classmethod
     def on_veth(cls, spec: LaunchSpec, address: str) -> Self:
         """Of an instance in a network namespace that is there before it."""
-        return cls(address, spec.port, spec.port, None, "its network namespace answers before the sandbox starts")
+        why = "its network namespace answers before the sandbox starts"
+        return cls(address, spec.port, spec.port, None, why, early_ping=address)
 
     @classmethod
     def nowhere(cls, spec: LaunchSpec) -> Self:

@@ -113,7 +113,7 @@ class BlackBox(Platform):
         """What is booted is there already, or made once."""
         box = self._box()
         files = [path for path in (box.kernel, box.initrd, box.disk) if path is not None]
-        return Prepared("what is in the box", sum(forms.disk_bytes(path) for path in files))
+        return Prepared("what is in the box", sum(map(forms.disk_bytes, files)), tuple(files))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Boot the box, and ask it until it answers."""

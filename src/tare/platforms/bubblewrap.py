@@ -61,7 +61,7 @@ class Bubblewrap(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root))
+        return Prepared("folder", disk_bytes(image.root), (image.root,), ("bwrap",))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Run bwrap in the foreground; bwrap itself is pid 1 inside, and reaps."""
@@ -70,8 +70,7 @@ class Bubblewrap(Platform):
         within = ["ip", "netns", "exec", network.namespace_path(spec.id).name]
         root = roots.overlay_root(things, spec.space, spec.image.root)
         began = start(spec, sandbox_argv(root, spec.space.data, spec.agent_argv()), within)
-        why = "its network namespace answers before the sandbox starts"
-        address = Address(endpoint.address, spec.port, spec.port, None, why)
+        address = Address.on_veth(spec, endpoint.address)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 
 

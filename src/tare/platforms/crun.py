@@ -101,7 +101,7 @@ class Crun(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root))
+        return Prepared("folder", disk_bytes(image.root), (image.root,), ("crun",))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Run the bundle."""

@@ -26,13 +26,13 @@ from tare.platforms.base import (
     Address,
     Availability,
     Instance,
-    Instant,
     LaunchSpec,
     Platform,
     Prepared,
 )
-from tare.platforms.gvisor import DISK_CACHE, NETSTACK
+from tare.platforms.gvisor import DISK_CACHE, NETSTACK, find_runsc
 from tare.platforms.parts import helpers
+from tare.platforms.parts.layers import stored
 from tare.platforms.parts.marks import FirstByte, Ping
 
 LABEL = "tare"
@@ -99,7 +99,7 @@ class Docker(Platform):
                     src=source, repository=LABEL, tag=image.hash[:12], changes=[f"LABEL {LABEL}={image.hash}"]
                 )
                 found = self._client.images.get(_tag(image))
-        return Prepared(f"image {_tag(image)}", int(found.attrs["Size"]))
+        return stored(_tag(image), found.attrs, ("containerd-shim-runc-v2", *_programs(self._runtime)))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Create, attach and start: what ``docker run`` does."""
@@ -108,7 +108,7 @@ class Docker(Platform):
         things.own(container)
         config = self._host_config(spec, api)
         with _told():
-            started = Instant.now()
+            started = spec.begin()
             made = api.create_container(
                 _tag(spec.image),
                 spec.agent_argv(),
@@ -268,6 +268,11 @@ def helps(argv: Sequence[str], container: str, port: int) -> bool:
     if program == "docker-proxy":
         return ("-host-port", str(port)) in pairs and ("-container-port", str(port)) in pairs
     return program.startswith("containerd-shim") and ("-id", container) in pairs
+
+
+def _programs(runtime: str) -> tuple[str, ...]:
+    """What the runtime of this name runs: one of gVisor's is one program with other options."""
+    return (find_runsc() or "runsc",) if runtime.startswith("runsc") else (runtime,)
 
 
 def _leftovers(seen: Mapping[str, Any]) -> tuple[Path, list[str]]:

@@ -110,7 +110,7 @@ class Firecracker(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
-        return vm.prepared(forms.ext4(image, vm.ROOT_BYTES), guest.ensure(KIND))
+        return vm.prepared(forms.ext4(image, vm.ROOT_BYTES), guest.ensure(KIND), PROGRAM)
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Make TAP, disks and sockets, and start the machine."""

@@ -67,7 +67,7 @@ class Gvisor(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root))
+        return Prepared("folder", disk_bytes(image.root), (image.root,), (find_runsc() or "runsc",))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Run the bundle."""

@@ -155,7 +155,7 @@ class LibvirtLxc(Libvirt):
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder, and a libvirtd."""
         self._home()
-        return Prepared("folder", forms.disk_bytes(image.root))
+        return Prepared("folder", forms.disk_bytes(image.root), (image.root,), (str(self._program()),))
 
     def _program(self) -> Path | None:
         return libvirtd.lxc_program()
@@ -212,7 +212,7 @@ class LibvirtQemu(Libvirt):
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem, and a libvirtd that knows its QEMU."""
         self._learn(self._home())
-        return vm.prepared(forms.ext4(image, vm.ROOT_BYTES), guest.ensure())
+        return vm.prepared(forms.ext4(image, vm.ROOT_BYTES), guest.ensure(), vm.PROGRAM)
 
     def _program(self) -> Path | None:
         lacking = any(processes.find(program) is None for program in (vm.PROGRAM, "qemu-img"))

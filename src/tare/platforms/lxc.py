@@ -73,7 +73,7 @@ class Lxc(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root))
+        return Prepared("folder", disk_bytes(image.root), (image.root,), ("lxc-start",))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Write the configuration and start it in the foreground: its stdin and stdout are the agent's."""

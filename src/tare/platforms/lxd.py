@@ -61,7 +61,7 @@ class Lxd(Platform):
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder, and the daemon, which stays until `close`."""
         self._server()
-        return Prepared("folder", disk_bytes(image.root))
+        return Prepared("folder", disk_bytes(image.root), (image.root,))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Make the container; then start it and run the agent in it."""

@@ -40,7 +40,7 @@ class Native(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root))
+        return Prepared("folder", disk_bytes(image.root), (image.root,), ("chroot",))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Start the agent in a chroot, in the instance's control group."""

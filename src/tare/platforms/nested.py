@@ -15,7 +15,7 @@ from tare.host import processes
 from tare.image import forms, guest, outer
 from tare.image.build import Image
 from tare.platforms.base import Availability, LaunchSpec, Prepared
-from tare.platforms.parts import nested_store
+from tare.platforms.parts import nested_store, vm
 from tare.platforms.parts.inner import DOCKER, Inner, Task, padded, runtime
 from tare.platforms.parts.machine import Machine, Plug
 from tare.platforms.qemu import Kind, Qemu
@@ -52,7 +52,12 @@ class Nested(Qemu):
         made = guest.ensure()
         files = [self._root(image), self._system(), made.kernel, made.initramfs]
         form = "Docker's store" if self._inner.store else "ext4 file"
-        return Prepared(f"{form}, guest's system, kernel and initramfs", sum(map(forms.disk_bytes, files)))
+        return Prepared(
+            f"{form}, guest's system, kernel and initramfs",
+            sum(map(forms.disk_bytes, files)),
+            tuple(files),
+            (vm.PROGRAM,),
+        )
 
     def _version(self) -> str:
         for program in (self._inner.program, *self._inner.beside):

@@ -71,7 +71,7 @@ class Nspawn(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root))
+        return Prepared("folder", disk_bytes(image.root), (image.root,), ("systemd-nspawn",))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Run it in the foreground."""
@@ -83,8 +83,7 @@ class Nspawn(Platform):
         argv = sandbox_argv(name, root, joined, f"--bind={spec.space.data}:/data")
         # It makes groups for itself and its payload in hierarchies that tare has no use for.
         began = start(spec, [*argv, *spec.agent_argv()], in_every_hierarchy=True)
-        why = "its network namespace answers before the container starts"
-        address = Address(endpoint.address, spec.port, spec.port, None, why)
+        address = Address.on_veth(spec, endpoint.address)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 
 

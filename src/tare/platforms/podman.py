@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
+from dataclasses import replace
 from pathlib import Path
 
 from tare.errors import PlatformError
@@ -15,6 +17,7 @@ from tare.platforms import crun
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.gvisor import DISK_CACHE, NETSTACK, find_runsc
 from tare.platforms.parts.attempt import Ground, complaint
+from tare.platforms.parts.layers import stored
 from tare.platforms.parts.pipes import start
 
 LABEL = "tare"
@@ -82,8 +85,8 @@ class Podman(Platform):
         if processes.run([*PODMAN, "image", "exists", tag]).code != 0:
             change = f"--change=LABEL {LABEL}={image.hash}"
             _told([*PODMAN, "import", "--quiet", change, str(oci_tar(image)), tag])
-        size = _told([*PODMAN, "image", "inspect", "--format", "{{.Size}}", tag])
-        return Prepared(f"image {tag}", int(size))
+        [shown] = json.loads(_told([*PODMAN, "image", "inspect", tag]))
+        return stored(tag, shown, ("podman", "conmon", _path(self._runtime) or self._runtime))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """``podman run -i``: its stdin and stdout are the agent's."""
@@ -102,11 +105,17 @@ class Podman(Platform):
         ]
         # conmon notes that memory ran out in a file `oom` in the folder that podman was called in.
         began = start(spec, argv, ("env", f"--chdir={spec.space.folder}"))
+        if self._shares_network:
+            return Instance(spec, began.stream, began.at, Address.on_host(spec), began.first_byte)
         why = "its network namespace answers before the sandbox starts"
         address = Address(spec.network.host, spec.port, spec.port, None, why)
-        if self._shares_network:
-            address = Address.on_host(spec)
-        return Instance(spec, began.stream, began.at, address, began.first_byte)
+        instance = Instance(spec, began.stream, began.at, address, began.first_byte)
+
+        def settle() -> None:
+            instance.address = replace(address, early_ping=_own_address(name))
+
+        instance.settle = settle
+        return instance
 
     def _network(self, spec: LaunchSpec) -> list[str]:
         if self._shares_network:
@@ -125,6 +134,13 @@ def _path(program: str) -> str | None:
         return find_runsc()
     found = processes.find(program)
     return crun.runtime() if program == "crun" and found else found
+
+
+def _own_address(name: str) -> str | None:
+    """A running container's address on podman's bridge, which its published port hides; None when it tells none."""
+    template = "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}"
+    told = processes.run([*PODMAN, "container", "inspect", "--format", template, name], time_limit_s=30)
+    return next(iter(told.text.split()), None) if told.code == 0 else None
 
 
 def ulimits() -> list[str]:

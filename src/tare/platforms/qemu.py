@@ -85,7 +85,7 @@ class Qemu(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; guests write to a copy that is thrown away."""
-        return vm.prepared(self._root(image), guest.ensure())
+        return vm.prepared(self._root(image), guest.ensure(), vm.PROGRAM)
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Make network, data volume and control socket, and start the machine."""

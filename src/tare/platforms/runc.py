@@ -31,7 +31,7 @@ class Runc(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
-        return Prepared("folder", disk_bytes(image.root))
+        return Prepared("folder", disk_bytes(image.root), (image.root,), ("runc",))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Run the bundle."""

@@ -24,7 +24,7 @@ from tare.host.journal import Belongings
 from tare.host.processes import Finished
 from tare.image import forms
 from tare.image.build import Image
-from tare.platforms.base import Address, Availability, Family, Instance, Instant, LaunchSpec, Platform, Prepared
+from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts.marks import FirstByte
 from tare.platforms.parts.pipes import ProcessStream
 
@@ -202,7 +202,7 @@ class Ssh(Platform):
         try:
             self._await_ready(stream, spec.space.log)
             first_byte = FirstByte(stream.fileno())
-            started = Instant.now()
+            started = spec.begin()
             stream.send(b"go\n")
         except BaseException:
             stream.close()
@@ -233,7 +233,8 @@ class Ssh(Platform):
         except OSError:
             return Address(None, spec.port, spec.port, None, f"{host} has no IPv4 address")
         why = "it is the remote host's own address, which answers before the start"
-        return Address(str(found[0][4][0]), spec.port, spec.port, None, why, facts.client)
+        seen = str(found[0][4][0])
+        return Address(seen, spec.port, spec.port, None, why, facts.client, early_ping=seen)
 
     def _look(self, key: str) -> Facts:
         done = self._run("/bin/sh", "-s", "look", key or "none", stdin=_script(), limit_s=LOOK_LIMIT_S)

@@ -131,7 +131,7 @@ class Uml(Platform):
         program = Path(processes.find(PROGRAM) or PROGRAM)
         root = forms.ext4(image, vm.ROOT_BYTES) if self._ubd else image.root
         form = "ext4 file and kernel" if self._ubd else "folder and kernel"
-        return Prepared(form, forms.disk_bytes(root) + forms.disk_bytes(program))
+        return Prepared(form, forms.disk_bytes(root) + forms.disk_bytes(program), (root, program), (PROGRAM,))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Make TAP, root and first script, start the kernel, and wait until the guest connects."""

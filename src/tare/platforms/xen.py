@@ -117,7 +117,7 @@ class Xen(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
-        return vm.prepared(forms.ext4(image, vm.ROOT_BYTES), guest.ensure(KIND))
+        return vm.prepared(forms.ext4(image, vm.ROOT_BYTES), guest.ensure(KIND), "xl")
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Make the disks, listen for the agent, and create the guest."""

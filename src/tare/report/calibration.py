@@ -23,6 +23,8 @@ LATEST_CALIBRATION = "calibration.json"
 #: Times for which the smallest effect is told, in seconds.
 TIMES_S = (60.0, 300.0, 1800.0)
 #: What is held against the figures (docs/method.md).
+#: Lengths of the comparisons in which "equivalent" is looked for, in seconds, where so many are whole.
+LONGER_S, FEWEST = (30.0, 60.0, 180.0), 6
 MOST_ALARMS, COVERED, MOST_BIAS, MOST_MISS = 0.01, (0.93, 0.97), 0.001, 0.002
 
 
@@ -52,6 +54,13 @@ class Resolution(_Frozen):
     smallest_effect: float | None
 
 
+class Proof(_Frozen):
+    """How often comparisons of such a length, of three arms, said "equivalent"."""
+
+    seconds: float
+    equivalent: RateReport
+
+
 class ConditionReport(_Frozen):
     """The baseline against itself, in one metric, under one load."""
 
@@ -67,6 +76,7 @@ class ConditionReport(_Frozen):
     block_sd: float
     block_seconds: float
     resolves: list[Resolution]
+    proofs: list[Proof] = []
 
 
 class InjectedReport(_Frozen):
@@ -97,8 +107,8 @@ class CalibrationReport(_Frozen):
     )
 
 
-def condition(load: str, found: Trust) -> ConditionReport:
-    """One metric's trust as data."""
+def condition(load: str, found: Trust, longer: Sequence[tuple[float, Trust]] = ()) -> ConditionReport:
+    """One metric's trust as data. ``longer``: the same blocks as fewer and longer comparisons, of so many seconds."""
     return ConditionReport(
         load=load,
         metric=found.metric,
@@ -118,6 +128,11 @@ def condition(load: str, found: Trust) -> ConditionReport:
                 smallest_effect=_known(found.smallest_effect(time_s)),
             )
             for time_s in TIMES_S
+        ],
+        proofs=[
+            Proof(seconds=seconds, equivalent=_rate(one.equivalent))
+            for seconds, one in longer
+            if one.metric == found.metric and one.equivalent.of >= FEWEST
         ],
     )
 
@@ -151,6 +166,7 @@ def render(report: CalibrationReport) -> Group:
     if report.conditions:
         parts += ["", Text("The baseline against itself: nothing differs, so what is seen is the instrument")]
         parts += [_same(report.conditions), *_judged(report.conditions), _resolutions(report.conditions)]
+        parts += [_proofs(report.conditions)] if any(one.proofs for one in report.conditions) else []
     if report.injected:
         parts += ["", Text("Work added to a platform, found against the same platform without")]
         parts += [_added(report.injected), *_missed(report.injected)]
@@ -189,6 +205,17 @@ def _resolutions(conditions: Sequence[ConditionReport]) -> Table:
         ]
         table.add_row(one.load, one.metric, *cells)
     table.title = "Smallest effect that is told from none in 9 of 10 cases, one platform (half-width of its interval)"
+    table.title_justify = "left"
+    return table
+
+
+def _proofs(conditions: Sequence[ConditionReport]) -> Table:
+    table = _table("load", "metric", "margin", *(f"in {span(time_s)}" for time_s in LONGER_S))
+    for one in conditions:
+        by_length = {proof.seconds: str(proof.equivalent) for proof in one.proofs}
+        cells = [by_length.get(time_s, "too few") for time_s in LONGER_S]
+        table.add_row(one.load, one.metric, f"± {percent(one.margin)}", *cells)
+    table.title = "Comparisons of the baseline with itself that prove it equivalent within the margin"
     table.title_justify = "left"
     return table
 

@@ -229,6 +229,7 @@ class Refusal(Message):
         "unknown-probe",
         "spawn-failed",
         "probe-failed",
+        "unsupported",
     ]
     text: Annotated[str, Field(max_length=1024)]
 

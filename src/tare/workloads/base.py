@@ -1,8 +1,9 @@
 """The contract of a workload: what to run where, a strict parser, and metrics. It knows nothing of platforms.
 
-A workload is one file below ``tare/workloads/FAMILY/`` that defines one subclass of `RunWorkload`, `SliceWorkload` or
-`StartWorkload` and names it in ``WORKLOAD``; where several differ in data only, ``WORKLOADS`` is a tuple of them. The
-registry finds them by that. Third parties register theirs under the entry point group ``tare.workloads``.
+A workload is one file below ``tare/workloads/FAMILY/`` that defines one subclass of `RunWorkload`, `SliceWorkload`,
+`StartWorkload` or one of the kinds in `tare.workloads.apart`, and names it in ``WORKLOAD``; where several differ in
+data only, ``WORKLOADS`` is a tuple of them. The registry finds them by that. Third parties register theirs under the
+entry point group ``tare.workloads``.
 
 The campaign calls, in this order and once a trial:
 
@@ -25,6 +26,9 @@ from typing import ClassVar
 
 from tare.errors import ParseError
 from tare.model import DEFAULT_MARGINS, Direction, Family, Metric, Mode
+
+#: How a preparation ends when the platform cannot do it (EX_UNAVAILABLE of sysexits.h).
+UNSUPPORTED_CODE = 69
 
 #: Parameter values of a workload, JSON-able; recorded in the campaign.
 Params = Mapping[str, int | float | str | bool]
@@ -74,17 +78,38 @@ class Surroundings:
     port: int | None  # the port that is open to the client at ``address``
     instance_port: int | None  # the same port as seen inside the instance
     services: Mapping[str, int] = field(default_factory=dict)  # ports on which it answers by itself, by service
+    ping: str | None = None  # the address at which it answers echo requests; None when nothing of it does
+    no_ping: str = ""  # the reason, when ping is None
+
+
+class Drop(StrEnum):
+    """Whose cached pages of the data volume's files are written back and dropped."""
+
+    NONE = "none"
+    HOST = "host"  # the host's, of that volume alone
+    GUEST = "guest"  # a guest's own; what shares the host's kernel keeps its pages in the host's page cache
+    BOTH = "both"
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """Commands of one trial: ``prepare`` and ``cleanup`` are not timed, ``server`` runs beside ``measures``."""
+    """Commands of one trial: ``prepare`` and ``cleanup`` are not timed, ``server`` runs beside ``measures``.
+
+    A preparation inside that ends with `UNSUPPORTED_CODE` says that the platform cannot do it, and why in its last
+    line of standard error.
+    """
 
     measures: tuple[Command, ...]
     prepare: tuple[Command, ...] = ()
     cleanup: tuple[Command, ...] = ()
     servers: tuple[Command, ...] = ()
-    cold: bool = False  # the data volume's files are dropped from the page cache before ``measures``
+    drop: Drop = Drop.NONE  # what is dropped before each of ``measures``
+    #: files of the data volume that ``measures`` go to past all caches: where the host finds one in its page cache
+    #: afterwards, the trial is unsupported
+    uncached: tuple[str, ...] = ()
+    #: files of the data volume that each of ``measures`` reads: where a guest's cache cannot be dropped beside the
+    #: host's, the host must find them in its own afterwards, which it does when they have not come out of the guest's
+    fetched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +118,8 @@ class Outcome:
 
     samples: Mapping[str, float]
     work: float
+    #: metric name -> a figure a round, of what a trial does over and over; None where a round has none
+    series: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
 
 
 class Workload(ABC):
@@ -134,7 +161,10 @@ class RunWorkload(Workload):
 
     @abstractmethod
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
-        """Read the results of the plan's ``measures``, in their order. Raises `ParseError`."""
+        """Read the results of the plan's ``measures``, in their order.
+
+        Raises `ParseError`, and `UnsupportedError` where a tool says that it cannot do this here.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +173,7 @@ class Weight:
 
     group: int  # charged to its control group: pages in use, page cache and the kernel's own for it
     pss: int  # sum over its host processes of their proportional set size: pages that are shared count in part
+    host: int  # all memory that the host has
 
 
 class WeighWorkload(RunWorkload):
@@ -189,6 +220,10 @@ class SliceWorkload(Workload):
             figures["cpu-cost"] = cpu_ns / (total / self.work_scale)
         return figures
 
+    def fitted(self, params: Params, memory_bytes: int) -> Params:
+        """The parameters for an instance with this memory limit. Raises `HostError` when it is too small for them."""
+        return params
+
     def probe_params(self, params: Params) -> dict[str, int | float | str | bool]:
         """The parameters that go to the agent."""
         return {key: value for key, value in params.items() if key not in self.schedule_keys}
@@ -212,9 +247,11 @@ class StartMarks:
 
 
 class StartWorkload(Workload):
-    """The start of the block's instance is itself the trial."""
+    """The start of the block's instance is itself the trial; a cold one has an instance of its own."""
 
     mode: ClassVar[Mode] = Mode.START
+    #: whether what the start reads (the image's form, the platform's programs) leaves the page cache before it
+    cold: ClassVar[bool] = False
 
     @abstractmethod
     def read(self, marks: StartMarks) -> dict[str, float]:

@@ -56,10 +56,16 @@ def start(
     pipe = subprocess.PIPE
     with spec.space.log.open("wb") as log:
         held = processes.start_held(
-            argv, stdin=pipe, stdout=pipe, stderr=log, cgroup_procs=procs, within=within, rest=spec.measured
+            argv, stdin=pipe, stdout=pipe, stderr=log, cgroup_procs=procs, within=within, rest=spec.timed
         )
     stream = ProcessStream(held.process)
     first_byte = FirstByte(stream.fileno())
-    at = Instant.now()
+    try:
+        at = spec.begin()
+    except BaseException:
+        held.give_up()
+        first_byte.wait(0)
+        stream.close()
+        raise
     held.go()
     return Began(stream, at, first_byte)

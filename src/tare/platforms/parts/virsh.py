@@ -69,6 +69,7 @@ class Creation:
     def __init__(
         self, spec: LaunchSpec, connection: Connection, xml: str, handed: Sequence[int] = (), *more: str
     ) -> None:
+        self._spec = spec
         place = spec.space.folder / "domain.xml"
         place.write_text(xml)
         fds = ["--pass-fds", ",".join(map(str, handed))] if handed else []
@@ -83,13 +84,17 @@ class Creation:
                 stderr=errors,
                 cgroup_procs=procs,
                 pass_fds=handed,
-                rest=spec.measured,
+                rest=spec.timed,
             )
         self.process = self._held.process
 
     def go(self) -> Instant:
         """Let it begin; the moment just before."""
-        at = Instant.now()
+        try:
+            at = self._spec.begin()
+        except BaseException:
+            self._held.give_up()
+            raise
         self._held.go()
         return at
 

@@ -92,10 +92,10 @@ def _try_kvm(made: guest.Guest) -> str | None:
     return f"a guest does not start: {said}"
 
 
-def prepared(disk: Path, made: guest.Guest) -> Prepared:
-    """What guests boot from, with its size on the host's disk."""
-    sizes = [forms.disk_bytes(path) for path in (disk, made.kernel, made.initramfs)]
-    return Prepared("ext4 file, kernel and initramfs", sum(sizes))
+def prepared(disk: Path, made: guest.Guest, monitor: str) -> Prepared:
+    """What guests boot from, with its size on the host's disk; and the program that boots them."""
+    files = (disk, made.kernel, made.initramfs)
+    return Prepared("ext4 file, kernel and initramfs", sum(map(forms.disk_bytes, files)), files, (monitor,))
 
 
 def begin(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.Popen[bytes]]:
@@ -105,8 +105,12 @@ def begin(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.Po
     """
     nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
     with spec.space.log.open("ab") as log:
-        held = processes.start_held(argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs, rest=spec.measured)
-    started = Instant.now()
+        held = processes.start_held(argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs, rest=spec.timed)
+    try:
+        started = spec.begin()
+    except BaseException:
+        held.give_up()
+        raise
     held.go()
     return started, held.process
 

@@ -3,7 +3,8 @@
 The work holds 64 MiB of memory for a moment, and writes and reads a file of 64 MiB in /data: what a platform keeps of
 that afterwards (page cache, a guest's memory that is never given back) is what it costs beside an idle one. Two
 figures each: what the host charges to the instance's control group, and the proportional set size (PSS) of its host
-processes (proc(5), ``smaps_rollup``). Memory of shared daemons is in neither.
+processes (proc(5), ``smaps_rollup``). Memory of shared daemons is in neither. The share of the machine's memory is
+that of the idle instance's PSS.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class MemoryFootprint(WeighWorkload):
         Metric("idle-group", "MiB", Direction.LOWER, "charged to its control group when idle"),
         Metric("used-pss", "MiB", Direction.LOWER, "PSS after some work"),
         Metric("used-group", "MiB", Direction.LOWER, "charged to its control group after some work"),
+        Metric("idle-share", "%", Direction.LOWER, "PSS of its host processes when idle, of all memory of the host"),
     )
     work_unit = "run"
     packages = ("coreutils",)
@@ -61,7 +63,8 @@ class MemoryFootprint(WeighWorkload):
         for name, value in figures.items():
             if value <= 0:
                 raise ParseError(f"{name} is {value} bytes")
-        return {name: value / MIB for name, value in figures.items()}
+        shown = {name: value / MIB for name, value in figures.items()}
+        return shown | {"idle-share": 100 * before.pss / before.host}
 
 
 WORKLOAD = MemoryFootprint()

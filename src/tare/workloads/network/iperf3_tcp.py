@@ -1,9 +1,8 @@
 """iperf3 over TCP between the client's side and the instance, in both directions, one after the other.
 
 Kärnä 2021, 5.1.5: the server on the platform, the client on the other machine. The figure is the receiver's: what has
-arrived. One server serves both tests, since one port of the instance is open; it takes them one by one. In `full` TCP's
-slow start is left out (``-O``). Congestion control is the default of each side's network stack, as it is
-for the platform's users; the raw output names it.
+arrived. In `full` TCP's slow start is left out (``-O``). Congestion control is the default of each side's network
+stack, as it is for the platform's users; the raw output names it.
 """
 
 from __future__ import annotations
@@ -11,18 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from tare.errors import HostError, ParseError
 from tare.model import Direction, Family, Metric
-from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
+from tare.workloads.base import Completed, Outcome, Params, RunPlan, RunWorkload, Surroundings
 from tare.workloads.network import iperf3
-
-#: What a test may take beyond its time: connecting, exchanging results.
-GRACE_S = 15.0
-CONNECT_MS = 5000
 
 
 class Iperf3Tcp(RunWorkload):
-    """Parameters: ``time_s`` and ``omit_s`` of each direction, in whole seconds."""
+    """Parameters: ``time_s`` and ``omit_s`` of each direction, in whole seconds; ``streams`` at once, if not one."""
 
     name = "iperf3-tcp"
     title = "iperf3: one TCP stream to the instance, then one from it"
@@ -40,28 +34,13 @@ class Iperf3Tcp(RunWorkload):
     }
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
-        if around.address is None or around.port is None or around.instance_port is None:
-            raise HostError("iperf3 needs an instance with a network", fix="leave out iperf3-tcp on this platform")
-        each = float(params["time_s"]) + float(params["omit_s"]) + GRACE_S
-        server = Command(
-            ("iperf3", "-s", "--forceflush", "-p", str(around.instance_port)),
-            time_limit_s=2 * each,
-            ready=b"Server listening",
-        )
-        forth = _client(params, around.address, around.port)
-        return RunPlan(
-            servers=(server,),
-            measures=tuple(
-                Command(argv, side=Side.CLIENT, time_limit_s=each, cwd="/") for argv in (forth, (*forth, "-R"))
-            ),
-        )
+        streams = ("-P", str(params["streams"])) if "streams" in params else ()
+        return iperf3.plan(self.name, params, around, streams)
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
-        if len(results) != 2:
-            raise ParseError(f"two runs of iperf3 were planned, {len(results)} results came")
         to, back = (
-            iperf3.read(done, reverse=reverse, duration_s=int(params["time_s"]), omit_s=int(params["omit_s"]))
-            for done, reverse in zip(results, (False, True), strict=True)
+            iperf3.read(done, params, reverse=reverse, streams=int(params.get("streams", 1)))
+            for done, reverse in iperf3.both(results)
         )
         return Outcome(
             {
@@ -73,21 +52,22 @@ class Iperf3Tcp(RunWorkload):
         )
 
 
-def _client(params: Params, address: str, port: int) -> tuple[str, ...]:
-    return (
-        "iperf3",
-        "-c",
-        address,
-        "-p",
-        str(port),
-        "-J",
-        "-t",
-        str(params["time_s"]),
-        "-O",
-        str(params["omit_s"]),
-        "--connect-timeout",
-        str(CONNECT_MS),
+class Iperf3Streams(Iperf3Tcp):
+    """Parameters: as of one stream, and how many ``streams`` at once; the figures are their sums.
+
+    iperf3 3.12 moves all streams in one thread on each side: more streams are more connections, not more CPUs.
+    """
+
+    name = "iperf3-streams"
+    title = "iperf3: several TCP streams at once to the instance, then from it"
+    by_default = False
+    metrics = (
+        Metric("to-instance", "Mbit/s", Direction.HIGHER, "all TCP streams from the client to the instance"),
+        Metric("from-instance", "Mbit/s", Direction.HIGHER, "all TCP streams from the instance to the client"),
     )
+    profiles: ClassVar[Mapping[str, Params]] = {
+        name: {**params, "streams": 4} for name, params in Iperf3Tcp.profiles.items()
+    }
 
 
-WORKLOAD = Iperf3Tcp()
+WORKLOADS = (Iperf3Tcp(), Iperf3Streams())

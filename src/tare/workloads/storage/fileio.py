@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tare.errors import HostError, ParseError
 from tare.workloads import sysbench
-from tare.workloads.base import Command, Completed, Params, RunPlan, Surroundings
+from tare.workloads.base import Command, Completed, Drop, Params, RunPlan, Surroundings
 from tare.workloads.output import agree, positive
 from tare.workloads.sysbench import NUMBER
 
@@ -84,7 +84,7 @@ def plan(mode: str, params: Params, around: Surroundings) -> RunPlan:
         prepare=(Command((*files, "prepare"), time_limit_s=sysbench.GRACE_S + total / SLOWEST_MIB_S),),
         measures=(Command(run, time_limit_s=float(params["time_s"]) + sysbench.GRACE_S),),
         cleanup=(Command((*files, "cleanup")),),
-        cold=True,
+        drop=Drop.HOST,
     )
 
 

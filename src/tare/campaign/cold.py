@@ -1,0 +1,54 @@
+"""A cold start: what it reads from the disk is not in the host's page cache.
+
+What leaves the cache: the platform's form of the image (and the kernel and initramfs of a guest), the platform's own
+programs, and the shared libraries that those are linked with, file by file; and nothing else of the host's. What stays:
+pages that a living process has mapped (libc, which tare itself runs on; a daemon's program, as it is not started anew),
+the kernel's caches of names and inodes, tare's own programs (sh, bash and ip, which make the surroundings), and what a
+disk or a hypervisor below the host keeps.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tare.errors import HostError
+from tare.host import processes, roots
+from tare.image.build import Image
+from tare.platforms.base import Platform
+
+#: ``ldd`` writes ``NAME => PATH (ADDRESS)``, and only ``PATH (ADDRESS)`` for the loader.
+_LIBRARY = re.compile(r"(/\S+) \(0x[0-9a-f]+\)")
+_LIMIT_S = 10.0
+
+
+def drop_start_files(platform: Platform, image: Image) -> None:
+    """Write back what a start of the platform reads, and drop it. Raises `HostError` where that is not known."""
+    form = platform.prepare(image)
+    if not form.files or platform.elsewhere:
+        raise HostError(
+            f"which files of this host a start of {platform.name} reads is not known: none of its starts is cold",
+            fix=f"leave startup-cold out for {platform.name}",
+        )
+    for path in (*form.files, *_programs(form.programs)):
+        roots.drop_page_cache(path)
+
+
+@functools.cache
+def _programs(names: tuple[str, ...]) -> tuple[Path, ...]:
+    found = [Path(program) for name in names if (program := processes.find(name)) is not None]
+    return tuple(dict.fromkeys(path for program in found for path in (program.resolve(), *libraries(program))))
+
+
+def libraries(program: Path) -> Iterator[Path]:
+    """The shared libraries that a program is linked with; none of one that is static, or a script."""
+    shown = processes.run(["ldd", str(program)], time_limit_s=_LIMIT_S)
+    if shown.code == 0:
+        yield from (Path(path).resolve() for path in parse_ldd(shown.text))
+
+
+def parse_ldd(text: str) -> list[str]:
+    """Paths in the output of ``ldd``."""
+    return _LIBRARY.findall(text)

@@ -1,0 +1,25 @@
+"""An image in the store of Docker or Podman: where its layers lie, and what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tare.image.forms import disk_bytes
+from tare.platforms.base import Prepared
+
+
+def stored(tag: str, image: Mapping[str, Any], programs: Sequence[str]) -> Prepared:
+    """The form of an image that ``inspect`` shows, started by these programs; its own word for the size at worst."""
+    layers = layers_of(image)
+    size = sum(map(disk_bytes, layers)) if layers else int(image["Size"])
+    return Prepared(f"image {tag}", size, layers, tuple(programs))
+
+
+def layers_of(image: Mapping[str, Any]) -> tuple[Path, ...]:
+    """Where an image's layers lie on this host, from what ``inspect`` says; none where the daemon does not tell."""
+    data = (image.get("GraphDriver") or {}).get("Data") or {}
+    named = [data.get("UpperDir"), *(data.get("LowerDir") or "").split(":")]
+    layers = tuple(Path(name) for name in named if name)
+    return layers if all(layer.is_dir() for layer in layers) else ()

@@ -1,0 +1,172 @@
+"""The contract of workloads whose trials start instances of their own; as pure as all others.
+
+The campaign ends the block's instances first, so that no other of its own is alive, and ends those of the trial
+after it. What it does is said by the kind of the workload: one of the classes here.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tare.errors import ParseError
+from tare.model import Direction, Family, Metric, Mode
+from tare.workloads.base import Params, RunWorkload, SliceWorkload, Weight, Workload
+
+
+class ApartWorkload(Workload):
+    """A trial of it starts the instances that it needs, and has the campaign's CPUs to itself."""
+
+    mode: ClassVar[Mode] = Mode.APART
+
+    @property
+    def all_metrics(self) -> tuple[Metric, ...]:
+        """Own metrics: where there is no measured work, there is no cost of it."""
+        return self.metrics
+
+
+class DensityWorkload(ApartWorkload):
+    """The same in 1, 2, 4 ... instances of a platform at once (Anjali 2020, 4.2 and figures 5 and 8).
+
+    All of them share the campaign's CPUs (``--cpus``; by default one), each with the campaign's memory limit: beyond as
+    many instances as there are CPUs, what is seen is also the price of taking turns. Parameter ``most``: the last of
+    `COUNTS` that is tried; metrics of more instances have no figures then.
+    """
+
+    family = Family.DENSITY
+    COUNTS: ClassVar[tuple[int, ...]] = (1, 2, 4, 8)
+
+    def counts(self, params: Params) -> tuple[int, ...]:
+        """How many instances at once, one after the other."""
+        return tuple(count for count in self.COUNTS if count <= int(params["most"]))
+
+    def figures(self, count: int, each: Sequence[float], total: float | None = None) -> dict[str, float]:
+        """Metrics of so many instances at once, from a figure of each: their mean, and all (their sum if not given).
+
+        Of one instance there is only ``each-1``, which is all. Raises `ParseError` when a figure is not positive.
+        """
+        if len(each) != count or any(one <= 0 for one in each):
+            raise ParseError(f"{count} instances at once gave {', '.join(f'{one:g}' for one in each) or 'nothing'}")
+        seen = {f"each-{count}": sum(each) / count}
+        if count > 1:
+            seen[f"total-{count}"] = sum(each) if total is None else total
+        return seen
+
+
+def density_metrics(unit: str, direction: Direction, each: str, total: str) -> tuple[Metric, ...]:
+    """The metrics that `DensityWorkload.figures` gives, ``total-4`` first; ``each`` and ``total`` say what they are."""
+    pairs = []
+    for count in DensityWorkload.COUNTS:
+        many = f"{count} instances" if count > 1 else "one instance"
+        pairs.append(Metric(f"each-{count}", unit, direction, f"{each} with {many} at once"))
+        if count > 1:
+            pairs.append(Metric(f"total-{count}", unit, direction, f"{total} with {many} at once"))
+    return tuple(sorted(pairs, key=lambda metric: metric.name != "total-4"))
+
+
+class _TimedDensity(DensityWorkload):
+    """One in which work is done, which has a cost."""
+
+    @property
+    def all_metrics(self) -> tuple[Metric, ...]:
+        """Own metrics, and the CPU cost of all instances of the largest number together, for a unit of their work."""
+        cost = Metric("cpu-cost", f"ns/{self.work_unit}", Direction.LOWER, "CPU cost of the whole platform at its most")
+        return (*self.metrics, cost)
+
+
+class ProbeDensity(_TimedDensity):
+    """A sliced workload's probe in all instances: their slices begin at one instant.
+
+    Parameters: ``most``, and those of the probe and of the schedule as the sliced workload has them.
+    """
+
+    inner: ClassVar[SliceWorkload]
+    metric: ClassVar[str]  # of it: the rate that is told
+
+    def inner_params(self, params: Params) -> Params:
+        """The sliced workload's own."""
+        return {key: value for key, value in params.items() if key != "most"}
+
+
+class RunDensity(_TimedDensity):
+    """Another workload's measured commands in all instances (or at the client, towards them) at once.
+
+    Parameters: ``most``, and the other workload's.
+    """
+
+    inner: ClassVar[RunWorkload]
+    metric: ClassVar[str]  # of it: the rate that is told
+
+    def inner_params(self, params: Params) -> Params:
+        """The other workload's own."""
+        return {key: value for key, value in params.items() if key != "most"}
+
+
+class StartDensity(DensityWorkload):
+    """Starts at once: all start commands are given at one instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What so many idle instances take of the host's memory, in bytes."""
+
+    weights: tuple[Weight, ...]  # one an instance
+    available: int  # of the host, what a new program could have
+
+
+class WeightDensity(DensityWorkload):
+    """Idle instances are weighed, all of them after each step."""
+
+    @abstractmethod
+    def weigh(self, before: int, loads: Sequence[Load]) -> dict[str, float]:
+        """The figures of one trial. ``before``: available without any instance, in bytes; ``loads``: by step."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSizes:
+    """What an image takes, in bytes."""
+
+    disk: int  # of the disk really, in the platform's form, with what it needs to boot
+    unpacked: int | None  # lengths of all files in it; None: what runs is not the image
+
+
+class ImageWorkload(ApartWorkload):
+    """No instance is started: the platform's form of the image is looked at."""
+
+    @abstractmethod
+    def read(self, sizes: ImageSizes) -> dict[str, float]:
+        """The figures of one trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try with a memory limit: the best rate that was seen, or why there is none."""
+
+    limit_bytes: int
+    rate: float | None
+    reason: str = ""
+
+
+class LeastWorkload(ApartWorkload):
+    """The least memory limit with which the work goes on as with the campaign's: found by bisection.
+
+    An instance is started anew with each limit. One that does not start, or is lost at work, is an answer.
+    """
+
+    step_bytes: ClassVar[int]
+    inner: ClassVar[SliceWorkload]
+    metric: ClassVar[str]
+
+    @abstractmethod
+    def suffices(self, params: Params, whole: Attempt, tried: Attempt) -> bool:
+        """Whether a limit is enough, beside a try with the whole of the campaign's."""
+
+    @abstractmethod
+    def inner_params(self, params: Params) -> Params:
+        """The sliced workload's own parameters."""
+
+    @abstractmethod
+    def read(self, least_bytes: int) -> dict[str, float]:
+        """The figures of one trial."""

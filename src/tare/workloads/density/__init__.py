@@ -1,0 +1,1 @@
+"""Workloads with several instances of a platform at once."""

@@ -1,0 +1,49 @@
+"""What the workloads of unit costs share: one call of the agent's probe `calls`, again and again, in slices.
+
+Two figures each: how many a second by wall time, and (the campaign's) the CPU time that the whole platform takes for
+one. The second is what an application's cost on a platform can be predicted from: its calls of each kind, times their
+costs. None of the studies that tare starts from weighs single calls; lmbench (L. McVoy and C. Staelin, USENIX 1996)
+did, and perf bench and stress-ng do. In slices of all instances in turn: differences of a percent are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from tare.model import Direction, Family, Metric
+from tare.workloads.base import SliceWorkload
+
+
+class UnitCost(SliceWorkload):
+    """Parameters: ``call``, the agent's name of the call, and those of the schedule.
+
+    ``folder``, by the user's wish: where calls that want a file have theirs; /data, else.
+    """
+
+    family = Family.KERNEL
+    probe = "calls"
+    parts: ClassVar[Mapping[str, str]] = {"rate": "calls"}
+
+
+def unit_cost(name: str, title: str, call: str, unit: str = "call") -> UnitCost:
+    """The workload of one call: ``unit`` is what the agent counts for it."""
+    profiles = {
+        "quick": {"call": call, "slice_ms": 100, "rounds": 6, "warmup_ms": 100},
+        "full": {"call": call, "slice_ms": 100, "rounds": 40, "warmup_ms": 500},
+    }
+    attributes = {
+        "__doc__": UnitCost.__doc__,
+        "__module__": __name__,
+        "name": name,
+        "title": title,
+        "metrics": (Metric("rate", f"{_many(unit)}/s", Direction.HIGHER, f"{_many(unit)} a second"),),
+        "work_unit": unit,
+        "profiles": profiles,
+    }
+    made: UnitCost = type("UnitCostOf", (UnitCost,), attributes)()
+    return made
+
+
+def _many(unit: str) -> str:
+    return {"KiB": "KiB", "process": "processes"}.get(unit, f"{unit}s")

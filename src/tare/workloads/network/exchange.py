@@ -1,0 +1,89 @@
+"""What the workloads of requests and answers share: how their clients tell the figures, and the reading of that.
+
+Clients and servers are programs of the image's perl. Of the tools for this (netperf, sockperf, qperf, wrk) none is in
+the image, and netperf is not in Debian's main section. Perl adds some microseconds to a request, on every platform the
+same work; so rates are below what a program in C reaches, and ratios between platforms nearer to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tare.errors import HostError, ParseError
+from tare.model import Direction, Metric
+from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, Side, Surroundings
+from tare.workloads.output import agree, positive, read_lines, text_of
+
+#: More than this lost, and the rest is no picture of the platform.
+MOST_LOST = 0.01
+GRACE_S = 15.0
+METRICS = (
+    Metric("rate", "requests/s", Direction.HIGHER, "answers a second"),
+    Metric("median", "us", Direction.LOWER, "half of the answers came within"),
+    Metric("p99", "us", Direction.LOWER, "99 of 100 answers came within"),
+)
+#: The end of every client: it has $begin, $lost and @took in seconds, and tells the figures.
+TELL = """
+my $spent = clock_gettime(CLOCK_MONOTONIC) - $begin;
+@took = sort { $a <=> $b } @took;
+my $count = @took;
+die "no answer to $lost requests" unless $count;
+my $sum = 0; $sum += $_ for @took;
+my $said = sprintf "answered %d\\nlost %d\\nseconds %.6f\\nrate %.3f\\nmean %.3f us\\nmedian %.3f us\\np99 %.3f us\\n",
+    $count, $lost, $spent, $count / $spent,
+    1e6 * $sum / $count, 1e6 * $took[int($count / 2)], 1e6 * $took[int($count * 0.99)];
+print $said, "sum ", unpack("%32C*", $said), "\\nend\\n"; # nothing else would show a median that was damaged
+"""
+GRAMMAR = (
+    r"answered (?P<answered>[0-9]+)", r"lost (?P<lost>[0-9]+)", r"seconds (?P<seconds>[0-9]+\.[0-9]{6})",
+    r"rate (?P<rate>[0-9]+\.[0-9]{3})", r"mean (?P<mean>[0-9]+\.[0-9]{3}) us",
+    r"median (?P<median>[0-9]+\.[0-9]{3}) us", r"p99 (?P<p99>[0-9]+\.[0-9]{3}) us",
+    r"sum (?P<sum>[0-9]+)", "end",
+)  # fmt: skip
+
+
+def plan(
+    name: str,
+    params: Params,
+    around: Surroundings,
+    server: Sequence[str],
+    client: str,
+    service: str | None = None,
+) -> RunPlan:
+    """The server in the instance, and the client at the other side.
+
+    ``server``: the program, and its arguments after the port. ``service``: by which an instance says that it serves
+    this itself; then it is asked, and no server started. Raises `HostError` where the instance has no network.
+    """
+    if around.address is None or around.port is None or around.instance_port is None:
+        raise HostError(f"{name} needs an instance with a network", fix=f"leave out {name} on this platform")
+    time_s = float(params["time_s"]) + float(params["warmup_s"])
+    own = around.services.get(service) if service is not None else None
+    program, *rest = server
+    serve = ("perl", "-e", program, str(around.instance_port), *rest)
+    served = Command(serve, time_limit_s=time_s + 2 * GRACE_S, ready=b"serving")
+    port = own if own is not None else around.port
+    ask = (around.address, str(port), str(params["time_s"]), str(params["warmup_s"]), str(params["size"]))
+    asked = Command(("perl", "-e", client, *ask), side=Side.CLIENT, time_limit_s=time_s + GRACE_S, cwd="/")
+    return RunPlan(servers=() if own is not None else (served,), measures=(asked,))
+
+
+def read(params: Params, results: Sequence[Completed]) -> Outcome:
+    """The figures of `METRICS`. Raises `ParseError`."""
+    if len(results) != 1:
+        raise ParseError(f"one client was planned, {len(results)} results came")
+    said = text_of(results[0])
+    told = read_lines("the client", said, GRAMMAR)
+    if int(told["sum"]) != sum(said[: said.index("sum ")].encode()):
+        raise ParseError("the client's figures do not have the sum that it sent with them")
+    answered, lost, seconds = int(told["answered"]), int(told["lost"]), float(told["seconds"])
+    rate, median, p99 = (positive("the client", name, told[name]) for name in ("rate", "median", "p99"))
+    mean = positive("the client", "a mean", told["mean"])
+    if lost > MOST_LOST * (answered + lost):
+        raise ParseError(f"{lost} of {answered + lost} requests were not answered")
+    if seconds < 0.9 * float(params["time_s"]):
+        raise ParseError(f"the client ended after {seconds:.2f} s, {params['time_s']} s were asked for")
+    agree("the client", "requests a second", answered / positive("the client", "a time", seconds), rate)
+    if median > p99 or mean * answered > 1e6 * seconds * 1.02:
+        raise ParseError(f"the client contradicts itself: mean {mean}, median {median}, p99 {p99} us")
+    return Outcome({"rate": rate, "median": median, "p99": p99}, work=answered)

@@ -1,0 +1,135 @@
+"""ICMP echo requests from the client's side to the instance: the round trip of the packet without any program inside.
+
+Anjali 2020, 5.3 and Table 3: `ping` for ten seconds, the average; Plauth 2017, 5.1 and Fig. 3(c): `ping` from another
+machine. In `full` as `ping` does it by itself, a request a second, which also shows how long a CPU takes to wake up;
+`quick` asks ten times a second.
+
+The stack that has the instance's address answers: the host's for what shares its network, the host's in a namespace
+for a container, else the guest's or the sandbox's own. A published port cannot be pinged: Docker's and Podman's
+containers are pinged at their own address, by the same bridges, but without the NAT. Where nothing of the instance's
+answers, the platform says why, and the trial is unsupported.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from tare.errors import HostError, ParseError
+from tare.model import Direction, Family, Metric
+from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
+from tare.workloads.output import agree, positive, read_lines, text_of
+
+#: An answer that takes longer than this is lost, in whole seconds.
+WAIT_S = 1
+GRACE_S = 15.0
+_SIZE = 56  # ping's own: 64 bytes with ICMP's header
+_TIME = r"[0-9]+\.[0-9]{3}"
+_HEAD = r"PING (?P<named>[0-9.]+) \((?P<address>[0-9.]+)\) (?P<size>[0-9]+)\([0-9]+\) bytes of data\."
+_ANSWER = re.compile(
+    r"(?P<size>[0-9]+) bytes from (?P<address>[0-9.]+): icmp_seq=(?P<number>[0-9]+) ttl=[0-9]+ time=(?P<ms>[0-9.]+) ms",
+    re.ASCII,
+)
+_TAIL = (
+    r"--- (?P<told>[0-9.]+) ping statistics ---",
+    r"(?P<sent>[0-9]+) packets transmitted, (?P<received>[0-9]+) received, (?P<lost>[0-9.]+)% packet loss, "
+    r"time [0-9]+ms",
+    rf"rtt min/avg/max/mdev = (?P<min>{_TIME})/(?P<avg>{_TIME})/(?P<max>{_TIME})/(?P<mdev>{_TIME}) ms",
+)
+
+
+class PingRtt(RunWorkload):
+    """Parameters: ``time_s`` in seconds, and the ``interval_s`` between two requests."""
+
+    name = "ping-rtt"
+    title = "ping from the client's side to the instance"
+    family = Family.NETWORK
+    metrics = (
+        Metric("average", "us", Direction.LOWER, "the mean round trip"),
+        Metric("median", "us", Direction.LOWER, "half of the answers came within"),
+        Metric("min", "us", Direction.LOWER, "the shortest round trip"),
+        Metric("max", "us", Direction.LOWER, "the longest round trip"),
+        Metric("mdev", "us", Direction.LOWER, "the round trips' standard deviation"),
+        Metric("arrived", "%", Direction.HIGHER, "of the requests were answered"),
+    )
+    work_unit = "request"
+    packages = ("iputils-ping",)
+    profiles: ClassVar[Mapping[str, Params]] = {
+        "quick": {"time_s": 2.0, "interval_s": 0.1},
+        "full": {"time_s": 10.0, "interval_s": 1.0},
+    }
+
+    @property
+    def all_metrics(self) -> tuple[Metric, ...]:
+        """Own metrics: where the host's kernel answers, it does so in nobody's account, and for no CPU cost at all."""
+        return self.metrics
+
+    def plan(self, params: Params, around: Surroundings) -> RunPlan:
+        if around.ping is None:
+            why = around.no_ping or "it has no address of its own"
+            raise HostError(f"it cannot be pinged: {why}", fix="leave out ping-rtt on this platform")
+        limit_s = float(params["time_s"]) + WAIT_S + GRACE_S
+        options = f"-n -c {_count(params)} -i {params['interval_s']} -W {WAIT_S} -s {_SIZE}"
+        argv = ("ping", *options.split(), around.ping)
+        return RunPlan(measures=(Command(argv, side=Side.CLIENT, time_limit_s=limit_s, cwd="/"),))
+
+    def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
+        if len(results) != 1:
+            raise ParseError(f"one ping was planned, {len(results)} results came")
+        text = text_of(results[0])
+        lines = [line for line in text.splitlines() if line.strip()]
+        told = read_lines("ping", "\n".join([*lines[:1], *lines[1:][-len(_TAIL) :]]), (_HEAD, *_TAIL))
+        sent, received = int(told["sent"]), int(told["received"])
+        if sent != _count(params):
+            raise ParseError(f"ping sent {sent} requests and not {_count(params)}")
+        if not told["named"] == told["address"] == told["told"] or told["size"] != str(_SIZE):
+            raise ParseError(f"ping asked {told['named']}, {told['address']}, {told['told']} with {told['size']} bytes")
+        times = _times(lines[1 : -len(_TAIL)], told["address"], sent)
+        if len(times) != received:
+            raise ParseError(f"ping counts {received} answers, and shows {len(times)}")
+        agree("ping", "what was lost", 100 * (1 - received / sent), float(told["lost"]), slack=0.01)
+        return Outcome({**_figures(times, told), "arrived": 100 * received / sent}, work=0)
+
+
+def _count(params: Params) -> int:
+    return max(1, round(float(params["time_s"]) / float(params["interval_s"])))
+
+
+def _times(lines: Sequence[str], address: str, sent: int) -> list[float]:
+    """Round trips in ms, of answers that came in order, each once: on this path nothing may turn them round."""
+    times: list[float] = []
+    numbers = [0]
+    for line in lines:
+        answer = _ANSWER.fullmatch(line)
+        if answer is None or answer["address"] != address or answer["size"] != str(_SIZE + 8):
+            raise ParseError(f"ping printed a strange line: {line[:200]!r}")
+        numbers.append(int(answer["number"]))
+        times.append(positive("ping", "a time", answer["ms"]))
+    if numbers[-1] > sent or any(one >= other for one, other in itertools.pairwise(numbers)):
+        raise ParseError(f"ping shows answers to {', '.join(map(str, numbers[1:]))} of {sent} requests")
+    return times
+
+
+def _figures(times: Sequence[float], told: Mapping[str, str]) -> dict[str, float]:
+    """Its own sums in us, held to its single answers; the median is of these."""
+    mean = statistics.fmean(times)
+    seen = {
+        "min": min(times),
+        "avg": mean,
+        "max": max(times),
+        # Its mdev is the standard deviation of all round trips (iputils, ping_common.c).
+        "mdev": math.sqrt(max(0.0, statistics.fmean(one * one for one in times) - mean * mean)),
+    }
+    # It shows the digits of a single answer down to a microsecond, but at most three from a millisecond on.
+    slack = max(0.001, 10 ** (math.floor(math.log10(max(times))) - 2))
+    for name, value in seen.items():
+        agree("ping", name, value, float(told[name]), slack=slack)
+    figures = {"average" if name == "avg" else name: 1e3 * float(told[name]) for name in seen}
+    return {**figures, "median": 1e3 * statistics.median(times)}
+
+
+WORKLOAD = PingRtt()

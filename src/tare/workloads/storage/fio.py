@@ -1,0 +1,196 @@
+"""What the workloads of fio share: its command line, and the strict reading of its JSON (`json+`, fio(1), stat.c).
+
+`json+` has the whole histogram of latencies, so that the percentiles and the mean can be held to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tare.errors import HostError, ParseError, UnsupportedError
+from tare.workloads.base import Command, Completed, Surroundings
+from tare.workloads.output import agree, positive, shown, text_of
+
+PACKAGES = ("fio", "coreutils")
+#: What fio may take beyond its work: under an emulated CPU it starts within seconds.
+GRACE_S = 120.0
+#: Slowest disk that is waited for.
+SLOWEST_MIB_S = 2.0
+PERCENTILES = ("50.000000", "99.000000", "99.900000")
+#: By how much the mean over the histogram's middles may miss the mean: the width of its buckets.
+_BUCKET = 1 / 64
+#: How fio says that a file cannot be opened or used with O_DIRECT (filesetup.c, ioengines.c).
+_NO_DIRECT = (
+    "looks like your file system does not support direct=1",
+    "destination does not support O_DIRECT",
+    "first direct IO errored",
+)
+
+Way = Literal["read", "write"]
+
+
+class _Strict(BaseModel):
+    """Numbers are numbers, and finite; keys that are not named here are not looked at."""
+
+    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
+
+
+class Latency(_Strict):
+    """Of all requests, from submission to completion, in ns. ``bins``: how many took about so long."""
+
+    mean: float = Field(ge=0)
+    samples: int = Field(ge=0, alias="N")
+    percentile: dict[str, int] = {}
+    bins: dict[str, int] = {}
+
+
+class Figures(_Strict):
+    """What was done in one direction; ``runtime`` is in ms, rounded up."""
+
+    io_bytes: int = Field(ge=0)
+    bw_bytes: int = Field(ge=0)
+    iops: float = Field(ge=0)
+    runtime: int = Field(ge=0)
+    total_ios: int = Field(ge=0)
+    short_ios: int
+    drop_ios: int
+    lat_ns: Latency
+
+    @property
+    def busy_s(self) -> float:
+        """Time in requests, one after the other, in seconds."""
+        return self.lat_ns.mean * self.lat_ns.samples / 1e9
+
+
+class _Job(_Strict):
+    error: int
+    options: dict[str, str] = Field(alias="job options")
+    read: Figures
+    write: Figures
+
+
+class _Report(_Strict):
+    version: str = Field(alias="fio version")
+    jobs: list[_Job] = Field(min_length=1, max_length=1)
+
+
+def argv(name: str, options: Mapping[str, str | int]) -> tuple[str, ...]:
+    """One job. What fio would find out about the machine and act upon is fixed, so that it does the same everywhere."""
+    fixed: dict[str, str | int] = {
+        "thread": 1,
+        "clocksource": "clock_gettime",  # and not the time stamp counter where it looks reliable
+        "invalidate": 0,  # what is cached is the campaign's to say
+        "fallocate": "none",
+        "lat_percentiles": 1,
+        "clat_percentiles": 0,
+        "percentile_list": ":".join(str(float(one)) for one in PERCENTILES),
+        "disk_util": 0,
+    }
+    given = [f"--{key}={value}" for key, value in {**fixed, **options}.items()]
+    return ("fio", "--output-format=json+", "--eta=never", f"--name={name}", *given)
+
+
+def layout(name: str, mib: int) -> Command:
+    """Write a file of so many MiB: real data, written back, so that nothing is read from holes."""
+    options: dict[str, str | int] = {"filename": name, "size": f"{mib}m", "rw": "read", "bs": "1m", "create_only": 1}
+    return Command(argv("layout", options), time_limit_s=time_limit_s(mib))
+
+
+def warm(name: str) -> Command:
+    """Read a file into the page caches: fio leaves what it has laid out in none."""
+    return Command(("sh", "-c", 'cat "$1" >/dev/null', "cat", name), time_limit_s=GRACE_S)
+
+
+def remove(*names: str) -> Command:
+    """Remove files of the data volume; they need not be there."""
+    return Command(("sh", "-c", 'rm -f "$@"', "rm", *names))
+
+
+def time_limit_s(mib: float) -> float:
+    """How long it may take to move so many MiB."""
+    return GRACE_S + mib / SLOWEST_MIB_S
+
+
+def fitting_mib(size: int, least: int, room_mib: int, what: str, fix: str) -> int:
+    """A file's size: ``size`` MiB, halved until it is within the room, but at least ``least``. Raises `HostError`.
+
+    In halves, so that the size stays the same over a campaign unless the room really shrinks.
+    """
+    while size > least and size > room_mib:
+        size //= 2
+    if size > room_mib:
+        raise HostError(f"a file of {least} MiB {what}", fix=fix)
+    return size
+
+
+def disk_mib(size: int, least: int, around: Surroundings) -> int:
+    """A file's size of which two fit on the data volume. Raises `HostError`."""
+    free = around.disk_free_bytes // 2**20
+    what = f"needs {2 * least} MiB free on the data volume, which has {free}"
+    return fitting_mib(size, least, free // 2, what, "free disk space, or put TARE_HOME on a larger disk")
+
+
+def read(done: Completed, way: Way, asked: Mapping[str, str]) -> Figures:
+    """Read one job that went in one direction; ``asked`` are options that it must have had.
+
+    Raises `UnsupportedError` where O_DIRECT is refused, and `ParseError` for any other failure, another job than was
+    asked for, or a report that contradicts itself.
+    """
+    _refuse_direct(done)
+    text = text_of(done)
+    try:
+        [job] = _Report.model_validate_json(text).jobs
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(step) for step in first["loc"]) or "the whole"
+        raise ParseError(
+            f"fio printed something else than a report ({where}: {first['msg']}): {shown(text)}"
+        ) from error
+    if job.error != 0:
+        raise ParseError(f"fio ended its job with error {job.error}")
+    ran = {key: job.options.get(key) for key in asked}
+    if ran != asked:
+        raise ParseError(f"fio ran another job than was asked: {ran}, not {dict(asked)}")
+    figures, other = (job.read, job.write) if way == "read" else (job.write, job.read)
+    if other.io_bytes != 0 or other.total_ios != 0:
+        raise ParseError(f"fio has also moved {other.io_bytes} bytes in the other direction")
+    _check(figures)
+    return figures
+
+
+def _refuse_direct(done: Completed) -> None:
+    said = b"\n".join((done.stdout, done.stderr)).decode(errors="replace")
+    if any(words in said for words in _NO_DIRECT):
+        raise UnsupportedError("its filesystem takes no direct I/O: fio says that it does not support O_DIRECT")
+
+
+def _check(figures: Figures) -> None:
+    """The report must be whole, and its parts must tell the same."""
+    if figures.short_ios != 0 or figures.drop_ios != 0:
+        raise ParseError(f"fio has {figures.short_ios} requests that were cut short, {figures.drop_ios} that were lost")
+    seconds = positive("fio", "a time", figures.runtime) / 1000
+    agree("fio", "bytes a second", figures.io_bytes / seconds, positive("fio", "bytes a second", figures.bw_bytes))
+    agree("fio", "requests a second", figures.total_ios / seconds, positive("fio", "requests a second", figures.iops))
+    latency = figures.lat_ns
+    positive("fio", "a mean latency", latency.mean)
+    bins = sorted((int(middle), count) for middle, count in latency.bins.items())
+    if not latency.samples == sum(count for _, count in bins) == figures.total_ios:
+        raise ParseError(f"fio has {latency.samples} latencies of {figures.total_ios} requests")
+    mean = sum(middle * count for middle, count in bins) / latency.samples
+    agree("fio", "the mean latency", mean, latency.mean, slack=latency.mean * _BUCKET)
+    for percentile in PERCENTILES:
+        if latency.percentile.get(percentile) != _percentile(bins, float(percentile) / 100 * latency.samples):
+            raise ParseError(f"fio contradicts itself on the percentile {float(percentile):g}")
+
+
+def _percentile(bins: list[tuple[int, int]], rank: float) -> int | None:
+    """The middle of the bucket in which the latencies so far are at least ``rank`` (stat.c, calc_clat_percentiles)."""
+    seen = 0
+    for middle, count in bins:
+        seen += count
+        if seen >= rank:
+            return middle
+    return None

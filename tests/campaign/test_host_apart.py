@@ -1,0 +1,161 @@
+"""Trials that start instances of their own, on real platforms."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tare.campaign.apart import run_apart
+from tare.campaign.brood import Brood
+from tare.campaign.cold import drop_start_files, libraries
+from tare.errors import HostError, PlatformError
+from tare.host import processes
+from tare.model import Arm
+from tare.platforms import registry
+from tare.workloads import registry as workloads
+
+#: A guest's start by emulation takes seconds, and each of these has many.
+NAMES = (
+    "native",
+    "runc",
+    "docker",
+    "gvisor",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("uml", "qemu")),
+)
+TINY = {
+    "density-primes": {"most": 2, "slice_ms": 60, "rounds": 2, "warmup_ms": 20},
+    "density-stream": {"most": 2, "array_bytes": 16 << 20, "slice_ms": 60, "rounds": 2, "warmup_ms": 20},
+    "density-network": {"most": 2, "time_s": 1},
+    "density-start": {"most": 2},
+    "density-memory": {"most": 2},
+    "image-size": {},
+    "memory-least": {"slice_ms": 20, "rounds": 3, "warmup_ms": 10},
+}
+
+
+@pytest.fixture(params=NAMES)
+def brood(request, nursery):
+    [platform] = registry.choose([request.param])
+    platform.prepare(nursery.image)
+    brood = Brood(platform, Arm(platform.name), nursery, pytest.fail, pytest.fail)
+    yield brood
+    assert brood.lives == [], "who ran it has ended what it started"
+    platform.close()
+
+
+def _told(name, brood, client):
+    workload = workloads.get(name)
+    told = run_apart(workload, {**workload.profiles["quick"], **TINY[name]}, brood, client)
+    return {sample.metric: sample.value for sample in told.samples}, told
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("name", ["density-primes", "density-stream", "density-network"])
+def test_two_at_once_have_figures_each_and_together(name, brood, prepared):
+    figures, told = _told(name, brood, prepared[1])
+    assert {"each-1", "each-2", "total-2", "cpu-cost"} <= set(figures)
+    assert figures["each-2"] > 0
+    assert figures["each-2"] * 2 == pytest.approx(figures["total-2"])
+    assert told.cpu_ns > 0
+
+
+@pytest.mark.host
+def test_starts_at_once_are_all_there_when_the_last_is(brood, prepared):
+    figures, _ = _told("density-start", brood, prepared[1])
+    assert figures.keys() == {"each-1", "each-2", "total-2"}
+    assert figures["total-2"] >= figures["each-2"] > 0
+
+
+@pytest.mark.host
+def test_instances_started_at_once_are_as_good_as_any(brood):
+    try:
+        lives = brood.grow_at_once(3)
+        assert len({live.instance.spec.id for live in lives}) == 3
+        assert [live.session.execute(["echo", "here"]).stdout for live in lives] == [b"here\n"] * 3
+    finally:
+        brood.clear()
+
+
+@pytest.mark.host
+def test_one_more_instance_takes_some_memory(brood, prepared):
+    figures, _ = _told("density-memory", brood, prepared[1])
+    assert figures["further-group"] > 0
+    assert figures["first-pss"] > 0
+
+
+@pytest.mark.host
+def test_the_least_memory_is_a_step_and_not_all(brood, prepared):
+    figures, told = _told("memory-least", brood, prepared[1])
+    assert figures["limit"] % 8 == 0
+    assert 8 <= figures["limit"] < 512
+    assert told.outputs["tries"].startswith(b"512 MiB: ")
+
+
+@pytest.mark.host
+def test_the_image_takes_about_what_is_in_it(brood, prepared):
+    figures, told = _told("image-size", brood, prepared[1])
+    assert 0.5 * figures["unpacked"] < figures["disk"] < 2 * figures["unpacked"]
+    assert told.outputs["form"]
+
+
+@pytest.mark.host
+def test_what_a_start_reads_leaves_the_page_cache(brood, nursery):
+    form = brood.platform.prepare(nursery.image)
+    agent = nursery.image.root / "usr" / "local" / "bin" / "tare-agent"
+    files = [path if path.is_file() else agent for path in form.files]
+    own = [Path(processes.find(name)).resolve() for name in form.programs]
+    for path in (*files, *own):
+        path.read_bytes()
+    assert all(_cached(path) for path in (*files, *own))
+    drop_start_files(brood.platform, nursery.image)
+    assert not any(_cached(path) for path in (*files, *own))
+    brood.grow(1)
+    brood.clear()
+
+
+def _cached(path):
+    """Whether the file's first page is in the page cache: a read that may not wait gets it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.preadv(descriptor, [bytearray(1)], 0, os.RWF_NOWAIT) == 1
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.host
+def test_a_start_whose_files_are_not_known_cannot_be_cold(nursery):
+    [platform] = registry.choose(["native-userland"])
+    with pytest.raises(HostError) as refused:
+        drop_start_files(platform, nursery.image)
+    assert refused.value.fix == "leave startup-cold out for native-userland"
+
+
+def test_a_program_is_linked_with_libraries_that_are_there():
+    found = list(libraries(Path("/bin/sh").resolve()))
+    assert any(path.name.startswith("libc") for path in found)
+    assert all(path.is_file() for path in found)
+    assert list(libraries(Path(__file__))) == []
+
+
+@pytest.mark.host
+def test_a_start_that_fails_beside_others_ends_all_and_tells_why(nursery, monkeypatch):
+    """The third never comes to the gate, where the first two are held."""
+    [platform] = registry.choose(["runc"])
+    platform.prepare(nursery.image)
+    launch, names = platform.launch, []
+
+    def one_fails(spec, things):
+        names.append(spec.id)
+        if len(names) == 3:
+            raise PlatformError("there is no third")
+        return launch(spec, things)
+
+    monkeypatch.setattr(platform, "launch", one_fails)
+    brood = Brood(platform, Arm("runc"), nursery, pytest.fail, pytest.fail)
+    with pytest.raises(PlatformError, match="there is no third"):
+        brood.grow_at_once(3)
+    brood.clear()
+    left = [path for path in nursery.work.iterdir() if path.name in names]
+    assert left == []

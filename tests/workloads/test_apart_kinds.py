@@ -1,0 +1,174 @@
+"""Workloads whose trials start instances of their own: what they plan, and how they read what came."""
+
+import dataclasses
+
+import pytest
+
+from tare.errors import HostError, ParseError
+from tare.model import Direction, Family
+from tare.workloads import registry
+from tare.workloads.apart import Attempt, DensityWorkload, ImageSizes, Load, ProbeDensity, RunDensity
+from tare.workloads.base import Side, Surroundings, Weight
+from workloads.captures import captured
+
+MIB = 2**20
+DENSITY = [one for one in registry.all_workloads().values() if isinstance(one, DensityWorkload)]
+COUNTED = [one for one in DENSITY if one.name != "density-memory"]
+AROUND = Surroundings(2**30, 1, 2**30, "192.0.2.3", 20107, 5201)
+
+
+def test_the_family_density_has_what_is_asked_of_several_instances():
+    found = [one.name for one in registry.all_workloads().values() if one.family is Family.DENSITY]
+    assert found == [
+        "density-llc",
+        "density-memory",
+        "density-network",
+        "density-primes",
+        "density-start",
+        "density-stream",
+    ]
+    assert all(isinstance(registry.get(name), DensityWorkload) for name in found)
+
+
+@pytest.mark.parametrize(
+    ("most", "counts"), [(1, (1,)), (2, (1, 2)), (4, (1, 2, 4)), (7, (1, 2, 4)), (8, (1, 2, 4, 8))]
+)
+def test_the_numbers_double_up_to_the_most(most, counts):
+    assert registry.get("density-primes").counts({"most": most}) == counts
+
+
+@pytest.mark.parametrize("workload", DENSITY, ids=lambda one: one.name)
+def test_the_headline_is_among_what_both_profiles_give(workload):
+    for params in workload.profiles.values():
+        counts = workload.counts(params)
+        assert counts[-1] == params["most"] >= 4
+
+
+@pytest.mark.parametrize("workload", COUNTED, ids=lambda one: one.name)
+def test_all_figures_are_metrics(workload):
+    names = [metric.name for metric in workload.metrics]
+    assert names[0] == "total-4"
+    given = {name for count in workload.COUNTS for name in workload.figures(count, [1.0] * count)}
+    assert given == set(names)
+
+
+def test_each_is_the_mean_and_the_total_the_sum_or_what_was_seen_of_all():
+    workload = registry.get("density-primes")
+    assert workload.figures(1, [5.0]) == {"each-1": 5.0}
+    assert workload.figures(2, [1.0, 3.0]) == {"each-2": 2.0, "total-2": 4.0}
+    assert registry.get("density-start").figures(2, [10.0, 12.0], 13.0) == {"each-2": 11.0, "total-2": 13.0}
+
+
+@pytest.mark.parametrize("each", [[], [1.0], [1.0, 0.0], [1.0, -2.0], [1.0, 1.0, 1.0]])
+def test_an_instance_without_a_figure_is_no_figure(each):
+    with pytest.raises(ParseError, match="2 instances at once gave"):
+        registry.get("density-primes").figures(2, each)
+
+
+@pytest.mark.parametrize(
+    "workload", [one for one in DENSITY if isinstance(one, ProbeDensity | RunDensity)], ids=lambda one: one.name
+)
+def test_what_runs_in_all_is_another_workload_with_its_own_parameters(workload):
+    for params in workload.profiles.values():
+        inner = workload.inner_params(params)
+        assert set(params) - set(inner) == {"most"}
+        assert set(inner) == set(workload.inner.profiles["quick"])
+        assert workload.metric in {metric.name for metric in workload.inner.metrics}
+        assert workload.work_unit == workload.inner.work_unit
+    assert workload.all_metrics[-1].name == "cpu-cost"
+    assert workload.metrics[0].direction is Direction.HIGHER
+
+
+def test_the_arrays_of_all_instances_fit_an_instance_each_of_a_gibibyte():
+    for params in registry.get("density-stream").profiles.values():
+        assert 3 * params["array_bytes"] < 0.8 * 2**30
+
+
+def test_density_network_is_one_stream_to_the_instance():
+    workload = registry.get("density-network")
+    params = workload.inner_params(workload.profiles["quick"])
+    plan = workload.inner.plan(params, AROUND)
+    assert [" ".join(one.argv) for one in plan.servers] == ["iperf3 -s --forceflush -p 5201"]
+    [forth] = plan.measures
+    assert forth.side is Side.CLIENT
+    assert " ".join(forth.argv) == "iperf3 -c 192.0.2.3 -p 20107 -J -t 1 -O 0 --connect-timeout 5000"
+
+
+def test_density_network_reads_the_receivers_figure_as_iperf3_tcp_does():
+    workload, whole = registry.get("density-network"), registry.get("iperf3-tcp")
+    params = workload.inner_params(workload.profiles["quick"])
+    outcome = workload.inner.parse(params, [captured("iperf3-to")])
+    both = whole.parse(params, [captured("iperf3-to"), captured("iperf3-from")])
+    assert outcome.samples == {"to-instance": both.samples["to-instance"]}
+    assert 0 < outcome.work < both.work
+
+
+@pytest.mark.parametrize("captures", [[], ["iperf3-to", "iperf3-to"], ["iperf3-from"], ["iperf3-busy"]])
+def test_density_network_refuses_another_test_and_a_wrong_number(captures):
+    workload = registry.get("density-network")
+    with pytest.raises(ParseError):
+        workload.inner.parse(
+            workload.inner_params(workload.profiles["quick"]), [captured(capture) for capture in captures]
+        )
+
+
+def test_density_network_without_a_network_names_itself():
+    workload = registry.get("density-network")
+    with pytest.raises(HostError) as refused:
+        workload.inner.plan(workload.profiles["quick"], dataclasses.replace(AROUND, address=None))
+    assert refused.value.fix == "leave out density-network on this platform"
+
+
+def _load(count, pss, group, available):
+    return Load((Weight(group * MIB, pss * MIB, 1000 * MIB),) * count, available * MIB)
+
+
+def test_one_more_instance_is_the_growth_from_one_to_the_most():
+    loads = [_load(1, 20, 50, 900), _load(2, 15, 45, 870), _load(4, 11, 41, 810)]
+    figures = registry.get("density-memory").weigh(960 * MIB, loads)
+    assert figures == {
+        "further-pss": 8, "further-group": 38, "further-available": 30,
+        "first-pss": 20, "first-group": 50, "first-available": 60,
+    }  # fmt: skip
+    assert list(figures) == [metric.name for metric in registry.get("density-memory").metrics]
+
+
+@pytest.mark.parametrize(
+    ("loads", "why"),
+    [
+        ([_load(1, 20, 50, 900)], "1 instances do not tell"),
+        ([_load(1, 0, 50, 900), _load(2, 20, 50, 900)], "weighs nothing"),
+        ([_load(1, 5, 50, 900), _load(2, 20, 0, 900)], "weighs nothing"),
+    ],
+)
+def test_memory_that_was_not_seen_is_no_figure(loads, why):
+    with pytest.raises(ParseError, match=why):
+        registry.get("density-memory").weigh(960 * MIB, loads)
+
+
+def test_the_size_of_an_image_is_in_mebibytes():
+    workload = registry.get("image-size")
+    assert workload.read(ImageSizes(3 * MIB, 2 * MIB)) == {"disk": 3, "unpacked": 2}
+    assert workload.read(ImageSizes(3 * MIB, None)) == {"disk": 3}, "what runs is not the image"
+    with pytest.raises(ParseError, match="disk of the image is 0"):
+        workload.read(ImageSizes(0, 1))
+    with pytest.raises(ParseError, match="unpacked of the image is 0"):
+        workload.read(ImageSizes(1, 0))
+
+
+@pytest.mark.parametrize(("rate", "enough"), [(100.0, True), (95.0, True), (94.9, False), (200.0, True), (None, False)])
+def test_memory_is_enough_when_less_than_a_twentieth_of_the_rate_is_lost(rate, enough):
+    workload = registry.get("memory-least")
+    for params in workload.profiles.values():
+        assert workload.suffices(params, Attempt(2**30, 100.0), Attempt(64 * MIB, rate, "lost")) is enough
+        assert set(workload.inner_params(params)) == set(workload.inner.profiles["quick"])
+        assert params["tries"] > 1
+    assert workload.read(72 * MIB) == {"limit": 72}
+
+
+def test_a_cold_start_is_read_as_a_warm_one():
+    cold, warm = registry.get("startup-cold"), registry.get("startup")
+    assert cold.metrics == warm.metrics
+    assert cold.cold
+    assert not warm.cold
+    assert not cold.by_default
