@@ -41,11 +41,11 @@ class _Theirs:
         return (self.low + self.high) / 2
 
 
-def beside(study: Study, results: Sequence[ResultReport], baseline: str, scale: str | None = None) -> BesideReport:
+def beside(study: Study, results: Sequence[ResultReport], baseline: str, shorter: str = "") -> BesideReport:
     """Every figure of the study's that has a counterpart among these results.
 
-    ``scale``: of the campaign, where its profile was this study's. A platform is set beside the one of the study's that
-    it runs in place of, or is like (`tare.literature.model.RunPlatform`).
+    ``shorter``: in what the campaign did less than the study, where that was its profile. A platform is set beside the
+    one of the study's that it runs in place of, or is like (`tare.literature.model.RunPlatform`).
     """
     kin = {name: one.study for one in study.run.platform for name in (*one.run, *one.like)}
     measured = {(result.workload, result.metric): result for result in results}
@@ -64,7 +64,7 @@ def beside(study: Study, results: Sequence[ResultReport], baseline: str, scale: 
         authors=study.source.authors,
         year=study.source.year,
         baseline=study.source.baseline,
-        scaled=study.run.what_is_scaled if scale == "scaled" else None,
+        scaled=shorter or None,
         rows=rows,
         absent=absent,
         apart=[f"{one.what}: {one.why}" for one in (*study.apart, *study.run.without)],
