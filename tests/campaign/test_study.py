@@ -74,13 +74,24 @@ def test_other_profiles_stay_as_they_are_and_have_no_scale():
 def test_it_says_what_is_scaled_and_how_long_the_full_would_take():
     study = load("karna-2021")
     order = ordered(Order(profile="karna-2021"))
-    assert study.run.what_is_scaled in foreword(order)
+    assert f"scaled: 3 blocks instead of 10; {study.run.what_is_scaled};" in foreword(order)
+    assert "scaled: 2 blocks instead" in foreword(ordered(Order(profile="karna-2021", blocks=2)))
+    assert f"scaled: {study.run.what_is_scaled};" in foreword(ordered(Order(profile="karna-2021", budget_s=60.0)))
     assert full_length(study, order.workloads) == 10 * sum(job.full_s for job in study.run.job)
     assert full_length(study, ["sysbench-cpu"]) == 110
     assert "about 32 min an arm" in foreword(order)
     assert "100.0 h an arm" in foreword(ordered(Order(profile="li-2017")))
     assert foreword(ordered(Order(profile="li-2017"), Scale.FULL)).startswith("profile li-2017: the study's own")
     assert foreword(Order()) == ""
+
+
+def test_what_a_campaign_did_less_than_the_study_is_said_at_each_scale():
+    run = load("karna-2021").run
+    assert run.shorter(Scale.FULL, 10) == ""
+    assert run.shorter(Scale.FULL, 4) == "4 blocks instead of 10"
+    assert run.shorter(Scale.SCALED, None) == run.what_is_scaled
+    assert run.shorter(Scale.SCALED, 12) == run.what_is_scaled
+    assert load("li-2017").run.shorter(Scale.FULL, 9) == "9 blocks instead of as many as fit into 100 hours an arm"
 
 
 def test_in_order_the_workloads_of_every_block_run_as_listed():

@@ -63,7 +63,7 @@ def test_a_study_is_compared_in_per_cent_of_its_own_baseline() -> None:
     assert (row.our_percent, row.our_low, row.our_high, row.our_blocks) == (85.0, 83.0, 87.0, 5)
     assert row.agreement == "inside"
     assert theirs_text(row) == "84.1 ± 12.0 (n 10)"
-    assert ours_text(row) == "85.0 [83.0 … 87.0] (5 blocks)"
+    assert ours_text(row) == "85.0 [83.0 … 87.0] (n 5)"
 
 
 @pytest.mark.parametrize(
@@ -111,12 +111,12 @@ def test_a_deviation_in_per_cent_of_the_value_becomes_one_of_the_baseline() -> N
 
 
 def test_what_was_not_measured_and_what_is_not_comparable_is_said() -> None:
-    found = beside(KARNA, [], "native", scale="scaled")
+    found = beside(KARNA, [], "native", "2 blocks instead of 10")
     assert found.rows == []
     assert len(found.absent) == len(KARNA.beside)
     assert any(one.startswith("Boot time: ") for one in found.apart)
     assert any("MySQL" in one for one in found.apart)
-    assert found.scaled == KARNA.run.what_is_scaled
+    assert found.scaled == "2 blocks instead of 10"
     assert beside(KARNA, [], "native").scaled is None
 
 
@@ -134,7 +134,7 @@ def test_a_campaign_that_ran_a_studys_profile_is_set_beside_it_unasked(tmp_path:
     assert (report.profile, report.scale) == ("karna-2021", "scaled")
     assert report.beside is not None
     assert report.beside.study == "karna-2021"
-    assert report.beside.scaled == KARNA.run.what_is_scaled
+    assert report.beside.scaled == f"4 blocks instead of 10; {KARNA.run.what_is_scaled}"
     assert {row.platform for row in report.beside.rows} == {"docker", "runc", "gvisor-ptrace"}
     other = build(file, "li-2017")
     assert other.beside is not None

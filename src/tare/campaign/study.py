@@ -55,7 +55,11 @@ def foreword(order: Order) -> str:
     run, full = study.run, _seconds(full_length(study, order.workloads))
     if order.scale == Scale.FULL:
         return f"profile {order.profile}: the study's own durations, about {full} an arm"
-    return f"profile {order.profile}, scaled: {run.what_is_scaled}; --scale full takes about {full} an arm"
+    blocks = order.blocks
+    if blocks is None and order.budget_s is None:
+        blocks = run.scaled.blocks
+    less = run.shorter(Scale.SCALED, blocks)
+    return f"profile {order.profile}, scaled: {less}; --scale full takes about {full} an arm"
 
 
 def full_length(study: Study, workloads: Sequence[str]) -> float:

@@ -182,6 +182,10 @@ class Length(_Strict):
         return self
 
 
+def _hours(length: Length) -> str:
+    return f"as many as fit into {(length.arm_s or 0) / 3600:.0f} hours an arm"
+
+
 class RunPlatform(_Strict):
     """A platform of the study's by tare's names: what runs in its place, and what else is compared with it."""
 
@@ -224,6 +228,15 @@ class Run(_Strict):
     def length(self, scale: Scale) -> Length:
         """How long a campaign of this scale goes on."""
         return self.full if scale is Scale.FULL else self.scaled
+
+    def shorter(self, scale: Scale, blocks: int | None) -> str:
+        """In what a campaign of so many blocks (None: as many as fit) does less than the study; empty: in nothing."""
+        parts = []
+        if blocks is not None and (self.full.blocks is None or blocks < self.full.blocks):
+            parts.append(f"{blocks} blocks instead of {self.full.blocks or _hours(self.full)}")
+        if scale is Scale.SCALED:
+            parts.append(self.what_is_scaled)
+        return "; ".join(parts)
 
 
 class Beside(_Strict):

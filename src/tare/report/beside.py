@@ -41,11 +41,11 @@ class _Theirs:
         return (self.low + self.high) / 2
 
 
-def beside(study: Study, results: Sequence[ResultReport], baseline: str, scale: str | None = None) -> BesideReport:
+def beside(study: Study, results: Sequence[ResultReport], baseline: str, shorter: str = "") -> BesideReport:
     """Every figure of the study's that has a counterpart among these results.
 
-    ``scale``: of the campaign, where its profile was this study's. A platform is set beside the one of the study's that
-    it runs in place of, or is like (`tare.literature.model.RunPlatform`).
+    ``shorter``: in what the campaign did less than the study, where that was its profile. A platform is set beside the
+    one of the study's that it runs in place of, or is like (`tare.literature.model.RunPlatform`).
     """
     kin = {name: one.study for one in study.run.platform for name in (*one.run, *one.like)}
     measured = {(result.workload, result.metric): result for result in results}
@@ -64,7 +64,7 @@ def beside(study: Study, results: Sequence[ResultReport], baseline: str, scale: 
         authors=study.source.authors,
         year=study.source.year,
         baseline=study.source.baseline,
-        scaled=study.run.what_is_scaled if scale == "scaled" else None,
+        scaled=shorter or None,
         rows=rows,
         absent=absent,
         apart=[f"{one.what}: {one.why}" for one in (*study.apart, *study.run.without)],
@@ -189,8 +189,8 @@ def ours_text(row: BesideRow) -> str:
     if row.our_percent is None:
         return _NONE
     if row.our_low is None or row.our_high is None:
-        return f"{_number(row.our_percent)} ({row.our_blocks} blocks)"
-    return f"{_number(row.our_percent)} [{_number(row.our_low)} … {_number(row.our_high)}] ({row.our_blocks} blocks)"
+        return f"{_number(row.our_percent)} (n {row.our_blocks})"
+    return f"{_number(row.our_percent)} [{_number(row.our_low)} … {_number(row.our_high)}] (n {row.our_blocks})"
 
 
 def legend(found: BesideReport, baseline: str) -> str:
@@ -198,7 +198,7 @@ def legend(found: BesideReport, baseline: str) -> str:
     return (
         f"Per cent of the baseline's figure: theirs of {found.baseline}, ours of {baseline}. Another machine, another"
         " kernel, other versions: only the ratios mean anything. ± is the study's standard deviation over its n runs,"
-        " […] our 95 % interval over blocks. Variability: overhead of standard deviations, in per cent."
+        " […] our 95 % interval over n blocks. Variability: overhead of standard deviations, in per cent."
     )
 
 

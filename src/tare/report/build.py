@@ -20,6 +20,7 @@ from tare.analysis import (
     contamination,
 )
 from tare.analysis.fairness import differences
+from tare.literature import Scale
 from tare.report.beside import beside
 from tare.report.model import (
     SCHEMA,
@@ -96,7 +97,9 @@ def _beside(record: CampaignRecord, results: list[ResultReport], study: str | No
     if study is None and record.profile not in literature.names():
         return None
     told = literature.load(study or record.profile)
-    return beside(told, results, record.baseline, record.scale if told.name == record.profile else None)
+    if record.scale is None or told.name != record.profile:
+        return beside(told, results, record.baseline)
+    return beside(told, results, record.baseline, told.run.shorter(Scale(record.scale), record.blocks))
 
 
 def _tuning(record: CampaignRecord) -> list[SettingReport] | None:
