@@ -5,9 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+#: Names that are told when none comes near; `tare list` has all.
+MOST_SHOWN = 60
+
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Say which known names come near; all of them when none does."""
+    """Say which known names come near; many of them when none does."""
     names = list(known)
     by_fold = {one.casefold(): one for one in names}
     folded = name.casefold()
@@ -16,4 +19,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
     near += [one for one in names if folded and folded in one.casefold() and one not in near]
     if near:
         return f"did you mean {' or '.join(near)}?"
-    return f"use one of {', '.join(sorted(names))}" if names else "there are none"
+    shown = [*sorted(names)[:MOST_SHOWN], *(["..."] if len(names) > MOST_SHOWN else [])]
+    return f"use one of {', '.join(shown)}" if names else "there are none"

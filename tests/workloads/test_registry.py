@@ -1,6 +1,7 @@
 """What there is, the contract that all keep, and plugins through their entry point."""
 
 import dataclasses
+import re
 import sys
 from pathlib import Path
 
@@ -243,3 +244,21 @@ def test_a_broken_plugin_is_one_line_with_the_fix(plugin, source, message):
         registry.all_workloads()
     assert "\n" not in str(refused.value)
     assert "uninstall" in refused.value.fix
+
+
+def test_a_family_stands_for_its_workloads_each_once():
+    chosen = [one.name for one in registry.choose(["udp-rtt", "network", "startup"])]
+    assert chosen[0] == "udp-rtt"
+    assert chosen[-1] == "startup"  # a workload has its name before a family has it
+    of_family = [one.name for one in registry.all_workloads().values() if one.family is Family.NETWORK]
+    assert sorted(chosen[:-1]) == sorted(of_family)
+    with pytest.raises(UsageError, match="there is no workload 'network '"):
+        registry.choose(["network "])
+
+
+def test_the_documentation_has_every_workload_and_no_other():
+    page = Path(__file__).parents[2] / "docs" / "workloads.md"
+    listed = re.findall(r"^\| `([^`]+)`( \*)? \|", page.read_text(), re.MULTILINE)
+    assert {name: bool(star) for name, star in listed} == {
+        name: one.by_default for name, one in registry.all_workloads().items()
+    }

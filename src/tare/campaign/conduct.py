@@ -216,7 +216,7 @@ def _platforms(names: Sequence[str]) -> list[Platform]:
 def _workloads(names: Sequence[str]) -> list[Workload]:
     if not names:
         return [one for one in workloads.all_workloads().values() if one.by_default]
-    return [workloads.get(name) for name in dict.fromkeys(names)]
+    return workloads.choose(names)
 
 
 def _record(

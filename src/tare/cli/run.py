@@ -48,6 +48,9 @@ _PLATFORM = typer.Option(
     "--platform",
     help="A platform, by name; may be given again. all: every one that runs here. native always takes part.",
 )
+_WORKLOAD = typer.Option(
+    [], "-w", "--workload", help="A workload by name, or a family's (cpu, kernel ...); may be given again."
+)
 _TUNE = typer.Option(
     False, "--tune", help="Make the host quieter for the time of the campaign, and give all settings back after it."
 )
@@ -84,7 +87,9 @@ _SCALE = typer.Option(
 
 def run(
     platform: list[str] = _PLATFORM,
-    workload: list[str] = typer.Option([], "-w", "--workload", help="A workload, by name; may be given again."),
+    workload: list[str] = typer.Option(
+        [], "-w", "--workload", help="A workload by name, or a family (cpu, kernel ...); may be given again."
+    ),
     profile: str = _PROFILE,
     scale: Scale | None = _SCALE,
     blocks: int | None = typer.Option(None, "--blocks", help="Run exactly so many blocks."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tare.workloads
@@ -38,6 +38,19 @@ def get(name: str) -> Workload:
     if name not in known:
         raise UsageError(f"there is no workload {name!r}", fix=nearest(name, known))
     return known[name]
+
+
+def choose(names: Sequence[str]) -> list[Workload]:
+    """Workloads by name, else by family, each once. Raises `UsageError` that says the nearest names."""
+    known = all_workloads()
+    chosen: dict[str, Workload] = {}
+    for name in names:
+        named = {name: known[name]} if name in known else {}
+        found = named or {one.name: one for one in known.values() if one.family.value == name}
+        if not found:
+            raise UsageError(f"there is no workload {name!r}", fix=nearest(name, known))
+        chosen |= found
+    return list(chosen.values())
 
 
 def _built_in() -> Iterator[Workload]:
