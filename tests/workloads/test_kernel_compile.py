@@ -38,7 +38,7 @@ def test_a_full_disk_is_refused_with_the_fix():
 
 @pytest.mark.parametrize(
     ("capture", "params"),
-    [("kernel-compile", QUICK), ("kernel-compile-full", FULL)],
+    [("kernel-compile", QUICK), ("kernel-compile-gvisor", QUICK), ("kernel-compile-full", FULL)],
 )
 def test_the_time_is_that_of_the_whole_make(capture, params):
     outcome = KERNEL.parse(params, [captured(capture)])
