@@ -14,7 +14,7 @@ GIB = 2**30
 ROOMY = Surroundings(GIB, 1, 100 * GIB, None, None, None)
 #: What the captures of a small file were made with.
 SMALL = {"size_mib": 128, "char_mib": 1}
-GOOD = [("bonnie", {}), ("bonnie-gvisor", {}), ("bonnie-short", SMALL)]
+GOOD = [("bonnie", {}), ("bonnie-gvisor", {"size_mib": 512, "char_mib": 1}), ("bonnie-short", SMALL)]
 EACH = [pytest.param("bonnie", params, [capture], 0, id=capture) for capture, params in GOOD]
 
 
