@@ -58,13 +58,15 @@ class Sliced:
     error: SessionError | ParseError | HostError | None = None  # HostError: it cannot run in there
 
 
-def plan_turns(rounds: Sequence[Sequence[Arm]], first_ns: int, slice_ns: int, *, at_once: bool = False) -> list[Turn]:
+def plan_turns(
+    rounds: Sequence[Sequence[Arm]], first_ns: int, slice_ns: int, *, gap_ns: int = GAP_NS, at_once: bool = False
+) -> list[Turn]:
     """Lay the rounds out in time: a slice, a gap, the next slice. ``at_once``: a round is one slice of all its arms."""
     turns: list[Turn] = []
     slot = 0
     for number, order in enumerate(rounds):
         for position, arm in enumerate(order):
-            start = first_ns + slot * (slice_ns + GAP_NS)
+            start = first_ns + slot * (slice_ns + gap_ns)
             turns.append(Turn(number, position, arm, start, slot, position if at_once else None))
             slot += not at_once
         slot += at_once
@@ -132,6 +134,11 @@ class _Phase:
         return int(float(self.params["slice_ms"]) * 1e6)
 
     @property
+    def gap_ns(self) -> int:
+        """At least the usual: most workloads' slices end in time."""
+        return max(GAP_NS, int(self.workload.gap_ms * 1e6))
+
+    @property
     def warmup_ns(self) -> int:
         return int(float(self.params["warmup_ms"]) * 1e6)
 
@@ -157,7 +164,8 @@ class _Phase:
         ready = [[arm for arm in order if arm in self.probes] for order in rounds]
         if at_once:  # who lost the partner runs no duet
             ready = [order for order, all_of in zip(ready, rounds, strict=True) if len(order) == len(all_of)]
-        turns = plan_turns(ready, time.monotonic_ns() + LEAD_NS, self.slice_ns, at_once=at_once)
+        first_ns = time.monotonic_ns() + LEAD_NS
+        turns = plan_turns(ready, first_ns, self.slice_ns, gap_ns=self.gap_ns, at_once=at_once)
         for arm, probe in self.probes.items():
             offset = self.offsets[arm]
             try:
@@ -172,7 +180,7 @@ class _Phase:
             return []
         slots = {turn.slot: turn.start_ns for turn in turns}
         instants = [start_ns - GAP_NS // 2 for start_ns in slots.values()]
-        instants.append(turns[-1].start_ns + self.slice_ns + GAP_NS // 2)
+        instants.append(turns[-1].start_ns + self.slice_ns + self.gap_ns - GAP_NS // 2)
         readings: list[Reading] = []
         for slot, instant in enumerate(instants):
             time.sleep(max(0, instant - time.monotonic_ns()) / 1e9)
