@@ -14,6 +14,8 @@ TareError
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class TareError(Exception):
     """One line that says what is wrong and why, and optionally the fix."""
@@ -22,6 +24,7 @@ class TareError(Exception):
         super().__init__(what)
         self.what = what
         self.fix = fix
+        self.outputs: Mapping[str, bytes] = {}  # what the tools of a trial had printed by then, by name
 
     def __str__(self) -> str:
         return f"{self.what} (fix: {self.fix})" if self.fix else self.what

@@ -2,8 +2,9 @@
 
 import pytest
 
+from tare.campaign.slices import plan_turns
 from tare.errors import HostError, ParseError
-from tare.model import DEFAULT_MARGINS, Family
+from tare.model import DEFAULT_MARGINS, Arm, Family
 from tare.workloads import registry
 from tare.workloads.kernel.unit import UnitCost, unit_cost
 from tare.workloads.memory.sweep import SIZES
@@ -100,6 +101,13 @@ def test_what_does_not_fit_is_refused_with_the_fix(asked, memory):
     with pytest.raises(HostError, match=f"an instance of {memory} MiB") as refused:
         WORKLOADS["mmap-sweep"].fitted(params, memory * MIB)
     assert "total_bytes" in refused.value.fix
+
+
+def test_a_sweeps_slice_may_end_late_without_a_loss_of_its_cpu_time():
+    turns = plan_turns([(Arm("x"),)] * 2, first_ns=0, slice_ns=200_000_000, gap_ns=100_000_000)
+    assert [turn.start_ns for turn in turns] == [0, 300_000_000]
+    assert {WORKLOADS[name].gap_ms for name in ("mmap-sweep", "munmap-sweep")} == {100.0}
+    assert WORKLOADS["stream"].gap_ms == 0.0
 
 
 # RAMspeed

@@ -38,9 +38,17 @@ class TrialClock:
         """The row of a trial that went well."""
         return self._row(key, seq, Status.OK, None, samples, cpu_ns, daemon_cpu_ns, slices, outputs or {})
 
-    def failed(self, key: TrialKey, seq: int, reason: str, *, status: Status = Status.FAILED) -> Trial:
-        """The row of a trial that did not."""
-        return self._row(key, seq, status, reason, (), None, None, (), {})
+    def failed(
+        self,
+        key: TrialKey,
+        seq: int,
+        reason: str,
+        *,
+        status: Status = Status.FAILED,
+        outputs: Mapping[str, bytes] | None = None,
+    ) -> Trial:
+        """The row of a trial that did not, with what its tools had printed by then."""
+        return self._row(key, seq, status, reason, (), None, None, (), outputs or {})
 
     def _row(
         self,

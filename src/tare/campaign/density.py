@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tare.campaign.brood import Brood
 from tare.campaign.gate import Gate, at_once
 from tare.campaign.instances import Live
-from tare.campaign.runs import Client, Measured, run_trial
+from tare.campaign.runs import Client, Measured, outputs_of, run_trial
 from tare.campaign.schedule import Stage
 from tare.campaign.slices import Sliced, run_slices
 from tare.errors import ParseError
@@ -89,7 +89,7 @@ def runs(workload: RunDensity, params: Params, brood: Brood, client: Client) -> 
         each = [done.outcome.samples[workload.metric] for done in measured]
         samples += _samples(workload.figures(count, each))
         for number, done in enumerate(measured):
-            outputs |= {f"{count} {number} {made.argv[0]}": made.stdout for made in done.results}
+            outputs |= {f"{count} {number} {name}": printed for name, printed in outputs_of(done.results).items()}
     own, shared = _sum([done.cpu_ns for done in measured]), _most([done.daemon_cpu_ns for done in measured])
     cost = _cost(own, sum(done.outcome.work for done in measured))
     return Told((*samples, *cost), outputs, own, shared)

@@ -14,7 +14,7 @@ from tare.campaign.clock import TrialClock
 from tare.campaign.cold import drop_start_files
 from tare.campaign.instances import Live, Nursery, stop_all
 from tare.campaign.plan import Job, Plan
-from tare.campaign.runs import Client, run_trial, samples_of
+from tare.campaign.runs import Client, outputs_of, run_trial, samples_of
 from tare.campaign.sampler import Sampler
 from tare.campaign.schedule import BlockSchedule, Stage, schedule_block
 from tare.campaign.slices import run_slices
@@ -266,16 +266,16 @@ class Runner:
         try:
             measured = run_trial(job.workload, job.params, live, self.client)
         except (HostError, UnsupportedError) as error:
-            return clock.failed(key, seq, str(error), status=Status.UNSUPPORTED)
+            return clock.failed(key, seq, str(error), status=Status.UNSUPPORTED, outputs=error.outputs)
         except SessionError as error:
             self._bury(key.arm)
             return clock.failed(key, seq, self._why_lost(key.arm, error))
         except TareError as error:
-            return clock.failed(key, seq, str(error))
+            return clock.failed(key, seq, str(error), outputs=error.outputs)
         samples = samples_of(measured.outcome)
         if measured.outcome.work > 0 and measured.cpu_ns is not None:
             samples.append(Sample("cpu-cost", measured.cpu_ns / measured.outcome.work))
-        outputs = {f"{number} {done.argv[0]}": done.stdout for number, done in enumerate(measured.results)}
+        outputs = outputs_of(measured.results)
         return clock.ended(
             key, seq, tuple(samples), cpu_ns=measured.cpu_ns, daemon_cpu_ns=measured.daemon_cpu_ns, outputs=outputs
         )

@@ -114,6 +114,16 @@ def surroundings(live: Live) -> Surroundings:
     )
 
 
+def outputs_of(results: Sequence[Completed]) -> dict[str, bytes]:
+    """What the commands printed, by number and program; standard error where there is any."""
+    printed = {}
+    for number, done in enumerate(results):
+        printed[f"{number} {done.argv[0]}"] = done.stdout
+        if done.stderr:
+            printed[f"{number} {done.argv[0]} stderr"] = done.stderr
+    return printed
+
+
 def run_trial(
     workload: RunWorkload, params: Params, live: Live, client: Client, gate: Callable[[], None] | None = None
 ) -> Measured:
@@ -206,10 +216,13 @@ class _Meter:
 def _parse(workload: RunWorkload, params: Params, results: Sequence[Completed]) -> Outcome:
     try:
         return workload.parse(params, results)
-    except TareError:
+    except TareError as error:
+        error.outputs = outputs_of(results)
         raise
     except Exception as error:  # others write parsers, and what one trips over must not end a campaign
-        raise ParseError(f"the parser of {workload.name} fails on what it got: {error!r}") from error
+        wrong = ParseError(f"the parser of {workload.name} fails on what it got: {error!r}")
+        wrong.outputs = outputs_of(results)
+        raise wrong from error
 
 
 def _run(command: Command, live: Live, client: Client) -> Completed:

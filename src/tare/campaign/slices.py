@@ -60,7 +60,13 @@ class Sliced:
 
 
 def plan_turns(
-    rounds: Sequence[Sequence[Arm]], first_ns: int, slice_ns: int, *, at_once: bool = False, own_cpus: bool = True
+    rounds: Sequence[Sequence[Arm]],
+    first_ns: int,
+    slice_ns: int,
+    *,
+    gap_ns: int = GAP_NS,
+    at_once: bool = False,
+    own_cpus: bool = True,
 ) -> list[Turn]:
     """Lay the rounds out in time: a slice, a gap, the next slice.
 
@@ -70,7 +76,7 @@ def plan_turns(
     slot = 0
     for number, order in enumerate(rounds):
         for position, arm in enumerate(order):
-            start = first_ns + slot * (slice_ns + GAP_NS)
+            start = first_ns + slot * (slice_ns + gap_ns)
             turns.append(Turn(number, position, arm, start, slot, position if at_once and own_cpus else None))
             slot += not at_once
         slot += at_once
@@ -138,6 +144,11 @@ class _Phase:
         return int(float(self.params["slice_ms"]) * 1e6)
 
     @property
+    def gap_ns(self) -> int:
+        """At least the usual: most workloads' slices end in time."""
+        return max(GAP_NS, int(self.workload.gap_ms * 1e6))
+
+    @property
     def warmup_ns(self) -> int:
         return int(float(self.params["warmup_ms"]) * 1e6)
 
@@ -164,7 +175,7 @@ class _Phase:
         if at_once:  # who lost the partner runs no duet
             ready = [order for order, all_of in zip(ready, rounds, strict=True) if len(order) == len(all_of)]
         first_ns = time.monotonic_ns() + LEAD_NS
-        turns = plan_turns(ready, first_ns, self.slice_ns, at_once=at_once, own_cpus=own_cpus)
+        turns = plan_turns(ready, first_ns, self.slice_ns, gap_ns=self.gap_ns, at_once=at_once, own_cpus=own_cpus)
         for arm, probe in self.probes.items():
             offset = self.offsets[arm]
             try:
@@ -179,7 +190,7 @@ class _Phase:
             return []
         slots = {turn.slot: turn.start_ns for turn in turns}
         instants = [start_ns - GAP_NS // 2 for start_ns in slots.values()]
-        instants.append(turns[-1].start_ns + self.slice_ns + GAP_NS // 2)
+        instants.append(turns[-1].start_ns + self.slice_ns + self.gap_ns - GAP_NS // 2)
         readings: list[Reading] = []
         for slot, instant in enumerate(instants):
             time.sleep(max(0, instant - time.monotonic_ns()) / 1e9)

@@ -202,6 +202,9 @@ class SliceWorkload(Workload):
     #: parameters that are the schedule's and not the probe's: slice_ms, rounds, warmup_ms
     schedule_keys: ClassVar[frozenset[str]] = frozenset({"slice_ms", "rounds", "warmup_ms"})
 
+    #: idle time after a slice in ms, where a round of the probe takes long on slow platforms and so ends late; at least
+    #: the campaign's usual gap
+    gap_ms: ClassVar[float] = 0.0
     #: how much of the probe's work makes one ``work_unit`` (say, 2**20 bytes a MiB)
     work_scale: ClassVar[float] = 1.0
 
