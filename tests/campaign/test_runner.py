@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from campaign.fakes import FakeFresh, FakeNursery, Quiet, a_plan, a_record
+from campaign.fakes import FakeFresh, FakeNursery, FakeRun, Quiet, a_plan, a_record
 from tare.campaign.plan import Job
 from tare.campaign.runner import Runner
 from tare.campaign.schedule import schedule_block
-from tare.errors import PlatformError
+from tare.errors import ParseError, PlatformError, UnsupportedError
 from tare.model import Arm, Design, Status, TrialKey
 from tare.store.store import Store
 
@@ -109,6 +109,23 @@ def test_what_could_not_be_seen_of_a_start_is_kept_with_the_reason(store):
     _runner(a_plan(1), store).run()
     outputs = store.outputs(TrialKey(0, "start", Arm("runc")))
     assert b"ping_ns: no address" in outputs["not seen"].data
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(ParseError("strange"), "failed"), (UnsupportedError("no such thing"), "unsupported"), (KeyError("x"), "failed")],
+)
+def test_what_the_tools_printed_is_kept_of_a_trial_that_fails_too(plan, store, monkeypatch, error, status):
+    def refuse(*_):
+        raise error
+
+    monkeypatch.setattr(FakeRun, "parse", refuse)
+    _runner(plan, store).run()
+    rows = [row for row in store.trials().iter_rows(named=True) if row["workload"] != "start"]
+    ran = [row for row in rows if row["status"] == status]
+    assert len(ran) == len(rows) > 0
+    key = TrialKey(ran[0]["block"], ran[0]["workload"], Arm(ran[0]["platform"], ran[0]["replica"]))
+    assert store.outputs(key)["0 work"].data == b"42.0"
 
 
 def test_the_cpu_cost_is_the_groups_time_by_the_work(store):
