@@ -10,17 +10,16 @@ from tare.campaign.brood import Brood
 from tare.campaign.cold import drop_start_files, libraries
 from tare.errors import HostError, PlatformError
 from tare.host import processes
+from tare.image.build import AGENT_INSIDE
 from tare.model import Arm
 from tare.platforms import registry
 from tare.workloads import registry as workloads
 
-#: A guest's start by emulation takes seconds, and each of these has many.
+#: A guest's start by emulation takes seconds, and each of these has many; tests/workloads has gVisor's.
 NAMES = (
     "native",
-    "runc",
     "docker",
-    "gvisor",
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ("uml", "qemu")),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("runc", "gvisor", "uml", "qemu")),
 )
 TINY = {
     "density-primes": {"most": 2, "slice_ms": 60, "rounds": 2, "warmup_ms": 20},
@@ -101,8 +100,7 @@ def test_the_image_takes_about_what_is_in_it(brood, prepared):
 @pytest.mark.host
 def test_what_a_start_reads_leaves_the_page_cache(brood, nursery):
     form = brood.platform.prepare(nursery.image)
-    agent = nursery.image.root / "usr" / "local" / "bin" / "tare-agent"
-    files = [path if path.is_file() else agent for path in form.files]
+    files = [path if path.is_file() else path / AGENT_INSIDE for path in form.files]
     own = [Path(processes.find(name)).resolve() for name in form.programs]
     for path in (*files, *own):
         path.read_bytes()

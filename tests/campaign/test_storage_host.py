@@ -74,7 +74,9 @@ def _hold(reasons, name, chosen):
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("name", ["native", "runc", "docker", "gvisor"])
+@pytest.mark.parametrize(
+    "name", ["docker", *(pytest.param(name, marks=pytest.mark.slow) for name in ("runc", "gvisor"))]
+)
 def test_files_by_fio(nursery, name):
     _hold(_try(nursery, name, TINY), name, TINY)
 

@@ -1,5 +1,9 @@
 """Every workload on real platforms, with tiny parameters: it gives figures, or says why it cannot run there."""
 
+import functools
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from campaign.fakes import Quiet
@@ -13,8 +17,8 @@ from tare.workloads import registry
 USUAL = ("gvisor",)
 REST = (("runc",), ("docker",), ("uml",), ("qemu",), USUAL)
 #: What takes longest of that, or needs the image with a kernel's source in it: `make test-all` only.
-LONG = {"bonnie", "bonnie-trajectory", "kernel-compile"} | {
-    name for name in registry.all_workloads() if name.startswith("dbench-")
+LONG = frozenset({"bonnie", "bonnie-trajectory", "kernel-compile"}) | {
+    name for name in registry.all_workloads() if name.startswith("dbench")
 }
 _FILE = {"size_mib": 16, "least_mib": 16}
 #: In place of the quick profile's parameters, where those take long.
@@ -38,7 +42,11 @@ TINY = {
 ALIKE = {"dbench": {"time_s": 2}, "fio": {**_FILE, "time_s": 1}, "seq": _FILE}
 SLICES = {"slice_ms": 50, "rounds": 2, "warmup_ms": 20}
 #: What a platform lacks, in its own words.
-LACKS: dict = {("fio-randread", "gvisor"): "goes through the host's page cache"}
+LACKS: dict = {
+    ("fio-randread", "gvisor"): "goes through the host's page cache",
+    ("fio-randwrite", "gvisor"): "goes through the host's page cache",
+    ("seq-read-sizes-guest", "gvisor"): "its kernel has no /proc/sys/vm/drop_caches",
+}
 
 
 def _params(workload):
@@ -47,10 +55,9 @@ def _params(workload):
     return {**tiny, **alike, **TINY.get(workload.name, {})}
 
 
-@pytest.fixture(scope="module")
-def trials(request, tmp_path_factory):
-    """The rows of a block with every workload, on native twice and on some platforms."""
-    platforms, left_out = request.param
+@functools.cache
+def _trials(platforms, left_out):
+    """The rows of a block with the workloads, on native twice and on some platforms, once for all tests."""
     known = {name: one for name, one in registry.all_workloads().items() if name not in left_out}
     order = Order(
         platforms=platforms,
@@ -58,31 +65,31 @@ def trials(request, tmp_path_factory):
         params={name: _params(workload) for name, workload in known.items()},
         blocks=1,
     )
-    file = tmp_path_factory.mktemp("everywhere") / "x.tare"
-    conduct.begin(order, file, Quiet())
-    with Store.read(file) as store:
-        figures: dict = {}
-        for _, *key, metric, _, _ in store.samples().iter_rows():
-            figures.setdefault(tuple(map(str, key)), set()).add(str(metric))
-        rows = list(store.trials().iter_rows(named=True))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "x.tare"
+        conduct.begin(order, file, Quiet())
+        with Store.read(file) as store:
+            figures: dict = {}
+            for _, *key, metric, _, _ in store.samples().iter_rows():
+                figures.setdefault(tuple(map(str, key)), set()).add(str(metric))
+            rows = list(store.trials().iter_rows(named=True))
     return [(row, figures.get((row["workload"], row["platform"], str(row["replica"])), set())) for row in rows]
 
 
 ALL = sorted(registry.all_workloads())
-IN_TEST = (USUAL, frozenset(LONG))
+IN_TEST = (USUAL, LONG)
 IN_ALL = [(names, frozenset()) for names in REST]
-# The campaigns are told apart by these very tuples: one made anew for each test would be a campaign for each.
 TRIED = [
-    *(pytest.param(IN_TEST, name, marks=pytest.mark.host) for name in ALL if name not in LONG),
-    *(pytest.param(one, name, marks=pytest.mark.slow) for one in IN_ALL for name in ALL),
+    *(pytest.param(*IN_TEST, name, marks=pytest.mark.host) for name in ALL if name not in LONG),
+    *(pytest.param(*one, name, marks=pytest.mark.slow) for one in IN_ALL for name in ALL),
 ]
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(("trials", "name"), TRIED, indirect=["trials"])
-def test_a_workload_gives_its_figures_or_says_why_it_cannot(trials, name):
+@pytest.mark.parametrize(("platforms", "left_out", "name"), TRIED)
+def test_a_workload_gives_its_figures_or_says_why_it_cannot(platforms, left_out, name):
     workload = registry.get(name)
-    mine = [(row, figures) for row, figures in trials if row["workload"] == name]
+    mine = [(row, figures) for row, figures in _trials(platforms, left_out) if row["workload"] == name]
     assert len(mine) >= 3  # native twice, and at least one platform
     for row, figures in mine:
         lacks = LACKS.get((name, row["platform"]))
