@@ -16,21 +16,41 @@ from tare.workloads import registry
 #: What `make test` tries, beside native; `make test-all` tries the rest.
 USUAL = ("gvisor",)
 REST = (("runc",), ("docker",), ("uml",), ("qemu",), USUAL)
-#: What takes longest of that, or needs the image with a kernel's source in it: `make test-all` only.
-LONG = frozenset({"bonnie", "bonnie-trajectory", "kernel-compile"}) | {
-    name for name in registry.all_workloads() if name.startswith("dbench")
-}
+#: Which workloads `make test` tries: one of each kind.
+SOME = [
+    "dhrystone",
+    "hardinfo-zlib",
+    "linpack",
+    "llc-probe",
+    "mmap-sweep",
+    "ramspeed-int",
+    "call-getpid",
+    "ipc-futex",
+    "mem-fault",
+    "proc-exec",
+    "file-fsync",
+    "net-tcp-packet",
+    "fio-randread",
+    "fio-randwrite-buffered",
+    "seq-read-sizes-guest",
+    "iperf3-udp",
+    "iperf3-streams",
+    "ping-rtt",
+    "tcp-crr",
+    "image-size",
+    "startup-cold",
+    "density-primes",
+    "density-start",
+    "density-memory",
+]
 _FILE = {"size_mib": 16, "least_mib": 16}
 #: In place of the quick profile's parameters, where those take long.
 TINY = {
     "bonnie": {"size_mib": 32, "char_mib": 1},
     "bonnie-trajectory": {"size_mib": 32, "char_mib": 1},
-    "density-llc": {"most": 2, "slice_ms": 50, "rounds": 2},
-    "density-primes": {"most": 2, "slice_ms": 50, "rounds": 2},
-    "density-stream": {"most": 2, "slice_ms": 50, "rounds": 2, "array_bytes": 8 << 20},
-    "density-memory": {"most": 2},
-    "density-network": {"most": 2},
-    "density-start": {"most": 2},
+    "density-llc": {"slice_ms": 50, "rounds": 2},
+    "density-primes": {"slice_ms": 50, "rounds": 2},
+    "density-stream": {"slice_ms": 50, "rounds": 2, "array_bytes": 8 << 20},
     "linpack": {"n": 200},
     "memory-least": {"tries": 1},
     "ping-rtt": {"time_s": 0.5},
@@ -56,13 +76,12 @@ def _params(workload):
 
 
 @functools.cache
-def _trials(platforms, left_out):
+def _trials(platforms, names):
     """The rows of a block with the workloads, on native twice and on some platforms, once for all tests."""
-    known = {name: one for name, one in registry.all_workloads().items() if name not in left_out}
     order = Order(
         platforms=platforms,
-        workloads=list(known),
-        params={name: _params(workload) for name, workload in known.items()},
+        workloads=names,
+        params={name: _params(registry.get(name)) for name in names},
         blocks=1,
     )
     with tempfile.TemporaryDirectory() as folder:
@@ -77,19 +96,17 @@ def _trials(platforms, left_out):
 
 
 ALL = sorted(registry.all_workloads())
-IN_TEST = (USUAL, LONG)
-IN_ALL = [(names, frozenset()) for names in REST]
 TRIED = [
-    *(pytest.param(*IN_TEST, name, marks=pytest.mark.host) for name in ALL if name not in LONG),
-    *(pytest.param(*one, name, marks=pytest.mark.slow) for one in IN_ALL for name in ALL),
+    *(pytest.param(USUAL, tuple(SOME), name, marks=pytest.mark.host) for name in SOME),
+    *(pytest.param(platforms, tuple(ALL), name, marks=pytest.mark.slow) for platforms in REST for name in ALL),
 ]
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(("platforms", "left_out", "name"), TRIED)
-def test_a_workload_gives_its_figures_or_says_why_it_cannot(platforms, left_out, name):
+@pytest.mark.parametrize(("platforms", "names", "name"), TRIED)
+def test_a_workload_gives_its_figures_or_says_why_it_cannot(platforms, names, name):
     workload = registry.get(name)
-    mine = [(row, figures) for row, figures in _trials(platforms, left_out) if row["workload"] == name]
+    mine = [(row, figures) for row, figures in _trials(platforms, names) if row["workload"] == name]
     assert len(mine) >= 3  # native twice, and at least one platform
     for row, figures in mine:
         lacks = LACKS.get((name, row["platform"]))
