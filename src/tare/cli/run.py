@@ -27,7 +27,7 @@ from tare.store import Store
 
 _EXAMPLES = """Examples:
 
-[cyan]tare run[/]                                   five minutes over the usual platforms, all workloads
+[cyan]tare run[/]                                   five minutes over the usual platforms and workloads
 
 [cyan]tare run -p docker -p gvisor -w sysbench-cpu --blocks 20 -o cpu.tare[/]
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.literature import Beside, Figure, Study, Told
+from tare.report.cells import EMPTY
 from tare.report.model import Agreement, BesideReport, BesideRow, PlatformReport, ResultReport
 
 #: What each way of agreeing is called in a table.
@@ -21,7 +22,6 @@ WORDS: dict[Agreement, str] = {
     "other-side": "outside; other side",
     "no-figure": "no figure of ours",
 }
-_NONE = "–"  # noqa: RUF001 (an empty cell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ def theirs_text(row: BesideRow) -> str:
 def ours_text(row: BesideRow) -> str:
     """Our figure with its interval and number of blocks."""
     if row.our_percent is None:
-        return _NONE
+        return EMPTY
     if row.our_low is None or row.our_high is None:
         return f"{_number(row.our_percent)} (n {row.our_blocks})"
     return f"{_number(row.our_percent)} [{_number(row.our_low)} … {_number(row.our_high)}] (n {row.our_blocks})"

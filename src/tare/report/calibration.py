@@ -16,6 +16,7 @@ from rich.text import Text
 from tare.analysis.calibration import Injected, Rate, Trust
 from tare.analysis.intervals import Interval
 from tare.analysis.words import percent, signed, signed_range, span
+from tare.report.cells import EMPTY
 
 SCHEMA = "tare.calibration/1"
 #: The newest one's file, below TARE_HOME.
@@ -198,7 +199,7 @@ def _resolutions(conditions: Sequence[ConditionReport]) -> Table:
     table = _table("load", "metric", *heads)
     for one in conditions:
         cells = [
-            "–"  # noqa: RUF001 (an empty cell)
+            EMPTY
             if time.smallest_effect is None or time.half_width is None
             else f"{percent(time.smallest_effect)} (±{percent(time.half_width)})"
             for time in one.resolves

@@ -10,6 +10,8 @@ from tare.analysis.verdicts import TIMES_FROM
 from tare.analysis.words import decimals, percent, quantity, signed, times_range
 from tare.report.model import PlatformReport, ResultReport, VerdictKind
 
+#: What a cell without a figure shows.
+EMPTY = "–"  # noqa: RUF001 (a dash)
 #: Never by colour alone: each verdict has a mark of its own.
 MARKS: Mapping[VerdictKind, str] = {
     "baseline": "",
@@ -18,7 +20,7 @@ MARKS: Mapping[VerdictKind, str] = {
     "equivalent": "=",
     "inconclusive": "?",
     "invalid": "!",
-    "no-data": "–",  # noqa: RUF001 (a dash is what an empty cell of a table shows)
+    "no-data": EMPTY,
 }
 
 MEANINGS: Mapping[VerdictKind, str] = {

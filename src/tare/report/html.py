@@ -165,11 +165,11 @@ def _own(name: str) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return "–" if value is None else percent(value / 100)  # noqa: RUF001 (an empty cell)
+    return cells.EMPTY if value is None else percent(value / 100)
 
 
 def _number(value: float | None, unit: str) -> str:
-    return "–" if value is None else quantity(value, unit)  # noqa: RUF001 (an empty cell)
+    return cells.EMPTY if value is None else quantity(value, unit)
 
 
 def _when(value: float) -> str:
@@ -178,7 +178,7 @@ def _when(value: float) -> str:
 
 def _size(value: float | None) -> str:
     if value is None:
-        return "–"  # noqa: RUF001 (an empty cell)
+        return cells.EMPTY
     for unit in ("B", "KiB", "MiB"):
         if value < 1024:
             return f"{value:,.0f} {unit}"

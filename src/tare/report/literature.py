@@ -14,9 +14,9 @@ from rich.text import Text
 
 from tare.analysis.published import Checked, Line
 from tare.literature import Figure, Study
+from tare.report.cells import EMPTY
 
 SCHEMA = "tare.literature/1"
-_NONE = "–"  # noqa: RUF001 (an empty cell)
 _COLUMNS = (
     "study", "metric", "platform", "value", "sd", "rsd_percent", "percent_of_baseline", "n", "unit", "better", "where",
     "words",
@@ -89,7 +89,7 @@ def shown(study: Study) -> Group:
             arrow = {"higher": " ↑", "lower": " ↓"}.get(figure.direction.value if figure.direction else "", "")
             cells = [_cell(figure, platform) for platform in platforms]
             head = f"{figure.metric}{arrow}\n{figure.unit}, {figure.where}"
-            table.add_row(head, *cells, _NONE if figure.n is None else str(figure.n))
+            table.add_row(head, *cells, EMPTY if figure.n is None else str(figure.n))
         parts.append(table)
         parts.append(
             Text("± standard deviation; (±) relative, in per cent; ~ about. ↑ higher is better, ↓ lower.\n", "dim")
@@ -102,7 +102,7 @@ def shown(study: Study) -> Group:
 
 def _cell(figure: Figure, platform: str) -> str:
     if platform not in figure.value:
-        return _NONE
+        return EMPTY
     digits = figure.decimals
     text = f"{'~' if figure.about else ''}{_number(figure.value[platform], digits)}"
     if platform in figure.sd:

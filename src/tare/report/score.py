@@ -13,10 +13,10 @@ from rich.text import Text
 
 from tare.analysis.profile import Profile
 from tare.analysis.sheet import Sheet
+from tare.report.cells import EMPTY
 from tare.report.terminal import clean
 
 SCHEMA = "tare.score/1"
-_NONE = "–"  # noqa: RUF001 (an empty cell)
 
 
 def to_data(sheet: Sheet, profile: Profile) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def _points(sheet: Sheet, profile: Profile) -> Table:
     table = _table("platform", *heads, *weights, "total", *more)
     for one in sheet.points:
         got = [one.points[feature.name] for feature in features]
-        cells = [_NONE if point is None else str(point) for point in got]
+        cells = [EMPTY if point is None else str(point) for point in got]
         cells += [*map(str, one.sums.values()), f"{one.total} of {one.attainable}"]
         cells += [f"{one.weighted:g}"] if weighted else []
         cells += [", ".join(one.unacceptable)] if barred else []
@@ -68,7 +68,7 @@ def _percents(sheet: Sheet) -> Table:
         for row in sheet.percents.values():
             one = row.get(name)
             scatter = "" if one is None or one.rsd is None else f" ±{one.rsd:.1f}"
-            cells.append(_NONE if one is None else f"{one.percent:,.1f}{scatter}")
+            cells.append(EMPTY if one is None else f"{one.percent:,.1f}{scatter}")
         table.add_row(clean(name), *cells)
     return table
 
@@ -76,8 +76,8 @@ def _percents(sheet: Sheet) -> Table:
 def _scores(sheet: Sheet) -> Table:
     table = _table("platform", *sheet.standardised, "row score")
     for name in _names(sheet.standardised):
-        cells = [f"{row[name]:.3f}" if name in row else _NONE for row in sheet.standardised.values()]
-        table.add_row(clean(name), *cells, f"{sheet.rows[name]:.3f}" if name in sheet.rows else _NONE)
+        cells = [f"{row[name]:.3f}" if name in row else EMPTY for row in sheet.standardised.values()]
+        table.add_row(clean(name), *cells, f"{sheet.rows[name]:.3f}" if name in sheet.rows else EMPTY)
     return table
 
 

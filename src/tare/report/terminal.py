@@ -14,7 +14,7 @@ from rich.text import Text
 from tare.analysis import CPU_COST, WIDE_FLOOR, WITHOUT
 from tare.analysis.words import percent
 from tare.report.beside import render as render_beside
-from tare.report.cells import MARKS, MEANINGS, Cell, baseline_cell, cell
+from tare.report.cells import EMPTY, MARKS, MEANINGS, Cell, baseline_cell, cell
 from tare.report.model import Report, ResultReport, VerdictKind
 
 STYLES: Mapping[VerdictKind, str] = {
@@ -150,7 +150,7 @@ def _row(report: Report, result: ResultReport, names: list[str]) -> Iterator[Tex
     platforms = {platform.platform: platform for platform in result.platforms}
     for name in names:
         if name not in platforms:
-            yield Text() if name == report.baseline else Text("–", "dim")  # noqa: RUF001 (an empty cell)
+            yield Text() if name == report.baseline else Text(EMPTY, "dim")
         elif name == report.baseline:
             yield _cell(baseline_cell(result, platforms[name]))
         else:

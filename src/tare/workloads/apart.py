@@ -75,6 +75,10 @@ class _TimedDensity(DensityWorkload):
         cost = Metric("cpu-cost", f"ns/{self.work_unit}", Direction.LOWER, "CPU cost of the whole platform at its most")
         return (*self.metrics, cost)
 
+    def inner_params(self, params: Params) -> Params:
+        """Those of the workload that is run in each."""
+        return {key: value for key, value in params.items() if key != "most"}
+
 
 class ProbeDensity(_TimedDensity):
     """A sliced workload's probe in all instances: their slices begin at one instant.
@@ -85,10 +89,6 @@ class ProbeDensity(_TimedDensity):
     inner: ClassVar[SliceWorkload]
     metric: ClassVar[str]  # of it: the rate that is told
 
-    def inner_params(self, params: Params) -> Params:
-        """The sliced workload's own."""
-        return {key: value for key, value in params.items() if key != "most"}
-
 
 class RunDensity(_TimedDensity):
     """Another workload's measured commands in all instances (or at the client, towards them) at once.
@@ -98,10 +98,6 @@ class RunDensity(_TimedDensity):
 
     inner: ClassVar[RunWorkload]
     metric: ClassVar[str]  # of it: the rate that is told
-
-    def inner_params(self, params: Params) -> Params:
-        """The other workload's own."""
-        return {key: value for key, value in params.items() if key != "most"}
 
 
 class StartDensity(DensityWorkload):
