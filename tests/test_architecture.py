@@ -20,15 +20,18 @@ MAY_IMPORT = {
     "workloads": {"errors", "model", "suggest"},
     "literature": {"errors", "model", "suggest"},
     "store": {"errors", "model"},
-    "analysis": {"errors", "model", "literature", "store"},
-    "report": {"errors", "model", "literature", "store", "analysis"},
+    "analysis": {"errors", "model", "literature", "store", "footprint"},
+    "report": {"errors", "model", "literature", "store", "analysis", "footprint"},
     "campaign": {
         "errors", "model", "suggest", "host", "image", "session", "platforms", "workloads", "literature", "store",
+    },
+    "footprint": {
+        "errors", "model", "suggest", "host", "image", "session", "platforms", "workloads", "store", "campaign", "lab",
     },
     "contract": {"errors", "model", "suggest", "host", "image", "platforms", "campaign"},
     "cli": {
         "errors", "model", "host", "image", "platforms", "workloads", "literature", "store", "analysis", "report",
-        "campaign", "contract", "lab",
+        "campaign", "contract", "lab", "footprint",
     },
 }  # fmt: skip
 
@@ -54,6 +57,13 @@ def test_imports_go_with_the_flow(file):
         words = name.split(".")
         if words[0] == "tare" and len(words) > 1 and words[1] != part:
             assert words[1] in MAY_IMPORT[part], f"{part} must not import {name}"
+
+
+@pytest.mark.parametrize("part", ["analysis", "report"])
+def test_of_footprints_only_the_nouns_are_known_there(part):
+    for file in (SOURCE / part).rglob("*.py"):
+        names = {name for name in _imports(file) if name.startswith("tare.footprint")}
+        assert names <= {"tare.footprint.model"}, file
 
 
 def test_one_place_starts_processes():

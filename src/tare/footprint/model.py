@@ -1,0 +1,90 @@
+"""The nouns of kernel footprints as types. A footprint is a set of things that ran, each with how often.
+
+What runs is counted by a `Counter`, of which there is one a level (system calls, kernel functions, kernel lines); who
+starts what meanwhile is `tare.footprint.walk`. Footprints are kept in the campaign file as attachments (`ATTACHMENT`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA = "tare.footprint/1"
+#: What an attachment of a campaign file that holds one footprint, as JSON, is called.
+ATTACHMENT = "footprint"
+#: The platform's name where nothing was started: what the host does by itself, to be set against the others.
+IDLE = "idle"
+
+
+class Level(StrEnum):
+    """What is counted."""
+
+    SYSCALLS = "syscalls"  # names of system calls that the host's kernel was asked for
+    FUNCTIONS = "functions"  # kernel functions, by symbol; those of a module as "symbol [module]"
+    LINES = "lines"  # lines of the kernel's source that have code, as "mm/mmap.c:1405"
+
+
+class Scope(StrEnum):
+    """Whose work is counted."""
+
+    HOST = "host"  # everybody's, what the kernel does by itself included
+    INSTANCE = "instance"  # of processes in the instance's control groups, while these run in the kernel
+
+
+class Phase(StrEnum):
+    """When. They rank platforms differently: a start touches more of the kernel than the work that follows."""
+
+    START = "start"  # from before the start command until the agent has run a first command
+    STEADY = "steady"  # while a workload runs in an instance that is there
+
+
+class Footprint(BaseModel):
+    """What ran in one phase of one repeat."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    level: Level
+    scope: Scope
+    platform: str  # or IDLE
+    phase: Phase
+    workload: str | None  # None in the start phase, and on the idle host
+    repeat: Annotated[int, Field(ge=0)]
+    seconds: Annotated[float, Field(gt=0)]  # how long it was counted
+    hits: Mapping[str, Annotated[int, Field(gt=0)]]
+    lost: Annotated[int, Field(ge=0)] = 0  # events that are not in ``hits``: 0 where the source cannot lose any
+    known: Annotated[int, Field(ge=0)] | None = None  # how many things of the level there are in this kernel
+
+
+class Counts(BaseModel):
+    """What a counter has seen since it was last reset, by scope."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hits: Mapping[Scope, Mapping[str, int]]
+    lost: int = 0
+    known: int | None = None
+
+
+class Counter(Protocol):
+    """A way to count what the kernel runs. Between `start` and `stop` it counts; nothing of it stays after `stop`."""
+
+    level: Level
+
+    def start(self, group: str) -> None:
+        """Begin to count from zero; processes in the control group of this path, and below, are the instance's.
+
+        ``group`` is the path that `tare.host.cgroup.Group.path` has: below the root of each hierarchy. It need not
+        be there yet. Raises `HostError` where this host does not let one count, with the fix.
+        """
+
+    def read(self) -> Counts:
+        """What was counted since `start` or the last `reset`."""
+
+    def reset(self) -> None:
+        """Begin from zero again."""
+
+    def stop(self) -> None:
+        """Count no more, and leave nothing enabled. May be called twice."""
