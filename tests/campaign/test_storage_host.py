@@ -9,7 +9,7 @@ from tare.errors import UnsupportedError
 from tare.model import Arm
 from tare.platforms import registry
 from tare.workloads import registry as workloads
-from workloads.lacking import LACKING
+from workloads.lacking import LACKING, RACING
 
 SMALL = {"size_mib": 8, "least_mib": 8}
 SECOND = {**SMALL, "time_s": 1}
@@ -60,6 +60,7 @@ def _try(nursery, name, chosen):
 
 def _hold(reasons, name, chosen):
     wanted = {key: reason for key, reason in LACKING.items() if key[1] == name and key[0] in chosen}
+    wanted |= {key: RACING[key] for key in reasons.keys() & RACING.keys()}
     assert reasons.keys() == wanted.keys()
     assert all(wanted[key] in reason for key, reason in reasons.items())
 
