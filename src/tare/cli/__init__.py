@@ -23,6 +23,7 @@ from tare.cli import (
     report,
     run,
     score,
+    spread,
 )  # fmt: skip
 from tare.errors import TareError
 
@@ -45,6 +46,7 @@ app.command("run")(run.run)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("score")(score.score)
+app.command("spread")(spread.spread)
 app.command("export")(export.export)
 app.command("literature")(literature.literature)
 app.command("calibrate")(calibrate.calibrate)
