@@ -1,9 +1,9 @@
 """Classic BPF, as far as seccomp admits it, run over data of which only some words are known.
 
-At a branch that hangs on a word that is not known both ways are followed, with what is learned of the word on each: that
-it is a constant, is not, is above or below one, and the same of some of its bits. So the answer is a set. It has every
-value that the program can return. It may have one more where a program calculates with such words, compares them with
-each other, or has so many ways (`STATES`) that what was learned on them is dropped.
+At a branch that hangs on a word that is not known both ways are followed, with what is learned of the word on each:
+that it is a constant, is not, is above or below one, and the same of some of its bits. So the answer is a set. It has
+every value that the program can return. It may have one more where a program calculates with such words, compares them
+with each other, or has so many ways (`STATES`) that what was learned on them is dropped.
 
 Sources: the kernel's include/uapi/linux/bpf_common.h and filter.h; `seccomp_check_filter` in kernel/seccomp.c, which
 says what is admitted; `bpf_convert_filter` in net/core/filter.c, which says what it means.
@@ -267,7 +267,9 @@ def _fits(bits: Bits, value: int, facts: Facts) -> bool:
     if value & ~bits.mask:
         return False
     parts = [(part, known) for part, known in facts if part.offset == bits.offset and not part.mask & ~bits.mask]
-    return all(known.low <= value & part.mask <= known.high and value & part.mask not in known.but for part, known in parts)
+    return all(
+        known.low <= value & part.mask <= known.high and value & part.mask not in known.but for part, known in parts
+    )
 
 
 def _tested(what: int, one: Value, other: Value, facts: Facts) -> tuple[Facts | None, Facts | None]:
@@ -281,8 +283,8 @@ def _tested(what: int, one: Value, other: Value, facts: Facts) -> tuple[Facts | 
         one = Bits(one.offset, one.mask & other)
         if not one.mask:
             return None, facts
-        false, true = _tested(_JEQ, one, 0, facts) if isinstance(_resolved(one, facts), Bits) else _known_bits(one, facts)
-        return true, false
+        zero, other_than_zero = _tested(_JEQ, _resolved(one, facts), 0, facts)
+        return other_than_zero, zero
     low, high, but = _range(one, facts)
     if what == _JEQ:
         there = low <= other <= high and other not in but
@@ -290,8 +292,3 @@ def _tested(what: int, one: Value, other: Value, facts: Facts) -> tuple[Facts | 
         return true, _learned(facts, one, low, high, but | {other})
     first = other + 1 if what == _JGT else other  # of the numbers for which it holds
     return _learned(facts, one, max(low, first), high, but), _learned(facts, one, low, min(high, first - 1), but)
-
-
-def _known_bits(bits: Bits, facts: Facts) -> tuple[Facts | None, Facts | None]:
-    """The same of whether bits are zero, where that is known."""
-    return (facts, None) if _resolved(bits, facts) == 0 else (None, facts)

@@ -145,9 +145,9 @@ class Tasks(BaseModel):
     label: str | None  # of a security module
     uid: int  # effective, as the host knows it
     gid: int
-    writable: tuple[Place, ...]
-    devices: tuple[str, ...]  # open ones
-    held: tuple[str, ...]  # folders that are open, and files that are open for writing
+    writable: tuple[Place, ...] = ()
+    devices: tuple[str, ...] = ()  # open ones
+    held: tuple[str, ...] = ()  # folders that are open, and files that are open for writing
 
 
 class Surface(BaseModel):

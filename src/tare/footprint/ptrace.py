@@ -1,8 +1,8 @@
 """The seccomp filters that a live thread has, out of the kernel (ptrace(2), PTRACE_SECCOMP_GET_FILTER).
 
-A thread must stand still to be asked. It is stopped without a signal, for some tens of microseconds, and goes on as it
-was; a call that it waits in is restarted, but for the few that end with EINTR after any stop (signal(7)). All is done by
-a thread of tare's that lives only for that: when it ends, or tare is killed, the kernel lets go of whatever it held.
+A thread must stand still to be asked. It is stopped without a signal, for less than a millisecond, and goes on as it
+was; a call that it waits in is restarted, but for the few that end with EINTR after any stop (signal(7)). All is done
+by a thread of tare's that lives only for that: when it ends, or tare is killed, the kernel lets go of whatever it held.
 """
 
 from __future__ import annotations
@@ -139,7 +139,9 @@ def _refused(error: OSError) -> HostError:
     if error.errno == errno.EACCES:
         own = _status(os.getpid()).get("Seccomp", "0")
         if own != "0":
-            return HostError("tare itself runs under seccomp, and may not read filters", fix="run it on the host itself")
+            return HostError(
+                "tare itself runs under seccomp, and may not read filters", fix="run it on the host itself"
+            )
         return HostError("reading filters needs CAP_SYS_ADMIN", fix="run tare as root (sudo)")
     if error.errno == errno.EMEDIUMTYPE:
         return HostError("it has a filter that is not classic BPF, which the kernel does not give out")

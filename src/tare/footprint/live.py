@@ -1,0 +1,59 @@
+"""Live instances of platforms to look at, one after the other, on ground as a campaign has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tare.campaign import ground
+from tare.errors import TareError
+from tare.footprint.model import Surface
+from tare.footprint.surface import Reader
+from tare.image import build
+from tare.model import Arm, Resources
+from tare.platforms.base import Platform
+
+MEMORY = 512 << 20
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A platform's surface; or, where there is none, why not."""
+
+    platform: str
+    surface: Surface | None
+    reason: str = ""
+    fix: str = ""
+
+
+def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Looked]:
+    """The surface of one instance of each, which has run a first command and waits for the next.
+
+    What does not run here, or has nothing on this host to look at, is told with the reason. Raises `HostError` where
+    nothing can be started at all.
+    """
+    reader = Reader()
+    image = build.ensure(build.agent_path(), progress=progress)
+    resources = Resources(ground.default_cpus(), MEMORY)
+    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
+        for platform in platforms:
+            progress(f"looking for {platform.name}")
+            try:
+                answer = platform.detect()
+                if not answer.available:
+                    yield Looked(platform.name, None, answer.reason, answer.fix)
+                    continue
+                progress(f"starting {platform.name}")
+                platform.prepare(image)
+                live = nursery.start(platform, Arm(platform.name), measured=False)
+                try:
+                    progress(f"reading the filters of {platform.name}")
+                    surface = reader.surface(platform.name, live.instance.host_processes())
+                finally:
+                    live.stop()
+                yield Looked(platform.name, surface)
+            except TareError as error:
+                yield Looked(platform.name, None, error.what, error.fix or "")
+            finally:
+                platform.close()
