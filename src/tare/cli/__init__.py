@@ -23,6 +23,7 @@ from tare.cli import (
     report,
     run,
     score,
+    surface,
 )  # fmt: skip
 from tare.errors import TareError
 
@@ -47,6 +48,7 @@ app.command("compare")(compare.compare)
 app.command("score")(score.score)
 app.command("export")(export.export)
 app.command("literature")(literature.literature)
+app.command("surface")(surface.surface)
 app.command("calibrate")(calibrate.calibrate)
 app.command("clean")(clean.clean)
 app.add_typer(platform.app, name="platform")

@@ -21,6 +21,9 @@ from tare.errors import HostError
 #: Linux 5.1 gave all architectures the same numbers for what came later, and one name for number and entry point. All
 #: that were numbered before are in every kernel that tare runs on.
 LAST_OF_OLD = 334
+#: Part of probes that the host sets: elsewhere than in a probe's own code they are a SIGILL. The kernel lets them through
+#: any filter (`seccomp_uprobe_exception` in kernel/seccomp.c), so they are nobody's to allow, and do not count.
+OF_PROBES = frozenset({"uprobe", "uretprobe"})
 #: Set in the number of a call of x32, which has x86-64's architecture (asm/unistd.h).
 X32_BIT = 0x40000000
 _KALLSYMS = Path("/proc/kallsyms")
@@ -45,7 +48,8 @@ def native(machine: str | None = None) -> Table:
     if machine not in _NATIVE:
         raise HostError(f"system calls of {machine} are not known to tare", fix="use x86-64 or arm64")
     table = _NATIVE[machine]()
-    return Table(table.abi, table.architecture, in_kernel(table.numbers, symbols()), table.entry)
+    numbers = {name: number for name, number in table.numbers.items() if name not in OF_PROBES}
+    return Table(table.abi, table.architecture, in_kernel(numbers, symbols()), table.entry)
 
 
 def others(machine: str | None = None) -> list[Table]:

@@ -12,6 +12,7 @@ from tare.footprint.surface import Reader
 from tare.image import build
 from tare.model import Arm, Resources
 from tare.platforms.base import Platform
+from tare.platforms.parts.helpers import processes_by_pid
 
 MEMORY = 512 << 20
 Progress = Callable[[str], None]
@@ -57,3 +58,28 @@ def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Look
                 yield Looked(platform.name, None, error.what, error.fix or "")
             finally:
                 platform.close()
+
+
+def running(pids: Sequence[int], progress: Progress) -> Iterator[Looked]:
+    """The surface of each process that runs already, with all that descend from it."""
+    reader = Reader()
+    for pid in pids:
+        name = f"pid {pid}"
+        progress(f"reading the filters of {name}")
+        try:
+            yield Looked(name, reader.surface(name, family(pid)))
+        except TareError as error:
+            yield Looked(name, None, error.what, error.fix or "")
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that descend from it; what its ended children started is no longer known to be its own."""
+    children: dict[int, list[int]] = {}
+    for other, seen in processes_by_pid().items():
+        children.setdefault(seen.parent, []).append(other)
+    found, todo = [], [pid]
+    while todo:
+        one = todo.pop()
+        found.append(one)
+        todo += children.get(one, [])
+    return sorted(found)

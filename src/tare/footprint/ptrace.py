@@ -139,9 +139,8 @@ def _refused(error: OSError) -> HostError:
     if error.errno == errno.EACCES:
         own = _status(os.getpid()).get("Seccomp", "0")
         if own != "0":
-            return HostError(
-                "tare itself runs under seccomp, and may not read filters", fix="run it on the host itself"
-            )
+            what = "tare itself runs under seccomp, and so may not read filters"
+            return HostError(what, fix="run tare on the host itself")
         return HostError("reading filters needs CAP_SYS_ADMIN", fix="run tare as root (sudo)")
     if error.errno == errno.EMEDIUMTYPE:
         return HostError("it has a filter that is not classic BPF, which the kernel does not give out")
