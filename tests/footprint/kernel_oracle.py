@@ -95,5 +95,6 @@ def ask(question):
     return text
 
 
-for line in sys.stdin:
-    print(ask(json.loads(line)), flush=True)
+if __name__ == "__main__":
+    for line in sys.stdin:
+        print(ask(json.loads(line)), flush=True)

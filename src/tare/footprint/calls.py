@@ -21,8 +21,8 @@ from tare.errors import HostError
 #: Linux 5.1 gave all architectures the same numbers for what came later, and one name for number and entry point. All
 #: that were numbered before are in every kernel that tare runs on.
 LAST_OF_OLD = 334
-#: Part of probes that the host sets: elsewhere than in a probe's own code they are a SIGILL. The kernel lets them through
-#: any filter (`seccomp_uprobe_exception` in kernel/seccomp.c), so they are nobody's to allow, and do not count.
+#: Part of probes that the host sets: elsewhere than in a probe's own code they are a SIGILL. The kernel lets them
+#: through any filter (`seccomp_uprobe_exception` in kernel/seccomp.c), so they are nobody's to allow, and do not count.
 OF_PROBES = frozenset({"uprobe", "uretprobe"})
 #: Set in the number of a call of x32, which has x86-64's architecture (asm/unistd.h).
 X32_BIT = 0x40000000
