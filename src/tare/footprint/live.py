@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tare.campaign import ground
-from tare.errors import TareError
+from tare.errors import TareError, UsageError
 from tare.footprint.model import Surface
 from tare.footprint.surface import Reader
 from tare.image import build
@@ -61,10 +62,12 @@ def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Look
 
 
 def running(pids: Sequence[int], progress: Progress) -> Iterator[Looked]:
-    """The surface of each process that runs already, with all that descend from it."""
+    """The surface of each process that runs already, with all that descend from it. Raises `UsageError`."""
     reader = Reader()
     for pid in pids:
         name = f"pid {pid}"
+        if not Path(f"/proc/{pid}").exists():
+            raise UsageError(f"there is no process {pid}", fix="name one that runs, by its id on this host")
         progress(f"reading the filters of {name}")
         try:
             yield Looked(name, reader.surface(name, family(pid)))
