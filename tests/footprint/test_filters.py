@@ -7,7 +7,7 @@ import pyseccomp
 import pytest
 from pyseccomp import ALLOW, EQ, GE, KILL_PROCESS, LOG, LT, MASKED_EQ, NE, TRAP, Arch, Arg, Attr, SyscallFilter
 
-from tare.footprint import bpf, calls, filters
+from tare.footprint import calls, cbpf, filters
 from tare.footprint.model import Call
 
 X86_64 = 0xC000003E
@@ -28,7 +28,7 @@ def made(default, *rules, arches=(), tree=False):
     with tempfile.TemporaryFile() as file:
         made.export_bpf(file)
         file.seek(0)
-        return bpf.parse(file.read())
+        return cbpf.parse(file.read())
 
 
 def told(*programs, table=TABLE):
@@ -159,5 +159,5 @@ def test_what_becomes_of_a_call(values, call):
 
 
 def test_a_program_that_returns_what_it_calculated_may_answer_anything():
-    program = bpf.parse(bytes.fromhex("2000000010000000") + bytes.fromhex("1600000000000000"))
+    program = cbpf.parse(bytes.fromhex("2000000010000000") + bytes.fromhex("1600000000000000"))
     assert filters.answers([program], 0, X86_64) == set(ACTIONS)

@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from bpf_programs import JUMPS, programs
+from cbpf_programs import JUMPS, programs
 from hypothesis import Phase, given, settings
-from plain_bpf import raw
+from plain_cbpf import raw
 
-from tare.footprint import bpf, calls, filters
+from tare.footprint import calls, cbpf, filters
 from tare.footprint.model import Call
 
 HERE = Path(__file__).parent
@@ -73,33 +73,33 @@ def seen(program, rng):
 
 @pytest.mark.parametrize("file", CAPTURED, ids=lambda file: file.stem)
 def test_a_real_filter_is_answered_alike(kernel, file):
-    program = bpf.parse(file.read_bytes())
+    program = cbpf.parse(file.read_bytes())
     rng = random.Random(file.stem)
     asked = [(number, *(seen(program, rng) for _ in range(5))) for number in TABLE.numbers.values() for _ in range(6)]
     found = kernel.answers(file.read_bytes(), asked)
     whole = {number: filters.answers([program], number, TABLE.architecture) for number in TABLE.numbers.values()}
     for (number, *arguments), said in zip(asked, found, strict=True):
-        assert bpf.returned(program, known(number, TABLE.architecture, arguments)) == {said}
+        assert cbpf.returned(program, known(number, TABLE.architecture, arguments)) == {said}
         assert said in whole[number]
     assert {filters.outcome(values) for values in whole.values()} >= {Call.ALLOWED, Call.CONDITIONAL}
 
 
 @pytest.mark.parametrize("file", CAPTURED, ids=lambda file: file.stem)
 def test_numbers_of_x32_are_answered_alike(kernel, file):
-    program, table = bpf.parse(file.read_bytes()), OTHERS["x32"]
+    program, table = cbpf.parse(file.read_bytes()), OTHERS["x32"]
     asked = [(number, 0, 0, 0, 0, 0) for number in table.numbers.values()]
     for (number, *arguments), said in zip(asked, kernel.answers(file.read_bytes(), asked), strict=True):
-        assert bpf.returned(program, known(number, table.architecture, arguments)) == {said}
+        assert cbpf.returned(program, known(number, table.architecture, arguments)) == {said}
         assert said in filters.answers([program], number, table.architecture)
 
 
 @pytest.mark.skipif(not calls.has_abi(OTHERS["i386"], calls.symbols()), reason="this kernel has no calls of i386")
 @pytest.mark.parametrize("file", CAPTURED, ids=lambda file: file.stem)
 def test_calls_of_i386_are_answered_alike(kernel, file):
-    program, table = bpf.parse(file.read_bytes()), OTHERS["i386"]
+    program, table = cbpf.parse(file.read_bytes()), OTHERS["i386"]
     asked = [(number, 0, 0, 0, 0, 0) for number in table.numbers.values()]
     for (number, *arguments), said in zip(asked, kernel.answers(file.read_bytes(), asked, "i386"), strict=True):
-        assert bpf.returned(program, known(number, table.architecture, arguments)) == {said}
+        assert cbpf.returned(program, known(number, table.architecture, arguments)) == {said}
         assert said in filters.answers([program], number, table.architecture)
 
 
@@ -108,11 +108,11 @@ def test_calls_of_i386_are_answered_alike(kernel, file):
 def test_filters_of_chance_are_answered_alike(kernel, program):
     # What it returns, by where: an error of that number.
     errors = [one._replace(k=filters.ERRNO | one.k + 1) if one.code == 0x06 else one for one in program]
-    parsed = bpf.parse(raw(errors))
+    parsed = cbpf.parse(raw(errors))
     rng = random.Random(str(program))
     asked = [(number, *(seen(parsed, rng) for _ in range(5))) for number in [0, 1, 2, 3, 4, 8, 16, 39]]
     for (number, *arguments), said in zip(asked, kernel.answers(raw(errors), asked), strict=True):
-        found = bpf.returned(parsed, known(number, TABLE.architecture, arguments))
+        found = cbpf.returned(parsed, known(number, TABLE.architecture, arguments))
         assert said in found  # it may ask where the call comes from, which is not told here
         assert len(found) == 1 or any(one.code == 0x20 and one.k in (8, 12) for one in parsed)
 

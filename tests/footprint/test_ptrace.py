@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from plain_bpf import Op, raw
+from plain_cbpf import Op, raw
 
 from tare.footprint import ptrace
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tare.footprint.bpf import Instruction, returned
+from tare.footprint.cbpf import Instruction, returned
 from tare.footprint.model import Call
 
 Program = Sequence[Instruction]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.errors import HostError, ParseError
-from tare.footprint import bpf, calls, filters, ptrace, rights
+from tare.footprint import calls, cbpf, filters, ptrace, rights
 from tare.footprint.model import Abi, Call, Surface, Tasks
 from tare.footprint.rights import Identity
 from tare.footprint.sides import Side, sides
@@ -137,7 +137,7 @@ class Reader:
     def evaluated(self, installed: Sequence[bytes]) -> Reach:
         """What stacked filters, the newest first, let through; all without any."""
         try:
-            programs = [bpf.parse(raw) for raw in installed]
+            programs = [cbpf.parse(raw) for raw in installed]
         except ParseError as error:
             return Reach(len(installed), None, {}, {}, error.what)
         abis = {}

@@ -1,7 +1,7 @@
 """Programs of chance that the kernel would take, for the evaluator to be tried on."""
 
 from hypothesis import strategies as st
-from plain_bpf import Op
+from plain_cbpf import Op
 
 #: Few, so that branches meet again what others have tested.
 NUMBERS = st.sampled_from([0, 1, 2, 3, 4, 8, 16, 0x7E020000, 0x80000000, 0xFFFFFFFF])

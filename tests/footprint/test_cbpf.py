@@ -3,13 +3,13 @@
 import itertools
 
 import pytest
-from bpf_programs import JUMPS, NUMBERS, OFFSETS, programs
+from cbpf_programs import JUMPS, NUMBERS, OFFSETS, programs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_bpf import Op, raw, run
+from plain_cbpf import Op, raw, run
 
 from tare.errors import ParseError
-from tare.footprint import bpf
+from tare.footprint import cbpf
 
 WORDS = st.lists(NUMBERS | st.integers(0, 0xFFFFFFFF), min_size=16, max_size=16)
 
@@ -17,7 +17,7 @@ WORDS = st.lists(NUMBERS | st.integers(0, 0xFFFFFFFF), min_size=16, max_size=16)
 @settings(max_examples=200, deadline=None)
 @given(programs(), WORDS, st.sets(OFFSETS))
 def test_what_a_program_returns_is_among_the_answers(program, words, known):
-    found = bpf.returned(bpf.parse(raw(program)), {offset: words[offset // 4] for offset in known})
+    found = cbpf.returned(cbpf.parse(raw(program)), {offset: words[offset // 4] for offset in known})
     assert run(program, words) in found or None in found
 
 
@@ -25,7 +25,7 @@ def test_what_a_program_returns_is_among_the_answers(program, words, known):
 @given(programs(), WORDS)
 def test_with_all_data_known_the_answer_is_one(program, words):
     known = {4 * at: word for at, word in enumerate(words)}
-    assert bpf.returned(bpf.parse(raw(program)), known) == {run(program, words)}
+    assert cbpf.returned(cbpf.parse(raw(program)), known) == {run(program, words)}
 
 
 SMALL = st.integers(0, 3)
@@ -38,7 +38,7 @@ def test_programs_that_only_compare_get_no_answer_too_many(program):
     possible = {
         run(program, [0, 0, 0, 0, one, 0, other, *[0] * 9]) for one, other in itertools.product(range(8), repeat=2)
     }
-    assert bpf.returned(bpf.parse(raw(program)), {}) == possible
+    assert cbpf.returned(cbpf.parse(raw(program)), {}) == possible
 
 
 def test_many_ways_are_bounded_and_none_is_lost():
@@ -47,7 +47,7 @@ def test_many_ways_are_bounded_and_none_is_lost():
     for at in range(40):
         program += [Op(0x20, k=16 + 4 * (at % 12)), Op(0x15, 0, 0, at)]
     program += [Op(0x20, k=16), Op(0x15, 0, 1, 7), Op(0x06, k=1), Op(0x06, k=2)]
-    assert bpf.returned(bpf.parse(raw(program)), {}) == {1, 2}
+    assert cbpf.returned(cbpf.parse(raw(program)), {}) == {1, 2}
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_many_ways_are_bounded_and_none_is_lost():
 )
 def test_what_is_no_filter_is_said_to_be_none(program, says):
     with pytest.raises(ParseError, match=says):
-        bpf.parse(program)
+        cbpf.parse(program)
