@@ -24,6 +24,7 @@ from tare.cli import (
     run,
     score,
     spread,
+    surface,
 )  # fmt: skip
 from tare.errors import TareError
 
@@ -49,6 +50,7 @@ app.command("score")(score.score)
 app.command("spread")(spread.spread)
 app.command("export")(export.export)
 app.command("literature")(literature.literature)
+app.command("surface")(surface.surface)
 app.command("calibrate")(calibrate.calibrate)
 app.command("clean")(clean.clean)
 app.add_typer(platform.app, name="platform")
