@@ -35,8 +35,6 @@ _COMMON: Mapping[int, str] = MappingProxyType({
 })  # fmt: skip
 #: Numbers are below this one; the kernel's tables are contiguous up to `_COMMON`.
 _END = 512
-#: Only arm64 has a shadow stack by another call, and memfd_secret is not on all.
-_NOT_ON: Mapping[Abi, frozenset[int]] = MappingProxyType({Abi.I386: frozenset({453})})
 
 
 @functools.cache
@@ -52,7 +50,7 @@ def syscall_names(abi: Abi = Abi.X86_64) -> Mapping[int, str]:
         if found:
             names[number] = ctypes.string_at(found).decode("ascii")
             library.free(found)
-    missing = _COMMON.keys() - names.keys() - _NOT_ON.get(abi, frozenset())
+    missing = _COMMON.keys() - names.keys()
     return MappingProxyType(dict(sorted((names | {number: _COMMON[number] for number in missing}).items())))
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +73,7 @@ class SyscallCounter:
         except BaseException:
             loaded.close()
             raise
+        known()  # what takes its time is done before anything is counted
         self._loaded, self._values = loaded, np.frombuffer(view, np.uint64).reshape(shape)
         self.reset()
 
@@ -136,7 +137,7 @@ def known() -> int | None:
     return parse_known(Path("/proc/kallsyms").read_text(), syscall_names().values())
 
 
-def parse_known(symbols: str, names: Mapping[int, str] | object) -> int | None:
+def parse_known(symbols: str, names: Iterable[str]) -> int | None:
     """The same from the text of /proc/kallsyms and the names of all calls there may be."""
     functions = set(_FUNCTION.findall(symbols))
     return sum(_INSIDE.get(name, name) in functions for name in names) or None
