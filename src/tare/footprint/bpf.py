@@ -1,4 +1,4 @@
-"""BPF programs by libbpf: compiled here once, loaded into the kernel, and gone from it with the process that loaded them.
+"""BPF programs by libbpf: compiled here once, loaded into the kernel, gone with the process that loaded them.
 
 Of the tools for BPF this is the one whose programs start at once and need nothing beside them: libbpf (part of the
 kernel's source, in every Debian, iproute2 links it) fits a small object file to the running kernel by the kernel's own
@@ -123,7 +123,7 @@ def compiled(source: str) -> bytes:
     flags = (*FLAGS, "-idirafter", f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}")
     folder = state.home() / "bpf"
     folder.mkdir(exist_ok=True)
-    made = folder / f"{source.split('.')[0]}-{hashlib.sha256(text + repr(flags).encode()).hexdigest()[:16]}.o"
+    made = folder / f"{source.removesuffix('.bpf.c')}-{hashlib.sha256(text + repr(flags).encode()).hexdigest()[:16]}.o"
     if not made.exists():
         if processes.find("clang") is None:
             raise HostError("a BPF program is compiled here, and clang is not installed", fix=FIX)

@@ -100,7 +100,8 @@ class SyscallCounter:
             self._loaded = None
 
     def _now(self) -> tuple[bpf.Loaded, Values]:
-        assert self._loaded is not None and self._values is not None, "it was started"
+        assert self._loaded is not None, "it was started"
+        assert self._values is not None
         return self._loaded, self._values.sum(axis=0)
 
 
