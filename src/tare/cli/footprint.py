@@ -91,7 +91,8 @@ def footprint(
         typer.echo(json.dumps(_answer(progress), indent=2))
         return
     console = Console(highlight=False)
-    for name in summary.workloads(progress.footprints) or [None]:
+    names: list[str | None] = [*summary.workloads(progress.footprints)]
+    for name in names or [None]:
         _print(console, name, summary.rows(progress.footprints, name), level)
     for line in progress.without:
         console.print(line, markup=False, soft_wrap=True)
