@@ -123,6 +123,19 @@ def test_a_group_that_is_made_later_is_known_by_its_path_and_no_other_is(callers
 
 
 @pytest.mark.host
+def test_a_counter_that_is_started_again_is_for_the_other_group_and_from_zero(group, callers, counter):
+    caller, another = callers(*group.leaf("tool")), cgroup.Group(f"{group.path.split('/')[0]}/two")
+    another.create(Resources((0,), 256 << 20))
+    other = callers(*another.leaf("tool"))
+    counter.start(group.path)
+    caller.make(10)
+    counter.start(another.path)
+    caller.make(20)
+    other.make(30)
+    assert counter.read().hits[Scope.INSTANCE]["getpid"] == 30
+
+
+@pytest.mark.host
 def test_two_counters_at_once_do_not_see_each_other(group, callers, counter):
     caller, other = callers(*group.leaf("tool")), SyscallCounter()
     counter.start(group.path)

@@ -22,13 +22,13 @@ class FakeCounter:
     running: bool = False
     refuse: str | None = None
     lost: int = 0
+    scopes: tuple[Scope, ...] = tuple(Scope)
     since: int = 0
     groups: list[str] = field(default_factory=list)
 
     def start(self, group):
         if self.refuse is not None:
             raise HostError(self.refuse)
-        assert not self.running, "one instance at a time"
         self.running = True
         self.groups.append(group)
         self.log.append(f"count {group}")
@@ -38,7 +38,7 @@ class FakeCounter:
         assert self.running
         words = [line.split()[0] for line in self.log[self.since :]]
         hits = {word: words.count(word) for word in words}
-        return Counts(hits={Scope.HOST: hits, Scope.INSTANCE: {**hits, "never": 0}}, lost=self.lost, known=400)
+        return Counts(hits={scope: {**hits, "never": 0} for scope in self.scopes}, lost=self.lost, known=400)
 
     def reset(self):
         assert self.running
@@ -223,6 +223,11 @@ def test_what_runs_on_another_host_is_a_line():
 def test_where_counting_is_not_possible_the_walk_ends_with_the_reason():
     with pytest.raises(HostError, match="BPF is locked"):
         list(_walk(FakeRun("alpha"), refuse="BPF is locked").run())
+
+
+def test_a_counter_that_knows_no_groups_gives_everybodys_footprint_alone():
+    brought = list(_walk(FakeRun("alpha"), others=(), scopes=(Scope.HOST,)).run())
+    assert {one.scope for one in brought} == {Scope.HOST}
 
 
 def test_what_was_lost_is_told():

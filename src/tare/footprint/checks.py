@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tare.errors import HostError
-from tare.footprint.counters import counter_of
+from tare.footprint.counters import check
 from tare.footprint.model import Level
-from tare.footprint.walk import NO_GROUP
 from tare.host.checks import Check
 
 
 def checks() -> Iterator[Check]:
-    """One a level, by really counting for a moment: what locks a source is found in no single place."""
+    """One a level."""
     for level in Level:
         name = f"count {level.value}"
         try:
-            counter = counter_of(level)
-            try:
-                counter.start(NO_GROUP)
-            finally:
-                counter.stop()
+            check(level)
         except HostError as error:
             yield Check(name, "warn", error.what, error.fix)
         else:

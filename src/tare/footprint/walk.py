@@ -1,7 +1,7 @@
 """Who starts what while a counter counts: every platform's start, then each workload in it, and the idle host.
 
 A repeat visits all platforms and the idle host in random order, and the workloads on each platform in random order. The
-counter begins anew for each instance, whose control group it knows before the group is there. Two windows are counted:
+counter is told of each instance's control group before the group is there. Two windows are counted:
 
 - START opens when all that tare prepares is done and the platform's own start command is about to be given (the gate of
   `tare.platforms.base.LaunchSpec.begin`), and closes when the agent has run a first command.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -144,7 +144,6 @@ class Walk:
         window.open()
         time.sleep(self.route.idle_s)
         window.close()
-        self.counter.stop()
         yield from window.footprints(IDLE, Phase.STEADY, None, repeat, (Scope.HOST,))
         self._step()
 
@@ -180,7 +179,6 @@ class Walk:
             terms = Terms(gate=window.open, number=number)
             live = self.nursery.start(platform, Arm(platform.name), measured=False, terms=terms)
         except TareError as error:
-            self.counter.stop()
             return None, [Missed(platform.name, job.workload.name if job else None, repeat, str(error))]
         try:
             window.close()
@@ -215,7 +213,6 @@ class Walk:
             raise sliced.error
 
     def _end(self, live: Live | None) -> None:
-        self.counter.stop()
         for error in stop_all([live] if live is not None else []):
             self.warn(str(error))
 
@@ -250,7 +247,7 @@ class _Window:
         self, platform: str, phase: Phase, workload: str | None, repeat: int, scopes: Sequence[Scope]
     ) -> Iterator[Footprint]:
         counts = self._counts
-        for scope in scopes:
+        for scope in (one for one in scopes if one in counts.hits):  # not every counter knows groups
             yield Footprint(
                 level=self.counter.level,
                 scope=scope,
@@ -259,13 +256,10 @@ class _Window:
                 workload=workload,
                 repeat=repeat,
                 seconds=self._seconds,
-                hits={name: hits for name, hits in counts.hits.get(scope, _NOTHING).items() if hits > 0},
+                hits={name: hits for name, hits in counts.hits[scope].items() if hits > 0},
                 lost=counts.lost,
                 known=counts.known,
             )
-
-
-_NOTHING: Mapping[str, int] = {}
 
 
 def _scopes(live: Live) -> tuple[Scope, ...]:
