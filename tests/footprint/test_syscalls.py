@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -229,6 +230,14 @@ def test_nothing_of_it_is_in_the_kernel_after_a_kill_nor_after_a_stop(counter):
     while _loaded() - before and time.monotonic() < deadline:
         time.sleep(0.05)
     assert _loaded() - before == set()
+
+
+@pytest.mark.host
+def test_what_tare_starts_inherits_nothing_that_would_keep_it_in_the_kernel(counter):
+    counter.start("tare-test/inherited")
+    held = [int(one.name) for one in Path("/proc/self/fd").iterdir() if "bpf" in str(one.readlink())]
+    assert len(held) >= 4  # two programs, two maps, and what attaches them
+    assert not any(os.get_inheritable(one) for one in held)
 
 
 @pytest.mark.host
