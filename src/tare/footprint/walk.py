@@ -157,6 +157,7 @@ class Walk:
             for job in jobs if live is not None else ():
                 if live is None or live.session.dead is not None or _fresh(job.workload):
                     self._end(live)
+                    live = None
                     live, seen = self._start(platform, job, repeat)
                 yield from seen if live is None else self._work(platform, job, live, repeat)
                 self._step()
