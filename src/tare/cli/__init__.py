@@ -16,6 +16,7 @@ from tare.cli import (
     compare,
     doctor,
     export,
+    footprint,
     inventory,
     lab,
     literature,
@@ -49,6 +50,7 @@ app.command("compare")(compare.compare)
 app.command("score")(score.score)
 app.command("spread")(spread.spread)
 app.command("export")(export.export)
+app.command("footprint")(footprint.footprint)
 app.command("literature")(literature.literature)
 app.command("surface")(surface.surface)
 app.command("calibrate")(calibrate.calibrate)

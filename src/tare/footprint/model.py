@@ -77,7 +77,8 @@ class Counter(Protocol):
         """Begin to count from zero; processes in the control group of this path, and below, are the instance's.
 
         ``group`` is the path that `tare.host.cgroup.Group.path` has: below the root of each hierarchy. It need not
-        be there yet. Raises `HostError` where this host does not let one count, with the fix.
+        be there yet. Again, without a `stop`: for another group. Raises `HostError` where this host does not let one
+        count, with the fix.
         """
 
     def read(self) -> Counts:
