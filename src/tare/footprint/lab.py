@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import tare
@@ -24,7 +25,7 @@ from tare.footprint.walk import countable
 from tare.image.places import Progress
 from tare.lab import build, headers
 from tare.lab import run as lab_run
-from tare.lab.run import Output
+from tare.session.frames import STDERR
 from tare.store.store import Store
 from tare.workloads import registry as workloads
 
@@ -52,20 +53,48 @@ def module(progress: Progress) -> Path:
     return headers.module(build.host(FLAVOUR, progress), kmodule.SOURCE, kmodule.NAME, progress)
 
 
-def count(order: Order, file: Path, output: Output, progress: Progress) -> list[Footprint]:
-    """Have a lab count, put the footprints into ``file``, new or there already, and return them.
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What came out of a lab: footprints, and a line for each thing that has none."""
 
-    ``output`` gets what is said in the lab. What it had counted when it failed is in the file. Raises `TareError`.
+    footprints: tuple[Footprint, ...]
+    warnings: tuple[str, ...]
+
+
+def count(order: Order, file: Path, progress: Progress) -> Brought:
+    """Have a lab count, and put the footprints into ``file``, new or there already.
+
+    ``progress`` is told what is said there. What was counted until something failed is in the file. Raises `TareError`.
     """
     order.check()
+    assert not order.params, "the command has no words for them"
     _check_bits(order, file, progress)
+    heard = _Heard(progress)
     with tempfile.TemporaryDirectory(prefix=".tare-lab-", dir=file.absolute().parent) as scratch:
-        results = Path(scratch)
-        code = lab_run.run(_sent(order, results, module(progress)), output, progress)
-        brought = bring(results / _RESULT, file) if (results / _RESULT).exists() else []
+        result = Path(scratch, _RESULT)
+        code = lab_run.run(_sent(order, result.parent, module(progress)), heard, progress)
+        brought = bring(result, file) if result.exists() else Brought((), ())
     if code != 0:
-        raise HostError(f"counting in the lab ended with {code}; {len(brought)} footprints are in {file}")
+        kept = f"; {len(brought.footprints)} footprints are in {file}" if brought.footprints else ""
+        raise HostError(f"counting in the lab ended with {code}{kept}: {heard.last}")
     return brought
+
+
+class _Heard:
+    """Passes on what is said in the lab, a line at a time; what it prints at the end is printed here."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.last = "it said nothing"
+        self._progress = progress
+        self._part = b""
+
+    def __call__(self, channel: int, data: bytes) -> None:
+        if channel != STDERR:
+            return
+        *lines, self._part = (self._part + data).split(b"\n")
+        for line in lines:
+            self.last = line.decode(errors="replace").strip() or self.last
+            self._progress(f"in the lab: {self.last}")
 
 
 def _sent(order: Order, results: Path, compiled: Path) -> lab_run.Order:
@@ -94,22 +123,21 @@ def _wants_docker(platforms: Sequence[str]) -> bool:
     return not platforms or any(name == "all" or name.startswith("docker") for name in platforms)
 
 
-def bring(brought: Path, file: Path) -> list[Footprint]:
-    """Put the footprints of a file into another one, or make that of it; return them. Raises `StoreError`."""
-    with Store.open(brought) as there:  # for writing: that takes in what a killed writer left beside it
+def bring(result: Path, file: Path) -> Brought:
+    """Put the footprints of a file into another one, or make that of it. Raises `StoreError`."""
+    with Store.open(result) as there:  # for writing: that takes in what a killed writer left beside it
         found, kernel = footprints(there), there.record.host["kernel"]
-    if not file.exists():
-        shutil.move(brought, file)
-        return found
-    with Store.open(file) as here:
-        for one in found:
-            keep(here, one)
-        here.add_event(
-            "info",
-            f"{len(found)} footprints of {found[0].level.value if found else 'nothing'} were "
-            f"counted in a lab, on Linux {kernel}",
-        )
-    return found
+        warnings = tuple(event.text for event in there.events() if event.level == "warning")
+    if file.exists():
+        with Store.open(file) as here:
+            for one in found:
+                keep(here, one)
+            here.add_event("info", f"footprints that came from a lab on Linux {kernel}: {len(found)}")
+            for warning in warnings:
+                here.add_event("warning", f"in the lab: {warning}")
+    else:
+        shutil.move(result, file)
+    return Brought(tuple(found), warnings)
 
 
 def _check_bits(order: Order, file: Path, progress: Progress) -> None:
