@@ -1,7 +1,7 @@
 """Kernel functions: what the module printed in a lab is read as it is, and where they cannot be counted is said why.
 
-tests/footprint/captured has a dump of tare_fcount (6.1.0-56-cloud-amd64, a lab of two processors, some seconds of a `sleep` in the
-group, gzip) and what available_filter_functions said there, every hundredth line.
+tests/footprint/captured has a dump of tare_fcount (6.1.0-56-cloud-amd64, a lab of two processors, a shell with some
+commands in the group; gzip), and of what available_filter_functions said there every hundredth line.
 """
 
 import gzip
@@ -133,7 +133,7 @@ def test_without_debugfs_and_without_root_the_fix_is_told_too(host, monkeypatch)
 def test_where_groups_are_not_of_version_2_a_lab_is_named(host, monkeypatch):
     mounts = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n"
     monkeypatch.setattr(cgroup, "hierarchies", lambda: cgroup.parse_mounts(mounts))
-    with pytest.raises(HostError, match="not of version 2 here.*lab"):
+    with pytest.raises(HostError, match=r"not of version 2 here.*lab"):
         check()
 
 
