@@ -6,15 +6,20 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from tare.errors import HostError
-from tare.footprint import syscalls
+from tare.footprint import functions, syscalls
+from tare.footprint.functions import FunctionCounter
 from tare.footprint.model import Counter, Level
 from tare.footprint.syscalls import SyscallCounter
 
 #: Whoever counts another level puts its counter here.
-COUNTERS: Mapping[Level, Callable[[], Counter]] = MappingProxyType({Level.SYSCALLS: SyscallCounter})
+COUNTERS: Mapping[Level, Callable[[], Counter]] = MappingProxyType(
+    {Level.SYSCALLS: SyscallCounter, Level.FUNCTIONS: FunctionCounter}
+)
 
 #: Raises `HostError` where a level cannot be counted on this host, and why; leaves the host as it is.
-CHECKS: Mapping[Level, Callable[[], None]] = MappingProxyType({Level.SYSCALLS: syscalls.check})
+CHECKS: Mapping[Level, Callable[[], None]] = MappingProxyType(
+    {Level.SYSCALLS: syscalls.check, Level.FUNCTIONS: functions.check}
+)
 
 
 def counter_of(level: Level) -> Counter:
