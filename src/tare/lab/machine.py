@@ -46,11 +46,15 @@ exec chroot "$root" "$@"
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a machine is started from: the folder of a host, the file of goods, the emulator's root."""
+    """What a machine is started from: the folder of a host, the file of goods, the emulator's root.
+
+    ``kernel``: one to boot in place of the host's own, with all drivers built in.
+    """
 
     emulator: Path
     host: Path
     goods: Path
+    kernel: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ class Machine:
     initramfs: Path
     control: Path
     console: Path
+    kernel: Path | None = None  # in place of the host's own
 
 
 def command(machine: Machine, home: Path) -> list[str]:
@@ -74,7 +79,7 @@ def command(machine: Machine, home: Path) -> list[str]:
         return str("/" / Path(HOME_INSIDE) / path.relative_to(home))
 
     hypervisor = machine.host / "xen"
-    kernel, initramfs = machine.host / "vmlinuz", inside(machine.initramfs)
+    kernel, initramfs = machine.kernel or machine.host / "vmlinuz", inside(machine.initramfs)
     if hypervisor.exists():
         # A multiboot kernel: what it loads, with arguments, is in the place of the initramfs.
         booted = [
@@ -136,11 +141,11 @@ def running(parts: Parts, cpus: int, memory_bytes: int, progress: Progress) -> I
         space.mkdir()
         group.create(Resources(tuple(sorted(os.sched_getaffinity(0))), memory_bytes + MONITOR_BYTES))
         initramfs = space / "initramfs"
-        initramfs.write_bytes(_initramfs(parts.host))
+        initramfs.write_bytes(_initramfs(parts))
         accel, why = accelerator()
         progress(f"booting the lab by {accel}, some 10 s, half a minute for Xen ({why})")
         control = space / "control"
-        machine = Machine(accel, cpus, memory_bytes, parts.host, parts.goods, initramfs, control, console)
+        machine = Machine(accel, cpus, memory_bytes, parts.host, parts.goods, initramfs, control, console, parts.kernel)
         with _connected(machine, parts.emulator, space, group) as session:
             yield session
 
@@ -193,6 +198,7 @@ def _failed(what: str, log: Path) -> PlatformError:
     return PlatformError(f"{what}; its console ends: {tail}", fix=fix, console=said)
 
 
-def _initramfs(host: Path) -> bytes:
+def _initramfs(parts: Parts) -> bytes:
     init = Path(__file__).with_name("init.sh").read_bytes()
-    return guest.pack(init, guest.busybox_path(), sorted((host / "modules").iterdir()))
+    modules = sorted((parts.host / "modules").iterdir()) if parts.kernel is None else []
+    return guest.pack(init, guest.busybox_path(), modules)
