@@ -102,7 +102,11 @@ def test_a_function_is_in_every_source_that_has_one_of_its_name():
             2,
             "mm/mmap.c:12:1: error: unknown type name 'u3'",
         ),
-        ("/bin/sh: 1: flex: not found\nmake[1]: *** [scripts/Makefile.host:9: lexer.lex.c] Error 127\n", 2, "lexer.lex.c"),
+        (
+            "/bin/sh: 1: flex: not found\nmake[1]: *** [scripts/Makefile.host:9: lexer.lex.c] Error 127\n",
+            2,
+            "lexer.lex.c",
+        ),
         ("  AR      vmlinux.a\nld: final link failed: No space left on device\n", 2, "no space is left"),
         ("  CC      mm/mmap.o\n", None, "not done in 240 minutes"),
         ("", -9, "failed with -9: no message"),

@@ -95,7 +95,7 @@ def newer_sources(text: str, suite: str, newer: str) -> str:
 
 
 def bootstrap(wanted: Root, root: Path) -> None:
-    """Make a root filesystem of Debian's packages by mmdebstrap. Raises `ImageError` that says why not."""
+    """Make a Debian root. Raises `ImageError` with the fix."""
     free = shutil.disk_usage(folder()).free
     if free < NEEDED_DISK:
         what = f"{free / 2**30:.1f} GiB are free below {folder()}, the lab needs {NEEDED_DISK / 2**30:.0f} GiB"

@@ -8,6 +8,8 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mkdir -p /dev/pts /dev/shm
 mount -t devpts -o ptmxmode=666 devpts /dev/pts
 mount -t securityfs securityfs /sys/kernel/security || true
+mount -t debugfs debugfs /sys/kernel/debug
+[ ! -d /sys/kernel/tracing ] || mount -t tracefs tracefs /sys/kernel/tracing
 ln -sf /proc/self/fd /dev/fd
 for pair in 0:stdin 1:stdout 2:stderr; do # the locks of Xen's scripts spin without
     ln -sf "/proc/self/fd/${pair%%:*}" "/dev/${pair#*:}"
@@ -16,15 +18,12 @@ hostname "lab-$flavour"
 [ -s /etc/machine-id ] || tr -d - </proc/sys/kernel/random/uuid >/etc/machine-id
 ip link set lo up
 
-# In the kernel that counts its lines all is built in.
+# In the kernel that counts its lines all is built in, KVM too.
 [ "$flavour" = lines ] || for module in overlay bridge veth tun loop; do
     modprobe "$module" || echo "no module $module" >&2
 done
 
 case $flavour in
-lines)
-    mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
-    ;;
 kvm)
     vendor=intel
     grep -qw svm /proc/cpuinfo && vendor=amd
