@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tare.campaign.plan import parse_time
 from tare.errors import UsageError
 from tare.image.places import Progress
 from tare.lab import build as lab_build
-from tare.lab import recipe
+from tare.lab import kernel, recipe
 from tare.lab import run as lab_run
 from tare.lab.run import Order
 
@@ -78,6 +79,23 @@ def build(
     console = Console(highlight=False)
     for name, size in lab_build.built().items():
         console.print(f"{name:<28} {size / 2**20:6,.0f} MiB", markup=False)
+
+
+@app.command("sources")
+def sources(
+    folder: Path = typer.Argument(..., help="A new folder: gets linux, the tree, and functions.csv."),
+) -> None:
+    """Unpack the sources of the kernel that counts its lines, for the page of a report; the kernel is built if need be.
+
+    Example: [cyan]tare lab sources kernel[/],
+    [cyan]tare report lines.tare --html page.html --sources kernel/linux --functions kernel/functions.csv[/]
+    """
+    if folder.exists():
+        raise UsageError(f"{folder} exists and is never overwritten", fix="give another name")
+    counting = kernel.ensure("lines", _progress())
+    assert counting is not None, "that flavour has a kernel of its own"
+    counting.unpack_sources(folder / "linux")
+    shutil.copyfile(counting.functions, folder / "functions.csv")
 
 
 def parse_size(text: str) -> int:

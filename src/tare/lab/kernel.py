@@ -7,6 +7,7 @@ with the libraries that it needs), all lines that have code, and the sources tha
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
 import json
@@ -73,19 +74,15 @@ class Counting:
         """All lines that have code, by path of the source."""
         return dict(json.loads(gzip.decompress((self.place / "lines.json.gz").read_bytes())))
 
-    def functions(self) -> dict[str, list[str]]:
-        """Function -> the sources that have one of that name; more than one where it is static, or in a header."""
-        return dict(json.loads((self.place / "functions_by_file.json").read_text()))
+    @property
+    def functions(self) -> Path:
+        """Functions and the sources that have them, as CSV with the columns name and file (see `by_function`)."""
+        return self.place / "functions_by_file.csv"
 
-    def source(self, path: str) -> str:
-        """The text of a source that has lines with code. Raises `ImageError` where there is none of that name."""
-        try:
-            with tarfile.open(self.place / "sources.tar.xz") as tar:
-                file = tar.extractfile(path)
-                text = b"" if file is None else file.read()
-        except KeyError as error:
-            raise ImageError(f"the kernel has no source {path} with code", fix="a path as in `lines`") from error
-        return text.decode(errors="replace")
+    def unpack_sources(self, folder: Path) -> None:
+        """Put the sources that have lines with code below a folder, by their path in the tree."""
+        with tarfile.open(self.place / "sources.tar.xz") as tar:
+            tar.extractall(folder, filter="data")
 
 
 def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Counting | None:
@@ -257,20 +254,25 @@ def _keep(root: Path, tree: Path, made: Path, compiler: str) -> None:
     everything = gcov.cover(_gcov(made / "gcov"), tree, objects, TOP, fresh=True)
     lines = {path: sorted(numbers) for path, numbers in sorted(everything.lines.items()) if numbers}
     (made / "lines.json.gz").write_bytes(gzip.compress(json.dumps(lines).encode(), mtime=0))
-    (made / "functions_by_file.json").write_text(json.dumps(by_function(everything.functions), indent=0))
+    with Counting(made).functions.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([("name", "file"), *by_function(everything.functions).items()])
     with tarfile.open(made / "sources.tar.xz", "w:xz", preset=1) as tar:
         for path in lines:
             if (tree / path).is_file():
                 tar.add(tree / path, path)
 
 
-def by_function(by_path: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    """Function -> the sources that have one of that name, from source -> its functions."""
-    found: dict[str, list[str]] = {}
-    for path in sorted(by_path):
-        for name in by_path[path]:
-            found.setdefault(name, []).append(path)
-    return dict(sorted(found.items()))
+def by_function(by_path: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """Function -> its source, from source -> its functions; without those that several sources have (static ones).
+
+    What is in a header too is a function of the source that has it: headers have what is compiled into its callers.
+    """
+    found: dict[str, set[str]] = {}
+    for path, names in by_path.items():
+        for name in names:
+            found.setdefault(name, set()).add(path)
+    chosen = {name: {path for path in paths if path.endswith(".c")} or paths for name, paths in found.items()}
+    return {name: next(iter(paths)) for name, paths in sorted(chosen.items()) if len(paths) == 1}
 
 
 def _copy_gcov(root: Path, folder: Path, compiler: str) -> None:
@@ -295,9 +297,3 @@ def _copy_within(root: Path, path: str, target: Path) -> None:
 
 def _gcov(folder: Path) -> list[str]:
     return [str(folder / "ld.so"), "--library-path", str(folder), str(folder / "gcov")]
-
-
-def built() -> Counting | None:
-    """The last kernel that was built, for those that only read what is in it."""
-    places = sorted(build.folder().glob("kernel-*"), key=lambda path: path.stat().st_mtime)
-    return Counting(places[-1]) if places else None
