@@ -16,6 +16,7 @@ from tare.cli import (
     compare,
     doctor,
     export,
+    footprint,
     inventory,
     lab,
     literature,
@@ -46,6 +47,7 @@ app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("score")(score.score)
 app.command("export")(export.export)
+app.command("footprint")(footprint.footprint)
 app.command("literature")(literature.literature)
 app.command("calibrate")(calibrate.calibrate)
 app.command("clean")(clean.clean)
