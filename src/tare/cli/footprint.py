@@ -20,8 +20,9 @@ from tare.analysis.words import span
 from tare.campaign.conduct import DEFAULT_MEMORY
 from tare.campaign.plan import parse_time
 from tare.cli.run import parse_cpus
-from tare.footprint import conduct, summary
+from tare.footprint import conduct, lab, summary
 from tare.footprint.conduct import Order
+from tare.footprint.lab import Brought
 from tare.footprint.model import IDLE, SCHEMA, Footprint, Level
 from tare.footprint.summary import Pool, Row
 from tare.footprint.walk import Missed, Skipped
@@ -35,7 +36,7 @@ _EXAMPLES = """Examples:
 
 [cyan]tare footprint -p gvisor -o night.tare[/]                into a campaign's file that is there, beside its figures
 
-[cyan]tare lab run --out here -- tare footprint --level functions -o /lab/out/kernel.tare[/]
+[cyan]tare footprint --level functions -p runc -p docker -p gvisor -o kernel.tare[/]    in a lab, brought back
 """
 _WORDS = {Level.SYSCALLS: "system calls", Level.FUNCTIONS: "kernel functions", Level.LINES: "kernel lines"}
 #: Names in one line of the table's foot.
@@ -53,7 +54,7 @@ def footprint(
         help=f"A workload or family; may be given again. Default: {', '.join(conduct.WORKLOADS)}.",
     ),
     level: Level = typer.Option(
-        Level.SYSCALLS, "--level", help="What is counted. functions and lines: in a lab (tare lab run)."
+        Level.SYSCALLS, "--level", help="What is counted. functions: in a lab that is booted; lines: tare lab run."
     ),
     repeats: int = typer.Option(3, "--repeats", help="How often everything is counted anew, in random order."),
     idle: str = typer.Option(
@@ -66,6 +67,7 @@ def footprint(
     output: Path | None = typer.Option(
         None, "-o", "--output", help="Campaign file: a new one, or one that gets the footprints too."
     ),
+    here: bool = typer.Option(False, "--here", help="Count functions on this host itself, and not in a lab."),
     as_json: bool = typer.Option(False, "--json", help=f"Print the footprints as JSON (schema {SCHEMA})."),
 ) -> None:
     """Count what platforms make the host's kernel do: in the start, and while a workload runs.
@@ -86,7 +88,10 @@ def footprint(
     )
     file = output or Path(time.strftime("tare-footprint-%Y%m%d-%H%M%S.tare"))
     with _Progress(Console(stderr=True, highlight=False)) as progress:
-        conduct.begin(order, file, progress, progress.told)
+        if level in lab.LEVELS and not (here or lab.inside()):
+            progress.brought(lab.count(order, file, progress.doing))
+        else:
+            conduct.begin(order, file, progress, progress.told)
     if as_json:
         typer.echo(json.dumps(_answer(progress), indent=2))
         return
@@ -110,6 +115,7 @@ class _Progress:
         self.missed: list[Missed] = []
         self.left_out: list[LeftOut] = []
         self.skipped: list[Skipped] = []
+        self.warnings: list[str] = []  # of a lab
         self._console = console
         self._doing = "setting up"
         self._began: float | None = None  # when the first thing was counted
@@ -120,7 +126,7 @@ class _Progress:
     def without(self) -> list[str]:
         """A line for each thing that has no footprint."""
         out = (f"{one.platform} is left out: {one.reason}" for one in self.left_out)
-        return [*map(str, self.skipped), *out, *map(str, self.missed)]
+        return [*map(str, self.skipped), *out, *map(str, self.missed), *self.warnings]
 
     def doing(self, what: str) -> None:
         """Something begins."""
@@ -144,6 +150,11 @@ class _Progress:
                 self.left_out.append(one)
             case Skipped():
                 self.skipped.append(one)
+
+    def brought(self, one: Brought) -> None:
+        """A lab has counted."""
+        self.footprints += one.footprints
+        self.warnings += one.warnings
 
     def _left(self) -> str:
         if self._began is None or self._done < 2:  # the clock runs since the first was over
@@ -204,4 +215,5 @@ def _answer(progress: _Progress) -> dict[str, object]:
         ],
         "skipped": [{"workload": one.workload, "reason": one.reason} for one in progress.skipped],
         "left_out": [one.model_dump(mode="json") for one in progress.left_out],
+        "warnings": progress.warnings,
     }

@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from tare.errors import HostError
+from tare.footprint.functions import FunctionCounter
 from tare.footprint.model import Counter, Level
 from tare.footprint.syscalls import SyscallCounter
 
 #: Whoever counts another level puts its counter here.
-COUNTERS: Mapping[Level, Callable[[], Counter]] = MappingProxyType({Level.SYSCALLS: SyscallCounter})
+COUNTERS: Mapping[Level, Callable[[], Counter]] = MappingProxyType(
+    {Level.SYSCALLS: SyscallCounter, Level.FUNCTIONS: FunctionCounter}
+)
 
 
 def counter_of(level: Level) -> Counter:

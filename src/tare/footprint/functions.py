@@ -7,6 +7,7 @@ a function that ftrace can see; functions that the compiler inlined, and those m
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 from collections.abc import Iterable
@@ -142,6 +143,12 @@ def check() -> None:
 
 def known() -> frozenset[str]:
     """The functions that can be counted now, by symbol; of several with one name there is one."""
+    modules = Path("/proc/modules").read_text().splitlines()
+    return _known(frozenset(line.split()[0] for line in modules))
+
+
+@functools.cache
+def _known(modules: frozenset[str]) -> frozenset[str]:  # noqa: ARG001 (whose functions they are: the kernel is slow to say)
     return parse_functions(_tracing().joinpath("available_filter_functions").read_text().splitlines())
 
 

@@ -16,6 +16,7 @@ SOURCE = Path(__file__).with_name("fcount")
 #: Names the file of a module that was built elsewhere for this kernel: a lab gets its own so.
 BROUGHT = "TARE_FCOUNT"
 LIMIT_S = 300.0
+MODULES = Path("/lib/modules")
 
 
 def find() -> Path:
@@ -28,7 +29,7 @@ def find() -> Path:
     release = os.uname().release
     place = state.home() / "lab" / f"module-{NAME}-here-{release}-{digest()}"
     if not place.is_dir():
-        headers = Path("/lib/modules", release, "build")
+        headers = MODULES / release / "build"
         if not headers.is_dir():
             raise HostError(
                 f"the headers of the kernel {release}, by which a module is built, are not installed",

@@ -59,17 +59,20 @@ def _root(kernel: str, version: str, progress: Progress) -> Path:
     """A root with ``make``, the headers, and the compiler that they depend on. The caller holds the lock."""
     wanted = recipe.load().headers(kernel)
     place = build.folder() / f"headers-{wanted.hash}"
+    stale = f"rm -r the folder host-* of that kernel in {build.folder()}; it is built anew"
     if not place.is_dir():
         progress(f"making a root with the headers of {kernel} (about half a minute)")
         with beside(place, "the lab's headers") as made:
-            build.bootstrap(wanted, made / "root")
+            try:
+                build.bootstrap(wanted, made / "root")
+            except ImageError as error:
+                if "Unable to locate package" not in error.what:
+                    raise
+                raise ImageError(f"Debian's archive has no headers of {kernel} any more", fix=stale) from error
     found = image_build.installed(place / "root").get(f"linux-headers-{kernel}")
     if found != version:
         shutil.rmtree(place)
-        raise ImageError(
-            f"the archive has the headers of {kernel} in version {found}, the lab's host has its kernel in {version}",
-            fix=f"remove the folder host-* of that kernel in {build.folder()}; it is built anew",
-        )
+        raise ImageError(f"the headers of {kernel} are of version {found}, the lab's kernel is of {version}", fix=stale)
     return place / "root"
 
 
