@@ -96,13 +96,15 @@ def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Counting
         return None
     asked = asked_config()
     text = json.dumps([asked, _script(), wanted.source, wanted.compiler, wanted.packages])
-    name = f"kernel-{wanted.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    with locked(build.folder(), progress, "the lab"):
-        cached = sorted(build.folder().glob(f"{name}-*"), key=lambda path: path.stat().st_mtime)
+    name = f"{wanted.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    folder = build.folder() / "kernels"  # with a lock of its own: labs of other flavours need not wait for a build
+    folder.mkdir(exist_ok=True)
+    with locked(folder, progress, "the kernel that counts"):
+        cached = sorted(folder.glob(f"{name}-*"), key=lambda path: path.stat().st_mtime)
         if cached and not renew:
             return Counting(cached[-1])
         versions = {package: _candidate(package) for package in (wanted.source, wanted.compiler)}
-        place = build.folder() / f"{name}-{hashlib.sha256(repr(sorted(versions.items())).encode()).hexdigest()[:8]}"
+        place = folder / f"{name}-{hashlib.sha256(repr(sorted(versions.items())).encode()).hexdigest()[:8]}"
         if not place.is_dir():
             progress(f"building the kernel that counts its lines from {wanted.source} {versions[wanted.source]}")
             with beside(place, "the kernel that counts") as made:
