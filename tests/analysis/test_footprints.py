@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import footprints
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fake_footprints as footprints
 from tare import literature
 from tare.analysis.footprints import Exposure, Pool, View, beyond, pooled
 from tare.analysis.inputs import NoAnswer
@@ -25,7 +25,8 @@ def test_repeats_are_pooled_before_they_are_compared_with_the_idle_host() -> Non
     exposure = Exposure([idle, first, second])
     assert exposure.things("native", View.HOST) == {"tick", "own", "rare"}
     assert exposure.things("native", View.BEYOND_IDLE) == {"own"}
-    assert exposure.repeats("native", View.BEYOND_IDLE) == ({"tick", "own"}, {"rare"})
+    assert exposure.repeats("native", View.BEYOND_IDLE) == ({"own"}, set())
+    assert exposure.repeats("native", View.HOST) == ({"tick", "own"}, {"tick", "rare"})
     assert exposure.pool("native", Scope.HOST) == Pool({"tick": 200, "own": 3, "rare": 2}, 20.0, 0, 2)
 
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import math
 
-import footprints
 import numpy as np
 import pytest
 from scipy import stats
 
+import fake_footprints as footprints
 from tare.analysis.footprints import Exposure
 from tare.analysis.frequencies import Frequency, frequencies
 from tare.footprint.model import IDLE, Footprint, Level, Scope
@@ -17,7 +17,7 @@ def of(hits: dict[str, int], **facts: object) -> Footprint:
 
 
 def test_the_papers_own_example() -> None:
-    """Section 5.2: tcp_sum_lost runs 27,719 times in LXC, 3 times in Firecracker and never in gVisor, in ten minutes."""
+    """Section 5.2: tcp_sum_lost runs 27,719 times in LXC, 3 times in Firecracker, never in gVisor, in ten minutes."""
     counts = {"LXC": 27719, "Firecracker": 3, "gVisor": 0}
     exposure = Exposure(
         [

@@ -49,6 +49,12 @@ def test_chao2_where_repeats_agree_has_nothing_to_add() -> None:
     assert found.high == pytest.approx((2 + 1.959964 * math.sqrt(2 * missed)) / (1 - missed), rel=1e-6)
 
 
+def test_chao2_of_many_things_that_all_repeats_saw() -> None:
+    found = chao2([set(map(str, range(180)))] * 3)
+    assert found.point == found.low == 180
+    assert 180 < found.high < 200
+
+
 def test_chao2_says_when_it_cannot_tell() -> None:
     with pytest.raises(NoAnswer, match="not enough repeats"):
         chao2([{"a"}])

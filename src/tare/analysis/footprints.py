@@ -133,11 +133,15 @@ class Exposure:
     def repeats(
         self, platform: str, view: View, phase: Phase | None = None, workload: str | None = None
     ) -> tuple[Things, ...]:
-        """The same for every repeat by itself, if all that makes up the union was counted in it."""
+        """Of `things`, those that each repeat ran, where all that makes up the union was counted in it.
+
+        Which things are a platform's is decided once, from all repeats: were each repeat set against the idle host by
+        itself, the toss-ups among the background's things would look like rare ones of the platform.
+        """
         keys = self._keys(platform, view.scope, phase, workload)
         if view not in self.views() or not keys:
             return ()
-        by_key = [{one.repeat: _of(pooled([one]), view, self.idle) for one in self._parts[key]} for key in keys]
+        by_key = [{one.repeat: self._kept(key, view) & one.hits.keys() for one in self._parts[key]} for key in keys]
         whole = set(by_key[0]).intersection(*by_key[1:])
         return tuple(frozenset().union(*(one[number] for one in by_key)) for number in sorted(whole))
 

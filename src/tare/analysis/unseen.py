@@ -34,9 +34,9 @@ def chao2(repeats: Sequence[AbstractSet[str]], *, level: float = 0.95) -> Interv
     seen in none. It is a lower bound, sharp where rare things are all equally rare. With m repeats, Q1 things in just
     one and Q2 in just two: S + (m-1)/m Q1²/(2 Q2), or S + (m-1)/m Q1 (Q1-1)/2 where no thing is in just two. The
     interval takes the logarithm of the unseen as normal and never goes below what was seen (Chao 1987; Colwell and
-    others, J. Plant Ecology 5, 2012, equations 5 to 7 and, where nothing unseen is estimated, as in EstimateS 9.1,
-    equation 14). Repeats are taken for independent draws of one process: what the workload never does, no number of
-    repeats would show. Raises `NoAnswer` below two repeats, and where nothing was seen at all.
+    others, J. Plant Ecology 5, 2012); where nothing unseen is estimated its upper end is that of EstimateS 9.1,
+    equation 14, which is wide. Repeats are taken for independent draws of one process: what the workload never does,
+    no number of repeats would show. Raises `NoAnswer` below two repeats, and where nothing was seen at all.
     """
     level_of(level)
     m = len(repeats)
@@ -65,6 +65,6 @@ def _variance(q1: int, q2: int, k: float, estimate: float) -> float:
 
 
 def _nothing_unseen(found: int, incidences: int, z: float) -> Interval:
+    """All was seen twice at least: the interval reaches from there to what Poisson's law would leave unseen at most."""
     missed = math.exp(-incidences / found)
-    middle, error = found / (1 - missed), z * math.sqrt(found * missed) / (1 - missed)
-    return Interval(found, max(found, middle - error), max(found, middle + error))
+    return Interval(found, found, (found + z * math.sqrt(found * missed)) / (1 - missed))
