@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+
 import numpy as np
 
-from tare.footprint.model import IDLE, Footprint, Level, Phase, Scope
+import fake_campaign
+from tare.footprint.model import ATTACHMENT, IDLE, Footprint, Level, Phase, Scope
+from tare.store import Store
 
 PLATFORMS = ("native", "docker", "gvisor")
 WORKLOADS = ("sysbench-cpu", "iperf3-tcp")
@@ -31,6 +36,20 @@ def footprint(hits: dict[str, int], **facts: object) -> Footprint:
         "repeat": 0, "seconds": 10.0, "hits": hits,
     }  # fmt: skip
     return Footprint.model_validate(told | facts)
+
+
+def write(path: Path, found: Iterable[Footprint], *, trials: bool = False) -> Path:
+    """A campaign's file with these footprints, and with trials or without."""
+    shape = fake_campaign.Shape(blocks=3, rounds=2, workloads=("sysbench-cpu",))
+    if trials:
+        fake_campaign.write(path, shape)
+    else:
+        Store.create(path, fake_campaign.record(shape)).close()
+    with Store.open(path) as store:
+        for one in found:
+            store.add_attachment(ATTACHMENT, one.model_dump_json().encode())
+        store.set_status("complete")
+    return path
 
 
 def lines_of(platform: str) -> set[str]:

@@ -86,7 +86,17 @@ def test_more_than_three_sets_and_none_at_all_are_not_drawn() -> None:
     assert venn(["A", "B"], {}) is None
     found = venn(["A", "B"], {("A",): 3})
     assert [one.name for one in found.circles] == ["A"]
-    assert found.empty == ("B",)
+    assert found.sizes == (("A", 3), ("B", 0))
+    assert [one.number for one in venn(["A", "B"], {("B",): 3}).circles] == [2]
+
+
+def test_a_set_in_another_and_a_third_across_both_is_no_triangle_and_overlaps_all_the_same() -> None:
+    """Lines of mm: native in docker, gvisor shares a part of both."""
+    regions = {("N", "D"): 30, ("G",): 20, ("N", "D", "G"): 10, ("D", "G"): 10}
+    found = venn(["N", "D", "G"], regions)
+    for pair in (("N", "D"), ("N", "G")):
+        drawn, true = proportions(found, regions, pair)
+        assert drawn == pytest.approx(true, abs=0.06)
 
 
 COUNTS = st.lists(st.integers(0, 10_000), min_size=7, max_size=7)

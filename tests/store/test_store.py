@@ -149,6 +149,8 @@ def test_events_status_and_attachments(path: Path) -> None:
         assert store.status == "interrupted"
         assert [(event.level, event.text) for event in store.events()] == [("warning", "the disk is slow")]
         assert store.attachments() == [("console", b"\x00boot"), ("console", b"again")]
+        assert list(store.attached("console")) == [b"\x00boot", b"again"]
+        assert list(store.attached("other")) == []
 
 
 def test_a_clean_close_leaves_one_file(path: Path) -> None:

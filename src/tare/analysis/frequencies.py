@@ -45,6 +45,11 @@ class Frequency:
     ratios: Mapping[str, Ratio]
 
     @property
+    def everywhere(self) -> bool:
+        """Whether every platform ran it."""
+        return all(rate > 0 for rate in self.rates.values())
+
+    @property
     def greatest(self) -> float:
         """The ratio that is farthest from 1, as the absolute value of its natural logarithm."""
         return max((abs(math.log(ratio.point)) for ratio in self.ratios.values()), default=0.0)
@@ -53,11 +58,13 @@ class Frequency:
 def frequencies(
     exposure: Exposure, workload: str, baseline: str, *, top: int = 20, least_hits: int = LEAST_HITS
 ) -> list[Frequency]:
-    """The things whose rate differs most from the baseline's in a workload, the greatest difference first.
+    """The things whose rate differs most from the baseline's in a workload.
 
-    Of each repeat the logarithm of (hits + ½) / seconds; a ratio is the difference of the means, its interval Welch's.
-    Things that no platform hit ``least_hits`` times, all repeats together, are left out. Empty where the baseline, or
-    every other platform, was not counted in this workload.
+    First ``top`` of those that every platform ran, the greatest ratio first; then ``top`` of those that one did not run
+    at all, the most frequent first: their ratios would only tell how long was counted. Of each repeat the logarithm of
+    (hits + ½) / seconds; a ratio is the difference of the means, its interval Welch's. Things that no platform hit
+    ``least_hits`` times, all repeats together, are left out. Empty where the baseline, or every other platform, was not
+    counted in this workload.
 
     The order is that of the point estimates: the first of many is the more extreme for being the first, which its
     interval does not know.
@@ -77,16 +84,19 @@ def frequencies(
     base = logs[baseline].mean(axis=0)
     others = [name for name in repeats if name != baseline]
     far = np.max([np.abs(logs[name].mean(axis=0) - base) for name in others], axis=0, initial=0.0)
-    order = sorted(range(len(names)), key=lambda at: (-far[at], names[at]))[:top]
+    rates = np.array([[_rate(found, name) for name in names] for found in repeats.values()]).reshape(len(repeats), -1)
+    least, most = rates.min(axis=0, initial=math.inf), rates.max(axis=0, initial=0.0)
+    differ = [at for at in range(len(names)) if far[at] > 0]
+    common = sorted((at for at in differ if least[at] > 0), key=lambda at: (-far[at], names[at]))
+    partial = sorted((at for at in differ if least[at] == 0), key=lambda at: (-most[at], names[at]))
     return [
         Frequency(
             names[at],
             workload,
-            {name: _rate(found, names[at]) for name, found in repeats.items()},
+            dict(zip(repeats, rates[:, at].tolist(), strict=True)),
             {name: _ratio(logs[name][:, at], logs[baseline][:, at]) for name in others},
         )
-        for at in order
-        if far[at] > 0
+        for at in (*common[:top], *partial[:top])
     ]
 
 

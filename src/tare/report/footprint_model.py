@@ -78,6 +78,7 @@ class FrequencyReport(_Frozen):
     thing: str
     rates: dict[str, float]  # hits a second, by platform
     ratios: dict[str, RatioReport]
+    everywhere: bool  # every platform ran it
 
 
 class AttackProfileReport(_Frozen):

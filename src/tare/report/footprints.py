@@ -35,8 +35,8 @@ from tare.store import Store
 
 #: Files that the report names, and of which the page shows the source.
 FILES = 20
-#: Things by workload in the table of what differs most.
-TOP = 15
+#: Things by workload in each of the two tables of what differs most.
+TOP = 12
 
 Exposures = Mapping[Level, Exposure]
 
@@ -258,7 +258,9 @@ def _frequency(one: Frequency) -> FrequencyReport:
         name: RatioReport(point=ratio.point, low=ratio.low, high=ratio.high, sure=ratio.sure)
         for name, ratio in one.ratios.items()
     }
-    return FrequencyReport(workload=one.workload, thing=one.thing, rates=dict(one.rates), ratios=ratios)
+    return FrequencyReport(
+        workload=one.workload, thing=one.thing, rates=dict(one.rates), ratios=ratios, everywhere=one.everywhere
+    )
 
 
 def _profiles(

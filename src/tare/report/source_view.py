@@ -36,10 +36,18 @@ def source_files(level: LevelReport, exposure: Exposure, sources: Path | None) -
     if view is None or not level.files:
         return []
     hits = _hits(exposure, view, {one.file for one in level.files})
-    return [_file(level, one, hits.get(one.file, {}), sources) for one in level.files]
+    pools = [exposure.pool(name, view.scope) for name in level.platforms]
+    seconds = [0.0 if pool is None else round(pool.seconds, 1) for pool in pools]
+    return [_file(level, one, hits.get(one.file, {}), seconds, sources) for one in level.files]
 
 
-def _file(level: LevelReport, report: FileReport, hits: Mapping[int, list[int]], sources: Path | None) -> SourceFile:
+def _file(
+    level: LevelReport,
+    report: FileReport,
+    hits: Mapping[int, list[int]],
+    seconds: list[float],
+    sources: Path | None,
+) -> SourceFile:
     if sources is None:
         return SourceFile(report, None, "")
     text = _text(sources, report.file)
@@ -49,7 +57,7 @@ def _file(level: LevelReport, report: FileReport, hits: Mapping[int, list[int]],
         return SourceFile(report, None, f"{report.file} has fewer lines than were counted: another version's source")
     rows = list(_rows(text, hits))
     cut = len(rows) > _MOST
-    figure = {"platforms": level.platforms, "rows": rows[:_MOST], "cut": cut}
+    figure = {"platforms": level.platforms, "seconds": seconds, "rows": rows[:_MOST], "cut": cut}
     return SourceFile(report, figure, "")
 
 

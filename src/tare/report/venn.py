@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,9 +21,9 @@ from tare.analysis.overlaps import Region, shared
 
 Floats = NDArray[np.float64]
 
-#: Size of the drawing, and what of it the circles may take; the rest is for their names.
-WIDTH, HEIGHT = 420.0, 300.0
-_ROOM = (300.0, 224.0)
+#: Size of the drawing, and the margin around the circles.
+WIDTH, HEIGHT = 340.0, 240.0
+_MARGIN = 6.0
 #: A number is written where this much is free around it in every direction; others are listed below.
 _CLEAR = 9.0
 _GRID = 160
@@ -33,16 +33,14 @@ _APART = 1.04
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """One set; ``label_x``, ``label_y`` and ``anchor`` say where its name stands."""
+    """One set; ``number``: its place among the names, from 1, so that a set looks the same in every diagram."""
 
+    number: int
     name: str
     things: int
     x: float
     y: float
     r: float
-    label_x: float
-    label_y: float
-    anchor: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +57,10 @@ class Number:
 class Venn:
     """A diagram; ``below``: the numbers of regions that are too small to be written into."""
 
+    sizes: tuple[tuple[str, int], ...]  # all sets, the empty ones too
     circles: tuple[Circle, ...]
     numbers: tuple[Number, ...]
     below: tuple[tuple[tuple[str, ...], int], ...]
-    empty: tuple[str, ...]  # sets with nothing in them
 
 
 def venn(names: Sequence[str], regions: Mapping[Region, int]) -> Venn | None:
@@ -81,8 +79,11 @@ def venn(names: Sequence[str], regions: Mapping[Region, int]) -> Venn | None:
             below.append((region, count))
         else:
             numbers.append(Number(count, region, *place))
-    circles = _circles(drawn, [sizes[name] for name in drawn], centres, radii)
-    return Venn(tuple(circles), tuple(numbers), tuple(below), tuple(name for name in names if not sizes[name]))
+    circles = tuple(
+        Circle(names.index(name) + 1, name, sizes[name], x, y, r)
+        for name, (x, y), r in zip(drawn, centres.tolist(), radii.tolist(), strict=True)
+    )
+    return Venn(tuple(sizes.items()), circles, tuple(numbers), tuple(below))
 
 
 def lens(d: float, r: float, s: float) -> float:
@@ -129,9 +130,13 @@ def _centres(radii: Floats, pairs: Mapping[tuple[int, int], int]) -> Floats:
     ab, ac, bc = apart[0, 1], apart[0, 2], apart[1, 2]
     x = 0.0 if ab == 0 else (ac * ac - bc * bc + ab * ab) / (2 * ab)
     height = ac * ac - x * x
-    # The third circle below the other two, as one draws it.
-    centres[2] = (x, -math.sqrt(height)) if height > 0 else (x, -1e-3 * radii.max())
-    return centres if height > 0 and ab > 0 else _nearest(centres, radii, pairs)
+    if ab > 0 and height > 0:
+        # The third circle below the other two, as one draws it.
+        centres[2] = (x, -math.sqrt(height))
+        return centres
+    # They make no triangle: begin with the third on the line of the others, as far from the first as it should be.
+    centres[2] = (math.copysign(ac, x), -1e-3 * radii.max())
+    return _nearest(centres, radii, pairs)
 
 
 def _nearest(centres: Floats, radii: Floats, pairs: Mapping[tuple[int, int], int]) -> Floats:
@@ -151,7 +156,8 @@ def _nearest(centres: Floats, radii: Floats, pairs: Mapping[tuple[int, int], int
 def _fitted(centres: Floats, radii: Floats) -> tuple[Floats, Floats]:
     """The same, scaled and moved into the middle of the drawing."""
     low, high = (centres - radii[:, None]).min(axis=0), (centres + radii[:, None]).max(axis=0)
-    scale = float(min(_ROOM[0] / (high[0] - low[0]), _ROOM[1] / (high[1] - low[1])))
+    room = (WIDTH - 2 * _MARGIN, HEIGHT - 2 * _MARGIN)
+    scale = float(min(room[0] / (high[0] - low[0]), room[1] / (high[1] - low[1])))
     middle = (low + high) / 2
     moved = (centres - middle) * scale * np.array([1.0, -1.0]) + np.array([WIDTH / 2, HEIGHT / 2])
     return moved, radii * scale
@@ -169,15 +175,3 @@ def _middles(centres: Floats, radii: Floats) -> dict[tuple[bool, ...], tuple[flo
         if any(bits) and here.flat[at] >= _CLEAR:
             found[bits] = (float(x.flat[at]), float(y.flat[at]))
     return found
-
-
-def _circles(names: Sequence[str], sizes: Sequence[int], centres: Floats, radii: Floats) -> Iterator[Circle]:
-    """Names stand outside of their circle, away from the middle of all; those above in one row, those below in one."""
-    middle = centres.mean(axis=0)
-    for name, things, (x, y), r in zip(names, sizes, centres.tolist(), radii.tolist(), strict=True):
-        above = y <= middle[1] + 1e-6 or len(names) < 3
-        side = x - float(middle[0])
-        anchor = "middle" if abs(side) < 0.15 * r or len(names) == 1 else "start" if side > 0 else "end"
-        label_x = x + (0.0 if anchor == "middle" else 0.45 * r if side > 0 else -0.45 * r)
-        label_y = 18.0 if above else HEIGHT - 10.0
-        yield Circle(name, things, x, y, r, label_x, label_y, anchor)

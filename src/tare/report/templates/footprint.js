@@ -43,7 +43,7 @@ const footprints = (() => {
     };
   }
 
-  function table({ platforms, rows }) {
+  function table({ platforms, seconds, rows }) {
     const made = document.createElement("table");
     made.className = "lines";
     const add = (parent, tag, text, kind) => {
@@ -53,7 +53,8 @@ const footprints = (() => {
       return cell;
     };
     const head = made.createTHead().insertRow();
-    ["", ...platforms, "source"].forEach((name) => { add(head, "th", name).scope = "col"; });
+    const names = platforms.map((name, index) => `${name} in ${seconds[index].toLocaleString("en")} s`);
+    ["", ...names, "source"].forEach((name) => { add(head, "th", name).scope = "col"; });
     const body = made.createTBody();
     for (const row of rows) {
       const line = body.insertRow();
