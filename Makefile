@@ -35,7 +35,7 @@ check: lint ## what a change must pass; needs no root and starts no sandbox
 test: setup lint ## set up, then every test, real platforms included
 	@cd agent && cargo test --quiet --locked
 	@mkdir -p build; $(BIN)/pytest -q -m "not host" >build/quick-tests.log 2>&1 & quick=$$!; \
-	scripts/with-dockerd $(BIN)/pytest -m host; host=$$?; \
+	scripts/with-dockerd $(BIN)/pytest -m host --durations=25; host=$$?; \
 	wait $$quick; quick=$$?; cat build/quick-tests.log; exit $$((host | quick))
 
 lab: ## what the lab consists of: some minutes, 3 GB below TARE_HOME

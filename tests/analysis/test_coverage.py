@@ -14,7 +14,7 @@ import pytest
 
 from tare.analysis.components import components
 from tare.analysis.grid import Grid, block_ratios
-from tare.analysis.intervals import t_interval
+from tare.analysis.intervals import bca_interval, t_interval
 from tare.analysis.many import Method, all_pairs
 from tare.analysis.spread import sd_ratio_bonett, sd_ratio_f, sd_ratio_pitman
 from tare.analysis.unpaired import games_howell, tukey, welch
@@ -62,6 +62,25 @@ def test_the_interval_of_a_ratio_holds_the_truth_93_to_97_times_in_100(
         found = t_interval(block_ratios(grid, 2, [0, 1]).logs, 0.95)
         held += found.low <= EFFECT <= found.high
     assert 0.93 <= held / CAMPAIGNS[blocks] <= 0.97
+
+
+@pytest.mark.parametrize(("blocks", "least", "skewed_least"), [(10, 0.87, 0.80), (30, 0.92, 0.85)])
+@pytest.mark.parametrize("world", [normal, lognormal, drifting, two_level])
+def test_the_bootstrap_that_checks_it_holds_less_with_few_blocks(
+    world: Callable[[Rng, int], np.ndarray], blocks: int, least: float, skewed_least: float
+) -> None:
+    """Which is why it is the check, and t is what verdicts rest on (docs/method.md has the figures)."""
+    rng = np.random.default_rng([blocks, 5])
+    held, campaigns = 0, 200
+    nothing = np.zeros(len(ARMS), dtype=np.int64)
+    for _ in range(campaigns):
+        logs = world(rng, blocks)
+        logs[2] += EFFECT
+        grid = Grid(ARMS, np.arange(blocks), np.exp(logs), nothing, nothing + blocks)
+        found = bca_interval(block_ratios(grid, 2, [0, 1]).logs, 0.95)
+        assert found is not None
+        held += found.low <= EFFECT <= found.high
+    assert (skewed_least if world is lognormal else least) <= held / campaigns <= 0.98
 
 
 # All pairs over the same blocks

@@ -90,6 +90,14 @@ class FakeNursery:
     image: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(root="/nowhere"))
     numbers: int = 0  # instances that live
     most: int = 0  # of them at once
+    given: int = 0  # numbers for instances
+
+    def number(self):
+        self.given += 1
+        return self.given - 1
+
+    def group(self, number):
+        return f"tare/fake{number}"
 
     def start(self, platform, arm, *, measured, terms=USUAL):
         assert platform.name == arm.platform
@@ -124,7 +132,8 @@ class FakeLive(Live):
         address = SimpleNamespace(
             host=None, port=None, instance_port=None, echo=None, no_ping="no network", services={}
         )
-        self.instance = SimpleNamespace(spec=spec, address=address, started=SimpleNamespace(monotonic_ns=nursery.most))
+        started = SimpleNamespace(monotonic_ns=nursery.most)
+        self.instance = SimpleNamespace(spec=spec, address=address, started=started, accounted=True)
         self.ran = 0
 
     def cpu_ns(self):

@@ -3,7 +3,7 @@
 import pytest
 
 from campaign.fakes import FakePlatform
-from tare.campaign.conduct import _platforms
+from tare.campaign.conduct import platforms_for
 from tare.campaign.preflight import available
 from tare.errors import HostError, UsageError
 from tare.platforms import registry
@@ -15,23 +15,23 @@ def names(chosen):
 
 
 def test_the_usual_ones_are_those_that_say_so():
-    assert names(_platforms(())) == ["native", "docker", "gvisor", "runc"]
+    assert names(platforms_for(())) == ["native", "docker", "gvisor", "runc"]
 
 
 def test_the_baseline_is_always_there_and_first():
-    assert names(_platforms(("lxc", "crun"))) == ["native", "lxc", "crun"]
-    assert names(_platforms(("lxc", "native", "lxc"))) == ["native", "lxc"]
+    assert names(platforms_for(("lxc", "crun"))) == ["native", "lxc", "crun"]
+    assert names(platforms_for(("lxc", "native", "lxc"))) == ["native", "lxc"]
 
 
 def test_all_are_all_and_families_may_be_named_besides():
     everyone = list(registry.all_platforms())
-    assert names(_platforms(("all",))) == everyone
-    assert names(_platforms(("ssh:far.example", "all", "runc"))) == [*everyone, "ssh:far.example"]
+    assert names(platforms_for(("all",))) == everyone
+    assert names(platforms_for(("ssh:far.example", "all", "runc"))) == [*everyone, "ssh:far.example"]
 
 
 def test_an_unknown_one_is_an_error_with_all_too():
     with pytest.raises(UsageError, match="there is no platform 'runk'"):
-        _platforms(("all", "runk"))
+        platforms_for(("all", "runk"))
 
 
 class Missing(FakePlatform):

@@ -9,6 +9,7 @@ from tare.errors import UnsupportedError
 from tare.model import Arm
 from tare.platforms import registry
 from tare.workloads import registry as workloads
+from workloads.lacking import LACKING, RACING
 
 SMALL = {"size_mib": 8, "least_mib": 8}
 SECOND = {**SMALL, "time_s": 1}
@@ -29,16 +30,6 @@ LONGER = {
     "dbench-osync": {},
     "bonnie": {"size_mib": 64, "char_mib": 1},
     "bonnie-trajectory": {"size_mib": 64, "char_mib": 1, "iterations": 2},
-}
-CACHED = "direct I/O goes through the host's page cache all the same"
-REFUSED = "its filesystem takes no direct I/O"
-#: What cannot be had, by workload and platform, and the reason.
-LACKING = {
-    ("fio-randread", "gvisor"): CACHED,
-    ("fio-randwrite", "gvisor"): CACHED,
-    ("fio-randread", "uml"): REFUSED,
-    ("fio-randwrite", "uml"): REFUSED,
-    ("seq-read-sizes-guest", "gvisor"): "its kernel has no /proc/sys/vm/drop_caches",
 }
 
 
@@ -69,6 +60,7 @@ def _try(nursery, name, chosen):
 
 def _hold(reasons, name, chosen):
     wanted = {key: reason for key, reason in LACKING.items() if key[1] == name and key[0] in chosen}
+    wanted |= {key: RACING[key] for key in reasons.keys() & RACING.keys()}
     assert reasons.keys() == wanted.keys()
     assert all(wanted[key] in reason for key, reason in reasons.items())
 

@@ -122,6 +122,7 @@ def test_removing_what_was_never_made_does_nothing(tmp_path):
         janitor.link("tareno"),
         janitor.control_group("tare-no-such/group"),
         janitor.oci_container("runc", tmp_path / "state", "tare-no"),
+        janitor.kernel_module("tare_no_such"),
     ):
         janitor.remove(thing)
 

@@ -1,14 +1,16 @@
 """What the lab is made of, as pure data."""
 
+import dataclasses
 import io
+import json
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from tare.cli.lab import parse_size
-from tare.errors import UsageError
-from tare.lab import build, recipe, run
+from tare.errors import ImageError, UsageError
+from tare.lab import build, headers, recipe, run
 from tare.lab.machine import LINUX, Machine, command
 from tare.lab.run import Order
 
@@ -91,6 +93,23 @@ def test_a_hypervisor_boots_the_kernel_where_there_is_one(tmp_path):
     assert argv[argv.index("-initrd") + 1] == f"/tare/host/vmlinuz console=hvc0 {LINUX},/tare/initramfs"
     assert "dom0_mem=2048M" in argv[argv.index("-append") + 1]
     assert "thread=single" in argv[argv.index("-accel") + 1], "Xen's memory does not keep with several"
+
+
+def test_a_lab_may_want_more_of_its_kernel(tmp_path):
+    wanted = dataclasses.replace(machine(tmp_path / "host"), words=("tsc=reliable", "nowatchdog"))
+    argv = command(wanted, tmp_path)
+    assert argv[argv.index("-append") + 1] == f"console=ttyS0 {LINUX} tsc=reliable nowatchdog"
+
+
+def test_modules_are_built_for_the_kernel_that_the_host_has(tmp_path):
+    packages = {"linux-image-cloud-amd64": "6.1.192-2", "linux-image-6.1.0-56-cloud-amd64": "6.1.192-2"}
+    (tmp_path / "packages.json").write_text(json.dumps(packages))
+    assert headers.release(tmp_path) == ("6.1.0-56-cloud-amd64", "6.1.192-2")
+    assert "linux-headers-6.1.0-56-cloud-amd64" in recipe.load().headers("6.1.0-56-cloud-amd64").packages
+    (tmp_path / "packages.json").write_text("{}")
+    with pytest.raises(ImageError) as caught:
+        headers.release(tmp_path)
+    assert "has no kernel" in caught.value.what
 
 
 def test_kvm_gives_the_lab_the_hosts_processor(tmp_path):

@@ -12,6 +12,7 @@ from tare.campaign.conduct import Order
 from tare.model import Mode, Status
 from tare.store.store import Store
 from tare.workloads import registry
+from workloads.lacking import LACKING, RACING
 
 #: What `make test` tries, beside native; `make test-all` tries the rest.
 USUAL = ("gvisor",)
@@ -61,12 +62,6 @@ TINY = {
 #: The same, by what their names begin with.
 ALIKE = {"dbench": {"time_s": 2}, "fio": {**_FILE, "time_s": 1}, "seq": _FILE}
 SLICES = {"slice_ms": 50, "rounds": 2, "warmup_ms": 20}
-#: What a platform lacks, in its own words.
-LACKS: dict = {
-    ("fio-randread", "gvisor"): "goes through the host's page cache",
-    ("fio-randwrite", "gvisor"): "goes through the host's page cache",
-    ("seq-read-sizes-guest", "gvisor"): "its kernel has no /proc/sys/vm/drop_caches",
-}
 
 
 def _params(workload):
@@ -109,7 +104,9 @@ def test_a_workload_gives_its_figures_or_says_why_it_cannot(platforms, names, na
     mine = [(row, figures) for row, figures in _trials(platforms, names) if row["workload"] == name]
     assert len(mine) >= 3  # native twice, and at least one platform
     for row, figures in mine:
-        lacks = LACKS.get((name, row["platform"]))
+        lacks = LACKING.get((name, row["platform"]))
+        if row["status"] == Status.UNSUPPORTED.value:
+            lacks = lacks or RACING.get((name, row["platform"]))
         if lacks is not None:
             assert row["status"] == Status.UNSUPPORTED.value, row["reason"]
             assert lacks in row["reason"]

@@ -1,11 +1,12 @@
 """DBENCH: its commands, the figures of captured runs, and the refusals."""
 
+import dataclasses
 import re
 import subprocess
 
 import pytest
 
-from tare.errors import ParseError
+from tare.errors import ParseError, UnsupportedError
 from tare.workloads import registry
 from tare.workloads.base import UNSUPPORTED_CODE, Drop, Surroundings
 from tare.workloads.storage import dbench_report
@@ -107,6 +108,13 @@ def test_a_start_that_lost_its_semaphore_is_made_again(tmp_path, starts, code, s
     done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (code, f"{said}\n")
     assert (tmp_path / "ran").read_text().splitlines() == [" ".join(argv[4:])] * times
+
+
+def test_a_platform_whose_clients_always_come_too_late_is_unsupported():
+    said = b"failed to use the barrier semaphore in child 1\n"
+    late = dataclasses.replace(captured("dbench-1"), stdout=said, exit_code=1)
+    with pytest.raises(UnsupportedError, match="too late for its semaphore, in each of 12 starts"):
+        parse("dbench", [*map(captured, PLAIN[:3]), late])
 
 
 @pytest.mark.parametrize(("name", "captures"), [("dbench", PLAIN), ("dbench-osync", OSYNC), ("dbench", UML)])

@@ -64,22 +64,26 @@ class BlockRatios:
     single_baseline: int  # blocks of these in which only one of several baseline arms has samples
 
 
-def block_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> BlockRatios:
-    """Log x - mean over the baseline arms of log x, paired by block and round; Hodges-Lehmann over the rounds.
+def round_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> Floats:
+    """Log x - mean over the baseline arms of log x, by block and round; NaN where one of both has no sample.
 
     Pairing removes what hits all arms of a round alike; the mean of logs makes the two baseline arms weigh the same.
     Needs arms without unfit samples.
     """
     logs = np.log(grid.values[[arm, *baseline]])
     have = ~np.isnan(logs[1:])
-    count = have.sum(axis=0)
     with np.errstate(invalid="ignore"):
-        base = np.where(have, logs[1:], 0.0).sum(axis=0) / count
-    difference = logs[0] - base
+        base = np.where(have, logs[1:], 0.0).sum(axis=0) / have.sum(axis=0)
+    return np.asarray(logs[0] - base)
+
+
+def block_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> BlockRatios:
+    """The ratios of `round_ratios` over the blocks that have any; Hodges-Lehmann over the rounds."""
+    difference = round_ratios(grid, arm, baseline)
     usable = ~np.isnan(difference)
     used = np.flatnonzero(usable.any(axis=1))
     estimates = np.array([hodges_lehmann(difference[block, usable[block]]) for block in used])
-    in_block = np.asarray(have.any(axis=2))  # baseline arm, block
+    in_block = np.asarray((~np.isnan(grid.values[list(baseline)])).any(axis=2))  # baseline arm, block
     lone = np.count_nonzero(in_block[:, used], axis=0) < len(baseline)
     return BlockRatios(grid.blocks[used], estimates, int(lone.sum()))
 

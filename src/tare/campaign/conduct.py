@@ -14,7 +14,7 @@ from pathlib import Path
 import tare
 from tare.campaign.ground import default_cpus, prepared, quietened, sole_campaign
 from tare.campaign.plan import BASELINE_REPLICAS, Job, Plan, Profile, arms_of, how_long, make_jobs
-from tare.campaign.preflight import Ready, available, try_each
+from tare.campaign.preflight import Progress, Ready, available, try_each
 from tare.campaign.runner import Runner, Watcher
 from tare.campaign.sampler import Sampler
 from tare.campaign.slowed import extra_work, slowed_copies
@@ -72,16 +72,16 @@ class Order:
 def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
     """Run a new campaign into ``file``. Raises `TareError`; what is in the file by then stays."""
     _length(order)  # what is wrong with it is said before anything is done
-    chosen = _platforms(order.platforms)
+    chosen = platforms_for(order.platforms)
     asked = frozenset(() if order.offered else order.platforms)
     jobs = make_jobs(_workloads(order.workloads), order.base or order.profile, order.params, order.margins)
-    resources = _resources(order)
+    resources = resources_for(order)
     _check_design(order, resources)
     if file.exists():
         raise StoreError(f"{file} exists and is never overwritten", fix="give another name, or --resume it")
     with sole_campaign():
-        _check_disk()
-        image = _image(jobs, watcher)
+        check_disk()
+        image = image_for(jobs, watcher.doing)
         try:
             found, missing = available(chosen, asked=asked, progress=watcher.doing)
             with (
@@ -90,11 +90,11 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
             ):
                 ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing)
                 plan, ready = _plan(order, ready, jobs, resources)
-                record = _record(plan, ready, image, [*order.left_out, *missing, *broken], asked, tuned)
+                record = record_of(plan, ready, image, [*order.left_out, *missing, *broken], asked, tuned)
                 with Store.create(file, record) as store:
                     _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
         finally:
-            _close(chosen)
+            close_all(chosen)
 
 
 def _plan(order: Order, ready: list[Ready], jobs: tuple[Job, ...], resources: Resources) -> tuple[Plan, list[Ready]]:
@@ -133,10 +133,10 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
     # A file that is none is told to whoever named it, whatever else runs here.
     with Store.open(file) as store, sole_campaign():
         record = store.record
-        _check_disk()
+        check_disk()
         jobs = tuple(Job(workloads.get(one.name), one.params, one.margin) for one in record.workloads)
-        image = _image(jobs, watcher)
-        _check_same(record, image)
+        image = image_for(jobs, watcher.doing)
+        check_same(record, image)
         resources = Resources(tuple(record.resources.cpus), record.resources.memory_bytes)
         chosen = platforms.choose([platform.name for platform in record.platforms])
         length = (record.blocks, record.time_budget_s, record.targets, record.design)
@@ -157,16 +157,17 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
                     store.add_event("warning", line)
                 _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
         finally:
-            _close(chosen)
+            close_all(chosen)
 
 
-def _image(jobs: Sequence[Job], watcher: Watcher) -> Image:
+def image_for(jobs: Sequence[Job], progress: Progress) -> Image:
     """The one image for all of the campaign: with what its workloads need on top, and without where none does."""
     layers = {job.workload.layer for job in jobs} - {""}
-    return build.ensure(build.agent_path(), progress=watcher.doing, layers=layers)
+    return build.ensure(build.agent_path(), progress=progress, layers=layers)
 
 
-def _resources(order: Order) -> Resources:
+def resources_for(order: Order) -> Resources:
+    """What every instance gets. Raises `UsageError` for what this host or an instance cannot do with."""
     usable = os.sched_getaffinity(0)
     for cpu in order.cpus:
         if cpu not in usable:
@@ -204,7 +205,8 @@ def _run(runner: Runner) -> None:
     runner.store.set_status("complete")
 
 
-def _platforms(names: Sequence[str]) -> list[Platform]:
+def platforms_for(names: Sequence[str]) -> list[Platform]:
+    """The platforms of these names after the baseline; without names the usual ones. Raises `UsageError`."""
     known = platforms.all_platforms()
     if not names:
         return [platform for platform in known.values() if platform.by_default]
@@ -219,7 +221,7 @@ def _workloads(names: Sequence[str]) -> list[Workload]:
     return workloads.choose(names)
 
 
-def _record(
+def record_of(
     plan: Plan,
     ready: Sequence[Ready],
     image: Image,
@@ -227,6 +229,7 @@ def _record(
     asked: Collection[str],
     tuned: Sequence[Tuned] | None,
 ) -> CampaignRecord:
+    """What a new campaign's file says of itself."""
     return CampaignRecord(
         id=str(uuid.uuid4()),
         created=time.time(),
@@ -291,7 +294,8 @@ def _workload_record(job: Job) -> WorkloadRecord:
     )
 
 
-def _check_same(record: CampaignRecord, image: Image) -> None:
+def check_same(record: CampaignRecord, image: Image) -> None:
+    """Raise `StoreError` where the campaign ran other bits, or on another kernel."""
     if record.image.get("hash") != image.hash:
         before = str(record.image.get("hash"))[:16]
         raise StoreError(
@@ -305,7 +309,8 @@ def _check_same(record: CampaignRecord, image: Image) -> None:
         )
 
 
-def _check_disk() -> None:
+def check_disk() -> None:
+    """Raise `HostError` where there is too little space for instances."""
     free = shutil.disk_usage(state.home()).free
     if free < LEAST_FREE_DISK:
         raise HostError(
@@ -314,6 +319,7 @@ def _check_disk() -> None:
         )
 
 
-def _close(chosen: Sequence[Platform]) -> None:
+def close_all(chosen: Sequence[Platform]) -> None:
+    """Give back what platforms held."""
     for platform in chosen:
         platform.close()

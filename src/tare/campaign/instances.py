@@ -41,6 +41,7 @@ class Terms:
     memory_bytes: int | None = None
     start_limit_s: float | None = None
     gate: Callable[[], None] | None = None  # holds it just before its start instant, until it returns
+    number: int | None = None  # one that was asked for beforehand (`Nursery.number`)
 
 
 #: As all others.
@@ -116,14 +117,24 @@ class Nursery:
     daemons: set[str] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
+    def number(self) -> int:
+        """A number for an instance to come, for its `Terms`: whoever has it knows the control group beforehand."""
+        return next(self._numbers)
+
+    def group(self, number: int) -> str:
+        """The path of the control group that the instance of this number has."""
+        return f"{PARENT_GROUP}/{self._name(number)}"
+
+    def _name(self, number: int) -> str:
+        return f"{self.campaign}x{number}"
+
     def start(self, platform: Platform, arm: Arm, *, measured: bool, terms: Terms = USUAL) -> Live:
         """Start an instance and wait until its agent has run a first command. Several threads may do so at once.
 
         Raises `PlatformError`, `SessionError` or `HostError` with the sandbox's last words; nothing stays.
         """
-        number = next(self._numbers)
-        name = f"{self.campaign}x{number}"
-        spaces = self.work / name
+        number = self.number() if terms.number is None else terms.number
+        spaces = self.work / self._name(number)
         things = Belongings(self.journal)
         try:
             with roots.told(f"an instance of {platform.name}", self.work):
@@ -160,7 +171,7 @@ class Nursery:
     ) -> Live:
         name = folder.name
         resources = replace(self.resources, memory_bytes=terms.memory_bytes or self.resources.memory_bytes)
-        group = cgroup.Group(f"{PARENT_GROUP}/{name}")
+        group = cgroup.Group(self.group(number))
         things.own(janitor.control_group(group.path))
         group.create(resources)
         space = roots.new_workspace(things, folder)

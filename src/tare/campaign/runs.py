@@ -125,9 +125,16 @@ def outputs_of(results: Sequence[Completed]) -> dict[str, bytes]:
 
 
 def run_trial(
-    workload: RunWorkload, params: Params, live: Live, client: Client, gate: Callable[[], None] | None = None
+    workload: RunWorkload,
+    params: Params,
+    live: Live,
+    client: Client,
+    gate: Callable[[], None] | None = None,
+    over: Callable[[], None] | None = None,
 ) -> Measured:
-    """Run the workload's plan once. ``gate`` is called just before what is measured, and may hold it.
+    """Run the workload's plan once.
+
+    ``gate`` is called just before what is measured, and may hold it; ``over`` just after it, if it went well.
 
     Raises `HostError` (the surroundings do not suffice), `UnsupportedError` (the platform cannot do it), `ParseError`
     (a command failed, or its output is strange) or `SessionError` (the instance is lost).
@@ -136,7 +143,7 @@ def run_trial(
     _require_tools(workload, plan, live)
     try:
         _all(plan.prepare, live, client)
-        measured = _beside_servers(workload, params, plan, live, client, gate)
+        measured = _beside_servers(workload, params, plan, live, client, gate, over)
     except (ParseError, UnsupportedError):
         with contextlib.suppress(ParseError, UnsupportedError):  # what went wrong first is what is told
             _all(plan.cleanup, live, client)
@@ -165,6 +172,7 @@ def _beside_servers(
     live: Live,
     client: Client,
     gate: Callable[[], None] | None,
+    over: Callable[[], None] | None,
 ) -> Measured:
     servers: list[Execution] = []
     try:
@@ -174,7 +182,10 @@ def _beside_servers(
                 servers[-1].wait_output(command.ready, READY_LIMIT_S)
         if gate is not None:
             gate()
-        return _measure(workload, params, plan, live, client)
+        measured = _measure(workload, params, plan, live, client)
+        if over is not None:
+            over()
+        return measured
     finally:
         if not live.session.dead:
             for server in servers:

@@ -16,6 +16,7 @@ from tare.cli import (
     compare,
     doctor,
     export,
+    footprint,
     inventory,
     lab,
     literature,
@@ -23,6 +24,8 @@ from tare.cli import (
     report,
     run,
     score,
+    spread,
+    surface,
 )  # fmt: skip
 from tare.errors import TareError
 
@@ -45,8 +48,11 @@ app.command("run")(run.run)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("score")(score.score)
+app.command("spread")(spread.spread)
 app.command("export")(export.export)
+app.command("footprint")(footprint.footprint)
 app.command("literature")(literature.literature)
+app.command("surface")(surface.surface)
 app.command("calibrate")(calibrate.calibrate)
 app.command("clean")(clean.clean)
 app.add_typer(platform.app, name="platform")

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.status import Status
 from rich.table import Table
 
+from tare.footprint import checks as footprint_checks
+from tare.footprint import ptrace
 from tare.host import checks, facts
 from tare.platforms import registry as platforms
 
@@ -23,7 +25,7 @@ def doctor(
 
     Examples: [cyan]tare doctor[/], [cyan]tare doctor --json[/]
     """
-    host = checks.checks(facts.gather())
+    host = [*checks.checks(facts.gather()), ptrace.check(), *footprint_checks.checks()]
     with Console(stderr=True).status("") as status:
         found = [_platform(name, status) for name in platforms.all_platforms()]
     usable = all(one.state != "fail" for one in host) and any(row["available"] for row in found)

@@ -128,7 +128,7 @@ def run(
             blocks=blocks,
             budget_s=parse_time(budget) if budget else None,
             seed=seed,
-            cpus=_cpus(cpus),
+            cpus=parse_cpus(cpus),
             memory_bytes=memory * 2**20,
             subnet=subnet,
             tune=tune,
@@ -154,7 +154,8 @@ def _widths(store: Store) -> Mapping[str, Known]:
     return widths(store.record, store.samples())
 
 
-def _cpus(text: str | None) -> tuple[int, ...]:
+def parse_cpus(text: str | None) -> tuple[int, ...]:
+    """CPU numbers from 1 or 2,3; none from None. Raises `UsageError`."""
     if text is None:
         return ()
     try:

@@ -77,7 +77,8 @@ class Counter(Protocol):
         """Begin to count from zero; processes in the control group of this path, and below, are the instance's.
 
         ``group`` is the path that `tare.host.cgroup.Group.path` has: below the root of each hierarchy. It need not
-        be there yet. Raises `HostError` where this host does not let one count, with the fix.
+        be there yet. Again, without a `stop`: for another group. Raises `HostError` where this host does not let one
+        count, with the fix.
         """
 
     def read(self) -> Counts:
@@ -88,3 +89,82 @@ class Counter(Protocol):
 
     def stop(self) -> None:
         """Count no more, and leave nothing enabled. May be called twice."""
+
+
+class Call(StrEnum):
+    """What becomes of a system call of a thread's, whatever its arguments are."""
+
+    ALLOWED = "allowed"  # it runs
+    CONDITIONAL = "conditional"  # whether it runs depends on its arguments (or on the address that it is called from)
+    ERRNO = "errno"  # it does not run, and returns an error
+    TRAP = "trap"  # a SIGSYS in its place
+    KILL = "kill"  # the end of the thread or process
+    NOTIFY = "notify"  # another process, which listens, is asked
+    TRACE = "trace"  # a tracer is asked; without one it is an error
+
+
+class Place(BaseModel):
+    """A mount that may be written to, as far as the mount's own flags go."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str  # as its process sees it
+    host: str | None  # the same place in the host's tree; None: an interface to the kernel, such as proc
+    kind: str  # of filesystem
+
+
+class Abi(BaseModel):
+    """Another way into the same kernel, with numbers of its own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    reachable: int  # calls of it that the filters allow, conditional ones too
+    of: int
+    in_kernel: bool | None  # whether this kernel has it at all; None: not known
+
+
+class Tasks(BaseModel):
+    """Threads of one process on the host that are alike in all that is told here."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pid: int
+    program: str
+    role: str
+    counted: bool  # whether they are on the tenant's side
+    threads: Mapping[str, int]  # how many there are, by name
+    seccomp: str  # none, strict or filter
+    filters: int  # how many are stacked
+    calls: Mapping[str, Call] | None  # by name; None: the filters could not be read, and ``unread`` says why
+    outcomes: Mapping[str, tuple[str, ...]]  # of calls that do not just run: all that the filters may answer
+    unread: str | None
+    abis: Mapping[str, Abi]
+    effective: tuple[str, ...]  # capabilities, in the process's own user namespace
+    bounding: tuple[str, ...]
+    namespaces: tuple[str, ...]  # those that are not the host's
+    no_new_privs: bool
+    label: str | None  # of a security module
+    uid: int  # effective, as the host knows it
+    gid: int
+    writable: tuple[Place, ...] = ()
+    devices: tuple[str, ...] = ()  # open ones
+    held: tuple[str, ...] = ()  # folders that are open, and files that are open for writing
+
+
+class Surface(BaseModel):
+    """What of the host's kernel the tenant's side of a running instance may ask for, and with which rights."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    platform: str
+    of: int  # system calls of this kernel's architecture
+    calls: Mapping[str, Call] | None  # what the most permissive of all counted threads gets; None: nothing is known
+    unread: tuple[str, ...]  # reasons why ``calls`` may be too little
+    tasks: tuple[Tasks, ...]
+    abis: Mapping[str, Abi]
+
+    @property
+    def counts(self) -> Mapping[Call, int]:
+        """How many calls there are of each kind."""
+        every = list((self.calls or {}).values())
+        return {kind: every.count(kind) for kind in Call}

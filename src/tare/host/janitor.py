@@ -126,6 +126,11 @@ def xen_domain(name: str) -> Thing:
     return Thing("xen", {"name": name})
 
 
+def kernel_module(name: str) -> Thing:
+    """A kernel module of tare's."""
+    return Thing("module", {"name": name})
+
+
 def setting(file: Path, former: str, written: str) -> Thing:
     """A setting of the kernel's that is about to be changed; removing it gives the former value back."""
     return Thing("setting", {"path": str(file), "former": former, "written": written, "boot": settings.boot()})
@@ -354,6 +359,17 @@ def _remove_xen(facts: Mapping[str, Fact]) -> None:
         destroyed.require(fix=f"xl destroy {name}")
 
 
+def _remove_module(facts: Mapping[str, Fact]) -> None:
+    name = str(facts["name"])
+    deadline = time.monotonic() + 10
+    while Path("/sys/module", name).exists():
+        # What a killed user of it had open may take the kernel a while to close.
+        removed = processes.run(["rmmod", name], time_limit_s=60)
+        if removed.code != 0 and Path("/sys/module", name).exists() and time.monotonic() > deadline:
+            removed.require(fix=f"end what uses it, then rmmod {name}")
+        time.sleep(0.02)
+
+
 def _give_back(facts: Mapping[str, Fact]) -> None:
     path, former, written, boot = (str(facts[name]) for name in ("path", "former", "written", "boot"))
     settings.give_back(Path(path), former, written, boot)
@@ -374,5 +390,6 @@ _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "loop": _remove_loop,
     "xen": _remove_xen,
     "lxd": _remove_lxd,
+    "module": _remove_module,
     "setting": _give_back,
 }

@@ -45,7 +45,7 @@ def emulator(progress: Progress) -> Path:
         if not place.is_dir():
             progress(f"making the emulator's root from {wanted.newer} (about half a minute)")
             with beside(place, "the lab's emulator") as made:
-                _bootstrap(wanted, made / "root")
+                bootstrap(wanted, made / "root")
                 (made / "root" / HOME_INSIDE).mkdir()
     return place / "root"
 
@@ -60,7 +60,7 @@ def host(flavour: str, progress: Progress) -> Path:
             progress(f"making the host {flavour} (about a minute and a half)")
             with beside(place, "the lab's host") as made:
                 root = made / "root"
-                _bootstrap(wanted, root)
+                bootstrap(wanted, root)
                 _take_kernel(root, made)
                 (made / "packages.json").write_text(json.dumps(image_build.installed(root), indent=1))
                 (root / "goods").mkdir()
@@ -90,7 +90,8 @@ def newer_sources(text: str, suite: str, newer: str) -> str:
     return ""
 
 
-def _bootstrap(wanted: Root, root: Path) -> None:
+def bootstrap(wanted: Root, root: Path) -> None:
+    """Make a Debian root. Raises `ImageError` with the fix."""
     free = shutil.disk_usage(folder()).free
     if free < NEEDED_DISK:
         what = f"{free / 2**30:.1f} GiB are free below {folder()}, the lab needs {NEEDED_DISK / 2**30:.0f} GiB"

@@ -33,8 +33,8 @@ PYTHON = (3, 11)
 LEFT_OUT = ("mypy", "mypyc", "ruff", "pip", "setuptools")
 #: Room for the filesystem's own tables.
 SPARE_BYTES = 256 << 20
-#: Of a checkout: what its tests read.
-CHECKOUT = ("src", "tests", "docs", "protocol", "README.md", "pyproject.toml")
+#: Of a checkout: what its tests read, and what starts a Docker daemon.
+CHECKOUT = ("src", "tests", "docs", "protocol", "scripts", "README.md", "pyproject.toml")
 
 
 def ensure(image: Image, progress: Progress) -> Path:

@@ -11,7 +11,7 @@ import os
 import secrets
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +65,7 @@ class Machine:
     initramfs: Path
     control: Path
     console: Path
+    words: tuple[str, ...] = ()  # more arguments of the host's kernel
 
 
 def command(machine: Machine, home: Path) -> list[str]:
@@ -75,6 +76,7 @@ def command(machine: Machine, home: Path) -> list[str]:
 
     hypervisor = machine.host / "xen"
     kernel, initramfs = machine.host / "vmlinuz", inside(machine.initramfs)
+    arguments = " ".join([LINUX, *machine.words])
     if hypervisor.exists():
         # A multiboot kernel: what it loads, with arguments, is in the place of the initramfs.
         booted = [
@@ -83,10 +85,10 @@ def command(machine: Machine, home: Path) -> list[str]:
             "-append",
             f"console=com1 dom0_mem={_dom0_mib(machine)}M {XEN}",
         ]
-        booted += ["-initrd", f"{inside(kernel)} console=hvc0 {LINUX},{initramfs}"]
+        booted += ["-initrd", f"{inside(kernel)} console=hvc0 {arguments},{initramfs}"]
     else:
         booted = ["-kernel", inside(kernel), "-initrd", initramfs]
-        booted += ["-append", f"console=ttyS0 {LINUX}"]
+        booted += ["-append", f"console=ttyS0 {arguments}"]
     return [
         vm.PROGRAM,
         *_accelerator(machine.accel, single=hypervisor.exists()),
@@ -123,8 +125,10 @@ def accelerator() -> tuple[str, str]:
 
 
 @contextlib.contextmanager
-def running(parts: Parts, cpus: int, memory_bytes: int, progress: Progress) -> Iterator[Session]:
-    """Boot a machine, and end it. Raises `PlatformError` with its last words."""
+def running(
+    parts: Parts, cpus: int, memory_bytes: int, progress: Progress, words: Sequence[str] = ()
+) -> Iterator[Session]:
+    """Boot a machine, and end it. Raises `PlatformError` with its last words. ``words``: more for its kernel."""
     if os.geteuid() != 0:
         raise HostError("the lab's emulator needs a root of its own", fix="run tare as root (sudo)")
     label = f"lab{secrets.token_hex(3)}"
@@ -140,7 +144,7 @@ def running(parts: Parts, cpus: int, memory_bytes: int, progress: Progress) -> I
         accel, why = accelerator()
         progress(f"booting the lab by {accel}, some 10 s, half a minute for Xen ({why})")
         control = space / "control"
-        machine = Machine(accel, cpus, memory_bytes, parts.host, parts.goods, initramfs, control, console)
+        machine = Machine(accel, cpus, memory_bytes, parts.host, parts.goods, initramfs, control, console, tuple(words))
         with _connected(machine, parts.emulator, space, group) as session:
             yield session
 

@@ -8,6 +8,8 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mkdir -p /dev/pts /dev/shm
 mount -t devpts -o ptmxmode=666 devpts /dev/pts
 mount -t securityfs securityfs /sys/kernel/security || true
+mount -t debugfs debugfs /sys/kernel/debug
+mount -t tracefs tracefs /sys/kernel/tracing
 ln -sf /proc/self/fd /dev/fd
 for pair in 0:stdin 1:stdout 2:stderr; do # the locks of Xen's scripts spin without
     ln -sf "/proc/self/fd/${pair%%:*}" "/dev/${pair#*:}"

@@ -36,6 +36,11 @@ class Recipe:
     hosts: dict[str, Root]
     disk_bytes: int
 
+    def headers(self, kernel: str) -> Root:
+        """What builds modules for a kernel of the hosts' suite; the headers' package depends on its compiler."""
+        one = next(iter(self.hosts.values()))
+        return Root(one.suite, "", ("make", f"linux-headers-{kernel}"), one.left_out)
+
     def host(self, flavour: str) -> Root:
         """The host of a flavour. Raises `UsageError`."""
         if flavour not in self.hosts:

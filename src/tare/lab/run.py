@@ -55,6 +55,7 @@ class Order:
     time_limit_s: float
     files: Sequence[Path] = ()  # of this host, to be in there on PATH
     results: Path | None = None  # folder here that gets what the command leaves in /lab/out
+    kernel: Sequence[str] = ()  # more arguments of its kernel
 
     def check(self) -> None:
         """Raise `UsageError` for what cannot be, before anything is built."""
@@ -82,7 +83,7 @@ def run(order: Order, output: Output, progress: Progress) -> int:
     order.check()
     parts = ensure(order.flavour, progress)
     began = time.monotonic()
-    with running(parts, order.cpus, order.memory_bytes, progress) as session:
+    with running(parts, order.cpus, order.memory_bytes, progress, order.kernel) as session:
         progress("making a host of it")
         _prepare(session, order)
         progress(f"ready after {time.monotonic() - began:.0f} s")

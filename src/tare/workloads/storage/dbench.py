@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from tare.errors import ParseError
+from tare.errors import ParseError, UnsupportedError
 from tare.model import Direction, Family, Metric
 from tare.workloads.base import (
     UNSUPPORTED_CODE,
@@ -51,11 +51,13 @@ free=$(($(stat -f -c '%a * %S' "$1") / 1048576))
 #: one CPU a client may come too late to see that it was let go, finds no semaphore, and gives up: half of the starts
 #: end like that, before anything is measured, and then there is another. Other clients end when they see that dbench
 #: is gone, not a zombie: so nobody waits for the end of a pipe that they hold.
+_LATE = "failed to use the barrier semaphore"
+STARTS = 12
 _RUN = f"""\
-for attempt in 1 2 3 4 5 6 7 8 9 10 11 12; do
+for attempt in $(seq {STARTS}); do
     dbench "$@" >{SAID}
     code=$?
-    grep -q "failed to use the barrier semaphore" {SAID} || break
+    grep -q "{_LATE}" {SAID} || break
     sleep 1
 done
 cat {SAID}
@@ -97,6 +99,8 @@ class Dbench(RunWorkload):
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
         if len(results) != len(CLIENTS):
             raise ParseError(f"{len(CLIENTS)} runs of dbench were planned, {len(results)} results came")
+        if any(_LATE.encode() in done.stdout for done in results):
+            raise UnsupportedError(f"clients of dbench come too late for its semaphore, in each of {STARTS} starts")
         reports = [dbench_report.read(done) for done in results]
         for clients, report in zip(CLIENTS, reports, strict=True):
             asked = (LOAD, params["time_s"], clients, "-s" in self.options)

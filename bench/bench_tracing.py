@@ -1,0 +1,108 @@
+"""What counting system calls costs who makes them: unit costs on native, with and without the counter.
+
+    .venv/bin/python bench/bench_tracing.py [PAIRS]
+
+A turn is one run of the agent's probe, and the three conditions of a round come in random order: the counter is off;
+it is on, and the calls are another's than the instance's that it looks for; it is on, and they are the instance's.
+Printed are the extra time of a call and the ratio to off, as means over rounds with their 95 % intervals (Student's t,
+of the logarithms for the ratio). Goal: none; the figure is what a user must know.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import sys
+
+from scipy import stats
+
+from tare.campaign import ground
+from tare.campaign.conduct import DEFAULT_MEMORY
+from tare.campaign.plan import make_jobs
+from tare.campaign.schedule import Stage
+from tare.campaign.slices import run_slices
+from tare.footprint.syscalls import SyscallCounter
+from tare.footprint.walk import NO_GROUP
+from tare.image import build
+from tare.model import Arm, Resources
+from tare.platforms import registry
+from tare.workloads import registry as workloads
+
+WORKLOADS = ("call-getpid", "call-read-1b")
+ROUNDS = 40
+SLICE_MS, SLICES = 100, 2
+OFF, ANOTHERS, ITS_OWN = "off", "on, another's calls", "on, the instance's calls"
+
+
+def main() -> None:
+    """Print a row a workload and condition."""
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    [native] = registry.choose(["native"])
+    native.prepare(image)
+    params = {name: {"slice_ms": SLICE_MS, "rounds": SLICES, "warmup_ms": 50} for name in WORKLOADS}
+    jobs = make_jobs(workloads.choose(WORKLOADS), "quick", params)
+    print(f"{rounds} rounds\n")
+    print("| call | counter | a call takes | more than off | ratio to off |")
+    print("| --- | --- | --- | --- | --- |")
+    with (
+        ground.sole_campaign(),
+        ground.prepared(image, Resources(ground.default_cpus(), DEFAULT_MEMORY), None) as (nursery, _),
+    ):
+        live = nursery.start(native, Arm("native"), measured=False)
+        try:
+            for job in jobs:
+                for line in rows(job, live, rounds):
+                    print(line, flush=True)
+        finally:
+            live.stop()
+
+
+def rows(job, live, rounds) -> list[str]:
+    """All conditions in turn, then a line each."""
+    generator = random.Random(1)
+    groups = {OFF: None, ANOTHERS: NO_GROUP, ITS_OWN: live.instance.spec.group.path}
+    took: dict[str, list[float]] = {name: [] for name in groups}
+    for _ in range(rounds):
+        for name in generator.sample(list(groups), len(groups)):
+            took[name].append(nanoseconds(job, live, groups[name]))
+    lines = []
+    for name, ns in took.items():
+        said = f"| {job.workload.name} | {name} | {statistics.median(ns):.1f} ns |"
+        if name != OFF:
+            more = interval([one - off for one, off in zip(ns, took[OFF], strict=True)])
+            logs = interval([math.log(one / off) for one, off in zip(ns, took[OFF], strict=True)])
+            point, low, high = (math.exp(value) for value in logs)
+            said += f" {more[0]:+.1f} ns ({more[1]:+.1f} to {more[2]:+.1f}) | {point:.3f} ({low:.3f} to {high:.3f}) |"
+        else:
+            said += " | |"
+        lines.append(said)
+    return lines
+
+
+def nanoseconds(job, live, group) -> float:
+    """How long a call takes in one run of the probe; ``group`` None: without the counter."""
+    counter = SyscallCounter()
+    try:
+        if group is not None:
+            counter.start(group)
+        stage = Stage(job.workload.name, job.workload.mode, (live.arm,), ((live.arm,),) * job.rounds)
+        sliced = run_slices(job.workload, job.params, stage, {live.arm: live})[live.arm]
+        if sliced.error is not None:
+            raise sliced.error
+        headline = job.workload.metrics[0].name
+        return 1e9 / statistics.mean(one.value for one in sliced.samples if one.metric == headline)
+    finally:
+        counter.stop()
+
+
+def interval(values) -> tuple[float, float, float]:
+    """Mean and its 95 % interval."""
+    mean = statistics.mean(values)
+    half = stats.t.ppf(0.975, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    return mean, mean - half, mean + half
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Which system calls there are: names and numbers by architecture, and which of them this kernel has.
+
+The numbers come from the package system-calls, which is generated from the kernel's own headers with each release.
+libseccomp could tell them too, but Debian 12's ends at Linux 5.17, and 20 newer calls would go by without being looked
+at. A kernel that is older than the tables lacks the newest calls; which it has, its symbols say.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from system_calls import syscalls
+
+from tare.errors import HostError
+
+#: Linux 5.1 gave all architectures the same numbers for what came later, and one name for number and entry point. All
+#: that were numbered before are in every kernel that tare runs on.
+LAST_OF_OLD = 334
+#: Part of probes that the host sets: elsewhere than in a probe's own code they are a SIGILL. The kernel lets them
+#: through any filter (`seccomp_uprobe_exception` in kernel/seccomp.c), so they are nobody's to allow, and do not count.
+OF_PROBES = frozenset({"uprobe", "uretprobe"})
+#: Set in the number of a call of x32, which has x86-64's architecture (asm/unistd.h).
+X32_BIT = 0x40000000
+_KALLSYMS = Path("/proc/kallsyms")
+#: AUDIT_ARCH_*: the machine's number in ELF, with the bits for 64 bits and little endian (linux/audit.h, elf-em.h).
+_LITTLE, _WIDE = 0x40000000, 0x80000000
+_I386, _ARM, _X86_64, _ARM64 = 3, 40, 62, 183
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The calls of one ABI. ``entry``: what matches a symbol that a kernel with this ABI has."""
+
+    abi: str
+    architecture: int
+    numbers: Mapping[str, int]
+    entry: str
+
+
+def native(machine: str | None = None) -> Table:
+    """The calls that count: those of the machine's own 64-bit ABI, as far as this kernel has them. `HostError`."""
+    machine = machine or os.uname().machine
+    if machine not in _NATIVE:
+        raise HostError(f"system calls of {machine} are not known to tare", fix="use x86-64 or arm64")
+    table = _NATIVE[machine]()
+    numbers = {name: number for name, number in table.numbers.items() if name not in OF_PROBES}
+    return Table(table.abi, table.architecture, in_kernel(numbers, symbols()), table.entry)
+
+
+def others(machine: str | None = None) -> list[Table]:
+    """Other ways into the same kernel."""
+    return [make() for make in _OTHERS.get(machine or os.uname().machine, ())]
+
+
+def in_kernel(numbers: Mapping[str, int], shown: str) -> dict[str, int]:
+    """The calls that a kernel with these symbols has; all where there are none to be seen. Sorted by number."""
+    there = set(re.findall(r" __[a-z0-9]+_sys_(\w+)$", shown, re.MULTILINE))
+    known = {name: number for name, number in numbers.items() if not there or number <= LAST_OF_OLD or name in there}
+    return dict(sorted(known.items(), key=lambda one: one[1]))
+
+
+def has_abi(table: Table, shown: str) -> bool | None:
+    """Whether a kernel with these symbols has an ABI at all; None where there are none to be seen."""
+    return bool(re.search(table.entry, shown)) if " __" in shown else None
+
+
+@functools.cache
+def symbols() -> str:
+    """The kernel's symbols (addresses may be hidden); empty where they cannot be read."""
+    try:
+        lines = _KALLSYMS.read_text().splitlines()
+    except OSError:
+        return ""
+    return "\n".join(line for line in lines if "_sys_" in line)
+
+
+def version() -> str:
+    """Of which Linux the tables are."""
+    return str(syscalls().linux_version)
+
+
+def _x86_64() -> Table:
+    return Table("x86_64", _X86_64 | _WIDE | _LITTLE, _numbers("x86_64"), r" __x64_sys_")
+
+
+def _arm64() -> Table:
+    return Table("arm64", _ARM64 | _WIDE | _LITTLE, _numbers("arm64"), r" __arm64_sys_")
+
+
+def _x32() -> Table:
+    # The package has the numbers without the bit.
+    numbers = {name: number | X32_BIT for name, number in _numbers("x32").items()}
+    return Table("x32", _X86_64 | _WIDE | _LITTLE, numbers, r" __x(64|32)_compat_sys_")
+
+
+def _i386() -> Table:
+    return Table("i386", _I386 | _LITTLE, _numbers("i386"), r" __ia32_(compat_)?sys_")
+
+
+def _arm() -> Table:
+    return Table("arm", _ARM | _LITTLE, _numbers("arm"), r" __arm64_compat_sys_")
+
+
+def _numbers(abi: str) -> dict[str, int]:
+    table: dict[str, int] = syscalls().load_arch_table(abi)
+    return table
+
+
+_NATIVE = {"x86_64": _x86_64, "aarch64": _arm64}
+_OTHERS = {"x86_64": (_x32, _i386), "aarch64": (_arm,)}

@@ -1,0 +1,294 @@
+"""Classic BPF, as far as seccomp admits it, run over data of which only some words are known.
+
+At a branch that hangs on a word that is not known both ways are followed, with what is learned of the word on each:
+that it is a constant, is not, is above or below one, and the same of some of its bits. So the answer is a set. It has
+every value that the program can return. It may have one more where a program calculates with such words, compares them
+with each other, or has so many ways (`STATES`) that what was learned on them is dropped.
+
+Sources: the kernel's include/uapi/linux/bpf_common.h and filter.h; `seccomp_check_filter` in kernel/seccomp.c, which
+says what is admitted; `bpf_convert_filter` in net/core/filter.c, which says what it means.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tare.errors import ParseError
+
+WORD = 0xFFFFFFFF
+#: Bytes of ``struct seccomp_data``: what "length" loads.
+DATA_BYTES = 64
+#: So many states are followed from one branch with all that was learned, as many again without; then with nothing.
+STATES = 64
+_SCRATCH = 16
+
+
+class Instruction(NamedTuple):
+    """``struct sock_filter``."""
+
+    code: int
+    jt: int
+    jf: int
+    k: int
+
+
+class Bits(NamedTuple):
+    """Some bits of a word that is not known."""
+
+    offset: int
+    mask: int
+
+
+#: A number, bits of a word, or None: anything.
+Value = int | Bits | None
+
+
+class Range(NamedTuple):
+    """What is known of some bits: between two numbers, both included, and none of some."""
+
+    low: int
+    high: int
+    but: frozenset[int] = frozenset()
+
+
+Facts = frozenset[tuple[Bits, Range]]
+_NO_FACTS: Facts = frozenset()
+_NO_SCRATCH: tuple[Value, ...] = (None,) * _SCRATCH
+
+
+class State(NamedTuple):
+    """A program under way: the next instruction, both registers, the scratch words, what was learned."""
+
+    at: int
+    a: Value
+    x: Value
+    scratch: tuple[Value, ...]
+    facts: Facts
+
+
+# Codes: class, then size and mode, or operation and source.
+_LD, _LDX, _ST, _STX, _ALU, _JMP, _RET, _MISC = range(8)
+_ABS, _IMM, _MEM, _LEN = 0x20, 0x00, 0x60, 0x80
+_JA, _JEQ, _JGT, _JGE, _JSET = 0x00, 0x10, 0x20, 0x30, 0x40
+_ADD, _SUB, _MUL, _DIV, _OR, _AND, _LSH, _RSH, _NEG, _XOR = 0, 0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70, 0x80, 0xA0
+_BY_X, _TXA, _RET_A = 0x08, 0x80, 0x10
+_OPERATIONS = (_ADD, _SUB, _MUL, _DIV, _OR, _AND, _LSH, _RSH, _XOR)
+_TESTS = (_JEQ, _JGT, _JGE, _JSET)
+_ADMITTED = frozenset(
+    [_LD | mode for mode in (_ABS, _IMM, _MEM, _LEN)]
+    + [_LDX | mode for mode in (_IMM, _MEM, _LEN)]
+    + [_ST, _STX, _RET, _RET | _RET_A, _MISC, _MISC | _TXA, _JMP | _JA, _ALU | _NEG]
+    + [_ALU | what | by for what in _OPERATIONS for by in (0, _BY_X)]
+    + [_JMP | what | by for what in _TESTS for by in (0, _BY_X)]
+)
+
+
+def parse(raw: bytes) -> list[Instruction]:
+    """A program from its bytes (8 an instruction, in this machine's byte order). Raises `ParseError`."""
+    if not raw or len(raw) % 8:
+        raise ParseError(f"{len(raw)} bytes are no filter: an instruction has 8")
+    program = [Instruction(*fields) for fields in struct.iter_unpack("=HBBI", raw)]
+    for at, one in enumerate(program):
+        if one.code not in _ADMITTED:
+            raise ParseError(f"instruction {at} of the filter has code {one.code:#x}, which seccomp does not admit")
+        if any(target >= len(program) for target in _targets(at, one)):
+            raise ParseError(f"instruction {at} of the filter leads beyond its end")
+    return program
+
+
+def returned(program: Sequence[Instruction], known: Mapping[int, int]) -> frozenset[int | None]:
+    """All that a program may return; None among it: something that it calculated.
+
+    ``known``: words of the data by offset. All others may be anything.
+    """
+    return _Walk(program, known).all()
+
+
+def _targets(at: int, one: Instruction) -> tuple[int, ...]:
+    """Where an instruction goes on; nowhere after a return."""
+    if one.code & 7 == _RET:
+        return ()
+    if one.code & 7 != _JMP:
+        return (at + 1,)
+    return (at + 1 + one.k,) if one.code == _JMP | _JA else (at + 1 + one.jt, at + 1 + one.jf)
+
+
+class _Walk:
+    """One evaluation: what was found, the ways still to go, and which states each branch has been in."""
+
+    def __init__(self, program: Sequence[Instruction], known: Mapping[int, int]) -> None:
+        self._program = program
+        self._known = known
+        self._found: set[int | None] = set()
+        self._todo = [State(0, 0, 0, (0,) * _SCRATCH, _NO_FACTS)]
+        self._seen: dict[int, set[State]] = defaultdict(set)
+
+    def all(self) -> frozenset[int | None]:
+        """Every value."""
+        while self._todo:
+            self._follow(self._todo.pop())
+        return frozenset(self._found)
+
+    def _follow(self, state: State) -> None:
+        """Go one way until it returns, or parts."""
+        while True:
+            one = self._program[state.at]
+            group = one.code & 7
+            if group == _RET:
+                value = _resolved(state.a, state.facts) if one.code & _RET_A else one.k
+                self._found.add(value if isinstance(value, int) else None)
+                return
+            if group == _JMP:
+                ways = self._ways(state, one)
+                if len(ways) != 1:
+                    self._part(state, one)
+                    return
+                state = ways[0]
+                continue
+            after = self._step(state._replace(at=state.at + 1), one, group)
+            if after is None:
+                return
+            state = after
+
+    def _part(self, state: State, one: Instruction) -> None:
+        seen = self._seen[state.at]
+        # A state that has forgotten goes every way that one goes which has not: nothing is left out.
+        if len(seen) >= STATES:
+            state = state._replace(facts=_NO_FACTS)
+        if len(seen) >= 2 * STATES:
+            state = State(state.at, None, None, _NO_SCRATCH, _NO_FACTS)
+        if state not in seen:
+            seen.add(state)
+            self._todo += self._ways(state, one)
+
+    def _ways(self, state: State, one: Instruction) -> list[State]:
+        targets = _targets(state.at, one)
+        if len(targets) == 1:
+            return [state._replace(at=targets[0])]
+        number = _resolved(state.a, state.facts)
+        other = _resolved(state.x, state.facts) if one.code & _BY_X else one.k
+        outcomes = zip(targets, _tested(one.code & 0xF0, number, other, state.facts), strict=True)
+        return [state._replace(at=target, facts=facts) for target, facts in outcomes if facts is not None]
+
+    def _step(self, state: State, one: Instruction, group: int) -> State | None:
+        """What follows an instruction that neither jumps nor returns; None: it ends the program."""
+        if group == _LD:
+            return state._replace(a=self._load(state, one))
+        if group == _LDX:
+            return state._replace(x=self._load(state, one))
+        if group == _ALU:
+            return self._calculate(state, one)
+        if group == _MISC:
+            return state._replace(a=state.x) if one.code & _TXA else state._replace(x=state.a)
+        stored = state.a if group == _ST else state.x
+        return state._replace(scratch=(*state.scratch[: one.k], stored, *state.scratch[one.k + 1 :]))
+
+    def _load(self, state: State, one: Instruction) -> Value:
+        mode = one.code & 0xE0
+        if mode == _IMM:
+            return one.k
+        if mode == _MEM:
+            return state.scratch[one.k]
+        if mode == _LEN:
+            return DATA_BYTES
+        return self._known.get(one.k, Bits(one.k, WORD))
+
+    def _calculate(self, state: State, one: Instruction) -> State | None:
+        what = one.code & 0xF0
+        number = _resolved(state.a, state.facts)
+        other = _resolved(state.x, state.facts) if one.code & _BY_X else one.k
+        if what == _DIV and not (isinstance(other, int) and other):
+            self._found.add(0)  # a division by zero ends the program with 0
+            if other == 0:
+                return None
+        if what == _NEG:
+            other = 0
+        if isinstance(number, int) and isinstance(other, int):
+            return state._replace(a=_calculated(what, number, other))
+        return state._replace(a=_masked(number, other, state.facts) if what == _AND else None)
+
+
+def _calculated(what: int, a: int, b: int) -> int:
+    """An operation on two 32-bit numbers. Shifts take the low five bits of a distance, as eBPF's do."""
+    results = {
+        _ADD: a + b, _SUB: a - b, _MUL: a * b, _DIV: a // b if b else 0, _OR: a | b, _AND: a & b, _LSH: a << (b & 31),
+        _RSH: a >> (b & 31), _NEG: -a, _XOR: a ^ b,
+    }  # fmt: skip
+    return results[what] & WORD
+
+
+def _masked(one: Value, other: Value, facts: Facts) -> Value:
+    if isinstance(one, int):
+        one, other = other, one
+    if other == 0:
+        return 0
+    if isinstance(one, Bits) and isinstance(other, int):
+        mask = one.mask & other
+        return _resolved(Bits(one.offset, mask), facts) if mask else 0
+    return None
+
+
+def _resolved(value: Value, facts: Facts) -> Value:
+    """A number where that is what was learned."""
+    if isinstance(value, Bits):
+        known = _range(value, facts)
+        if known.low == known.high:
+            return known.low
+    return value
+
+
+def _range(bits: Bits, facts: Facts) -> Range:
+    found = Range(0, bits.mask)
+    for other, known in facts:
+        if other == bits:
+            found = known
+        elif other.offset == bits.offset and known.low == known.high and not bits.mask & ~other.mask:
+            return Range(known.low & bits.mask, known.low & bits.mask)
+    return found
+
+
+def _learned(facts: Facts, bits: Bits, low: int, high: int, but: frozenset[int]) -> Facts | None:
+    """With the bits in this range; None where that cannot be."""
+    while low in but:
+        low += 1
+    while high in but:
+        high -= 1
+    if low > high or (low == high and not _fits(bits, low, facts)):
+        return None
+    within = frozenset(value for value in but if low < value < high)
+    return frozenset(fact for fact in facts if fact[0] != bits) | {(bits, Range(low, high, within))}
+
+
+def _fits(bits: Bits, value: int, facts: Facts) -> bool:
+    """Whether the bits can be this, by what is known of parts of them."""
+    if value & ~bits.mask:
+        return False
+    parts = [(part, known) for part, known in facts if part.offset == bits.offset and not part.mask & ~bits.mask]
+    return all(
+        known.low <= value & part.mask <= known.high and value & part.mask not in known.but for part, known in parts
+    )
+
+
+def _tested(what: int, one: Value, other: Value, facts: Facts) -> tuple[Facts | None, Facts | None]:
+    """What is known where a test holds, and where not; None where that cannot be."""
+    if isinstance(one, int) and isinstance(other, int):
+        holds = {_JEQ: one == other, _JGT: one > other, _JGE: one >= other, _JSET: bool(one & other)}[what]
+        return (facts, None) if holds else (None, facts)
+    if not isinstance(one, Bits) or not isinstance(other, int):
+        return facts, facts
+    if what == _JSET:
+        one = Bits(one.offset, one.mask & other)
+        if not one.mask:
+            return None, facts
+        zero, other_than_zero = _tested(_JEQ, _resolved(one, facts), 0, facts)
+        return other_than_zero, zero
+    low, high, but = _range(one, facts)
+    if what == _JEQ:
+        there = low <= other <= high and other not in but
+        true = _learned(facts, one, other, other, frozenset()) if there else None
+        return true, _learned(facts, one, low, high, but | {other})
+    first = other + 1 if what == _JGT else other  # of the numbers for which it holds
+    return _learned(facts, one, max(low, first), high, but), _learned(facts, one, low, min(high, first - 1), but)

@@ -1,0 +1,192 @@
+"""Counts kernel functions, on a host whose kernel lets a module of tare's do so (see docs/footprint-functions.md).
+
+The module counts in place, without a buffer: nothing is lost for want of a reader. What is counted is every entry of
+a function that ftrace can see; functions that the compiler inlined, and those marked ``notrace``, it cannot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from tare.errors import HostError, ParseError
+from tare.footprint import kmodule
+from tare.footprint.model import Counts, Level, Scope
+from tare.host import cgroup, janitor, processes, state
+from tare.host.journal import Belongings, Entry, Journal
+
+#: What to do where functions cannot be counted.
+LAB = "tare footprint --level functions, without --here: it boots a lab, where they can"
+TRACING = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
+DEBUG = Path("/sys/kernel/debug")
+#: There where the kernel has a function tracer.
+SWITCH = Path("/proc/sys/kernel/ftrace_enabled")
+_LINE = re.compile(r"([0-9a-f]+) (\d+) (\d+) (\S+(?: \[\w+\])?)")
+#: How a place is listed whose function was replaced when the kernel was linked: it never runs.
+_REPLACED = "__ftrace_invalid_address___"
+
+
+class FunctionCounter:
+    """Counts by the module ``tare_fcount``, whose lease is this process's: what it switched on ends with it."""
+
+    level = Level.FUNCTIONS
+
+    def __init__(self) -> None:
+        self._things: Belongings | None = None
+        self._ctl: int | None = None
+        self._made: tuple[Path, Entry] | None = None  # a control group that was not there
+
+    def start(self, group: str) -> None:
+        """Load the module, and count from zero; again: for another group. The group is made if it is not there."""
+        if self._things is None:
+            check()
+            module = kmodule.find()
+            self._things = Belongings(Journal(state.journal()))
+            try:
+                self._load(module)
+            except BaseException:
+                self.stop()
+                raise
+        self._unmake()
+        self._make(group)
+        self._say(f"cgroup /{group}")
+        self._say("on")
+        self._say("reset")
+
+    def read(self) -> Counts:
+        """A still picture of what was counted; counting goes on after it, without what the reading took."""
+        self._say("hold")
+        try:
+            hits, lost = parse_dump(_files("dump").read_text())
+            return Counts(hits=hits, lost=lost, known=len(known()))
+        finally:
+            self._say("go")
+
+    def reset(self) -> None:
+        """Begin from zero again."""
+        self._say("reset")
+
+    def stop(self) -> None:
+        """Switch it off and remove the module."""
+        if self._ctl is not None:
+            os.close(self._ctl)  # which switches it off
+            self._ctl = None
+        self._unmake()
+        if self._things is not None:
+            self._things.release()
+            self._things = None
+
+    def _load(self, module: Path) -> None:
+        assert self._things is not None
+        self._things.own(janitor.kernel_module(kmodule.NAME))
+        loaded = processes.run(["insmod", str(module)])
+        if loaded.code != 0:
+            said = loaded.stderr.decode(errors="replace").strip()
+            raise HostError(f"the kernel does not take the module that counts functions: {said}", fix=LAB)
+        self._ctl = os.open(_files("ctl"), os.O_WRONLY | os.O_CLOEXEC)
+
+    def _say(self, command: str) -> None:
+        assert self._ctl is not None, "it was not started"
+        try:
+            os.write(self._ctl, command.encode())
+        except OSError as error:
+            raise HostError(f"the kernel refuses to count functions ({command}): {error.strerror}", fix=LAB) from error
+
+    def _make(self, group: str) -> None:
+        """Make the group, which whoever starts the instance finds then: the module wants to know it beforehand."""
+        root = cgroup.hierarchies().v2
+        assert root is not None
+        if not (root / group).is_dir():
+            [entry] = Journal(state.journal()).write(janitor.control_group(group))
+            self._made = (root / group, entry)
+            (root / group).mkdir(parents=True)
+
+    def _unmake(self) -> None:
+        """Remove the group if nobody used it; if so, it is its user's, who has noted it too."""
+        if self._made is not None:
+            folder, entry = self._made
+            with contextlib.suppress(OSError):  # in use, or gone
+                folder.rmdir()
+            entry.file.unlink(missing_ok=True)
+            self._made = None
+
+
+def check() -> None:
+    """Raise `HostError` where functions cannot be counted here, or should not be: somebody else is tracing."""
+    if os.geteuid() != 0:
+        raise HostError("only root may count kernel functions", fix="run tare as root (sudo)")
+    if not SWITCH.exists():
+        raise HostError(f"the kernel {os.uname().release} has no function tracer", fix=LAB)
+    if not cgroup.hierarchies().unified:
+        why = "control groups are not of version 2 here, by which the module knows an instance"
+        raise HostError(why, fix=LAB)
+    tracing = _tracing()
+    if not any(DEBUG.iterdir()):
+        raise HostError("debugfs is not mounted", fix=f"mount -t debugfs debugfs {DEBUG}")
+    if Path("/sys/module", kmodule.NAME).exists():
+        raise HostError(
+            f"the module {kmodule.NAME} is loaded already: functions are being counted, or were when tare was killed",
+            fix="wait for the other tare, or tare clean",
+        )
+    tracer = tracing.joinpath("current_tracer").read_text().strip()
+    if tracer != "nop":
+        raise HostError(f"somebody traces here already, by the tracer {tracer}", fix="wait until he is done")
+    foreign = tracing.joinpath("enabled_functions").read_text().splitlines()
+    if foreign:
+        what = f"somebody traces {len(foreign)} functions here already, such as {foreign[0].split()[0]}"
+        raise HostError(what, fix="wait until he is done; bpftool prog, ls /sys/kernel/tracing/instances tell more")
+
+
+def known() -> frozenset[str]:
+    """The functions that can be counted now, by symbol; of several with one name there is one."""
+    modules = Path("/proc/modules").read_text().splitlines()
+    return _known(frozenset(line.split()[0] for line in modules))
+
+
+@functools.cache
+def _known(modules: frozenset[str]) -> frozenset[str]:  # noqa: ARG001 (whose functions they are: the kernel is slow to say)
+    return parse_functions(_tracing().joinpath("available_filter_functions").read_text().splitlines())
+
+
+def parse_functions(lines: Iterable[str]) -> frozenset[str]:
+    """The symbols in an ``available_filter_functions``, those of a module as "symbol [module]"."""
+    return frozenset(" ".join(line.split()) for line in lines if not line.startswith(_REPLACED))
+
+
+def parse_dump(text: str) -> tuple[dict[Scope, dict[str, int]], int]:
+    """Hits by scope and symbol, and the events that have no symbol or found no room. Raises `ParseError`."""
+    head, *lines = text.splitlines() or [""]
+    began = re.fullmatch(rf"{kmodule.NAME} 1 lost (\d+)", head)
+    if began is None or not lines or lines.pop() != "end":
+        raise ParseError(f"what {kmodule.NAME} counted is not whole: it begins with {head[:80]!r}")
+    lost = int(began[1])
+    hits: dict[Scope, dict[str, int]] = {Scope.HOST: {}, Scope.INSTANCE: {}}
+    for line in lines:
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise ParseError(f"{kmodule.NAME} says {line[:120]!r}, which is not a function with its hits")
+        _, everybodys, groups, name = found.groups()
+        if name.startswith("0x"):  # of a module that is gone
+            lost += int(everybodys)
+            continue
+        for scope, count in ((Scope.HOST, int(everybodys)), (Scope.INSTANCE, int(groups))):
+            if count:
+                hits[scope][name] = hits[scope].get(name, 0) + count
+    return hits, lost
+
+
+def _tracing() -> Path:
+    if SWITCH.read_text().strip() == "0":
+        raise HostError("function tracing is switched off on this host", fix="sysctl kernel.ftrace_enabled=1")
+    for folder in TRACING:
+        if folder.joinpath("available_filter_functions").exists():
+            return folder
+    raise HostError("tracefs is not mounted", fix=f"mount -t tracefs tracefs {TRACING[0]}")
+
+
+def _files(name: str) -> Path:
+    return DEBUG / kmodule.NAME / name

@@ -1,0 +1,151 @@
+"""Footprints that a host in use does not let one count: counted in a lab, and brought back into a file here.
+
+The lab runs the same command, in it, on Debian's stock kernel; see docs/lab.md. It is a host with nobody else's work on
+it, so that what everybody does is what tare does and the kernel by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tare
+from tare.campaign import conduct
+from tare.campaign.plan import make_jobs
+from tare.errors import HostError, StoreError
+from tare.footprint import kmodule
+from tare.footprint.conduct import PROFILE, WORKLOADS, Order
+from tare.footprint.model import Footprint, Level
+from tare.footprint.record import footprints, keep
+from tare.footprint.walk import countable
+from tare.image.places import Progress
+from tare.lab import build, headers
+from tare.lab import run as lab_run
+from tare.session.frames import STDERR
+from tare.store.store import Store
+from tare.workloads import registry as workloads
+
+#: What is counted in a lab, unless one is on a host where it can be.
+LEVELS = frozenset({Level.FUNCTIONS})
+FLAVOUR = "kvm"
+MEMORY_BYTES = 4 << 30
+CPUS = 2
+LIMIT_S = 6 * 3600.0
+#: With all functions counted, every look at an emulated HPET takes so long that the kernel finds itself locked up.
+KERNEL = ("tsc=reliable", "clocksource=tsc", "nowatchdog")
+LAB_MODULE = f"/lab/files/{kmodule.NAME}.ko"
+_RESULT = "footprint.tare"
+#: Starts a Docker daemon for a command; in a checkout only, which goes into the lab whole.
+_DOCKER = "scripts/with_dockerd.py"
+
+
+def inside() -> bool:
+    """Whether this is a lab."""
+    return "TARE_LAB" in os.environ
+
+
+def module(progress: Progress) -> Path:
+    """The module that counts functions, for the lab's kernel; built if need be. Raises `ImageError`."""
+    return headers.module(build.host(FLAVOUR, progress), kmodule.SOURCE, kmodule.NAME, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What came out of a lab: footprints, and a line for each thing that has none."""
+
+    footprints: tuple[Footprint, ...]
+    warnings: tuple[str, ...]
+
+
+def count(order: Order, file: Path, progress: Progress) -> Brought:
+    """Have a lab count, and put the footprints into ``file``, new or there already.
+
+    ``progress`` is told what is said there. What was counted until something failed is in the file. Raises `TareError`.
+    """
+    order.check()
+    assert not order.params, "the command has no words for them"
+    _check_bits(order, file, progress)
+    heard = _Heard(progress)
+    with tempfile.TemporaryDirectory(prefix=".tare-lab-", dir=file.absolute().parent) as scratch:
+        result = Path(scratch, _RESULT)
+        code = lab_run.run(_sent(order, result.parent, module(progress)), heard, progress)
+        brought = bring(result, file) if result.exists() else Brought((), ())
+    if code != 0:
+        kept = f"; {len(brought.footprints)} footprints are in {file}" if brought.footprints else ""
+        raise HostError(f"counting in the lab ended with {code}{kept}: {heard.last}")
+    return brought
+
+
+class _Heard:
+    """Passes on what is said in the lab, a line at a time; what it prints at the end is printed here."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.last = "it said nothing"
+        self._progress = progress
+        self._part = b""
+
+    def __call__(self, channel: int, data: bytes) -> None:
+        if channel != STDERR:
+            return
+        *lines, self._part = (self._part + data).split(b"\n")
+        for line in lines:
+            self.last = line.decode(errors="replace").strip() or self.last
+            self._progress(f"in the lab: {self.last}")
+
+
+def _sent(order: Order, results: Path, compiled: Path) -> lab_run.Order:
+    argv = ["tare", "footprint", *words(order), "--here", "-o", f"/lab/out/{_RESULT}"]
+    if _wants_docker(order.platforms) and Path(tare.__file__).parents[2].joinpath(_DOCKER).is_file():
+        argv = ["python3", _DOCKER, *argv]
+    argv = ["env", f"{kmodule.BROUGHT}={LAB_MODULE}", *argv]
+    return lab_run.Order(argv, FLAVOUR, MEMORY_BYTES, CPUS, LIMIT_S, (compiled,), results, KERNEL)
+
+
+def words(order: Order) -> list[str]:
+    """The order as words of the command; where the file is, and a subnet, are matters of this host."""
+    said = [word for name in order.platforms for word in ("--platform", name)]
+    said += [word for name in order.workloads for word in ("--workload", name)]
+    said += ["--level", order.level.value, "--repeats", str(order.repeats), "--idle", f"{order.idle_s:g}s"]
+    said += ["--memory", str(order.memory_bytes >> 20)]
+    if order.seed is not None:
+        said += ["--seed", str(order.seed)]
+    if order.cpus:
+        said += ["--cpus", ",".join(map(str, order.cpus))]
+    return said
+
+
+def _wants_docker(platforms: Sequence[str]) -> bool:
+    """The usual platforms, which are meant when none is named, have Docker among them."""
+    return not platforms or any(name == "all" or name.startswith("docker") for name in platforms)
+
+
+def bring(result: Path, file: Path) -> Brought:
+    """Put the footprints of a file into another one, or make that of it. Raises `StoreError`."""
+    with Store.open(result) as there:  # for writing: that takes in what a killed writer left beside it
+        found, kernel = footprints(there), there.record.host["kernel"]
+        warnings = tuple(event.text for event in there.events() if event.level == "warning")
+    if file.exists():
+        with Store.open(file) as here:
+            for one in found:
+                keep(here, one)
+            here.add_event("info", f"footprints that came from a lab on Linux {kernel}: {len(found)}")
+            for warning in warnings:
+                here.add_event("warning", f"in the lab: {warning}")
+    else:
+        shutil.move(result, file)
+    return Brought(tuple(found), warnings)
+
+
+def _check_bits(order: Order, file: Path, progress: Progress) -> None:
+    """Figures and footprints of one file are of the same bits."""
+    if not file.exists():
+        return
+    jobs = make_jobs(countable(workloads.choose(order.workloads or WORKLOADS))[0], PROFILE)
+    image = conduct.image_for(jobs, progress)
+    with Store.read(file) as there:
+        if there.record.image.get("hash") != image.hash:
+            raise StoreError(f"{file} is of another image than what would be counted", fix="give a new file with -o")

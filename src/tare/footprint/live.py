@@ -1,0 +1,88 @@
+"""Live instances of platforms to look at, one after the other, on ground as a campaign has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.campaign import ground
+from tare.errors import TareError, UsageError
+from tare.footprint.model import Surface
+from tare.footprint.surface import Reader
+from tare.image import build
+from tare.model import Arm, Resources
+from tare.platforms.base import Platform
+from tare.platforms.parts.helpers import processes_by_pid
+
+MEMORY = 512 << 20
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A platform's surface; or, where there is none, why not."""
+
+    platform: str
+    surface: Surface | None
+    reason: str = ""
+    fix: str = ""
+
+
+def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Looked]:
+    """The surface of one instance of each, which has run a first command and waits for the next.
+
+    What does not run here, or has nothing on this host to look at, is told with the reason. Raises `HostError` where
+    nothing can be started at all.
+    """
+    reader = Reader()
+    image = build.ensure(build.agent_path(), progress=progress)
+    resources = Resources(ground.default_cpus(), MEMORY)
+    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
+        for platform in platforms:
+            progress(f"looking for {platform.name}")
+            try:
+                answer = platform.detect()
+                if not answer.available:
+                    yield Looked(platform.name, None, answer.reason, answer.fix)
+                    continue
+                progress(f"starting {platform.name}")
+                platform.prepare(image)
+                live = nursery.start(platform, Arm(platform.name), measured=False)
+                try:
+                    progress(f"reading the filters of {platform.name}")
+                    surface = reader.surface(platform.name, live.instance.host_processes())
+                finally:
+                    live.stop()
+                yield Looked(platform.name, surface)
+            except TareError as error:
+                yield Looked(platform.name, None, error.what, error.fix or "")
+            finally:
+                platform.close()
+
+
+def running(pids: Sequence[int], progress: Progress) -> Iterator[Looked]:
+    """The surface of each process that runs already, with all that descend from it. Raises `UsageError`."""
+    reader = Reader()
+    for pid in pids:
+        name = f"pid {pid}"
+        if not Path(f"/proc/{pid}").exists():
+            raise UsageError(f"there is no process {pid}", fix="name one that runs, by its id on this host")
+        progress(f"reading the filters of {name}")
+        try:
+            yield Looked(name, reader.surface(name, family(pid)))
+        except TareError as error:
+            yield Looked(name, None, error.what, error.fix or "")
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that descend from it; what its ended children started is no longer known to be its own."""
+    children: dict[int, list[int]] = {}
+    for other, seen in processes_by_pid().items():
+        children.setdefault(seen.parent, []).append(other)
+    found, todo = [], [pid]
+    while todo:
+        one = todo.pop()
+        found.append(one)
+        todo += children.get(one, [])
+    return sorted(found)

@@ -1,0 +1,194 @@
+"""The seccomp filters that a live thread has, out of the kernel (ptrace(2), PTRACE_SECCOMP_GET_FILTER).
+
+A thread must stand still to be asked. It is stopped without a signal, for less than a millisecond, and goes on as it
+was; a call that it waits in is restarted, but for the few that end with EINTR after any stop (signal(7)). All is done
+by a thread of tare's that lives only for that: when it ends, or tare is killed, the kernel lets go of whatever it held.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tare.errors import HostError
+from tare.host import processes
+from tare.host.checks import Check
+from tare.host.patience import stretched
+
+#: linux/ptrace.h, linux/wait.h
+_SEIZE, _INTERRUPT, _DETACH, _GET_FILTER = 0x4206, 0x4207, 17, 0x420C
+_EVENT_STOP = 128
+_WALL = 0x40000000
+#: A thread that does not stop by then waits for a device, and is not waited for.
+STOP_LIMIT_S = 1.0
+#: More than the kernel stacks: their instructions together are limited to 32,768 (MAX_INSNS_PER_PATH).
+_MOST = 32_768
+_SECCOMP_FILTER = "2"
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.ptrace.restype = ctypes.c_long
+_libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+
+#: What a thread has: the bytes of its filters, the newest first; or why they could not be read.
+Answer = tuple[bytes, ...] | HostError
+
+NOT_BUILT = "this kernel does not give filters out (CONFIG_CHECKPOINT_RESTORE is off)"
+_LAB = "a kernel with it, or a lab: tare lab run -- tare surface PLATFORM"
+
+
+def installed(threads: Sequence[int]) -> dict[int, Answer]:
+    """The filters of threads, by thread; those that ended meanwhile are left out.
+
+    Call it while no other thread of tare's waits for one of these as for its child: it might take the stop for its own.
+    """
+    found: dict[int, Answer] = {}
+
+    def ask() -> None:
+        for thread in threads:
+            try:
+                found[thread] = _of(thread)
+            except HostError as error:
+                found[thread] = error
+            except ProcessLookupError:
+                continue
+
+    # A thread that holds something when it ends gives it back to the kernel.
+    asking = threading.Thread(target=ask, name="ptrace")
+    asking.start()
+    asking.join()
+    return found
+
+
+def _of(thread: int) -> tuple[bytes, ...]:
+    """Stop a thread, read its filters, let it go. Raises `HostError` in words, `ProcessLookupError` when it ended."""
+    try:
+        _ptrace(_SEIZE, thread)
+    except PermissionError as error:
+        raise _held_by_another(thread) from error
+    went_on_with = 0
+    stopped = False
+    try:
+        _ptrace(_INTERRUPT, thread)
+        went_on_with = _await_stop(thread)
+        stopped = True
+        return _filters(thread)
+    finally:
+        # What has not stopped cannot be let go of: the end of this thread of tare's does that.
+        if stopped:
+            _ptrace(_DETACH, thread, data=went_on_with)
+
+
+def _await_stop(thread: int) -> int:
+    """Wait until it stands still; returns the signal that it was about to get, to be passed on, or 0."""
+    deadline = time.monotonic() + stretched(STOP_LIMIT_S)
+    while True:
+        pid, status = os.waitpid(thread, os.WNOHANG | _WALL)
+        if pid:
+            break
+        if time.monotonic() > deadline:
+            raise HostError("it does not stop to be asked: it waits for a device", fix="try again")
+        time.sleep(0.00002)
+    if not os.WIFSTOPPED(status):
+        raise ProcessLookupError(errno.ESRCH, "it ended")
+    # A stop of ptrace's own has its event above; else it is about to take a signal, which must not be lost.
+    return 0 if status >> 16 else os.WSTOPSIG(status)
+
+
+def _filters(thread: int) -> tuple[bytes, ...]:
+    """The programs, the newest first: the kernel counts from the oldest."""
+    found = []
+    for index in range(_MOST):
+        try:
+            size = _ptrace(_GET_FILTER, thread, index)
+            program = ctypes.create_string_buffer(size * 8)
+            _ptrace(_GET_FILTER, thread, index, ctypes.addressof(program))
+        except FileNotFoundError:  # there are no more
+            break
+        except OSError as error:
+            raise _refused(error) from error
+        found.append(program.raw)
+    return tuple(reversed(found))
+
+
+def _ptrace(request: int, thread: int, address: int = 0, data: int = 0) -> int:
+    result = int(_libc.ptrace(request, thread, address, data))
+    if result == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+def _held_by_another(thread: int) -> HostError:
+    tracer = _status(thread).get("TracerPid", "0")
+    if tracer != "0":
+        what = f"another process ({_status(int(tracer)).get('Name', 'unknown')}) traces it, and a thread has one tracer"
+        return HostError(what, fix="end the tracer, if it is none of the platform's own")
+    return HostError("the kernel does not let it be traced", fix="run tare as root (sudo) with CAP_SYS_PTRACE")
+
+
+def _refused(error: OSError) -> HostError:
+    if error.errno == errno.EINVAL:  # it has filters, else it were not asked
+        return HostError(NOT_BUILT, fix=_LAB)
+    if error.errno == errno.EACCES:
+        own = _status(os.getpid()).get("Seccomp", "0")
+        if own != "0":
+            what = "tare itself runs under seccomp, and so may not read filters"
+            return HostError(what, fix="run tare on the host itself")
+        return HostError("reading filters needs CAP_SYS_ADMIN", fix="run tare as root (sudo)")
+    if error.errno == errno.EMEDIUMTYPE:
+        return HostError("it has a filter that is not classic BPF, which the kernel does not give out")
+    return HostError(f"the kernel does not give its filters out: {error.strerror}", fix=_LAB)
+
+
+def _status(pid: int) -> dict[str, str]:
+    """/proc/PID/status; empty when it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return {}
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+#: Takes a filter that allows everything, says so, and waits for the end of its input.
+_FILTERED = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+program = ctypes.create_string_buffer((6).to_bytes(4, sys.byteorder) + (0x7fff0000).to_bytes(4, sys.byteorder), 8)
+class Fprog(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("program", ctypes.c_void_p)]
+fprog = Fprog(1, ctypes.addressof(program))
+none = ctypes.c_ulong(0)
+libc.prctl(38, ctypes.c_ulong(1), none, none, none)
+assert libc.prctl(22, ctypes.c_ulong(2), ctypes.byref(fprog), none, none) == 0
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def check() -> Check:
+    """Whether filters can be read here, found out by reading one."""
+    name, use = "seccomp filters", "tare surface cannot tell what a platform may call"
+    argv = [sys.executable, "-I", "-c", _FILTERED]
+    child = processes.start(argv, stdin=-1, stdout=-1)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        if child.stdout.readline() != b"ready\n":
+            return Check(name, "warn", "none can be installed", f"{use}: this kernel has no seccomp")
+        answer = installed([child.pid]).get(child.pid)
+    finally:
+        child.stdin.close()
+        child.stdout.close()
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    if isinstance(answer, tuple):
+        return Check(name, "ok", "can be read from live processes")
+    what = answer.what if answer else "the process ended"
+    return Check(name, "warn", what, f"{use}: {answer.fix if answer and answer.fix else 'try again'}")

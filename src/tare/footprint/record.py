@@ -1,0 +1,44 @@
+"""Footprints in a campaign's file: one attachment each, as JSON. A file from elsewhere may hold anything."""
+
+from __future__ import annotations
+
+import math
+
+from pydantic import ValidationError
+
+from tare.errors import StoreError
+from tare.footprint.model import ATTACHMENT, Footprint
+from tare.store.store import Store
+
+#: A kernel's counters have 64 bits, and so have those that read this.
+MOST_HITS = 2**63 - 1
+
+
+def keep(store: Store, footprint: Footprint) -> None:
+    """Write it into the file; on disk when this returns. Raises `StoreError`."""
+    store.add_attachment(ATTACHMENT, footprint.model_dump_json().encode())
+
+
+def footprints(store: Store) -> list[Footprint]:
+    """All that the file holds, as they were counted. Raises `StoreError` for one that is none."""
+    kept = (data for name, data in store.attachments() if name == ATTACHMENT)
+    return [_read(store, number, data) for number, data in enumerate(kept, 1)]
+
+
+def _read(store: Store, number: int, data: bytes) -> Footprint:
+    try:
+        read = Footprint.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "it"
+        raise _broken(store, number, f"{where}: {first['msg']}") from None
+    if not math.isfinite(read.seconds) or sum(read.hits.values()) > MOST_HITS:
+        raise _broken(store, number, "no kernel can have run so long, or so much")
+    return read
+
+
+def _broken(store: Store, number: int, why: str) -> StoreError:
+    return StoreError(
+        f"{store.path}: footprint {number} does not hold: {why}",
+        fix="read it with the version of tare that wrote it, or take a copy that is whole",
+    )

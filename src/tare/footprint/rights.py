@@ -1,0 +1,252 @@
+"""What a process on the host may do besides calling: capabilities, identity, namespaces, mounts, open devices.
+
+All of it is read from /proc (proc(5)). The parsers are pure functions on text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tare.footprint.model import Place
+
+#: Filesystems that are interfaces to the kernel: whoever may write to them sets it up.
+KERNELS = frozenset(
+    {
+        "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "efivarfs", "fusectl", "proc", "pstore",
+        "securityfs", "selinuxfs", "sysfs", "tracefs",
+    }
+)  # fmt: skip
+#: Major and minor numbers of null, zero, full, random and urandom, which every program may have.
+HARMLESS = frozenset((1, minor) for minor in (3, 5, 7, 8, 9))
+#: The same where single nodes of the host's /dev are mounted, with the terminal that a process has itself.
+_HARMLESS_NODES = frozenset(f"/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What /proc/PID/status says of a thread."""
+
+    name: str
+    tracer: int  # 0: nobody
+    uid: int  # effective
+    gid: int
+    effective: int  # capabilities, as bits
+    bounding: int
+    no_new_privs: bool
+    seccomp: int  # 0 none, 1 strict, 2 filter
+    filters: int | None  # how many are stacked; None where the kernel does not say (before 5.9)
+
+    def nameless(self) -> Identity:
+        """The same without what differs from thread to thread in name alone."""
+        return replace(self, name="")
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One line of /proc/PID/mountinfo."""
+
+    device: str  # major:minor, one a filesystem
+    root: str  # of what of the filesystem is mounted
+    point: str
+    kind: str
+    writable: bool
+
+
+def parse_status(text: str) -> Identity:
+    """Read /proc/PID/status."""
+    fields = {name: value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
+    return Identity(
+        name=fields["Name"],
+        tracer=int(fields["TracerPid"]),
+        uid=int(fields["Uid"].split()[1]),
+        gid=int(fields["Gid"].split()[1]),
+        effective=int(fields["CapEff"], 16),
+        bounding=int(fields["CapBnd"], 16),
+        no_new_privs=fields.get("NoNewPrivs") == "1",
+        seccomp=int(fields.get("Seccomp", 0)),
+        filters=int(fields["Seccomp_filters"]) if "Seccomp_filters" in fields else None,
+    )
+
+
+def parse_mountinfo(text: str) -> list[Mount]:
+    """Read /proc/PID/mountinfo. A mount is writable when neither it nor its filesystem is read-only."""
+    mounts = []
+    for line in text.splitlines():
+        before, _, after = line.partition(" - ")
+        _, _, device, root, point, options, *_ = before.split()
+        kind, _, settings = after.split(" ", 2)
+        writable = "ro" not in options.split(",") and "ro" not in settings.split(",")
+        mounts.append(Mount(device, _plain(root), _plain(point), kind, writable))
+    return mounts
+
+
+def writable_places(theirs: Sequence[Mount], ours: Sequence[Mount]) -> list[Place]:
+    """What of the host, or of its kernel's settings, a process sees at a mount that may be written to.
+
+    A filesystem is the host's when it is mounted in the host's tree too; the others are the instance's alone. Of mounts
+    on one point only the last can be seen.
+    """
+    visible = {mount.point: mount for mount in theirs}
+    places = []
+    for mount in visible.values():
+        if not mount.writable or (mount.kind == "devtmpfs" and mount.root in _HARMLESS_NODES):
+            continue
+        if mount.kind in KERNELS:
+            places.append(Place(path=mount.point, host=None, kind=mount.kind))
+        elif (host := _on_host(mount, ours)) is not None:
+            places.append(Place(path=mount.point, host=host, kind=mount.kind))
+    return places
+
+
+def capabilities(bits: int) -> tuple[str, ...]:
+    """Their names, by libcap; those that it does not know by number."""
+    return tuple(_capability(number) for number in range(bits.bit_length()) if bits >> number & 1)
+
+
+def identity(pid: int, thread: int) -> Identity:
+    """Of a thread. Raises `OSError` when it has ended."""
+    return parse_status((_PROC / str(pid) / "task" / str(thread) / "status").read_text())
+
+
+def threads(pid: int) -> list[int]:
+    """The threads of a process; none when it has ended."""
+    try:
+        return sorted(int(entry.name) for entry in (_PROC / str(pid) / "task").iterdir())
+    except OSError:
+        return []
+
+
+def foreign_namespaces(pid: int, thread: int) -> tuple[str, ...]:
+    """The namespaces of a thread that are not tare's own. Raises `OSError` when it has ended."""
+    own = _namespaces(_PROC / "self" / "ns")
+    theirs = _namespaces(_PROC / str(pid) / "task" / str(thread) / "ns")
+    return tuple(name for name, value in theirs.items() if value != own[name])
+
+
+def label(pid: int, thread: int) -> str | None:
+    """What a security module (AppArmor, SELinux) calls it; None where there is none."""
+    try:
+        text = (_PROC / str(pid) / "task" / str(thread) / "attr" / "current").read_text()
+    except OSError:
+        return None
+    return text.strip("\0\n ") or None
+
+
+def places(pid: int) -> tuple[Place, ...]:
+    """The writable places of a process. One in the host's own tree has that as a whole."""
+    folder = _PROC / str(pid)
+    same_tree = _namespaces(folder / "ns")["mnt"] == _namespaces(_PROC / "self" / "ns")["mnt"]
+    if same_tree and (folder / "root").readlink() == Path("/"):
+        return (Place(path="/", host="/", kind="all of the host's tree"),)
+    ours = parse_mountinfo((_PROC / "self" / "mountinfo").read_text())
+    return tuple(writable_places(parse_mountinfo((folder / "mountinfo").read_text()), ours))
+
+
+def open_things(pid: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The devices that a process has open, and the folders, with the files that it has open for writing."""
+    devices, held = set(), set()
+    for number, link in _descriptors(pid):
+        with contextlib.suppress(OSError):
+            seen = link.stat()
+            if stat.S_ISCHR(seen.st_mode) or stat.S_ISBLK(seen.st_mode):
+                if (os.major(seen.st_rdev), os.minor(seen.st_rdev)) not in HARMLESS:
+                    devices.add(str(link.readlink()))
+            elif stat.S_ISDIR(seen.st_mode) or (_is_file(seen) and _for_writing(pid, number)):
+                held.add(str(link.readlink()))
+    return tuple(sorted(devices)), tuple(sorted(held))
+
+
+def parent_of(pid: int) -> int:
+    """The parent's process id. Raises `OSError` when it has ended."""
+    return int((_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
+
+
+def is_kernels(pid: int) -> bool:
+    """Whether it is a thread of the kernel's own, which has no program."""
+    try:
+        (_PROC / str(pid) / "exe").readlink()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def command(pid: int) -> list[str]:
+    """Its command line; empty when it has ended."""
+    try:
+        return (_PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
+    except OSError:
+        return []
+
+
+def _namespaces(folder: Path) -> dict[str, str]:
+    names = (entry.name for entry in folder.iterdir() if not entry.name.endswith("_for_children"))
+    return {name: str((folder / name).readlink()) for name in sorted(names)}
+
+
+def _descriptors(pid: int) -> Iterator[tuple[str, Path]]:
+    with contextlib.suppress(OSError):
+        for link in sorted((_PROC / str(pid) / "fd").iterdir()):
+            yield link.name, link
+
+
+def _is_file(seen: os.stat_result) -> bool:
+    """Whether it is a file with a name, and not memory that was made as one."""
+    return stat.S_ISREG(seen.st_mode) and seen.st_nlink > 0
+
+
+def _for_writing(pid: int, number: str) -> bool:
+    fields = (_PROC / str(pid) / "fdinfo" / number).read_text().split()
+    return int(fields[fields.index("flags:") + 1], 8) & os.O_ACCMODE != os.O_RDONLY
+
+
+def _on_host(mount: Mount, ours: Sequence[Mount]) -> str | None:
+    """Where the host's tree has what is mounted; None where it has not."""
+    above = [own for own in ours if own.device == mount.device and _below(mount.root, own.root)]
+    if not above:
+        return None
+    best = max(above, key=lambda own: len(own.root))
+    rest = mount.root[len(best.root.rstrip("/")) :]
+    return (best.point.rstrip("/") + rest.rstrip("/")) or "/"
+
+
+def _below(path: str, folder: str) -> bool:
+    return f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
+
+
+def _plain(text: str) -> str:
+    """Without the octal escapes of mountinfo."""
+    for escaped, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(escaped, char)
+    return text
+
+
+def _capability(number: int) -> str:
+    return _known_capabilities().get(number, f"cap_{number}")
+
+
+@functools.cache
+def _known_capabilities() -> Mapping[int, str]:
+    """Names by number, of the libcap that is installed (cap_to_name(3)); none where there is none."""
+    try:
+        library = ctypes.CDLL("libcap.so.2")
+    except OSError:
+        return {}
+    library.cap_to_name.restype = ctypes.c_void_p
+    library.cap_free.argtypes = (ctypes.c_void_p,)
+    names = {}
+    for number in range(64):
+        text = library.cap_to_name(number)
+        if text:
+            names[number] = ctypes.string_at(text).decode()
+            library.cap_free(text)
+    return {number: name for number, name in names.items() if name.startswith("cap_")}  # else it says the number

@@ -1,0 +1,87 @@
+"""Which processes of an instance are on the tenant's side, and what each is.
+
+Counted is what runs the tenant's instructions, or serves what these ask for in a kernel's or a machine's stead:
+
+- Where any process of the instance is in a pid namespace other than the host's, all that are in one: a container's
+  processes, gVisor's sentry, gofer and stubs. What stands in the host's pid namespace beside them made the sandbox,
+  watches it, or carries its streams (shim, conmon, a runtime in the foreground, a proxy of published ports): no request
+  of the tenant's to a kernel ends there, and it is shown, and not counted.
+- But for devices in user space (`DEVICES`), such as a network stack for a container without root: they take the
+  tenant's packets or requests as a kernel would, and count wherever they are.
+- Where none is in a pid namespace of its own, all: a chroot's program, a virtual machine's monitor.
+- Never the kernel's own threads, which call nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from tare.footprint import rights
+
+#: Programs that are a tenant's device, or its network.
+DEVICES = frozenset({"passt", "pasta", "pasta.avx2", "passt.avx2", "slirp4netns", "swtpm", "vhost-device", "virtiofsd"})
+SENTRY, GOFER = "runsc-sandbox", "runsc-gofer"
+_MONITORS = ("qemu-system-", "firecracker", "cloud-hypervisor", "linux.uml")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One process of an instance."""
+
+    pid: int
+    program: str
+    role: str
+    counted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A process, as far as its side depends on it."""
+
+    program: str  # what it calls itself: the last part of its first argument, else its name
+    parent: int
+    own_pids: bool  # whether it is in a pid namespace other than the host's
+    kernels: bool  # a thread of the kernel's
+
+
+def sides(pids: Sequence[int]) -> list[Side]:
+    """The processes that still live, those that count first."""
+    return judge({pid: seen for pid in pids if (seen := _seen(pid)) is not None})
+
+
+def judge(seen: Mapping[int, Seen]) -> list[Side]:
+    """Say of each process what it is, and whether it counts."""
+    apart = any(one.own_pids for one in seen.values())
+    found = [_side(pid, seen, apart=apart) for pid in seen]
+    return sorted(found, key=lambda side: (not side.counted, side.pid))
+
+
+def _side(pid: int, seen: Mapping[int, Seen], *, apart: bool) -> Side:
+    one = seen[pid]
+    if one.kernels:
+        return Side(pid, one.program, "kernel thread", counted=False)
+    if one.program in DEVICES:
+        return Side(pid, one.program, "device", counted=True)
+    if apart and not one.own_pids:
+        return Side(pid, one.program, "outside", counted=False)
+    return Side(pid, one.program, _role(one, seen.get(one.parent)), counted=True)
+
+
+def _role(one: Seen, parent: Seen | None) -> str:
+    if parent is not None and parent.program == SENTRY:
+        return "stub"  # gVisor's: the tenant's own instructions run in it, and its calls go to the sentry
+    if one.program in (SENTRY, GOFER):
+        return "sentry" if one.program == SENTRY else "gofer"
+    return "monitor" if one.program.startswith(_MONITORS) else "sandboxed"
+
+
+def _seen(pid: int) -> Seen | None:
+    with contextlib.suppress(OSError, KeyError):
+        called = rights.command(pid)[:1]
+        program = PurePath(called[0]).name if called and called[0] else rights.identity(pid, pid).name
+        own_pids = "pid" in rights.foreign_namespaces(pid, pid)
+        return Seen(program, rights.parent_of(pid), own_pids, rights.is_kernels(pid))
+    return None

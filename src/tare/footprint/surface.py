@@ -1,0 +1,171 @@
+"""What of the host's kernel a live sandbox may ask for: its processes on the host one by one, and all together.
+
+Counted is the tenant's side (`tare.footprint.sides`): a way out of a container, of gVisor's sentry or of a machine's
+monitor leads into one of these processes, and what its filters let through is then what is left of the host's kernel.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tare.errors import HostError, ParseError
+from tare.footprint import calls, cbpf, filters, ptrace, rights
+from tare.footprint.model import Abi, Call, Surface, Tasks
+from tare.footprint.rights import Identity
+from tare.footprint.sides import Side, sides
+
+NONE, STRICT, FILTER = 0, 1, 2
+_MODES = {NONE: "none", STRICT: "strict", FILTER: "filter"}
+#: All that strict mode lets through (kernel/seccomp.c, mode1_syscalls).
+_STRICT = frozenset({"read", "write", "exit", "rt_sigreturn", "sigreturn"})
+#: How often a process is looked at again, one of whose threads ended meanwhile.
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What one stack of filters lets through; ``unread``: why that is not known."""
+
+    filters: int
+    calls: Mapping[str, Call] | None
+    outcomes: Mapping[str, tuple[str, ...]]
+    abis: Mapping[str, Abi]
+    unread: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """What threads of one process have in common, for them to be told as one."""
+
+    who: Identity  # but for its name
+    installed: ptrace.Answer
+    namespaces: tuple[str, ...]
+    label: str | None
+
+
+class Reader:
+    """Reads surfaces. What a stack of filters answers is worked out once for all threads that have it."""
+
+    def __init__(self) -> None:
+        """Raises `HostError` on an architecture whose system calls are not known."""
+        self._table = calls.native()
+        self._others = calls.others()
+        self._known: dict[tuple[bytes, ...], Reach] = {}
+
+    def surface(self, platform: str, pids: Sequence[int]) -> Surface:
+        """The surface of the processes of one instance. Raises `HostError` when none of them lives."""
+        tasks = [one for side in sides(pids) for one in self._tasks(side)]
+        counted = [one for one in tasks if one.counted]
+        if not counted:
+            raise HostError(f"{platform} has no process on this host that works for its tenant")
+        known = [one.calls for one in counted if one.calls is not None]
+        together = {name: filters.most_permissive(one[name] for one in known) for name in self._table.numbers if known}
+        return Surface(
+            platform=platform,
+            of=len(self._table.numbers),
+            calls=together or None,
+            unread=tuple(dict.fromkeys(f"{one.role}: {one.unread}" for one in counted if one.unread)),
+            tasks=tuple(tasks),
+            abis=_widest([one.abis for one in counted]),
+        )
+
+    def _tasks(self, side: Side) -> list[Tasks]:
+        for _ in range(_TRIES):
+            try:
+                return list(self._read(side))
+            except (FileNotFoundError, ProcessLookupError):  # a thread ended while it was looked at
+                continue
+            except PermissionError as error:
+                what = f"what process {side.pid} may do cannot be read: {error.strerror}"
+                raise HostError(what, fix="run tare as root (sudo), on the host itself") from error
+        return []
+
+    def _read(self, side: Side) -> Iterator[Tasks]:
+        """The threads of a process, those that are alike together. Only threads with a filter are stopped."""
+        pid = side.pid
+        seen = {thread: rights.identity(pid, thread) for thread in rights.threads(pid)}
+        installed = ptrace.installed([thread for thread, who in seen.items() if who.seccomp == FILTER])
+        groups: dict[_Alike, Counter[str]] = {}
+        for thread, who in seen.items():
+            if who.seccomp == FILTER and thread not in installed:
+                continue  # it has ended
+            namespaces, label = rights.foreign_namespaces(pid, thread), rights.label(pid, thread)
+            alike = _Alike(who.nameless(), installed.get(thread, ()), namespaces, label)
+            groups.setdefault(alike, Counter())[who.name] += 1
+        if groups:
+            places, (devices, held) = rights.places(pid), rights.open_things(pid)
+            for alike, names in groups.items():
+                yield self._told(side, alike, names).model_copy(
+                    update={"writable": places, "devices": devices, "held": held}
+                )
+
+    def _told(self, side: Side, alike: _Alike, names: Counter[str]) -> Tasks:
+        who = alike.who
+        reach = self._reach(who, alike.installed)
+        return Tasks(
+            pid=side.pid,
+            program=side.program,
+            role=side.role,
+            counted=side.counted,
+            threads=dict(names),
+            seccomp=_MODES.get(who.seccomp, str(who.seccomp)),
+            filters=reach.filters,
+            calls=reach.calls,
+            outcomes=reach.outcomes,
+            unread=reach.unread,
+            abis=reach.abis,
+            effective=rights.capabilities(who.effective),
+            bounding=rights.capabilities(who.bounding),
+            namespaces=alike.namespaces,
+            no_new_privs=who.no_new_privs,
+            label=alike.label,
+            uid=who.uid,
+            gid=who.gid,
+        )
+
+    def _reach(self, who: Identity, installed: ptrace.Answer) -> Reach:
+        if who.seccomp == STRICT:
+            return self._strict()
+        if isinstance(installed, HostError):
+            return Reach(who.filters or 0, None, {}, {}, installed.what)
+        if installed not in self._known:
+            self._known[installed] = self.evaluated(installed)
+        return self._known[installed]
+
+    def evaluated(self, installed: Sequence[bytes]) -> Reach:
+        """What stacked filters, the newest first, let through; all without any."""
+        try:
+            programs = [cbpf.parse(raw) for raw in installed]
+        except ParseError as error:
+            return Reach(len(installed), None, {}, {}, error.what)
+        abis = {}
+        for other in self._others:
+            told, _ = filters.by_name(programs, other.numbers, other.architecture)
+            abis[other.abi] = _abi(told.values(), in_kernel=calls.has_abi(other, calls.symbols()))
+        told, words = filters.by_name(programs, self._table.numbers, self._table.architecture)
+        return Reach(len(programs), told, words, abis)
+
+    def _strict(self) -> Reach:
+        told = {name: Call.ALLOWED if name in _STRICT else Call.KILL for name in self._table.numbers}
+        abis = {
+            other.abi: _abi(
+                (Call.ALLOWED if name in _STRICT else Call.KILL for name in other.numbers),
+                in_kernel=calls.has_abi(other, calls.symbols()),
+            )
+            for other in self._others
+        }
+        return Reach(0, told, {name: ("kill thread",) for name, call in told.items() if call is Call.KILL}, abis)
+
+
+def _abi(told: Iterable[Call], *, in_kernel: bool | None) -> Abi:
+    every = list(told)
+    reachable = sum(call in (Call.ALLOWED, Call.CONDITIONAL) for call in every)
+    return Abi(reachable=reachable, of=len(every), in_kernel=in_kernel)
+
+
+def _widest(each: Sequence[Mapping[str, Abi]]) -> dict[str, Abi]:
+    """Of each ABI what the thread that reaches most of it reaches."""
+    names = dict.fromkeys(name for one in each for name in one)
+    return {name: max((one[name] for one in each if name in one), key=lambda abi: abi.reachable) for name in names}

@@ -1,0 +1,160 @@
+"""System calls that the host's kernel is asked for, counted by name.
+
+A BPF program (``syscalls.bpf.c``) is attached to the kernel's tracepoint at the entry of system calls, by itself and
+not by way of tracefs, which need not be mounted. It adds one to a counter of the CPU that it runs on: two counters
+where the task is in the instance's control group or below. There is no buffer between the kernel and the harness, so
+nothing can be lost but a call that finds the program running on its CPU; the kernel counts those, and they are told.
+
+The tracepoint comes after seccomp and ptrace have had their say (``syscall_trace_enter`` in the kernel's
+``kernel/entry/common.c``): a call that a filter refuses, or that gVisor intercepts, is not one that the host's kernel
+was asked for, and is not here. Neither are what io_uring's rings carry, and what the vDSO answers.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from tare.footprint import bpf
+from tare.footprint.model import Counts, Level, Scope
+from tare.footprint.names import Abi, syscall_names
+from tare.host import cgroup
+
+SOURCE = "syscalls.bpf.c"
+#: The same in ``syscalls.bpf.c``.
+NUMBERS, SCOPES, ABIS, PATH = 1024, 2, 2, 256
+#: What the kernel has no call for is counted together. So is x32 (x86-64 with short pointers).
+UNKNOWN = "unknown"
+#: Behind the names of calls that came in by the 32-bit gate, which is another surface of the kernel.
+COMPAT = " [i386]"
+#: Names of calls whose function in the kernel has another one (arch/x86/entry/syscalls/syscall_64.tbl).
+_INSIDE: Mapping[str, str] = {
+    "stat": "newstat", "fstat": "newfstat", "lstat": "newlstat", "uname": "newuname", "umount2": "umount",
+    "sendfile": "sendfile64",
+}  # fmt: skip
+#: A function of a call in /proc/kallsyms; a weak one (W) only says that this kernel was built without it.
+_FUNCTION = re.compile(r"^\S+ [tT] __x64_sys_(\w+)", re.MULTILINE)
+
+Values = npt.NDArray[np.uint64]
+
+
+class SyscallCounter:
+    """A `tare.footprint.model.Counter` of `Level.SYSCALLS`; x86-64."""
+
+    level = Level.SYSCALLS
+
+    def __init__(self) -> None:
+        self._loaded: bpf.Loaded | None = None
+        self._values: Values | None = None
+        self._base: Values = np.zeros((SCOPES, ABIS, NUMBERS), np.uint64)
+        self._missed = 0
+
+    def start(self, group: str) -> None:
+        """Begin to count from zero. ``group``: below the root of each hierarchy; it need not be there yet.
+
+        Again: for another group. Raises `HostError` where this host does not let one count, with the fix.
+        """
+        if self._loaded is None:
+            known()  # what takes its time is done before anything is counted
+            self._load()
+        assert self._loaded is not None
+        # By its path, which a group that is yet to be made will have, and by its number, if it is there. It may be made
+        # between the two, and then both say the same.
+        self._loaded.put("instances", 0, instance(0, group))
+        if number := group_number(group):
+            self._loaded.put("instances", 0, instance(number, group))
+        self.reset()
+
+    def read(self) -> Counts:
+        """What was counted since `start` or the last `reset`."""
+        loaded, counted = self._now()
+        counted -= self._base
+        hits = {
+            scope: {**named(counted[at, 0], syscall_names()), **named(counted[at, 1], syscall_names(Abi.I386), COMPAT)}
+            for at, scope in enumerate((Scope.HOST, Scope.INSTANCE))
+        }
+        return Counts(hits=hits, lost=loaded.missed() - self._missed, known=known())
+
+    def reset(self) -> None:
+        """Begin from zero again."""
+        loaded, self._base = self._now()
+        self._missed = loaded.missed()
+
+    def stop(self) -> None:
+        """Count no more. May be called twice."""
+        self._values = None  # it looks into the memory that goes now
+        if self._loaded is not None:
+            self._loaded.close()
+            self._loaded = None
+
+    def _load(self) -> None:
+        shape = (bpf.possible_cpus(), SCOPES, ABIS, NUMBERS)
+        loaded = bpf.Loaded(bpf.compiled(SOURCE), {"counts": shape[0]})
+        try:
+            view = loaded.memory("counts", int(np.prod(shape)) * 8)
+            self._values = np.frombuffer(view, np.uint64).reshape(shape)
+        except BaseException:
+            loaded.close()
+            raise
+        self._loaded = loaded
+
+    def _now(self) -> tuple[bpf.Loaded, Values]:
+        assert self._loaded is not None, "it was started"
+        assert self._values is not None
+        return self._loaded, self._values.sum(axis=0)
+
+
+def check() -> None:
+    """Raise `HostError` where system calls cannot be counted here: by counting for a moment.
+
+    What locks BPF is said in no single place.
+    """
+    counter = SyscallCounter()
+    try:
+        counter.start("none")
+    finally:
+        counter.stop()
+
+
+def instance(number: int, group: str) -> bytes:
+    """``struct instance`` of the program: the group's number, 0 when it is not there, and its path."""
+    path = f"/{group}".encode()
+    assert len(path) < PATH, "paths of tare's groups are short"
+    return number.to_bytes(8, "little") + path.ljust(PATH, b"\0")
+
+
+def group_number(group: str) -> int:
+    """The kernel's number of a control group in the hierarchy with the controller cpu: its inode's; 0: not there."""
+    tree = cgroup.hierarchies()
+    root = tree.v2 if tree.unified else tree.v1["cpu"]
+    assert root is not None
+    try:
+        return (root / group).stat().st_ino
+    except FileNotFoundError:
+        return 0
+
+
+def named(counts: Values, names: Mapping[int, str], mark: str = "") -> dict[str, int]:
+    """Counts by number as counts by name; those without a name together."""
+    hits: dict[str, int] = {}
+    for number in np.flatnonzero(counts):
+        name = f"{names.get(int(number), UNKNOWN)}{mark}"
+        hits[name] = hits.get(name, 0) + int(counts[number])
+    return hits
+
+
+@functools.cache
+def known() -> int | None:
+    """How many 64-bit calls this kernel has; None where it does not show its symbols."""
+    return parse_known(Path("/proc/kallsyms").read_text(), syscall_names().values())
+
+
+def parse_known(symbols: str, names: Iterable[str]) -> int | None:
+    """The same from the text of /proc/kallsyms and the names of all calls there may be."""
+    functions = set(_FUNCTION.findall(symbols))
+    return sum(_INSIDE.get(name, name) in functions for name in names) or None

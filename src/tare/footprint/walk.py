@@ -1,0 +1,272 @@
+"""Who starts what while a counter counts: every platform's start, then each workload in it, and the idle host.
+
+A repeat visits all platforms and the idle host in random order, and the workloads on each platform in random order. The
+counter is told of each instance's control group before the group is there. Two windows are counted:
+
+- START opens when all that tare prepares is done and the platform's own start command is about to be given (the gate of
+  `tare.platforms.base.LaunchSpec.begin`), and closes when the agent has run a first command.
+- STEADY is what a workload measures: of a run its measured commands, without preparation, clean-up and the end of its
+  servers; of slices the probe from its first allocation to its last slice.
+
+A dead instance is replaced for the next workload, and one that wants a fresh instance gets it; such starts are not
+counted, so that a repeat has one start.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tare.campaign.instances import PARENT_GROUP, Live, Nursery, Terms, stop_all
+from tare.campaign.plan import Job
+from tare.campaign.runs import Client, run_trial
+from tare.campaign.schedule import Stage
+from tare.campaign.slices import run_slices
+from tare.errors import TareError, UnsupportedError
+from tare.footprint.model import IDLE, Counter, Counts, Footprint, Phase, Scope
+from tare.model import Arm
+from tare.platforms.base import Platform
+from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload, Workload
+
+#: A group that is never made: on the idle host there is no instance.
+NO_GROUP = f"{PARENT_GROUP}/{IDLE}"
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """What has no footprint in this repeat, and why. ``workload`` None: the platform did not start."""
+
+    platform: str
+    workload: str | None
+    repeat: int
+    reason: str
+
+    def __str__(self) -> str:
+        what = f"{self.workload} on {self.platform}" if self.workload else f"the start of {self.platform}"
+        return f"no footprint of {what} in repeat {self.repeat + 1}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A workload that no walk can run, and why."""
+
+    workload: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.workload} is left out: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """All that is decided before anything runs."""
+
+    platforms: tuple[Platform, ...]
+    jobs: tuple[Job, ...]
+    repeats: int
+    idle_s: float  # how long the idle host is looked at in each repeat; 0: not at all
+    seed: int
+
+    def stops(self, repeat: int) -> list[tuple[Platform | None, tuple[Job, ...]]]:
+        """The platforms of a repeat in their order, each with its workloads in theirs; None is the idle host."""
+        generator = random.Random(f"tare/footprint/{self.seed}/{repeat}")
+        hosts: list[Platform | None] = [*self.platforms, *([None] if self.idle_s > 0 else [])]
+        order = generator.sample(hosts, len(hosts))
+        return [(one, self._jobs(generator) if one is not None else ()) for one in order]
+
+    @property
+    def steps(self) -> int:
+        """How many windows there are to be counted."""
+        return self.repeats * (len(self.platforms) * (1 + len(self.jobs)) + (self.idle_s > 0))
+
+    def _jobs(self, generator: random.Random) -> tuple[Job, ...]:
+        order = generator.sample(self.jobs, len(self.jobs))
+        # Last, as in a campaign: they cost an instance each.
+        return tuple(sorted(order, key=lambda job: _fresh(job.workload)))
+
+
+class Watcher(Protocol):
+    """Is told what goes on."""
+
+    def doing(self, what: str) -> None:
+        """Something begins that may take longer than a moment."""
+
+    def step(self, done: int, of: int) -> None:
+        """So many windows of so many are over."""
+
+
+def countable(workloads: Iterable[Workload]) -> tuple[list[Workload], list[Skipped]]:
+    """The workloads that a walk can run, and the others."""
+    usable: list[Workload] = []
+    others: list[Skipped] = []
+    for workload in workloads:
+        if isinstance(workload, RunWorkload | SliceWorkload):
+            usable.append(workload)
+        elif isinstance(workload, StartWorkload):
+            others.append(Skipped(workload.name, "the start of every platform is counted anyway"))
+        else:
+            others.append(Skipped(workload.name, "it starts instances of its own, and one at a time is counted"))
+    return usable, others
+
+
+@dataclass(slots=True)
+class Walk:
+    """One walk under way."""
+
+    route: Route
+    counter: Counter
+    nursery: Nursery
+    client: Client
+    watcher: Watcher
+    warn: Callable[[str], None]  # told of what could not be removed
+    _done: int = 0
+
+    def run(self) -> Iterator[Footprint | Missed]:
+        """Everything in turn. Close the iterator: what is alive then is ended.
+
+        Raises `HostError` where this host does not let one count; what a platform or a workload does wrong is a
+        `Missed`, and the walk goes on.
+        """
+        try:
+            for repeat in range(self.route.repeats):
+                for platform, jobs in self.route.stops(repeat):
+                    yield from self._visit(platform, jobs, repeat) if platform else self._idle(repeat)
+        finally:
+            self.counter.stop()
+
+    def _idle(self, repeat: int) -> Iterator[Footprint]:
+        self._tell("the idle host", repeat)
+        self.counter.start(NO_GROUP)
+        window = _Window(self.counter)
+        window.open()
+        time.sleep(self.route.idle_s)
+        window.close()
+        yield from window.footprints(IDLE, Phase.STEADY, None, repeat, (Scope.HOST,))
+        self._step()
+
+    def _visit(self, platform: Platform, jobs: Sequence[Job], repeat: int) -> Iterator[Footprint | Missed]:
+        after = self._done + 1 + len(jobs)
+        live: Live | None = None
+        try:
+            live, seen = self._start(platform, None, repeat)
+            yield from seen
+            self._step()
+            for job in jobs if live is not None else ():
+                if live is None or live.session.dead is not None or _fresh(job.workload):
+                    self._end(live)
+                    live = None
+                    live, seen = self._start(platform, job, repeat)
+                yield from seen if live is None else self._work(platform, job, live, repeat)
+                self._step()
+        finally:
+            self._end(live)
+            self._done = after  # also what a platform that did not start did not run
+
+    def _start(
+        self, platform: Platform, job: Job | None, repeat: int
+    ) -> tuple[Live | None, list[Footprint] | list[Missed]]:
+        """Start an instance, for a workload or for itself, and say what was counted, or why there is none."""
+        self._tell(f"starting {platform.name}", repeat)
+        number = self.nursery.number()
+        window = _Window(self.counter)
+        self.counter.start(self.nursery.group(number))
+        try:
+            if platform.elsewhere:
+                raise UnsupportedError("it runs on another host, whose kernel is not seen from here")
+            window.open()
+            terms = Terms(gate=window.open, number=number)
+            live = self.nursery.start(platform, Arm(platform.name), measured=False, terms=terms)
+        except TareError as error:
+            return None, [Missed(platform.name, job.workload.name if job else None, repeat, str(error))]
+        try:
+            window.close()
+        except BaseException:
+            self._end(live)
+            raise
+        return live, list(window.footprints(platform.name, Phase.START, None, repeat, _scopes(live)))
+
+    def _work(self, platform: Platform, job: Job, live: Live, repeat: int) -> Iterator[Footprint | Missed]:
+        workload = job.workload
+        self._tell(f"{workload.name} on {platform.name}", repeat)
+        window = _Window(self.counter)
+        try:
+            self._run(job, live, window)
+        except TareError as error:
+            yield Missed(platform.name, workload.name, repeat, str(error))
+        else:
+            yield from window.footprints(platform.name, Phase.STEADY, workload.name, repeat, _scopes(live))
+
+    def _run(self, job: Job, live: Live, window: _Window) -> None:
+        workload = job.workload
+        if isinstance(workload, RunWorkload):
+            run_trial(workload, job.params, live, self.client, window.open, window.close)
+            return
+        assert isinstance(workload, SliceWorkload), "no other kind is on the route"
+        arm = live.arm
+        stage = Stage(workload.name, workload.mode, (arm,), ((arm,),) * job.rounds)
+        window.open()
+        sliced = run_slices(workload, job.params, stage, {arm: live})[arm]
+        window.close()
+        if sliced.error is not None:
+            raise sliced.error
+
+    def _end(self, live: Live | None) -> None:
+        for error in stop_all([live] if live is not None else []):
+            self.warn(str(error))
+
+    def _tell(self, what: str, repeat: int) -> None:
+        self.watcher.doing(f"{what}, repeat {repeat + 1} of {self.route.repeats}")
+
+    def _step(self) -> None:
+        self._done += 1
+        self.watcher.step(self._done, self.route.steps)
+
+
+@dataclass(slots=True)
+class _Window:
+    """The time between two instants, and what was counted in it."""
+
+    counter: Counter
+    _began: float = 0.0
+    _seconds: float = 0.0
+    _counts: Counts = field(default_factory=lambda: Counts(hits={}))
+
+    def open(self) -> None:
+        """From now on; again: from this later moment on."""
+        self.counter.reset()
+        self._began = time.monotonic()
+
+    def close(self) -> None:
+        """Until now."""
+        self._seconds = time.monotonic() - self._began
+        self._counts = self.counter.read()
+
+    def footprints(
+        self, platform: str, phase: Phase, workload: str | None, repeat: int, scopes: Sequence[Scope]
+    ) -> Iterator[Footprint]:
+        counts = self._counts
+        for scope in (one for one in scopes if one in counts.hits):  # not every counter knows groups
+            yield Footprint(
+                level=self.counter.level,
+                scope=scope,
+                platform=platform,
+                phase=phase,
+                workload=workload,
+                repeat=repeat,
+                seconds=self._seconds,
+                hits={name: hits for name, hits in counts.hits[scope].items() if hits > 0},
+                lost=counts.lost,
+                known=counts.known,
+            )
+
+
+def _scopes(live: Live) -> tuple[Scope, ...]:
+    """Whose work is told: where the host does not see an instance's processes in its group, everybody's alone."""
+    return tuple(Scope) if live.instance.accounted else (Scope.HOST,)
+
+
+def _fresh(workload: Workload) -> bool:
+    return isinstance(workload, RunWorkload) and workload.fresh

@@ -1,0 +1,91 @@
+"""Builds modules for the kernel of a lab's host, with the compiler and the headers that Debian built that kernel with.
+
+They are in a root of their own: neither the lab's host nor this one gets a compiler for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from tare.errors import ImageError
+from tare.host import processes
+from tare.image import build as image_build
+from tare.image.places import Progress, beside, locked
+from tare.lab import build, recipe
+
+LIMIT_S = 300.0
+
+
+def release(host: Path) -> tuple[str, str]:
+    """What the kernel on a host's disk calls itself (``uname -r``), and the version of its package."""
+    installed: dict[str, str] = json.loads((host / "packages.json").read_text())
+    for name, version in installed.items():
+        found = re.fullmatch(r"linux-image-(\d.*)", name)
+        if found is not None:
+            return found[1], version
+    raise ImageError(f"the lab's host {host.name} has no kernel", fix=f"rm -r {host}; tare lab build")
+
+
+def module(host: Path, source: Path, name: str, progress: Progress) -> Path:
+    """The module ``name``.ko for the kernel of a host (a folder of `build.host`), made if need be.
+
+    ``source``: a folder with a Makefile as the kernel's build system wants it. Raises `ImageError`.
+    """
+    kernel, version = release(host)
+    place = build.folder() / f"module-{name}-{_digest(source, kernel, version)}"
+    with locked(build.folder(), progress, "the lab"):
+        if not place.is_dir():
+            root = _root(kernel, version, progress)
+            progress(f"building the module {name} for {kernel} (some seconds)")
+            with beside(place, f"the module {name}") as made:
+                compiled = _compile(root, kernel, source, name)
+                (made / f"{name}.ko").write_bytes(compiled)
+    return place / f"{name}.ko"
+
+
+def _digest(source: Path, kernel: str, version: str) -> str:
+    hashed = hashlib.sha256(f"{kernel} {version}\n".encode())
+    for file in sorted(path for path in source.iterdir() if path.is_file()):
+        hashed.update(f"{file.name} {file.stat().st_size}\n".encode() + file.read_bytes())
+    return hashed.hexdigest()[:16]
+
+
+def _root(kernel: str, version: str, progress: Progress) -> Path:
+    """A root with ``make``, the headers, and the compiler that they depend on. The caller holds the lock."""
+    wanted = recipe.load().headers(kernel)
+    place = build.folder() / f"headers-{wanted.hash}"
+    stale = f"rm -r the folder host-* of that kernel in {build.folder()}; it is built anew"
+    if not place.is_dir():
+        progress(f"making a root with the headers of {kernel} (about half a minute)")
+        with beside(place, "the lab's headers") as made:
+            try:
+                build.bootstrap(wanted, made / "root")
+            except ImageError as error:
+                if "Unable to locate package" not in error.what:
+                    raise
+                raise ImageError(f"Debian's archive has no headers of {kernel} any more", fix=stale) from error
+    found = image_build.installed(place / "root").get(f"linux-headers-{kernel}")
+    if found != version:
+        shutil.rmtree(place)
+        raise ImageError(f"the headers of {kernel} are of version {found}, the lab's kernel is of {version}", fix=stale)
+    return place / "root"
+
+
+def _compile(root: Path, kernel: str, source: Path, name: str) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="build-", dir=root) as scratch:
+        for file in source.iterdir():
+            if file.is_file():
+                shutil.copy(file, scratch)
+        inside = f"/{Path(scratch).name}"
+        make = ["make", "-C", f"/usr/src/linux-headers-{kernel}", f"M={inside}", "modules"]
+        done = processes.run(["chroot", str(root), *make], time_limit_s=LIMIT_S)
+        if done.code != 0:
+            said = done.stderr.decode(errors="replace").strip().splitlines()
+            cause = next((line for line in said if "error" in line), said[-1] if said else "no message")
+            raise ImageError(f"the module {name} is not built for {kernel}: {cause}", fix="report it, it is a bug")
+        return Path(scratch, f"{name}.ko").read_bytes()

@@ -1,0 +1,200 @@
+"""Surfaces in a terminal and as JSON, with what a study printed of the same beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tare.footprint.model import Call, Surface, Tasks
+from tare.literature import Study
+from tare.report.cells import EMPTY
+
+SCHEMA = "tare.surface/1"
+#: What the study calls the figures of its table 1.
+ALLOWED, BLOCKED = "System calls allowed", "System calls blocked"
+_RUNS = (Call.ALLOWED, Call.CONDITIONAL)
+_KINDS = tuple(call for call in Call if call is not Call.TRACE)
+#: More places than this are told by their number.
+_FEW = 4
+
+
+def render(surfaces: Sequence[Surface], kernel: str) -> Group:
+    """The counts and rights, one line a kind of process; then what else can be reached."""
+    if not surfaces:
+        return Group(Text("no platform was looked at"))
+    kinds = [*_KINDS, *([Call.TRACE] if any(one.counts[Call.TRACE] for one in surfaces) else [])]
+    table = _table("platform", *(kind.value for kind in kinds))
+    for name in ("seccomp", "caps", "uid", "namespaces", "nnp", "lsm"):
+        table.add_column(name, justify="right" if name in ("caps", "uid") else "left", overflow="fold")
+    for surface in surfaces:
+        for row in _rows(surface, kinds):
+            table.add_row(*row)
+        table.add_section()
+    head = f"What the tenant's side may ask of this kernel: of {surfaces[0].of} system calls ({kernel})"
+    return Group(Text(head, style="bold"), table, *_legend(surfaces), Text(), _reach(surfaces))
+
+
+def published(surfaces: Sequence[Surface], study: Study) -> Group | None:
+    """A study's table of allowed calls beside ours; None where no platform has one in it."""
+    table = _table("the study's platform", "allowed, of 350", "ours", "allowed", "conditional", "of")
+    found = False
+    allowed, blocked = study.metric(ALLOWED), study.metric(BLOCKED)
+    for platform in study.run.platform:
+        printed = allowed.value.get(platform.study)
+        said = EMPTY if printed is None else f"{printed:.0f}"
+        if platform.study in blocked.value:
+            said = f"all except {blocked.value[platform.study]:.0f}"
+        if said == EMPTY:
+            continue
+        ours = [one for one in surfaces if one.platform in (*platform.run, *platform.like)]
+        found = found or bool(ours)
+        for number, one in enumerate(ours):
+            counts = (str(one.counts[call]) for call in _RUNS)
+            first = (platform.study, said) if number == 0 else ("", "")
+            table.add_row(*first, one.platform, *_known(one, counts), str(one.of))
+        if not ours:
+            table.add_row(platform.study, said, EMPTY, EMPTY, EMPTY, EMPTY)
+    source = study.source
+    head = Text(f"Beside {source.authors}, {source.year} ({allowed.where})", style="bold")
+    note = "A list of calls counts as allowed there whether or not their arguments are looked at."
+    return Group(head, table, Text(note, style="dim")) if found else None
+
+
+def listed(surfaces: Sequence[Surface]) -> Group:
+    """Which calls, by what becomes of them; with the answers of the filters of those that do not run."""
+    parts: list[RenderableType] = []
+    for surface in surfaces:
+        parts.append(Text(surface.platform, style="bold"))
+        for kind in Call:
+            names = [_with_answers(name, surface) for name, call in (surface.calls or {}).items() if call is kind]
+            if names:
+                parts += [Text(f"  {kind.value} ({len(names)})"), Text(f"    {', '.join(names)}", style="dim")]
+    return Group(*parts)
+
+
+def to_data(
+    surfaces: Sequence[Surface], left_out: Sequence[Mapping[str, str]], facts: Mapping[str, Any], study: Study
+) -> dict[str, Any]:
+    """For ``--json``."""
+    figures = [study.metric(ALLOWED), study.metric(BLOCKED)]
+    return {
+        "schema": SCHEMA,
+        **facts,
+        "platforms": [
+            one.model_dump(mode="json") | {"counts": {call.value: count for call, count in one.counts.items()}}
+            for one in surfaces
+        ],
+        "left_out": list(left_out),
+        "published": {
+            "study": study.name,
+            "platforms": {one.study: [*one.run, *one.like] for one in study.run.platform},
+            "figures": [{"metric": one.metric, "where": one.where, "unit": one.unit, **one.value} for one in figures],
+        },
+    }
+
+
+def _rows(surface: Surface, kinds: Sequence[Call]) -> Iterator[list[Text]]:
+    groups = _alike(surface.tasks)
+    counted = [one for one in groups if one[0].counted]
+    if len(counted) == 1:
+        yield _row(surface.platform, counted[0], kinds, "bold")
+    else:
+        numbers = _known(surface, (str(surface.counts[kind]) for kind in kinds))
+        yield [Text(surface.platform, "bold"), *(Text(number, "bold") for number in numbers), *[Text()] * 6]
+    for group in groups:
+        if len(counted) > 1 or not group[0].counted:
+            yield _row(f"  {_called(group)}", group, kinds, "" if group[0].counted else "dim")
+
+
+def _row(name: str, group: Sequence[Tasks], kinds: Sequence[Call], style: str) -> list[Text]:
+    first = group[0]
+    every = list((first.calls or {}).values())
+    numbers = [EMPTY if first.calls is None else str(every.count(kind)) for kind in kinds]
+    filters = f" × {first.filters}" if first.filters > 1 else ""  # noqa: RUF001 (times)
+    rights = [
+        f"{first.seccomp}{filters}",
+        f"{len(first.effective)}{'*' if 'user' in first.namespaces else ''}",
+        str(first.uid),
+        " ".join(first.namespaces) or EMPTY,
+        "yes" if first.no_new_privs else "no",
+        first.label or EMPTY,
+    ]
+    return [Text(name, style), *(Text(cell, "dim" if style == "dim" else "") for cell in (*numbers, *rights))]
+
+
+def _called(group: Sequence[Tasks]) -> str:
+    first = group[0]
+    processes = len({one.pid for one in group})
+    name = first.program if first.role in ("sandboxed", "outside") else first.role
+    times = f" × {processes}" if processes > 1 else ""  # noqa: RUF001 (times)
+    return f"{name}{times}{'' if first.counted else ' (not counted)'}"
+
+
+def _alike(tasks: Iterable[Tasks]) -> list[list[Tasks]]:
+    """Those of one role with the same calls and rights together."""
+    groups: dict[object, list[Tasks]] = {}
+    for one in tasks:
+        who = one.role if one.role not in ("sandboxed", "outside") else (one.role, one.program)
+        calls = None if one.calls is None else tuple(one.calls.items())
+        key = (who, calls, one.seccomp, one.effective, one.uid, one.namespaces, one.no_new_privs, one.label)
+        groups.setdefault(key, []).append(one)
+    return list(groups.values())
+
+
+def _known(surface: Surface, numbers: Iterable[str]) -> list[str]:
+    """Counts, with a mark where some filters could not be read; none where nothing is known."""
+    if surface.calls is None:
+        return [EMPTY for _ in numbers]
+    mark = "?" if surface.unread else ""
+    return [f"{number}{mark}" for number in numbers]
+
+
+def _legend(surfaces: Sequence[Surface]) -> Iterator[Text]:
+    told = "conditional: as its arguments are. caps: effective capabilities; * in a user namespace of its own. "
+    told += "nnp: no_new_privs. A platform's line has what the most permissive of its counted threads gets."
+    yield Text(told, style="dim")
+    for surface in surfaces:
+        for reason in surface.unread:
+            yield Text(f"? {surface.platform}: filters of the {reason}", style="yellow")
+
+
+def _reach(surfaces: Sequence[Surface]) -> Table:
+    table = _table("platform")
+    for name in ("other ways into the kernel", "writable places of the host's", "open devices", "held open"):
+        table.add_column(name, overflow="fold")
+    for surface in surfaces:
+        counted = [one for one in surface.tasks if one.counted]
+        places = {f"{place.path} ({place.kind})" for one in counted for place in one.writable}
+        devices = {device for one in counted for device in one.devices}
+        held = {path for one in counted for path in one.held}
+        abis = [_abi(name, abi.reachable, abi.of, abi.in_kernel) for name, abi in surface.abis.items()]
+        table.add_row(surface.platform, "\n".join(abis), _some(places), _some(devices), _some(held))
+    return table
+
+
+def _abi(name: str, reachable: int, of: int, in_kernel: bool | None) -> str:
+    return f"{name} {reachable} of {of}{' (not in this kernel)' if in_kernel is False else ''}"
+
+
+def _some(names: Iterable[str]) -> str:
+    every = sorted(names)
+    more = [f"and {len(every) - _FEW} more"] if len(every) > _FEW else []
+    return "\n".join([*every[:_FEW], *more]) or EMPTY
+
+
+def _with_answers(name: str, surface: Surface) -> str:
+    answers = {word for one in surface.tasks if one.counted for word in one.outcomes.get(name, ("allow",))}
+    return name if answers == {"allow"} else f"{name} ({', '.join(sorted(answers))})"
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_lines=False)
+    table.add_column(first, overflow="fold")
+    for name in others:
+        table.add_column(name, justify="left" if name == "ours" else "right")
+    return table

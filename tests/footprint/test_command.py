@@ -1,0 +1,101 @@
+"""`tare footprint` as a user runs it: on this host, into a new file and into one that is there, and interrupted."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tare import cli
+from tare.footprint.model import IDLE, Level, Phase, Scope
+from tare.footprint.record import footprints
+from tare.host import cgroup, processes, state
+from tare.store.store import Store
+
+MAIN = "from tare.cli import main; main()"
+
+
+def _argv(*arguments):
+    return [sys.executable, "-c", MAIN, "footprint", *arguments]
+
+
+def _run(folder, *arguments):
+    return processes.run(_argv(*arguments), cwd=folder, env=dict(os.environ), time_limit_s=60)
+
+
+def _read(file):
+    with Store.read(file) as store:
+        return footprints(store), store.status
+
+
+@pytest.mark.host
+def test_a_files_footprints_are_of_what_ran_and_more_come_into_the_same_file(tmp_path):
+    arguments = ["-w", "call-getpid", "-w", "startup", "--repeats", "1", "-o", "some.tare"]
+    done = _run(tmp_path, *arguments, "--idle", "0.2s", "--json")
+    assert done.code == 0, done.stderr
+    found, status = _read(tmp_path / "some.tare")
+    assert status == "complete"
+    by = {(one.platform, one.phase, one.scope): one for one in found}
+    [start, steady] = [by["native", phase, Scope.INSTANCE] for phase in Phase]
+    assert {"execve", "exit_group"} & start.hits.keys()
+    assert steady.hits["getpid"] > 1_000
+    assert "execve" not in steady.hits
+    assert steady.hits["getpid"] <= by["native", Phase.STEADY, Scope.HOST].hits["getpid"]
+    assert by[IDLE, Phase.STEADY, Scope.HOST].seconds >= 0.2
+    assert {one.lost for one in found} == {0}
+    answer = json.loads(done.stdout)
+    assert answer["schema"] == "tare.footprint/1"
+    assert answer["footprints"] == [one.model_dump(mode="json") for one in found]
+    assert [one["workload"] for one in answer["skipped"]] == ["startup"]
+
+    again = _run(tmp_path, *arguments, "--idle", "0")
+    assert again.code == 0, again.stderr
+    more, _ = _read(tmp_path / "some.tare")
+    assert more[: len(found)] == found
+    assert [(one.phase, one.scope) for one in more[len(found) :]] == [
+        (phase, scope) for phase in Phase for scope in Scope
+    ]
+    assert "startup is left out" in again.text
+    assert not [root for root in cgroup.hierarchies().every if (root / "tare").exists()]
+
+
+@pytest.mark.host
+def test_an_interrupt_keeps_what_is_there_and_leaves_nothing(tmp_path):
+    arguments = ["-w", "call-getpid", "--repeats", "500", "--idle", "0", "-o", "some.tare"]
+    process = subprocess.Popen(_argv(*arguments), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for line in process.stderr:
+        if b"repeat 2 of 500" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert b"what was measured is kept" in said
+    found, status = _read(tmp_path / "some.tare")
+    assert status == "interrupted"
+    assert {one.repeat for one in found} >= {0}
+    assert not [root for root in cgroup.hierarchies().every if (root / "tare").exists()]
+    assert not list(state.work().iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--repeats", "0"], "0 repeats cannot be counted"),
+        (["--idle", "soon"], "'soon' is not a time"),
+        (["-p", "dokcer"], "docker"),
+        (["-w", "primse"], "primes"),
+        (["--level", Level.FUNCTIONS.value], "tare lab run"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_line_with_the_fix(tmp_path, monkeypatch, capsys, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["tare", "footprint", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    told = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert said in told
+    assert "fix:" in told
+    assert list(tmp_path.iterdir()) == []

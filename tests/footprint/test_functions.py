@@ -1,0 +1,154 @@
+"""Kernel functions: what the module printed in a lab is read as it is, and where they cannot be counted is said why.
+
+tests/footprint/captured has a dump of tare_fcount (6.1.0-56-cloud-amd64, a lab of two processors, a shell with some
+commands in the group; gzip), and of what available_filter_functions said there every hundredth line.
+"""
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+
+from tare.errors import HostError, ParseError
+from tare.footprint import functions, kmodule
+from tare.footprint.functions import check, parse_dump, parse_functions
+from tare.footprint.model import Scope
+from tare.host import cgroup
+
+CAPTURED = Path(__file__).parent / "captured"
+DUMP = gzip.decompress((CAPTURED / "tare_fcount-dump.txt.gz").read_bytes()).decode()
+FUNCTIONS = (CAPTURED / "available_filter_functions.txt").read_text()
+
+
+def test_a_dump_is_read_line_by_line():
+    hits, lost = parse_dump(DUMP)
+    lines = [line.split(" ", 3) for line in DUMP.splitlines()[1:-1]]
+    assert lost == 0
+    assert set(hits[Scope.HOST]) == {line[3] for line in lines}
+    assert sum(hits[Scope.HOST].values()) == sum(int(line[1]) for line in lines)
+    assert sum(hits[Scope.INSTANCE].values()) == sum(int(line[2]) for line in lines)
+    assert set(hits[Scope.INSTANCE]) < set(hits[Scope.HOST])
+    assert all(hits[Scope.INSTANCE].values())
+    assert "__x64_sys_execve" in hits[Scope.INSTANCE]
+
+
+def test_functions_of_one_name_are_one():
+    names = [line.split(" ", 3)[3] for line in DUMP.splitlines()[1:-1]]
+    twice = next(name for name in names if names.count(name) > 1)
+    each = [int(line.split(" ")[1]) for line in DUMP.splitlines()[1:-1] if line.split(" ", 3)[3] == twice]
+    assert parse_dump(DUMP)[0][Scope.HOST][twice] == sum(each)
+
+
+def test_functions_of_modules_are_named_with_the_module():
+    named = {name for name in parse_dump(DUMP)[0][Scope.HOST] if " " in name}
+    assert named
+    assert all(re.fullmatch(r"\S+ \[\w+\]", name) for name in named)
+
+
+def test_what_is_gone_since_it_ran_is_lost_and_so_is_what_found_no_room():
+    changed = DUMP.replace("tare_fcount 1 lost 0\n", "tare_fcount 1 lost 3\nffffffffc0123450 17 4 0xffffffffc0123450\n")
+    hits, lost = parse_dump(changed)
+    assert lost == 20
+    assert hits == parse_dump(DUMP)[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "tare_fcount 1 lost 0\n",
+        DUMP.removesuffix("end\n"),
+        DUMP[: len(DUMP) // 2],
+        DUMP.replace("tare_fcount 1 ", "tare_fcount 2 "),
+        DUMP.replace("end\n", "ffffffff81000000 many 0 do_mmap\nend\n"),
+        DUMP.replace("end\n", "ffffffff81000000 1 0\nend\n"),
+    ],
+)
+def test_what_is_not_whole_is_refused(text):
+    with pytest.raises(ParseError):
+        parse_dump(text)
+
+
+def test_functions_that_were_replaced_at_linking_are_not_known():
+    names = parse_functions(FUNCTIONS.splitlines())
+    assert any(line.startswith("__ftrace_invalid_address___") for line in FUNCTIONS.splitlines())
+    assert not any(name.startswith("__ftrace_invalid") for name in names)
+    assert any(name.endswith("]") for name in names)
+    assert 300 < len(names) <= len(FUNCTIONS.splitlines())
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """The files of a host that lets functions be counted; a test takes away one thing."""
+    tracing, debug = tmp_path / "tracing", tmp_path / "debug"
+    for folder in (tracing, debug / "tracing"):
+        folder.mkdir(parents=True)
+    (tmp_path / "ftrace_enabled").write_text("1\n")
+    (tracing / "available_filter_functions").write_text(FUNCTIONS)
+    (tracing / "current_tracer").write_text("nop\n")
+    (tracing / "enabled_functions").write_text("")
+    monkeypatch.setattr(functions, "TRACING", (tracing,))
+    monkeypatch.setattr(functions, "DEBUG", debug)
+    monkeypatch.setattr(functions, "SWITCH", tmp_path / "ftrace_enabled")
+    monkeypatch.setattr(functions.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: cgroup.parse_mounts("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n"))
+    return tmp_path
+
+
+def test_a_host_that_has_all_is_not_refused(host):
+    check()
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "what", "fix"),
+    [
+        ("ftrace_enabled", None, "has no function tracer", "lab"),
+        ("ftrace_enabled", "0\n", "switched off", "sysctl kernel.ftrace_enabled=1"),
+        ("tracing/available_filter_functions", None, "tracefs is not mounted", "mount -t tracefs"),
+        ("tracing/current_tracer", "function_graph\n", "by the tracer function_graph", "wait"),
+        ("tracing/enabled_functions", "do_mmap (1) R I\n", "1 functions here already, such as do_mmap", "wait"),
+    ],
+)
+def test_a_host_that_lacks_something_is_told_the_fix(host, file, text, what, fix):
+    if text is None:
+        (host / file).unlink()
+    else:
+        (host / file).write_text(text)
+    with pytest.raises(HostError) as caught:
+        check()
+    assert what in caught.value.what
+    assert fix in caught.value.fix
+
+
+def test_without_debugfs_and_without_root_the_fix_is_told_too(host, monkeypatch):
+    (host / "debug/tracing").rmdir()
+    with pytest.raises(HostError, match="mount -t debugfs"):
+        check()
+    monkeypatch.setattr(functions.os, "geteuid", lambda: 1000)
+    with pytest.raises(HostError, match="sudo"):
+        check()
+
+
+def test_where_groups_are_not_of_version_2_a_lab_is_named(host, monkeypatch):
+    mounts = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n"
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: cgroup.parse_mounts(mounts))
+    with pytest.raises(HostError, match=r"not of version 2 here.*lab"):
+        check()
+
+
+def test_a_module_that_was_brought_is_taken_and_a_missing_one_is_told(tmp_path, monkeypatch):
+    brought = tmp_path / "tare_fcount.ko"
+    monkeypatch.setenv(kmodule.BROUGHT, str(brought))
+    with pytest.raises(HostError, match="is no file"):
+        kmodule.find()
+    brought.write_bytes(b"ELF")
+    assert kmodule.find() == brought
+
+
+def test_without_headers_the_package_is_named(tmp_path, monkeypatch):
+    monkeypatch.delenv(kmodule.BROUGHT, raising=False)
+    monkeypatch.setenv("TARE_HOME", str(tmp_path))
+    monkeypatch.setattr(kmodule, "MODULES", tmp_path / "modules")
+    with pytest.raises(HostError, match=r"apt-get install linux-headers-\S+ make"):
+        kmodule.find()

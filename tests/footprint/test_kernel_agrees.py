@@ -1,0 +1,121 @@
+"""The evaluator against this kernel: filters of real sandboxes and of chance are put to it call by call.
+
+Captured are programs of live processes, as `tare.footprint.ptrace` read them: docker.bpf of a container with Docker's
+default profile, runsc-*.bpf of gVisor's processes. No call runs (`kernel_oracle`).
+"""
+
+import json
+import platform
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cbpf_programs import JUMPS, programs
+from hypothesis import Phase, given, settings
+from plain_cbpf import raw
+
+from tare.footprint import calls, cbpf, filters
+from tare.footprint.model import Call
+
+HERE = Path(__file__).parent
+CAPTURED = sorted((HERE / "captured").glob("*.bpf"))
+MARK = 0x7A5E0001
+ARGUMENTS = 16  # their offset in the data
+TABLE = calls.native("x86_64")
+OTHERS = {table.abi: table for table in calls.others("x86_64")}
+
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the captured filters are of x86-64")
+
+
+class Oracle:
+    """The kernel, asked by a process of its own."""
+
+    def __init__(self):
+        argv = [sys.executable, str(HERE / "kernel_oracle.py")]
+        self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def answers(self, program, asked, abi="x86_64"):
+        question = {"filter": program.hex(), "abi": abi, "calls": [(number, args) for number, *args in asked]}
+        self._process.stdin.write(json.dumps(question).encode() + b"\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    oracle = Oracle()
+    yield oracle
+    oracle.close()
+
+
+def known(number, architecture, arguments):
+    """The data as the kernel has it; where the call comes from stays unknown."""
+    words = {filters.NUMBER: number & 0xFFFFFFFF, filters.ARCHITECTURE: architecture}
+    for at, argument in enumerate([*arguments, MARK]):
+        words[ARGUMENTS + 8 * at] = argument & 0xFFFFFFFF
+        words[ARGUMENTS + 8 * at + 4] = argument >> 32 & 0xFFFFFFFF
+    return words
+
+
+def seen(program, rng):
+    """An argument that the program may ask for: one of its numbers, or near one; in one half or in both."""
+    constants = [one.k + rng.choice([-1, 0, 0, 0, 1]) for one in program if one.code & 7 in (4, 5)]
+    low, high = (max(rng.choice([0, *constants]), 0) & 0xFFFFFFFF for _ in range(2))
+    return low | rng.choice([0, 0, high, 0xFFFFFFFF]) << 32
+
+
+@pytest.mark.parametrize("file", CAPTURED, ids=lambda file: file.stem)
+def test_a_real_filter_is_answered_alike(kernel, file):
+    program = cbpf.parse(file.read_bytes())
+    rng = random.Random(file.stem)
+    asked = [(number, *(seen(program, rng) for _ in range(5))) for number in TABLE.numbers.values() for _ in range(6)]
+    found = kernel.answers(file.read_bytes(), asked)
+    whole = {number: filters.answers([program], number, TABLE.architecture) for number in TABLE.numbers.values()}
+    for (number, *arguments), said in zip(asked, found, strict=True):
+        assert cbpf.returned(program, known(number, TABLE.architecture, arguments)) == {said}
+        assert said in whole[number]
+    assert {filters.outcome(values) for values in whole.values()} >= {Call.ALLOWED, Call.CONDITIONAL}
+
+
+@pytest.mark.parametrize("file", CAPTURED, ids=lambda file: file.stem)
+def test_numbers_of_x32_are_answered_alike(kernel, file):
+    program, table = cbpf.parse(file.read_bytes()), OTHERS["x32"]
+    asked = [(number, 0, 0, 0, 0, 0) for number in table.numbers.values()]
+    for (number, *arguments), said in zip(asked, kernel.answers(file.read_bytes(), asked), strict=True):
+        assert cbpf.returned(program, known(number, table.architecture, arguments)) == {said}
+        assert said in filters.answers([program], number, table.architecture)
+
+
+@pytest.mark.skipif(not calls.has_abi(OTHERS["i386"], calls.symbols()), reason="this kernel has no calls of i386")
+@pytest.mark.parametrize("file", CAPTURED, ids=lambda file: file.stem)
+def test_calls_of_i386_are_answered_alike(kernel, file):
+    program, table = cbpf.parse(file.read_bytes()), OTHERS["i386"]
+    asked = [(number, 0, 0, 0, 0, 0) for number in table.numbers.values()]
+    for (number, *arguments), said in zip(asked, kernel.answers(file.read_bytes(), asked, "i386"), strict=True):
+        assert cbpf.returned(program, known(number, table.architecture, arguments)) == {said}
+        assert said in filters.answers([program], number, table.architecture)
+
+
+@settings(max_examples=25, deadline=None, database=None, phases=[Phase.generate])
+@given(programs(tests=JUMPS, calculates=False))
+def test_filters_of_chance_are_answered_alike(kernel, program):
+    # What it returns, by where: an error of that number.
+    errors = [one._replace(k=filters.ERRNO | one.k + 1) if one.code == 0x06 else one for one in program]
+    parsed = cbpf.parse(raw(errors))
+    rng = random.Random(str(program))
+    asked = [(number, *(seen(parsed, rng) for _ in range(5))) for number in [0, 1, 2, 3, 4, 8, 16, 39]]
+    for (number, *arguments), said in zip(asked, kernel.answers(raw(errors), asked), strict=True):
+        found = cbpf.returned(parsed, known(number, TABLE.architecture, arguments))
+        assert said in found  # it may ask where the call comes from, which is not told here
+        assert len(found) == 1 or any(one.code == 0x20 and one.k in (8, 12) for one in parsed)
+
+
+def test_there_are_filters_of_real_sandboxes():
+    assert {"docker"} <= {file.stem for file in CAPTURED}

@@ -1,0 +1,92 @@
+"""`tare surface` as a user calls it, on processes that run already."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyseccomp
+import pytest
+from test_ptrace import filtered, signals, standing
+
+MAIN = [sys.executable, "-c", "from tare.cli import main; main()", "surface"]
+
+
+def tare(*arguments):
+    return subprocess.run([*MAIN, *arguments], capture_output=True, text=True, check=False)
+
+
+@contextlib.contextmanager
+def restricted():
+    """A process that may do all but for these."""
+    made = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
+    made.add_rule(pyseccomp.ERRNO(1), "mount")
+    made.add_rule(pyseccomp.TRAP, "keyctl")
+    made.add_rule(pyseccomp.KILL_PROCESS, "bpf")
+    made.add_rule(pyseccomp.ERRNO(1), "personality", pyseccomp.Arg(0, pyseccomp.EQ, 8))
+    with tempfile.TemporaryFile() as file:
+        made.export_bpf(file)
+        file.seek(0)
+        program = file.read()
+    with filtered(program) as process:
+        yield process
+
+
+@pytest.mark.host
+def test_of_a_process_that_runs():
+    with restricted() as process:
+        done = tare("--pid", str(process.pid), "--json")
+        assert done.returncode == 0, done.stderr
+        [found] = json.loads(done.stdout)["platforms"]
+        of = found["of"]
+        assert found["counts"] == {
+            "allowed": of - 4, "conditional": 1, "errno": 1, "trap": 1, "kill": 1, "notify": 0, "trace": 0,
+        }  # fmt: skip
+        assert found["calls"]["personality"] == "conditional"
+        [tasks] = found["tasks"]
+        assert sum(tasks["threads"].values()) == 4
+        assert (tasks["seccomp"], tasks["filters"], tasks["no_new_privs"]) == ("filter", 1, True)
+        assert tasks["outcomes"]["mount"] == ["errno 1"]
+        assert found["abis"]["i386"]["reachable"] == 0  # the filter kills what comes by another architecture
+        assert signals(process) == 0
+        assert standing(process.pid) == []
+
+
+@pytest.mark.host
+def test_as_a_table_with_the_calls():
+    with restricted() as process:
+        done = tare("--pid", str(process.pid), "--syscalls")
+    assert done.returncode == 0
+    assert "errno (1)\n    mount (errno 1)\n" in done.stdout
+    assert "conditional (1)\n    personality (allow, errno 1)\n" in done.stdout
+
+
+@pytest.mark.host
+def test_a_killed_command_leaves_no_process_standing():
+    with restricted() as process:
+        again_and_again = ["--pid", str(process.pid)] * 300
+        with subprocess.Popen([*MAIN, *again_and_again], stdout=subprocess.DEVNULL) as command:
+            while not standing(process.pid):
+                assert command.poll() is None, "it is never seen at it"
+            command.kill()
+        assert standing(process.pid) == []
+        assert signals(process) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["docker", "--pid", str(os.getpid())], "name platforms, or --pid"),
+        (["--pid", "4194305"], "there is no process 4194305"),
+        (["dokcer"], "no platform 'dokcer'"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_line(arguments, says):
+    done = tare(*arguments)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert Path("/proc/4194305").exists() is False  # above the kernel's greatest id

@@ -1,0 +1,71 @@
+"""Surfaces of real sandboxes: what is said to be denied is really tried, and the sandbox goes on as it was."""
+
+import pytest
+
+from tare.footprint.model import Call
+from tare.footprint.surface import Reader
+from tare.model import Arm
+from tare.platforms import registry
+
+pytestmark = pytest.mark.host
+
+#: Tries to make a user namespace, which takes no right but the call itself.
+TRY = ["unshare", "--user", "true"]
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return Reader()
+
+
+def looked_at(nursery, reader, name):
+    """The surface of a platform, and what becomes of the call that is tried in the same instance afterwards."""
+    platform = registry.choose([name])[0]
+    answer = platform.detect()
+    assert answer.available, answer.reason
+    platform.prepare(nursery.image)
+    live = nursery.start(platform, Arm(name), measured=False)
+    try:
+        surface = reader.surface(name, live.instance.host_processes())
+        tried = live.session.execute(TRY, time_limit_s=30)
+        return surface, tried
+    finally:
+        live.stop()
+        platform.close()
+
+
+def roles(surface):
+    return {one.role for one in surface.tasks if one.counted}
+
+
+def test_native_and_runc_have_no_filter(nursery, reader):
+    for name in ("native", "runc"):
+        surface, tried = looked_at(nursery, reader, name)
+        assert set(surface.calls.values()) == {Call.ALLOWED}
+        assert all(one.seccomp == "none" for one in surface.tasks)
+        if name == "runc":
+            assert tried.code == 0, tried.stderr
+            assert any(one.role == "outside" for one in surface.tasks)
+            [inside] = [one for one in surface.tasks if one.counted]
+            assert {"mnt", "net", "pid"} <= set(inside.namespaces)
+            assert "/data" in [place.path for place in inside.writable]
+            assert len(inside.effective) == 14
+
+
+def test_docker_denies_what_its_filter_says(nursery, reader):
+    surface, tried = looked_at(nursery, reader, "docker")
+    assert surface.calls["unshare"] is Call.ERRNO
+    assert tried.code != 0
+    assert b"not permitted" in tried.stderr
+    assert surface.calls["keyctl"] is Call.ERRNO
+    assert surface.calls["clone"] is Call.CONDITIONAL
+    assert surface.calls["read"] is Call.ALLOWED
+    assert surface.abis["i386"].reachable > 200
+
+
+def test_gvisors_processes_may_do_little(nursery, reader):
+    surface, tried = looked_at(nursery, reader, "gvisor")
+    assert tried.code == 0, tried.stderr  # its own kernel does that: the host is not asked
+    assert surface.calls["unshare"] not in (Call.ALLOWED, Call.CONDITIONAL)
+    assert {"sentry", "gofer"} <= roles(surface)
+    assert surface.counts[Call.ALLOWED] + surface.counts[Call.CONDITIONAL] < 150

@@ -1,0 +1,112 @@
+"""Surfaces as tables and as JSON."""
+
+import json
+
+from rich.console import Console
+
+from tare import literature
+from tare.footprint.model import Abi, Call, Place, Surface, Tasks
+from tare.report import surface as shown
+from tare.report.cells import EMPTY
+
+STUDY = literature.load("anjali-2020")
+CALLS = {"read": Call.ALLOWED, "clone": Call.CONDITIONAL, "mount": Call.ERRNO, "bpf": Call.TRAP}
+
+
+def tasks(role="sandboxed", calls=CALLS, **values):
+    return Tasks(
+        **{
+            "pid": 7,
+            "program": "agent",
+            "role": role,
+            "counted": role != "outside",
+            "threads": {"agent": 2},
+            "seccomp": "filter",
+            "filters": 1,
+            "calls": calls,
+            "outcomes": {"clone": ("allow", "errno 38"), "mount": ("errno 1",), "bpf": ("trap",)},
+            "unread": None if calls else "another process (exe) traces it",
+            "abis": {"i386": Abi(reachable=3, of=9, in_kernel=True), "x32": Abi(reachable=2, of=9, in_kernel=False)},
+            "effective": ("cap_chown", "cap_kill"),
+            "bounding": ("cap_chown", "cap_kill"),
+            "namespaces": ("mnt", "pid"),
+            "no_new_privs": False,
+            "label": None,
+            "uid": 0,
+            "gid": 0,
+            "writable": (Place(path="/data", host="/srv/data", kind="ext4"),),
+            "devices": ("/dev/kvm",),
+            **values,
+        }
+    )
+
+
+def surface(platform="docker", *every, calls=CALLS, unread=()):
+    every = every or (tasks(), tasks("outside", program="shim", pid=8))
+    return Surface(platform=platform, of=4, calls=calls, unread=unread, tasks=every, abis=every[0].abis)
+
+
+def text(renderable, width=160):
+    console = Console(width=width, highlight=False)
+    with console.capture() as captured:
+        console.print(renderable)
+    return captured.get()
+
+
+def lines(renderable):
+    return [line.split() for line in text(renderable).splitlines()]
+
+
+def test_one_line_for_what_counts_and_one_for_what_does_not():
+    found = lines(shown.render([surface()], "Linux 6.1, x86_64"))
+    assert ["docker", "1", "1", "1", "1", "0", "0", "filter", "2", "0", "mnt", "pid", "no", EMPTY] in found
+    [outside] = [line for line in found if line[:1] == ["shim"]]
+    assert outside[1:3] == ["(not", "counted)"]
+
+
+def test_several_kinds_of_processes_below_what_they_have_together():
+    together = {**CALLS, "mount": Call.ALLOWED}
+    every = (tasks("sentry"), tasks("stub", pid=9, uid=65534), tasks("stub", pid=10, uid=65534))
+    found = lines(shown.render([surface("gvisor", *every, calls=together)], "Linux 6.1"))
+    assert ["gvisor", "2", "1", "0", "1", "0", "0"] in found
+    assert any(line[:1] == ["sentry"] for line in found)
+    assert any(line[:3] == ["stub", "\N{MULTIPLICATION SIGN}", "2"] and "65534" in line for line in found)
+
+
+def test_what_could_not_be_read_is_marked_with_the_reason():
+    every = (tasks("sentry"), tasks("stub", None, pid=9))
+    found = text(shown.render([surface("gvisor", *every, unread=("stub: another process (exe) traces it",))], "Linux"))
+    assert "1?" in found
+    assert "? gvisor: filters of the stub: another process (exe) traces it" in found
+    assert EMPTY in found
+
+
+def test_other_ways_and_places():
+    found = text(shown.render([surface()], "Linux 6.1"))
+    for part in ("i386 3 of 9", "x32 2 of 9 (not in this kernel)", "/data (ext4)", "/dev/kvm"):
+        assert part in found
+
+
+def test_the_studys_table_beside_ours():
+    found = lines(shown.published([surface("docker"), surface("gvisor-host")], STUDY))
+    assert ["LXC", "all", "except", "44", "docker", "1", "1", "4"] in found
+    assert ["gVisor,", "host", "networking", "68", "gvisor-host", "1", "1", "4"] in found
+    assert ["Firecracker", "36", EMPTY, EMPTY, EMPTY, EMPTY] in found
+    assert shown.published([surface("qemu")], STUDY) is None
+
+
+def test_calls_are_listed_with_the_answers_of_their_filters():
+    found = text(shown.listed([surface()]))
+    assert "conditional (1)\n    clone (allow, errno 38)" in found
+    assert "allowed (1)\n    read\n" in found
+
+
+def test_json_has_all_of_it():
+    data = json.loads(json.dumps(shown.to_data([surface()], [{"platform": "lxc"}], {"kernel": "Linux 6.1"}, STUDY)))
+    assert data["schema"] == "tare.surface/1"
+    assert data["platforms"][0]["counts"] == {
+        "allowed": 1, "conditional": 1, "errno": 1, "trap": 1, "kill": 0, "notify": 0, "trace": 0,
+    }  # fmt: skip
+    assert data["platforms"][0]["tasks"][0]["writable"] == [{"path": "/data", "host": "/srv/data", "kind": "ext4"}]
+    assert data["left_out"] == [{"platform": "lxc"}]
+    assert data["published"]["figures"][0]["Firecracker"] == 36

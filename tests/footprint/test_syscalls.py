@@ -1,0 +1,300 @@
+"""System calls counted on this very kernel, held to programs whose calls are known."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tare.errors import HostError
+from tare.footprint import bpf, syscalls
+from tare.footprint.model import Scope
+from tare.footprint.names import Abi, syscall_names
+from tare.footprint.syscalls import SyscallCounter, group_number, instance, named, parse_known
+from tare.host import cgroup, processes
+from tare.model import Resources
+
+#: Waits for a word, makes so many calls of getpid (39), says so, and waits again; between the words it does nothing.
+CALLER = """
+import ctypes, sys
+call = ctypes.CDLL(None).syscall
+print("there", flush=True)
+for line in sys.stdin:
+    for _ in range(int(line)):
+        call(39)
+    print("done", flush=True)
+"""
+#: What one answer takes of its own: to read the word, and to say that it is done.
+ITS_OWN = {"read", "write"}
+OURS = {b"count_call", b"find_group"}
+#: Lines of this machine's /proc/kallsyms, addresses hidden.
+SYMBOLS = """\
+0000000000000000 t __x64_sys_newfstat
+0000000000000000 T __x64_sys_getpid
+0000000000000000 T __ia32_sys_getppid
+0000000000000000 W __x64_sys_init_module
+0000000000000000 t do_sys_open
+"""
+
+
+class Caller:
+    """A process that makes calls when it is told to."""
+
+    def __init__(self, *cgroup_procs):
+        pipe = subprocess.PIPE
+        argv = [sys.executable, "-c", CALLER]
+        self.process = processes.start(argv, stdin=pipe, stdout=pipe, cgroup_procs=cgroup_procs)
+        assert self.process.stdout.readline() == b"there\n"
+
+    def make(self, count):
+        self.process.stdin.write(b"%d\n" % count)
+        assert self.process.stdout.readline() == b"done\n"
+
+    def end(self):
+        processes.kill_group(self.process)
+        self.process.communicate()
+
+
+@pytest.fixture
+def group():
+    made = cgroup.Group(f"tare-test-{os.getpid()}/one")
+    made.create(Resources((0,), 256 << 20))
+    yield made
+    made.close()
+    cgroup.destroy(made.path.split("/")[0])
+
+
+@pytest.fixture
+def callers():
+    started = []
+
+    def start(*cgroup_procs):
+        started.append(Caller(*cgroup_procs))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.end()
+
+
+@pytest.fixture
+def counter():
+    one = SyscallCounter()
+    yield one
+    one.stop()
+
+
+@pytest.mark.host
+def test_exactly_the_calls_of_the_group_and_below_are_counted_and_everybodys(group, callers, counter):
+    inside, below, outside = callers(*group.leaf("tool")), callers(*group.leaf("tool/deeper")), callers()
+    counter.start(group.path)
+    for caller, count in ((inside, 12_345), (below, 77), (outside, 1_000)):
+        caller.make(count)
+    counts = counter.read()
+    assert counts.hits[Scope.INSTANCE]["getpid"] == 12_345 + 77
+    assert set(counts.hits[Scope.INSTANCE]) <= {"getpid"} | ITS_OWN
+    assert counts.hits[Scope.HOST]["getpid"] >= 12_345 + 77 + 1_000
+    assert counts.lost == 0
+    counter.reset()
+    assert "getpid" not in counter.read().hits[Scope.INSTANCE]
+    inside.make(5)
+    assert counter.read().hits[Scope.INSTANCE]["getpid"] == 5
+
+
+@pytest.mark.host
+def test_a_group_that_is_made_later_is_known_by_its_path_and_no_other_is(callers, counter):
+    parent = f"tare-test-{os.getpid()}"
+    mine, longer = cgroup.Group(f"{parent}/one"), cgroup.Group(f"{parent}/one2")
+    counter.start(mine.path)
+    try:
+        for one in (longer, mine):
+            one.create(Resources((0,), 256 << 20))
+        callers(*longer.leaf("tool")).make(500)
+        assert counter.read().hits[Scope.INSTANCE] == {}
+        callers(*mine.leaf("tool")).make(300)
+        assert counter.read().hits[Scope.INSTANCE]["getpid"] >= 300
+        assert counter.read().hits[Scope.INSTANCE]["getpid"] < 500
+    finally:
+        cgroup.destroy(parent)
+
+
+@pytest.mark.host
+def test_a_counter_that_is_started_again_is_for_the_other_group_and_from_zero(group, callers, counter):
+    caller, another = callers(*group.leaf("tool")), cgroup.Group(f"{group.path.split('/')[0]}/two")
+    another.create(Resources((0,), 256 << 20))
+    other = callers(*another.leaf("tool"))
+    counter.start(group.path)
+    caller.make(10)
+    counter.start(another.path)
+    caller.make(20)
+    other.make(30)
+    assert counter.read().hits[Scope.INSTANCE]["getpid"] == 30
+
+
+@pytest.mark.host
+def test_two_counters_at_once_do_not_see_each_other(group, callers, counter):
+    caller, other = callers(*group.leaf("tool")), SyscallCounter()
+    counter.start(group.path)
+    other.start("tare-test-nobody")
+    caller.make(400)
+    assert other.read().hits[Scope.INSTANCE] == {}
+    other.stop()
+    caller.make(11)
+    assert counter.read().hits[Scope.INSTANCE]["getpid"] == 411
+
+
+@pytest.mark.host
+def test_calls_by_the_32_bit_gate_are_apart_refused_ones_are_none_and_strange_numbers_are_together(tmp_path, counter):
+    source, program = tmp_path / "calls.c", tmp_path / "calls"
+    source.write_text(r"""
+        #include <linux/filter.h>
+        #include <linux/seccomp.h>
+        #include <sys/prctl.h>
+        #include <sys/syscall.h>
+        #include <unistd.h>
+        int main(void) {
+            struct sock_filter filter[] = {
+                {BPF_LD | BPF_W | BPF_ABS, 0, 0, 0},
+                {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_getpriority},
+                {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | 1},
+                {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+            };
+            struct sock_fprog rules = {4, filter};
+            long result;
+            for (int i = 0; i < 321; i++)
+                __asm__ volatile("int $0x80" : "=a"(result) : "a"(20) : "memory");
+            for (int i = 0; i < 111; i++)
+                syscall(2000);
+            for (int i = 0; i < 7; i++)
+                syscall(-5);
+            for (int i = 0; i < 33; i++)
+                syscall(SYS_getpriority, 0, 0);
+            if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &rules))
+                return 1;
+            for (int i = 0; i < 55; i++)
+                syscall(SYS_getpriority, 0, 0);
+            return 0;
+        }""")
+    processes.run(["gcc", "-o", str(program), str(source)]).require()
+    made = cgroup.Group(f"tare-test-{os.getpid()}/calls")
+    made.create(Resources((0,), 256 << 20))
+    try:
+        counter.start(made.path)
+        processes.run([str(program)], cgroup_procs=made.leaf("tool")).require()
+        hits = counter.read().hits[Scope.INSTANCE]
+    finally:
+        cgroup.destroy(made.path.split("/")[0])
+    assert hits["getpid [i386]"] == 321
+    assert hits["unknown"] == 118
+    assert hits["getpriority"] == 33
+    assert hits["execve"] >= 1
+
+
+def _loaded():
+    """Names of all BPF programs in the kernel."""
+    library, found, number = ctypes.CDLL("libbpf.so.1"), [], ctypes.c_uint32(0)
+    while library.bpf_prog_get_next_id(number, ctypes.byref(number)) == 0:
+        descriptor = library.bpf_prog_get_fd_by_id(number)
+        info, length = ctypes.create_string_buffer(232), ctypes.c_uint32(232)
+        if descriptor >= 0 and library.bpf_obj_get_info_by_fd(descriptor, info, ctypes.byref(length)) == 0:
+            found.append((number.value, info.raw[64:80].rstrip(b"\0")))
+        if descriptor >= 0:
+            os.close(descriptor)
+    return {one for one in found if one[1] in OURS}
+
+
+@pytest.mark.host
+def test_nothing_of_it_is_in_the_kernel_after_a_kill_nor_after_a_stop(counter):
+    before = _loaded()
+    code = "import sys; from tare.footprint.syscalls import SyscallCounter\n"
+    code += "one = SyscallCounter(); one.start('tare-test/killed'); print('up', flush=True); sys.stdin.read()"
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert child.stdout.readline() == b"up\n"
+        assert {name for _, name in _loaded() - before} == OURS
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+    deadline = time.monotonic() + 10  # the kernel lets go of programs after a grace period
+    while _loaded() - before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert _loaded() - before == set()
+    counter.start("tare-test/stopped")
+    counter.stop()
+    counter.stop()
+    while _loaded() - before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert _loaded() - before == set()
+
+
+@pytest.mark.host
+def test_what_tare_starts_inherits_nothing_that_would_keep_it_in_the_kernel(counter):
+    counter.start("tare-test/inherited")
+    # The descriptor by which they are listed is among them, and gone when it is looked at.
+    there = [one for one in list(Path("/proc/self/fd").iterdir()) if one.exists()]
+    held = [int(one.name) for one in there if "bpf" in str(one.readlink())]
+    assert len(held) >= 4  # two programs, two maps, and what attaches them
+    assert not any(os.get_inheritable(one) for one in held)
+
+
+@pytest.mark.host
+def test_without_the_capabilities_it_says_so():
+    code = "from tare.footprint.syscalls import SyscallCounter; SyscallCounter().start('tare-test/none')"
+    argv = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-c", code]
+    said = processes.run(argv, env=dict(os.environ)).stderr.decode()
+    assert "BPF is locked: tare lacks the capabilities BPF and PERFMON" in said
+    assert "tare lab run" in said
+
+
+def test_without_a_compiler_it_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setenv("TARE_HOME", str(tmp_path))
+    monkeypatch.setattr(processes, "find", lambda program: None)
+    with pytest.raises(HostError, match="clang is not installed") as refused:
+        bpf.compiled(syscalls.SOURCE)
+    assert refused.value.fix == "apt-get install clang libbpf-dev"
+
+
+def test_a_kernel_without_type_information_is_told_apart(monkeypatch, tmp_path):
+    monkeypatch.setattr(bpf, "BTF", tmp_path / "none")
+    error = bpf._told(bpf._Refused("load", 22), [])
+    assert "no type information" in error.what
+    assert "CONFIG_DEBUG_INFO_BTF" in error.fix
+
+
+def test_names_are_those_that_programs_use():
+    names = syscall_names()
+    known = {0: "read", 5: "fstat", 39: "getpid", 202: "futex", 435: "clone3", 452: "fchmodat2", 469: "file_setattr"}
+    assert known.items() <= names.items()
+    assert max(names) < syscalls.NUMBERS - 1
+    assert syscall_names(Abi.I386)[20] == "getpid"
+    assert len(set(names.values())) == len(names)
+
+
+def test_counts_by_number_are_named_and_strange_numbers_are_one():
+    counts = np.zeros(syscalls.NUMBERS, np.uint64)
+    counts[[0, 39, 700, 1023]] = 3, 5, 7, 11
+    assert named(counts, syscall_names()) == {"read": 3, "getpid": 5, "unknown": 18}
+    assert named(counts, {0: "restart_syscall"}, " [i386]") == {"restart_syscall [i386]": 3, "unknown [i386]": 23}
+
+
+def test_the_kernels_calls_are_counted_by_its_functions_under_their_own_names():
+    names = ["fstat", "getpid", "getppid", "init_module", "tuxcall"]
+    assert parse_known(SYMBOLS, names) == 2
+    assert parse_known("", names) is None
+
+
+def test_what_the_program_is_told_of_an_instance_is_its_group_as_the_kernel_writes_it():
+    told = instance(7, "tare/abcx1")
+    assert told[:8] == (7).to_bytes(8, "little")
+    assert told[8:].rstrip(b"\0") == b"/tare/abcx1"
+    assert len(told) == 8 + syscalls.PATH
+
+
+def test_a_group_that_is_not_there_has_no_number():
+    assert group_number("tare-test/never") == 0
+    assert group_number("") > 0

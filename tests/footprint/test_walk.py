@@ -1,0 +1,253 @@
+"""What a walk starts and counts in which order, by the log that the fake nursery and the fake counter write."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from campaign.fakes import FakeFresh, FakeNursery, FakePlatform, FakeRun, FakeStart
+from tare.campaign.plan import Job
+from tare.errors import HostError, ParseError, UnsupportedError
+from tare.footprint.model import IDLE, Counts, Footprint, Level, Phase, Scope
+from tare.footprint.walk import NO_GROUP, Missed, Route, Walk, countable
+from tare.workloads import registry
+from tare.workloads.base import Command, RunPlan
+
+
+@dataclass
+class FakeCounter:
+    """Counts the lines of the log since the last reset, by their first word."""
+
+    log: list[str]
+    level: Level = Level.SYSCALLS
+    running: bool = False
+    refuse: str | None = None
+    lost: int = 0
+    scopes: tuple[Scope, ...] = tuple(Scope)
+    since: int = 0
+    groups: list[str] = field(default_factory=list)
+
+    def start(self, group):
+        if self.refuse is not None:
+            raise HostError(self.refuse)
+        self.running = True
+        self.groups.append(group)
+        self.log.append(f"count {group}")
+        self.reset()
+
+    def read(self):
+        assert self.running
+        words = [line.split()[0] for line in self.log[self.since :]]
+        hits = {word: words.count(word) for word in words}
+        return Counts(hits={scope: {**hits, "never": 0} for scope in self.scopes}, lost=self.lost, known=400)
+
+    def reset(self):
+        assert self.running
+        self.since = len(self.log)
+
+    def stop(self):
+        self.running = False
+
+
+@dataclass
+class Watching:
+    said: list[str] = field(default_factory=list)
+    steps: list[tuple[int, int]] = field(default_factory=list)
+
+    def doing(self, what):
+        self.said.append(what)
+
+    def step(self, done, of):
+        self.steps.append((done, of))
+
+
+class Prepared(FakeRun):
+    """Has a preparation and a clean-up, which are nobody's figure."""
+
+    def plan(self, params, around):
+        one, another = (Command(("work", word)) for word in ("before", "after"))
+        return RunPlan(measures=(Command(("work", self.name)),), prepare=(one,), cleanup=(another,))
+
+
+def _walk(*workloads, others=("runc", "docker"), repeats=1, idle_s=0.0, nursery=None, seed=5, **of_counter):
+    nursery = nursery or FakeNursery()
+    platforms = tuple(FakePlatform(name) for name in ("native", *others))
+    route = Route(platforms, tuple(Job(one, {}) for one in workloads), repeats, idle_s, seed)
+    watcher, warnings = Watching(), []
+    return Walk(route, FakeCounter(nursery.log, **of_counter), nursery, None, watcher, warnings.append)
+
+
+def _found(brought, **facts):
+    return [
+        one
+        for one in brought
+        if isinstance(one, Footprint) and all(getattr(one, name) == value for name, value in facts.items())
+    ]
+
+
+def test_every_platform_has_a_start_and_every_workload_a_footprint_in_each_repeat_and_each_scope():
+    walk = _walk(FakeRun("alpha"), FakeRun("beta"), repeats=3)
+    brought = list(walk.run())
+    keys = {(one.platform, one.phase, one.workload, one.scope, one.repeat) for one in brought}
+    assert len(brought) == len(keys) == 3 * 2 * 3 * 3
+    assert {one.workload for one in _found(brought, phase=Phase.START)} == {None}
+    assert {one.workload for one in _found(brought, phase=Phase.STEADY)} == {"alpha", "beta"}
+    assert walk.nursery.living == set()
+    assert not walk.counter.running
+
+
+def test_the_counter_knows_the_group_of_each_instance_before_it_starts():
+    walk = _walk(FakeRun("alpha"), others=())
+    list(walk.run())
+    assert walk.nursery.log[:2] == ["count tare/fake0", "start native"]
+    assert walk.nursery.log[-1] == "stop native"
+
+
+def test_a_start_is_counted_from_the_gate_and_work_without_preparation_and_clean_up():
+    brought = list(_walk(Prepared("alpha"), others=()).run())
+    [start] = _found(brought, phase=Phase.START, scope=Scope.INSTANCE)
+    [steady] = _found(brought, phase=Phase.STEADY, scope=Scope.INSTANCE)
+    assert start.hits == {"start": 1}
+    assert steady.hits == {"alpha": 1}
+    assert steady.known == 400
+    assert steady.seconds > 0
+
+
+def test_orders_are_random_by_the_seed_and_the_same_again():
+    def orders(seed):
+        route = _walk(FakeRun("alpha"), FakeRun("beta"), FakeRun("gamma"), idle_s=1.0, seed=seed).route
+        names = [
+            (one.name if one else IDLE, tuple(job.workload.name for job in jobs))
+            for repeat in range(20)
+            for one, jobs in route.stops(repeat)
+        ]
+        return names, {tuple(name for name, _ in names[at : at + 4]) for at in range(0, 80, 4)}
+
+    names, seen = orders(5)
+    assert (names, seen) == orders(5)
+    assert names != orders(6)[0]
+    assert len(seen) > 5
+    assert all(sorted(order) == ["docker", IDLE, "native", "runc"] for order in seen)
+    assert len({jobs for name, jobs in names if name == "native"}) > 2
+
+
+def test_the_idle_host_is_counted_for_everybody_alone_while_no_instance_lives():
+    walk = _walk(FakeRun("alpha"), repeats=2, idle_s=0.01)
+    brought = list(walk.run())
+    idle = [one for one in brought if one.platform == IDLE]
+    assert [(one.scope, one.phase, one.workload, one.repeat) for one in idle] == [
+        (Scope.HOST, Phase.STEADY, None, 0),
+        (Scope.HOST, Phase.STEADY, None, 1),
+    ]
+    assert all(one.seconds >= 0.01 for one in idle)
+    assert walk.counter.groups.count(NO_GROUP) == 2
+    for at, line in enumerate(walk.nursery.log):
+        if line == f"count {NO_GROUP}":
+            assert sum(word.startswith("start") for word in walk.nursery.log[:at]) == sum(
+                word.startswith("stop") for word in walk.nursery.log[:at]
+            )
+
+
+def test_a_platform_that_does_not_start_is_a_line_in_each_repeat_and_the_walk_goes_on():
+    walk = _walk(FakeRun("alpha"), repeats=2, nursery=FakeNursery(refuse={"docker"}))
+    brought = list(walk.run())
+    missed = [one for one in brought if isinstance(one, Missed)]
+    assert [(one.platform, one.workload, one.repeat) for one in missed] == [("docker", None, 0), ("docker", None, 1)]
+    assert "the start of docker in repeat 1: docker does not want to" in str(missed[0])
+    assert {one.platform for one in _found(brought)} == {"native", "runc"}
+    assert walk.watcher.steps[-1][1] == walk.route.steps == 12
+
+
+def test_steps_end_at_all_of_them_whatever_failed():
+    walk = _walk(FakeRun("alpha"), FakeRun("beta"), nursery=FakeNursery(refuse={"docker"}), idle_s=0.01)
+    list(walk.run())
+    numbers = [done for done, _ in walk.watcher.steps]
+    assert numbers == sorted(set(numbers))
+    assert walk._done == walk.route.steps == 10
+
+
+@pytest.mark.parametrize("error", [ParseError("strange"), UnsupportedError("no such thing"), HostError("no room")])
+def test_a_workload_that_fails_is_a_line_with_the_reason_and_the_others_run(monkeypatch, error):
+    class Failing(FakeRun):
+        def parse(self, params, results):
+            raise error
+
+    brought = list(_walk(Failing("alpha"), FakeRun("beta"), others=()).run())
+    missed = [one for one in brought if isinstance(one, Missed)]
+    assert [(one.workload, one.reason) for one in missed] == [("alpha", error.what)]
+    assert {one.workload for one in _found(brought, phase=Phase.STEADY)} == {"beta"}
+
+
+def test_an_instance_that_dies_is_replaced_and_its_second_start_is_not_counted():
+    nursery = FakeNursery(die={"native": 1})
+    brought = list(_walk(FakeRun("alpha"), FakeRun("beta"), others=(), nursery=nursery).run())
+    assert [line for line in nursery.log if line.startswith("start")] == ["start native"] * 2
+    assert len([one for one in brought if isinstance(one, Missed)]) == 1
+    assert len(_found(brought, phase=Phase.START)) == len(Scope)
+    assert len(_found(brought, phase=Phase.STEADY)) == len(Scope)
+    assert nursery.living == set()
+
+
+def test_a_workload_that_wants_a_fresh_instance_comes_last_and_has_it_to_itself():
+    nursery = FakeNursery()
+    brought = list(_walk(FakeFresh("gamma"), FakeRun("alpha"), FakeRun("beta"), others=(), nursery=nursery).run())
+    assert [line for line in nursery.log if not line.startswith("count")][-4:] == [
+        "stop native",
+        "start native",
+        "gamma on native",
+        "stop native",
+    ]
+    assert len(_found(brought, phase=Phase.START)) == len(Scope)
+
+
+def test_what_the_host_does_not_see_in_a_group_has_everybodys_footprint_alone(monkeypatch):
+    class Unseen(FakeNursery):
+        def start(self, *arguments, **named):
+            live = super().start(*arguments, **named)
+            live.instance.accounted = False
+            return live
+
+    brought = list(_walk(FakeRun("alpha"), others=(), nursery=Unseen()).run())
+    assert {one.scope for one in brought} == {Scope.HOST}
+
+
+def test_what_runs_on_another_host_is_a_line():
+    class Far(FakePlatform):
+        elsewhere = True
+
+    walk = _walk(FakeRun("alpha"), others=())
+    walk.route = Route((Far("ssh:far"),), walk.route.jobs, 1, 0.0, 1)
+    [missed] = walk.run()
+    assert "another host" in missed.reason
+
+
+def test_where_counting_is_not_possible_the_walk_ends_with_the_reason():
+    with pytest.raises(HostError, match="BPF is locked"):
+        list(_walk(FakeRun("alpha"), refuse="BPF is locked").run())
+
+
+def test_a_counter_that_knows_no_groups_gives_everybodys_footprint_alone():
+    brought = list(_walk(FakeRun("alpha"), others=(), scopes=(Scope.HOST,)).run())
+    assert {one.scope for one in brought} == {Scope.HOST}
+
+
+def test_what_was_lost_is_told():
+    brought = list(_walk(FakeRun("alpha"), others=(), lost=7).run())
+    assert {one.lost for one in brought} == {7}
+
+
+@pytest.mark.parametrize("after", range(1, 8))
+def test_a_walk_that_is_closed_in_between_leaves_nothing_alive(after):
+    walk = _walk(FakeRun("alpha"), FakeRun("beta"))
+    steps = walk.run()
+    for _ in range(after):
+        next(steps)
+    steps.close()
+    assert walk.nursery.living == set()
+    assert not walk.counter.running
+
+
+def test_starts_and_what_starts_instances_are_skipped_with_the_reason():
+    usable, others = countable([FakeRun("alpha"), FakeStart(), registry.get("density-primes"), registry.get("primes")])
+    assert [one.name for one in usable] == ["alpha", "primes"]
+    assert [one.workload for one in others] == ["start", "density-primes"]
+    assert "counted anyway" in str(others[0])
