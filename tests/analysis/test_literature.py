@@ -179,3 +179,27 @@ def test_a_file_that_is_wrong_is_said_in_one_line(old: str, new: str, why: str) 
         parse(FILE.replace(old, new, 1), "karna-2021")
     assert why in refused.value.what
     assert "\n" not in refused.value.what
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ('inside = ["gVisor"]', 'inside = ["gViser"]', "'gViser' is none of the study's platforms"),
+        ('inside = ["gVisor"]', 'inside = ["Host"]', "no number is printed of 'Lines executed, CPU workload' for Host"),
+        ('outside = ["Firecracker"]', 'outside = ["Fire"]', "'Fire' is none of the study's platforms"),
+        ('[[region]]\nmetric = "Lines of /virt', '[[region]]\nmetric = "Lines of virt', "no number is printed"),
+    ],
+)
+def test_a_region_is_of_a_printed_number_and_of_the_studys_platforms(old: str, new: str, why: str) -> None:
+    text = (files("tare.literature") / "studies" / "anjali-2020.toml").read_text()
+    assert old in text
+    with pytest.raises(UsageError, match=why):
+        parse(text.replace(old, new, 1), "anjali-2020")
+
+
+def test_every_region_has_one_number() -> None:
+    study = load("anjali-2020")
+    for region in study.region:
+        values = study.metric(region.metric).value
+        assert len({values[name] for name in region.inside}) == 1
+        assert set(region.inside).isdisjoint(region.outside)

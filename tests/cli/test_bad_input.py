@@ -26,6 +26,9 @@ from tare.workloads import registry as workloads
         (("run", "--resume", "nowhere.tare"), "nowhere.tare", "fix:"),
         (("report", "nowhere.tare"), "nowhere.tare", "fix:"),
         (("export", "nowhere.tare", "--format", "csv"), "nowhere.tare", "fix:"),
+        (("export", "nowhere.tare", "--format", "csv", "--table", "footprints"), "nowhere.tare", "fix:"),
+        (("report", "nowhere.tare", "--weights", "none.toml"), "none.toml", "fix:"),
+        (("report", "nowhere.tare", "--functions", "none.csv"), "none.csv", "fix:"),
     ],
 )
 def test_it_is_one_line_with_the_fix(tare, tmp_path, arguments, what, fix):

@@ -9,8 +9,9 @@ from rich.console import Console
 
 import fake_campaign
 from tare.report.build import build
+from tare.report.clean import clean
 from tare.report.model import Report, SettingReport
-from tare.report.terminal import clean, render, render_all
+from tare.report.terminal import render, render_all
 
 SNAPSHOT = Path(__file__).parent / "headline.txt"
 

@@ -150,6 +150,8 @@ def test_events_status_and_attachments(path: Path) -> None:
         assert store.status == "interrupted"
         assert [(event.level, event.text) for event in store.events()] == [("warning", "the disk is slow")]
         assert store.attachments() == [("console", b"\x00boot"), ("console", b"again")]
+        assert list(store.attached("console")) == [b"\x00boot", b"again"]
+        assert list(store.attached("other")) == []
 
 
 def test_attachments_of_one_name_are_replaced_all_at_once(path: Path) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
+from tare.analysis.attack_profile import Weights, load_weights
 from tare.report.build import build_all
+from tare.report.footprints import Asked, read_files
 from tare.report.html import write_html
 from tare.report.model import to_json
 from tare.report.terminal import render_all
@@ -24,6 +26,17 @@ def report(
         None, "--beside", help="Set the results beside a study's published figures. Default: the profile's study."
     ),
     every: bool = typer.Option(False, "--all", help="Show every metric, not only the headlines."),
+    weights: Path | None = typer.Option(
+        None,
+        "--weights",
+        help="Densities of bugs for the attack profile of footprints: TOML, or CSV with name,density.",
+    ),
+    functions: Path | None = typer.Option(
+        None, "--functions", help="Source files of kernel functions for footprints: CSV with name,file."
+    ),
+    sources: Path | None = typer.Option(
+        None, "--sources", help="The kernel's source tree: the page shows hits beside the lines of footprints."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.report/1)."),
 ) -> None:
     """Show what campaigns found: overhead against the baseline with its 95 % interval, verdict and noise floor.
@@ -31,14 +44,25 @@ def report(
     Examples: [cyan]tare report night.tare[/], [cyan]tare report night.tare --html night.html[/],
     [cyan]tare report night.tare --beside karna-2021[/], [cyan]tare report night.tare --json | jq .results[/]
     """
-    show(files, html=html, as_json=as_json, every=every, beside=beside)
+    asked = Asked(
+        weights=load_weights(weights) if weights else Weights(),
+        files=read_files(functions) if functions else {},
+        sources=sources,
+    )
+    show(files, html=html, as_json=as_json, every=every, beside=beside, asked=asked)
 
 
 def show(
-    files: Sequence[Path], *, html: Path | None, as_json: bool, every: bool = False, beside: str | None = None
+    files: Sequence[Path],
+    *,
+    html: Path | None,
+    as_json: bool,
+    every: bool = False,
+    beside: str | None = None,
+    asked: Asked | None = None,
 ) -> None:
     """Print the report, and write the HTML file when a place is given. ``beside``: a study, by name."""
-    reports = write_html(files, html, beside) if html is not None else build_all(files, beside)
+    reports = write_html(files, html, beside, asked) if html is not None else build_all(files, beside, asked)
     if as_json:
         typer.echo(to_json(reports))
         return

@@ -249,6 +249,16 @@ class Beside(_Strict):
     note: str = ""
 
 
+class Region(_Strict):
+    """Which part of its Venn diagrams a printed number of kernel lines is: of ``inside`` and not of ``outside``."""
+
+    metric: Name
+    inside: Annotated[list[Name], Field(min_length=1)]
+    outside: list[Name] = []
+    directory: str = ""  # of the kernel's source; empty: all of it
+    workloads: Annotated[list[Name], Field(min_length=1)]  # tare's, that do what the study's did
+
+
 class Text(_Strict):
     """What is said of figures, beside the tables that have them."""
 
@@ -274,6 +284,7 @@ class Study(_Strict):
     unread: list[Unread] = []
     run: Run
     beside: list[Beside] = []
+    region: list[Region] = []
     apart: list[Unread] = []  # what is printed and could be measured, and is not set beside tare's figures
 
     def metric(self, name: str) -> Figure:
@@ -299,6 +310,9 @@ class Study(_Strict):
         for platform in _platforms(self):
             if platform not in known:
                 raise ValueError(f"{platform!r} is none of the study's platforms: {', '.join(sorted(known))}")
+        for region in self.region:
+            if region.metric not in names or not set(region.inside) <= self.metric(region.metric).value.keys():
+                raise ValueError(f"no number is printed of {region.metric!r} for {', '.join(region.inside)}")
         measured = {*names, *(one.metric for one in self.text.told)}
         for beside in self.beside:
             if beside.metric not in measured:
@@ -319,4 +333,5 @@ def _platforms(study: Study) -> Iterator[str]:
     yield from (one.platform for one in study.text.derived)
     yield from (one.platform for one in study.text.told)
     yield from (slip.platform for slip in study.slip if slip.platform)
+    yield from (name for one in study.region for name in (*one.inside, *one.outside))
     yield from (one.study for one in study.run.platform)

@@ -22,6 +22,7 @@ from tare.analysis import (
 from tare.analysis.fairness import differences
 from tare.literature import Scale
 from tare.report.beside import beside
+from tare.report.footprints import Asked, Exposures, exposures, footprints_report, read_footprints
 from tare.report.model import (
     SCHEMA,
     BesideReport,
@@ -41,25 +42,30 @@ from tare.report.model import (
 from tare.store import CampaignRecord, Store, WorkloadRecord
 
 
-def build(path: Path, study: str | None = None) -> Report:
+def build(path: Path, study: str | None = None, asked: Asked | None = None) -> Report:
     """Read and analyse one campaign's file, also while it is being written. Raises `StoreError`.
 
-    ``study``: whose published figures it is set beside; None: the one whose profile it ran, if any.
+    ``study``: whose published figures it is set beside; None: the one whose profile it ran, if any. ``asked``: what is
+    given beside the file for its footprints.
     """
     with Store.read(path) as store, store.snapshot():
-        return report_on(store, store.samples(), study)
+        return report_on(store, store.samples(), exposures(read_footprints(store)), study, asked)
 
 
-def build_all(paths: Iterable[Path], study: str | None = None) -> list[Report]:
+def build_all(paths: Iterable[Path], study: str | None = None, asked: Asked | None = None) -> list[Report]:
     """One report a file. Nothing is pooled over files: blocks of several campaigns are not blocks of one."""
-    return [build(path, study) for path in paths]
+    return [build(path, study, asked) for path in paths]
 
 
-def report_on(store: Store, samples: pl.DataFrame, study: str | None = None) -> Report:
-    """The report of an open store, from its samples (read once by the caller, who may want them too)."""
+def report_on(
+    store: Store, samples: pl.DataFrame, footprints: Exposures, study: str | None = None, asked: Asked | None = None
+) -> Report:
+    """The report of an open store, from samples and footprints (read once by the caller, who may want them too)."""
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     marked = contamination.marks(trials, telemetry, record.resources.cpus)
     results = _results(record, analyse(record, samples, trials, marked))
+    if footprints and trials.is_empty() and not store.schedule():
+        results = []  # only footprints were asked for: a table that says "no data" everywhere would say nothing
     return Report(
         schema_=SCHEMA,
         id=record.id,
@@ -82,6 +88,7 @@ def report_on(store: Store, samples: pl.DataFrame, study: str | None = None) -> 
         design=record.design.value,
         scale=record.scale,
         beside=_beside(record, results, study),
+        footprints=footprints_report(footprints, record.baseline, asked or Asked()),
         platforms=_facts(record, trials),
         workload_params={workload.name: workload.params for workload in record.workloads},
         results=results,

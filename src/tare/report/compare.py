@@ -16,7 +16,7 @@ from tare.analysis.compare import Compared, Test
 from tare.analysis.intervals import Interval
 from tare.analysis.words import signed_range
 from tare.model import Direction
-from tare.report.terminal import clean
+from tare.report.clean import clean
 
 SCHEMA = "tare.compare/1"
 #: Adjusted for all pairs; below it a pair is marked.

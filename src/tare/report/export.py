@@ -1,6 +1,6 @@
 """Every sample with the facts of its trial, as CSV or JSON lines, in batches: a big campaign needs no big memory.
 
-The telemetry goes out as its frames: a row a tick, a tick and CPU, a tick and instance.
+The telemetry goes out as its frames: a row a tick, a tick and CPU, a tick and instance. Footprints: a row a thing.
 """
 
 from __future__ import annotations
@@ -14,13 +14,21 @@ from typing import TextIO
 
 import polars as pl
 
+from tare.footprint.model import Footprint
+from tare.report.footprints import read_footprints
 from tare.store import Store
 
 Row = dict[str, object]
+_HITS = {"thing": pl.String, "hits": pl.Int64}
 
 COLUMNS = (
     "campaign", "block", "workload", "platform", "replica", "status", "reason", "seq", "started", "wall_ns", "cpu_ns",
     "daemon_cpu_ns", "steal", "pressure", "load", "metric", "unit", "direction", "round", "value",
+)  # fmt: skip
+
+
+FOOTPRINT_COLUMNS = (
+    "campaign", "level", "scope", "platform", "phase", "workload", "repeat", "seconds", "thing", "hits",
 )  # fmt: skip
 
 
@@ -38,6 +46,7 @@ class Table(StrEnum):
     HOST = "telemetry"
     CPUS = "telemetry-cpus"
     INSTANCES = "telemetry-instances"
+    FOOTPRINTS = "footprints"
 
 
 def export_telemetry(store: Store, table: Table, form: Format, out: TextIO) -> int:
@@ -47,6 +56,31 @@ def export_telemetry(store: Store, table: Table, form: Format, out: TextIO) -> i
     frame = frame.select(pl.lit(store.record.id).alias("campaign"), pl.all())
     out.write(frame.write_csv() if form is Format.CSV else frame.write_ndjson())
     return frame.height
+
+
+def export_footprints(store: Store, form: Format, out: TextIO) -> int:
+    """Write one row a thing that ran in a footprint, the idle host's too; returns the number of rows.
+
+    ``workload`` is empty (JSON lines: null) for a start and for the idle host. What is not there ran not once.
+    """
+    count = 0
+    if form is Format.CSV:
+        out.write(",".join(FOOTPRINT_COLUMNS) + "\n")
+    for one in read_footprints(store):
+        frame = _footprint_frame(store.record.id, one)
+        out.write(frame.write_csv(include_header=False) if form is Format.CSV else frame.write_ndjson())
+        count += frame.height
+    return count
+
+
+def _footprint_frame(campaign: str, one: Footprint) -> pl.DataFrame:
+    facts = one.model_dump(mode="json", exclude={"hits"}) | {"campaign": campaign}
+    hits = pl.DataFrame({"thing": list(one.hits), "hits": list(one.hits.values())}, schema=_HITS)
+    return hits.with_columns(
+        pl.lit(facts[name], dtype=pl.String if name == "workload" else None).alias(name)
+        for name in FOOTPRINT_COLUMNS
+        if name in facts
+    ).select(FOOTPRINT_COLUMNS)
 
 
 def export(store: Store, form: Format, out: TextIO) -> int:

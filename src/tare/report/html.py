@@ -21,8 +21,10 @@ from plotly.offline import get_plotlyjs
 from tare.analysis import CPU_COST
 from tare.analysis.words import percent, quantity
 from tare.errors import UsageError
-from tare.report import beside, cells, figures
+from tare.report import beside, cells, figures, footprint_figures, footprint_page, footprint_words, venn
 from tare.report.build import report_on
+from tare.report.footprint_page import FootprintView, footprint_view, tables
+from tare.report.footprints import Asked, exposures, read_footprints
 from tare.report.model import Report, ResultReport, to_json
 from tare.store import Store
 
@@ -67,17 +69,18 @@ class CampaignView:
     headlines: list[ResultReport]  # those of the first table
     workloads: list[WorkloadView]
     floor: figures.Figure
+    footprints: FootprintView | None
     downloads: list[Download]
 
 
-def write_html(paths: Sequence[Path], out: Path, study: str | None = None) -> list[Report]:
+def write_html(paths: Sequence[Path], out: Path, study: str | None = None, asked: Asked | None = None) -> list[Report]:
     """Write one page on these campaigns (each for itself) and return their reports.
 
-    ``study``: whose figures they are set beside (`tare.report.build.build`).
+    ``study``: whose figures they are set beside; ``asked``: what is given for footprints (`tare.report.build.build`).
 
     Raises `StoreError` for a file that cannot be read, `UsageError` when ``out`` cannot be written.
     """
-    views = [_view(path, study) for path in paths]
+    views = [_view(path, study, asked or Asked()) for path in paths]
     try:
         out.write_text(page(views), encoding="utf-8")
     except OSError as error:
@@ -103,21 +106,29 @@ def page(views: Sequence[CampaignView]) -> str:
         "meanings": cells.MEANINGS,
         "summary": figures.summary,
         "beside_lines": beside.lines,
+        "words": footprint_words,
+        "venn_width": venn.WIDTH,
+        "venn_height": venn.HEIGHT,
+        "bars_note": footprint_figures.note_of,
+        "directory_rows": footprint_page.rows,
+        "alone": footprint_page.alone,
+        "sources_given": footprint_page.sources_given,
         "beside_legend": beside.legend,
     }
     # Markup: our own style and script, and plotly's, go in as they are.
     return environment.get_template("report.html").render(
         campaigns=views,
         style=Markup(_own("report.css")),  # noqa: S704
-        script=Markup(_own("report.js")),  # noqa: S704
+        script=Markup(_own("footprint.js") + _own("report.js")),  # noqa: S704
         plotly=Markup(get_plotlyjs()),  # noqa: S704
     )
 
 
-def _view(path: Path, study: str | None) -> CampaignView:
+def _view(path: Path, study: str | None, asked: Asked) -> CampaignView:
     with Store.read(path) as store, store.snapshot():
         samples, trials = store.samples(), store.trials()
-        report = report_on(store, samples, study)
+        found = exposures(read_footprints(store))
+        report = report_on(store, samples, found, study, asked)
     parts = samples.partition_by("workload", "metric", as_dict=True)
     empty = samples.clear()
     workloads = []
@@ -126,7 +137,9 @@ def _view(path: Path, study: str | None) -> CampaignView:
         frames = {result.metric: parts.get((name, result.metric), empty) for result in results}
         workloads.append(_workload(report, results, frames))
     headlines = [result for result in report.results if result.headline or result.metric == CPU_COST]
-    return CampaignView(report, headlines, workloads, figures.floor_figure(report), _downloads(report, samples, trials))
+    seen = footprint_view(report, found, asked.sources)
+    downloads = _downloads(report, samples, trials) + [_packed(*table) for table in tables(report, found)]
+    return CampaignView(report, headlines, workloads, figures.floor_figure(report), seen, downloads)
 
 
 def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, pl.DataFrame]) -> WorkloadView:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from tare.report.footprint_model import FootprintsReport
+
 SCHEMA = "tare.report/1"
 SCHEMA_MANY = "tare.reports/1"
 
@@ -230,6 +232,7 @@ class Report(_Frozen):
     design: str = "blocks"
     scale: str | None = None  # of a study's profile
     beside: BesideReport | None = None
+    footprints: FootprintsReport | None = None  # None: the file has none
     platforms: list[PlatformFacts]
     workload_params: dict[str, dict[str, int | float | str | bool]]
     results: list[ResultReport]

@@ -14,7 +14,7 @@ from rich.text import Text
 from tare.analysis.profile import Profile
 from tare.analysis.sheet import Sheet
 from tare.report.cells import EMPTY
-from tare.report.terminal import clean
+from tare.report.clean import clean
 
 SCHEMA = "tare.score/1"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
@@ -15,6 +14,8 @@ from tare.analysis import CPU_COST, WIDE_FLOOR, WITHOUT
 from tare.analysis.words import percent
 from tare.report.beside import render as render_beside
 from tare.report.cells import EMPTY, MARKS, MEANINGS, Cell, baseline_cell, cell
+from tare.report.clean import clean
+from tare.report.footprint_terminal import render as render_footprints
 from tare.report.model import Report, ResultReport, VerdictKind
 
 STYLES: Mapping[VerdictKind, str] = {
@@ -29,18 +30,17 @@ STYLES: Mapping[VerdictKind, str] = {
 
 #: Characters between two columns of the table.
 _PADDING = 2
-#: What moves the cursor or clears the screen: a store from elsewhere may hold it in any text.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|[\u202a-\u202e\u2066-\u2069]")
 
 
 def render(report: Report, *, width: int = 100, every_metric: bool = False) -> Group:
     """The whole report for a console of this width; ``every_metric`` shows more than headline and CPU cost."""
     results = [r for r in report.results if every_metric or r.headline or r.metric == CPU_COST]
     parts: list[RenderableType] = [_title(report)]
-    parts += _tables(report, results, width)
+    if report.results or report.footprints is None:
+        parts += [*_tables(report, results, width), _legend(report)]
     parts += [
-        _legend(report),
         *_beside(report),
+        *(render_footprints(report.footprints) if report.footprints is not None else ()),
         *_cautions(results),
         *_daemons(report),
         *_unfair(report),
@@ -64,11 +64,6 @@ def render_all(reports: list[Report], *, width: int = 100, every_metric: bool = 
     if len(reports) > 1:
         parts.append(_text("Several campaigns are shown side by side: nothing is pooled over them.", "dim"))
     return Group(*parts)
-
-
-def clean(text: str) -> str:
-    """Text of a store without what a terminal would obey."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _text(text: str, style: str = "") -> Text:

@@ -161,6 +161,11 @@ class Store:
         rows = self._db.execute("SELECT name, zstd FROM attachment ORDER BY id")
         return [(name, _unpack(packed, _ATTACHMENT_CAP)) for name, packed in rows]
 
+    def attached(self, name: str) -> Iterator[bytes]:
+        """The contents of the attachments of this name, in order and one after the other."""
+        rows = self._db.execute("SELECT zstd FROM attachment WHERE name = ? ORDER BY id", (name,))
+        return (_unpack(packed, _ATTACHMENT_CAP) for (packed,) in rows)
+
     # --- schedule and trials -------------------------------------------------------------------------------
 
     def plan_block(self, block: int, keys: Sequence[TrialKey]) -> None:

@@ -1,4 +1,3 @@
-"use strict";
 // Draws what the JSON beside each plot says; again when the theme changes.
 (() => {
   const SYMBOLS = {
@@ -165,7 +164,8 @@
     return { data, layout: shape };
   }
 
-  const builders = { metric, floor, start };
+  const upset = (figure) => footprints.upset(figure, { css, plain, axis, layout });
+  const builders = { metric, floor, start, upset };
   const drawn = new Set();
   function draw(source) {
     const figure = JSON.parse(source.textContent);

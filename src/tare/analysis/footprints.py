@@ -1,0 +1,172 @@
+"""Footprints of one level as sets: what a platform ran of the host's kernel, set against the idle host, repeated.
+
+A set is made the way Anjali, Caraza-Harter and Swift did (VEE 2020, section 3.3): each workload's own, then the union
+over workloads. Repeats of a workload are one longer run: their hits and seconds are added up before anything else, so
+that a union over repeats does not gather what a noisy background happens to do more of in one of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tare.analysis.inputs import NoAnswer
+from tare.footprint.model import IDLE, Footprint, Level, Phase, Scope
+
+Things = frozenset[str]
+
+
+class View(StrEnum):
+    """Which of the things that were counted are held to be a platform's."""
+
+    HOST = "host"  # all that ran on the host
+    BEYOND_IDLE = "beyond-idle"  # of these, what ran more often than on the idle host
+    INSTANCE = "instance"  # what ran for processes of the instance: no background to be subtracted
+
+    @property
+    def scope(self) -> Scope:
+        """Whose work was counted for it."""
+        return Scope.INSTANCE if self is View.INSTANCE else Scope.HOST
+
+
+#: The views in the order in which one of them stands for a level: the instance's own is without guesses.
+_BEST = (View.INSTANCE, View.BEYOND_IDLE, View.HOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Several footprints as one: hits, and seconds in which they were counted."""
+
+    hits: Mapping[str, int]
+    seconds: float
+    lost: int
+    footprints: int
+
+    def rate(self, thing: str) -> float:
+        """Hits a second."""
+        return self.hits.get(thing, 0) / self.seconds
+
+
+def pooled(footprints: Iterable[Footprint]) -> Pool | None:
+    """The sum of these; None where there are none."""
+    hits: defaultdict[str, int] = defaultdict(int)
+    seconds, lost, count = 0.0, 0, 0
+    for footprint in footprints:
+        for thing, number in footprint.hits.items():
+            hits[thing] += number
+        seconds += footprint.seconds
+        lost += footprint.lost
+        count += 1
+    return Pool(hits, seconds, lost, count) if count else None
+
+
+def beyond(found: Pool, idle: Pool) -> Things:
+    """The things whose rate of hits exceeds that of the idle host (Anjali 2020, section 3.3).
+
+    The comparison is strict and knows no error: what the background does as often by itself is a toss-up in either
+    direction, "we minimize the noise from the background processes, though we cannot eliminate it completely".
+    """
+    # Multiplied out: a quotient would round what is equal to more or less.
+    return frozenset(
+        thing for thing, hits in found.hits.items() if hits * idle.seconds > idle.hits.get(thing, 0) * found.seconds
+    )
+
+
+class Exposure:
+    """All footprints of one level that a file has.
+
+    ``phase`` None in its methods: the start and the work together. ``workload`` None: the union over all.
+    """
+
+    def __init__(self, footprints: Iterable[Footprint]) -> None:
+        """Raises `NoAnswer` where there are none, and for footprints of different levels."""
+        every = list(footprints)
+        levels = {footprint.level for footprint in every}
+        if len(levels) != 1:
+            raise NoAnswer(f"footprints of one level are needed, not of {len(levels)}")
+        self.level: Level = levels.pop()
+        self.idle = pooled(one for one in every if one.platform == IDLE and one.scope is Scope.HOST)
+        self._parts: dict[tuple[str, Scope, Phase, str | None], list[Footprint]] = {}
+        for one in every:
+            if one.platform != IDLE:
+                self._parts.setdefault((one.platform, one.scope, one.phase, one.workload), []).append(one)
+        self.platforms: tuple[str, ...] = tuple(dict.fromkeys(key[0] for key in self._parts))
+        self.workloads: tuple[str, ...] = tuple(dict.fromkeys(key[3] for key in self._parts if key[3] is not None))
+        # Modules come and go between two footprints: the most that were there at once.
+        self.known: int | None = max((one.known for one in every if one.known is not None), default=None)
+        self._things: dict[tuple[str, View, Phase, str | None], Things] = {}
+
+    def views(self) -> tuple[View, ...]:
+        """The views that there is something for."""
+        scopes = {key[1] for key in self._parts}
+        return tuple(
+            view for view in View if view.scope in scopes and (view is not View.BEYOND_IDLE or self.idle is not None)
+        )
+
+    def best_view(self) -> View | None:
+        """The view that stands for the level where only one is shown; None where only the idle host was counted."""
+        return next((view for view in _BEST if view in self.views()), None)
+
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases that were counted."""
+        found = {key[2] for key in self._parts}
+        return tuple(phase for phase in Phase if phase in found)
+
+    def parts(self, platform: str, scope: Scope, phase: Phase, workload: str | None) -> Sequence[Footprint]:
+        """The footprints of exactly this: one a repeat."""
+        return self._parts.get((platform, scope, phase, workload), ())
+
+    def pool(self, platform: str, scope: Scope, phase: Phase | None = None, workload: str | None = None) -> Pool | None:
+        """All repeats as one; None where it was not counted."""
+        keys = self._keys(platform, scope, phase, workload)
+        return pooled(one for key in keys for one in self._parts[key])
+
+    def things(self, platform: str, view: View, phase: Phase | None = None, workload: str | None = None) -> Things:
+        """What a platform ran: each workload's repeats as one run, then the union. Empty where it was not counted."""
+        if view not in self.views():
+            return frozenset()
+        found = (self._kept(key, view) for key in self._keys(platform, view.scope, phase, workload))
+        return frozenset().union(*found)
+
+    def repeats(
+        self, platform: str, view: View, phase: Phase | None = None, workload: str | None = None
+    ) -> tuple[Things, ...]:
+        """Of `things`, those that each repeat ran, where all that makes up the union was counted in it.
+
+        Which things are a platform's is decided once, from all repeats: were each repeat set against the idle host by
+        itself, the toss-ups among the background's things would look like rare ones of the platform.
+        """
+        keys = self._keys(platform, view.scope, phase, workload)
+        if view not in self.views() or not keys:
+            return ()
+        by_key = [{one.repeat: self._kept(key, view) & one.hits.keys() for one in self._parts[key]} for key in keys]
+        whole = set(by_key[0]).intersection(*by_key[1:])
+        return tuple(frozenset().union(*(one[number] for one in by_key)) for number in sorted(whole))
+
+    def lacking(self, platform: str, scope: Scope) -> tuple[str, ...]:
+        """The workloads that others were counted in and this platform was not: its union is of fewer."""
+        own = {key[3] for key in self._parts if key[:2] == (platform, scope)}
+        others = {key[3] for key in self._parts if key[1] is scope}
+        return tuple(name for name in self.workloads if name in others - own)
+
+    def _keys(
+        self, platform: str, scope: Scope, phase: Phase | None, workload: str | None
+    ) -> list[tuple[str, Scope, Phase, str | None]]:
+        own = [key for key in self._parts if key[:2] == (platform, scope) and phase in {None, key[2]}]
+        return own if workload is None else [key for key in own if key[3] in {None, workload}]
+
+    def _kept(self, key: tuple[str, Scope, Phase, str | None], view: View) -> Things:
+        cached = (key[0], view, *key[2:])
+        if cached not in self._things:
+            self._things[cached] = _of(pooled(self._parts[key]), view, self.idle)
+        return self._things[cached]
+
+
+def _of(pool: Pool | None, view: View, idle: Pool | None) -> Things:
+    if pool is None:
+        return frozenset()
+    if view is View.BEYOND_IDLE and idle is not None:
+        return beyond(pool, idle)
+    return frozenset(pool.hits)

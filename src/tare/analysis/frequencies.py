@@ -1,0 +1,145 @@
+"""What platforms run more or less often: rates of hits in the steady phase, against the baseline's, thing by thing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from tare.analysis.footprints import Exposure, View
+from tare.footprint.model import Footprint, Phase
+
+#: A thing that no platform hit more often than this in a workload says nothing by its rate.
+LEAST_HITS = 100
+#: What is added to the hits of a repeat, so that a thing that never ran has a logarithm (Anscombe 1948; Haldane 1956).
+_HALF = 0.5
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A platform's rate by the baseline's; an interval (95 %) where both have two repeats at least."""
+
+    point: float
+    low: float | None
+    high: float | None
+
+    @property
+    def sure(self) -> bool:
+        """Whether the interval is there and does not hold 1."""
+        return self.low is not None and self.high is not None and (self.low > 1 or self.high < 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Frequency:
+    """One thing in one workload: hits a second by platform, and the ratio to the baseline's."""
+
+    thing: str
+    workload: str
+    rates: Mapping[str, float]
+    ratios: Mapping[str, Ratio]
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every platform ran it."""
+        return all(rate > 0 for rate in self.rates.values())
+
+    @property
+    def greatest(self) -> float:
+        """The ratio that is farthest from 1, as the absolute value of its natural logarithm."""
+        return max((abs(math.log(ratio.point)) for ratio in self.ratios.values()), default=0.0)
+
+
+def frequencies(
+    exposure: Exposure, workload: str, baseline: str, *, top: int = 20, least_hits: int = LEAST_HITS
+) -> list[Frequency]:
+    """The things whose rate differs most from the baseline's in a workload.
+
+    First ``top`` of those that every platform ran, the greatest ratio first; then ``top`` of those that one did not run
+    at all, the most frequent first: their ratios would only tell how long was counted. Of each repeat the logarithm of
+    (hits + ½) / seconds; a ratio is the difference of the means, its interval Welch's. Things that no platform hit
+    ``least_hits`` times, all repeats together, are left out. Empty where the baseline, or every other platform, was not
+    counted in this workload.
+
+    The order is that of the point estimates: the first of many is the more extreme for being the first, which its
+    interval does not know.
+    """
+    view = exposure.best_view()
+    if view is None:
+        return []
+    repeats = {
+        name: found
+        for name in exposure.platforms
+        if (found := exposure.parts(name, view.scope, Phase.STEADY, workload))
+    }
+    if baseline not in repeats or len(repeats) < 2:
+        return []
+    names = _worth_it(exposure, view, workload, repeats, least_hits)
+    logs = {name: _logs(found, names) for name, found in repeats.items()}
+    base = logs[baseline].mean(axis=0)
+    others = [name for name in repeats if name != baseline]
+    far = np.max([np.abs(logs[name].mean(axis=0) - base) for name in others], axis=0, initial=0.0)
+    rates = np.array([[_rate(found, name) for name in names] for found in repeats.values()]).reshape(len(repeats), -1)
+    least, most = rates.min(axis=0, initial=math.inf), rates.max(axis=0, initial=0.0)
+    differ = [at for at in range(len(names)) if far[at] > 0]
+    common = sorted((at for at in differ if least[at] > 0), key=lambda at: (-far[at], names[at]))
+    partial = sorted((at for at in differ if least[at] == 0), key=lambda at: (-most[at], names[at]))
+    return [
+        Frequency(
+            names[at],
+            workload,
+            dict(zip(repeats, rates[:, at].tolist(), strict=True)),
+            {name: _ratio(logs[name][:, at], logs[baseline][:, at]) for name in others},
+        )
+        for at in (*common[:top], *partial[:top])
+    ]
+
+
+def _worth_it(
+    exposure: Exposure, view: View, workload: str, repeats: Mapping[str, Sequence[Footprint]], least_hits: int
+) -> list[str]:
+    names = set()
+    for name, found in repeats.items():
+        own = exposure.things(name, view, Phase.STEADY, workload)
+        total: dict[str, int] = {}
+        for footprint in found:
+            for thing, hits in footprint.hits.items():
+                total[thing] = total.get(thing, 0) + hits
+        names |= {thing for thing, hits in total.items() if hits >= least_hits and thing in own}
+    return sorted(names)
+
+
+def _logs(found: Sequence[Footprint], names: Sequence[str]) -> Floats:
+    """A row a repeat, a column a thing."""
+    hits = np.array([[one.hits.get(name, 0) for name in names] for one in found], dtype=np.float64)
+    seconds = np.array([one.seconds for one in found])
+    return np.log((hits.reshape(len(found), len(names)) + _HALF) / seconds[:, None])
+
+
+def _rate(found: Sequence[Footprint], thing: str) -> float:
+    return sum(one.hits.get(thing, 0) for one in found) / sum(one.seconds for one in found)
+
+
+def _ratio(first: Floats, second: Floats) -> Ratio:
+    difference = float(first.mean() - second.mean())
+    if first.size < 2 or second.size < 2:
+        return Ratio(math.exp(difference), None, None)
+    parts = [float(values.var(ddof=1)) / values.size for values in (first, second)]
+    error = math.sqrt(sum(parts))
+    if error == 0:
+        return Ratio(math.exp(difference), math.exp(difference), math.exp(difference))
+    freedom = sum(parts) ** 2 / sum(
+        part**2 / (values.size - 1) for part, values in zip(parts, (first, second), strict=True)
+    )
+    half = float(stats.t.ppf(0.975, freedom)) * error
+    return Ratio(math.exp(difference), _exp(difference - half), _exp(difference + half))
+
+
+def _exp(value: float) -> float:
+    """Two repeats that differ much leave an interval wider than any float."""
+    return math.exp(min(max(value, -700.0), 700.0))

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tare.analysis.attack_profile import Weights, attack_profile, load_weights
+from tare.analysis.overlaps import place_of
+from tare.errors import UsageError
+from tare.footprint.model import Level
+
+LINES = frozenset({"net/core/dev.c:1", "net/core/dev.c:2", "net/ipv4/tcp.c:9", "mm/mmap.c:3"})
+PLACE = place_of(Level.LINES)
+
+
+def test_without_densities_it_is_a_count() -> None:
+    found = attack_profile(LINES, Weights(), PLACE)
+    assert (found.score, found.things, found.by_default) == (4.0, 4, 4)
+    assert Weights().uniform
+
+
+def test_the_nearest_directory_decides_and_a_name_before_all() -> None:
+    weights = Weights(default=0.25, density={"net/": 2.0, "net/core/dev.c": 3.0, "net/core/dev.c:2": 10.0})
+    found = attack_profile(LINES, weights, PLACE)
+    assert found.score == 3.0 + 10.0 + 2.0 + 0.25
+    assert found.by_default == 1
+    assert not weights.uniform
+
+
+def test_functions_by_file_and_by_how_a_name_begins() -> None:
+    weights = Weights(density={"tcp_*": 5.0, "tcp_v4_*": 7.0, "net/ipv4": 2.0, "do_mmap": 3.0})
+    place = place_of(Level.FUNCTIONS, {"tcp_sendmsg": "net/ipv4/tcp.c"})
+    cases = {"tcp_sendmsg": 2.0, "tcp_v4_rcv": 7.0, "tcp_ack": 5.0, "do_mmap": 3.0, "schedule": None}
+    assert {name: weights.of(name, place(name)) for name in cases} == cases
+
+
+def test_a_directory_is_no_part_of_a_longer_name() -> None:
+    weights = Weights(density={"net": 2.0})
+    assert weights.of("network/x.c:1", "network/x.c") is None
+    assert weights.of("net/x.c:1", "net/x.c") == 2.0
+
+
+def test_profiles_are_compared_where_there_is_something_to_compare_with() -> None:
+    whole, half = attack_profile(LINES, Weights(), PLACE), attack_profile({"mm/mmap.c:3"}, Weights(), PLACE)
+    assert half.of(whole) == 0.25
+    assert whole.of(attack_profile(set(), Weights(), PLACE)) is None
+
+
+def test_weights_come_from_toml_and_csv(tmp_path: Path) -> None:
+    toml, table = tmp_path / "fixes.toml", tmp_path / "fixes.csv"
+    toml.write_text('title = "fixes"\ndefault = 0.5\n[density]\n"net/" = 2\n"mm/" = 1.5\n')
+    table.write_text("name,density\nnet/,2\nmm/,1.5\ndefault,0.5\n")
+    one, other = load_weights(toml), load_weights(table)
+    assert one == Weights(title="fixes", default=0.5, density={"net/": 2.0, "mm/": 1.5})
+    assert (other.title, other.default, other.density) == ("fixes.csv", 0.5, one.density)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("a.toml", "x = ", "is not TOML"),
+        ("a.toml", "densities = {}", "there is no such key"),
+        ("a.toml", "default = -1", "greater than or equal to 0"),
+        ("a.toml", "[density]\n'net/' = inf", "finite"),
+        ("a.csv", "a,b\n1,2\n", "two columns name and density"),
+        ("a.csv", "", "two columns name and density"),
+        ("a.csv", "name,density\nnet/,much\n", "valid number"),
+    ],
+)
+def test_a_bad_file_is_named_with_what_is_wrong(tmp_path: Path, name: str, text: str, why: str) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(UsageError, match=why) as caught:
+        load_weights(file)
+    assert "\n" not in str(caught.value)
+    assert str(file) in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        load_weights(tmp_path / "none.toml")

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tare.analysis.inputs import NoAnswer
+from tare.analysis.unseen import chao2, jaccard, jaccards
+
+SETS = st.lists(st.frozensets(st.integers(0, 30).map(str)), min_size=2, max_size=6)
+
+
+def test_jaccard_by_hand() -> None:
+    assert jaccard({"a", "b", "c"}, {"b", "c", "d"}) == 0.5
+    assert jaccard({"a"}, {"b"}) == 0.0
+    assert jaccard(set(), set()) == 1.0
+    assert jaccards([{"a"}, {"a"}, {"b"}]) == [1.0, 0.0, 0.0]
+    with pytest.raises(NoAnswer, match="not enough repeats"):
+        jaccards([{"a"}])
+
+
+def test_chao2_by_hand() -> None:
+    """Four repeats; a, b, c in one of them, d, e in two, f in all: 6 + 3/4 · 9 / 4 = 7.6875."""
+    repeats = [{"a", "b", "d", "f"}, {"c", "d", "e", "f"}, {"e", "f"}, {"f"}]
+    found = chao2(repeats)
+    assert found.point == pytest.approx(6 + 0.75 * 9 / 4)
+    # r = 3/2: the variance is 2 (3/8 · 9/4 + 9/16 · 27/8 + 9/64 · 81/16).
+    variance = 2 * (3 / 8 * 9 / 4 + 9 / 16 * 27 / 8 + 9 / 64 * 81 / 16)
+    wide = math.exp(1.959964 * math.sqrt(math.log(1 + variance / 1.6875**2)))
+    assert found.low == pytest.approx(6 + 1.6875 / wide, rel=1e-6)
+    assert found.high == pytest.approx(6 + 1.6875 * wide, rel=1e-6)
+
+
+def test_chao2_without_anything_seen_twice() -> None:
+    """Two repeats that share nothing: 3 + 1/2 · 3 · 2 / 2 = 4.5."""
+    found = chao2([{"a", "b"}, {"c"}])
+    assert found.point == pytest.approx(3 + 0.5 * 3 * 2 / 2)
+    assert 3 < found.low < found.point < found.high
+
+
+def test_chao2_where_repeats_agree_has_nothing_to_add() -> None:
+    found = chao2([{"a", "b"}] * 5)
+    assert found.point == found.low == 2
+    # EstimateS, equation 14: ten incidences of two things, P = exp(-5).
+    missed = math.exp(-5)
+    assert found.high == pytest.approx((2 + 1.959964 * math.sqrt(2 * missed)) / (1 - missed), rel=1e-6)
+
+
+def test_chao2_of_many_things_that_all_repeats_saw() -> None:
+    found = chao2([set(map(str, range(180)))] * 3)
+    assert found.point == found.low == 180
+    assert 180 < found.high < 200
+
+
+def test_chao2_says_when_it_cannot_tell() -> None:
+    with pytest.raises(NoAnswer, match="not enough repeats"):
+        chao2([{"a"}])
+    with pytest.raises(NoAnswer, match="nothing was seen"):
+        chao2([set(), set()])
+
+
+@given(SETS)
+def test_chao2_is_never_below_what_was_seen(repeats: list[frozenset[str]]) -> None:
+    seen = frozenset().union(*repeats)
+    if not seen:
+        return
+    found = chao2(repeats)
+    assert len(seen) <= found.low <= found.point <= found.high
+    assert all(math.isfinite(value) for value in (found.low, found.point, found.high))
+    assert chao2(list(reversed(repeats))) == found
+
+
+def test_chao2_covers_the_truth_where_all_are_equally_rare() -> None:
+    """Its assumption: 95 of 100 intervals hold the number of things; a band for 400 draws."""
+    rng = np.random.default_rng(5)
+    names = np.array([str(at) for at in range(300)])
+    held, points = 0, []
+    for _ in range(400):
+        found = chao2([set(names[rng.random(300) < 0.3]) for _ in range(5)])
+        held += found.low <= 300 <= found.high
+        points.append(found.point)
+    assert held / 400 == pytest.approx(0.95, abs=0.04)
+    assert np.mean(points) == pytest.approx(300, rel=0.01)
+
+
+def test_chao2_is_a_lower_bound_where_some_are_rarer_than_others() -> None:
+    rng = np.random.default_rng(6)
+    often = np.concatenate([np.full(200, 0.9), np.full(100, 0.05)])
+    points = []
+    for _ in range(100):
+        found = chao2([set(map(str, np.flatnonzero(rng.random(300) < often))) for _ in range(4)])
+        points.append(found.point)
+    assert 220 < np.mean(points) < 303

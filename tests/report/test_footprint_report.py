@@ -1,0 +1,351 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from test_html import Page
+
+import fake_footprints
+from tare.analysis.attack_profile import Weights
+from tare.analysis.footprints import Exposure, View
+from tare.errors import StoreError, UsageError
+from tare.footprint.model import ATTACHMENT, IDLE, Footprint, Level, Phase, Scope
+from tare.report.build import build
+from tare.report.export import FOOTPRINT_COLUMNS, Format, export_footprints
+from tare.report.footprint_model import FootprintsReport, LevelReport
+from tare.report.footprints import Asked, exposures, footprints_report, read_files
+from tare.report.html import write_html
+from tare.report.model import to_json
+from tare.report.terminal import render
+from tare.store import Store
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with footprints of lines and calls, and no trials."""
+    found = [*fake_footprints.invented(Level.LINES), *fake_footprints.invented(Level.SYSCALLS, repeats=1)]
+    return fake_footprints.write(tmp_path_factory.mktemp("lines") / "kernel.tare", found)
+
+
+def report_of(*found: Footprint, asked: Asked | None = None) -> FootprintsReport:
+    report = footprints_report(exposures(found), "native", asked or Asked())
+    assert report is not None
+    return report
+
+
+def level_of(path: Path, level: str = "lines") -> LevelReport:
+    report = build(path).footprints
+    assert report is not None
+    return next(one for one in report.levels if one.level == level)
+
+
+def test_sets_are_those_of_the_analysis(lines: Path) -> None:
+    level = level_of(lines)
+    exposure = Exposure(fake_footprints.invented(Level.LINES))
+    assert level.phases == ["start", "steady", "both"]
+    assert level.view == "beyond-idle"
+    for platform in fake_footprints.PLATFORMS:
+        for phase, at in (("start", Phase.START), ("steady", Phase.STEADY), ("both", None)):
+            told = level.set_of(platform, "beyond-idle", phase)
+            things = len(exposure.things(platform, View.BEYOND_IDLE, at))
+            assert (told.things, told.share_percent) == (things, pytest.approx(100 * things / 5_000))
+            assert told.n_repeats == 3
+            assert told.jaccard_least <= told.jaccard_mean <= 1
+            assert told.things <= told.estimate_low <= told.estimate <= told.estimate_high
+    assert (
+        level.set_of("docker", "beyond-idle", "both", "sysbench-cpu").things
+        < level.set_of("docker", "beyond-idle", "both").things
+    )
+
+
+def test_regions_add_up_to_the_sets_everywhere(lines: Path) -> None:
+    level = level_of(lines)
+    for overlap in level.overlaps:
+        for platform in overlap.platforms:
+            told = level.set_of(platform, overlap.view, overlap.phase, overlap.workload)
+            assert told.things == sum(one.things for one in overlap.regions if platform in one.platforms)
+    for row in level.directories:
+        assert row.union == sum(one.things for one in row.regions)
+        for platform, things in row.things.items():
+            assert things == sum(one.things for one in row.regions if platform in one.platforms)
+    by_name = {one.directory: one for one in level.directories}
+    assert by_name["fs/overlayfs"].things == {"native": 0, "docker": 30, "gvisor": 0}
+    assert by_name["mm"].in_all == 10
+
+
+def test_one_repeat_has_no_estimate_and_says_so(lines: Path) -> None:
+    level = level_of(lines, "syscalls")
+    told = level.set_of("native", "instance", "both")
+    assert (told.jaccard_mean, told.estimate) == (None, None)
+    assert "not enough repeats" in told.why_no_estimate
+    assert level.directories == []
+    assert level.files == []
+
+
+def test_files_that_one_platform_alone_runs_come_first(lines: Path) -> None:
+    level = level_of(lines)
+    assert [one.file for one in level.files][:2] == ["kernel/seccomp.c", "fs/overlayfs/super.c"]
+    assert level.files[0].exclusive == {"native": 0, "docker": 0, "gvisor": 35}
+    alone = [sum(one.exclusive.values()) for one in level.files]
+    assert alone == sorted(alone, reverse=True)
+    assert level.n_files >= len(level.files)
+
+
+def test_the_attack_profile_counts_or_weighs(lines: Path) -> None:
+    level = level_of(lines)
+    for row in level.attack_profiles:
+        told = level.set_of(row.platform, "beyond-idle", row.phase)
+        assert (row.score, row.share_percent) == (told.things, told.share_percent)
+    weights = Weights(title="fixes", default=0.0, density={"fs/": 2.0})
+    report = build(lines, asked=Asked(weights=weights)).footprints
+    rows = {(one.platform, one.phase): one for one in report.levels[-1].attack_profiles}
+    assert rows["native", "both"].score == 2 * 60
+    assert rows["docker", "both"].score == 2 * 90
+    assert rows["docker", "both"].of_baseline == 1.5
+    assert rows["gvisor", "both"].share_percent is None
+    assert not report.uniform
+
+
+def test_our_lines_stand_beside_the_papers(lines: Path) -> None:
+    beside = {one.what: one for one in build(lines).footprints.beside}
+    lxc = beside["LXC: lines executed, all workloads"]
+    assert (lxc.study_lines, lxc.study_share_percent) == (90595, 11.23)
+    assert (lxc.platforms, lxc.lines) == (["docker"], level_of(lines).set_of("docker", "beyond-idle", "both").things)
+    firecracker = beside["Firecracker: lines executed, all workloads"]
+    assert (firecracker.platforms, firecracker.lines) == ([], None)
+    bridge = beside["LXC, gVisor: Lines of /net/bridge that both execute"]
+    assert (bridge.study_lines, bridge.platforms, bridge.lines) == (1426, ["docker", "gvisor"], 20)
+    shared = next(one for what, one in beside.items() if "Firecracker does not" in what)
+    assert (shared.study_lines, shared.lines) == (33557, None)
+
+
+def test_functions_have_directories_where_their_files_are_told(tmp_path: Path) -> None:
+    listed = tmp_path / "functions.csv"
+    listed.write_text("name,file\ndo_mmap,mm/mmap.c\n")
+    found = fake_footprints.footprint({"do_mmap": 5, "vfs_read": 7}, level=Level.FUNCTIONS)
+    (level,) = report_of(found, asked=Asked(files=read_files(listed))).levels
+    assert {one.directory: one.things["native"] for one in level.directories} == {"mm": 1, "unknown": 1}
+    assert report_of(found).levels[0].directories == []
+    listed.write_text("a,b\n")
+    with pytest.raises(UsageError, match="two columns name and file"):
+        read_files(listed)
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_files(tmp_path / "none.csv")
+
+
+def test_only_an_idle_host_is_a_report_too(tmp_path: Path) -> None:
+    idle = fake_footprints.footprint({"a.c:1": 3}, platform=IDLE, workload=None)
+    path = fake_footprints.write(tmp_path / "idle.tare", [idle])
+    level = level_of(path)
+    assert (level.platforms, level.view, level.idle_things, level.sets) == ([], None, 1, [])
+    write_html([path], tmp_path / "idle.html")
+    assert "Only the idle host was counted" in (tmp_path / "idle.html").read_text()
+
+
+def test_a_file_without_footprints_has_none(campaign: Path) -> None:
+    assert build(campaign).footprints is None
+    assert exposures([]) == {}
+
+
+def test_an_attachment_that_is_no_footprint_is_refused(tmp_path: Path) -> None:
+    path = fake_footprints.write(tmp_path / "bad.tare", [fake_footprints.footprint({"a": 1})])
+    with Store.open(path) as store:
+        store.add_attachment(ATTACHMENT, b'{"level": "lines"}')
+    with pytest.raises(StoreError, match="footprint 2 cannot be read: scope: Field required") as caught:
+        build(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_lost_events_and_lacking_workloads_are_told() -> None:
+    found = [
+        fake_footprints.footprint({"a": 1}, workload="cpu", lost=12),
+        fake_footprints.footprint({"a": 1}, workload="net"),
+        fake_footprints.footprint({"a": 1}, workload="cpu", platform="docker"),
+        fake_footprints.footprint({"b": 1}, workload="cpu", scope=Scope.INSTANCE),
+    ]
+    (level,) = report_of(*found).levels
+    assert level.set_of("native", "host", "steady").lost == 12
+    assert level.set_of("docker", "host", "steady").lacking == ["net"]
+    assert level.set_of("docker", "instance", "steady") is None
+    assert level.idle_seconds is None
+
+
+# --- the page ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A source tree that has some of the invented files."""
+    top = tmp_path_factory.mktemp("linux")
+    for file, count in {"kernel/seccomp.c": 60, "mm/mmap.c": 400, "fs/overlayfs/super.c": 7}.items():
+        (top / file).parent.mkdir(parents=True, exist_ok=True)
+        (top / file).write_text("".join(f"\tif (</script> {line})\n" for line in range(1, count + 1)))
+    return top
+
+
+@pytest.fixture(scope="module")
+def page(lines: Path, tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    out = tmp_path_factory.mktemp("html") / "out.html"
+    write_html([lines], out, asked=Asked(sources=tree))
+    return Page(out.read_text())
+
+
+def test_the_page_has_the_figures_of_the_report(page: Page, lines: Path) -> None:
+    text = " ".join(" ".join(page.text).split())
+    level = level_of(lines)
+    for platform in level.platforms:
+        assert f"{level.set_of(platform, 'beyond-idle', 'both').share_percent:.2f} %" in text
+    assert "No densities were given" in text
+    assert "no measure of security" in text
+    assert "90,595" in text
+    assert "Noise floor" not in text  # there are no trials
+    assert {"c1-headline", "c1-noise", "c1-workloads"}.isdisjoint(
+        value for _, name, value in page.attributes if name == "id"
+    )
+    assert page.tags.count("svg") > 6
+
+
+def test_every_upset_plot_has_the_regions(page: Page, lines: Path) -> None:
+    drawn = [one for one in page.figures() if one.get("kind") == "upset"]
+    assert len(drawn) == 6  # three phases at two levels
+    whole = next(
+        one for one in level_of(lines).overlaps if (one.view, one.phase, one.workload) == ("beyond-idle", "both", None)
+    )
+    found = {
+        tuple(one["platforms"][at] for at in bar["in"]): bar["things"] for one in drawn[3:4] for bar in one["bars"]
+    }
+    assert found == {tuple(one.platforms): one.things for one in whole.regions}
+    assert drawn[3]["hidden"] == 0
+
+
+def test_sources_have_hits_side_by_side(page: Page, lines: Path) -> None:
+    shown = [one for one in page.figures() if "rows" in one and "seconds" in one]
+    assert len(shown) == 2
+    seccomp = next(one for one in shown if one["rows"][0] is not None)
+    assert seccomp["platforms"] == list(fake_footprints.PLATFORMS)
+    number, text, *hits = seccomp["rows"][0]
+    assert (number, text) == (1, "\tif (</script> 1)")
+    with Store.read(lines) as store:
+        pool = Exposure(fake_footprints.invented(Level.LINES)).pool("gvisor", Scope.HOST)
+        assert store.record.baseline == "native"
+    assert hits == [0, 0, pool.hits["kernel/seccomp.c:1"]]
+    assert len(seccomp["rows"]) == 38  # 35 that ran, and three after them
+    text = " ".join(page.text)
+    assert "fs/overlayfs/super.c has fewer lines than were counted" in text
+    assert "net/bridge/br.c is not in the source tree that was given" in text
+
+
+def test_a_name_in_a_file_never_leads_out_of_the_source_tree(tmp_path: Path, tree: Path) -> None:
+    (tmp_path / "secret.c").write_text("the secret\n")
+    outside = f"../../{tmp_path.name}/secret.c:1"
+    absolute = f"{tmp_path}/secret.c:1"
+    found = [
+        fake_footprints.footprint({outside: 5, absolute: 5, "mm/mmap.c:1": 5}, seconds=1.0),
+        fake_footprints.footprint({"mm/mmap.c:1": 5}, platform="docker", seconds=1.0),
+    ]
+    path = fake_footprints.write(tmp_path / "odd.tare", found)
+    write_html([path], tmp_path / "odd.html", asked=Asked(sources=tree))
+    page = (tmp_path / "odd.html").read_text()
+    assert "the secret" not in page
+    assert page.count("is not in the source tree that was given") == 2
+
+
+def test_no_directory_is_no_source_tree(lines: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is no directory"):
+        write_html([lines], tmp_path / "x.html", asked=Asked(sources=tmp_path / "none"))
+
+
+def test_the_page_downloads_a_row_a_thing(page: Page) -> None:
+    names = [value for tag, name, value in page.attributes if (tag, name) == ("a", "download")]
+    assert {"kernel-lines.csv.gz", "kernel-syscalls.csv.gz"} <= set(names)
+
+
+def test_a_campaign_with_trials_keeps_its_own_page(tmp_path: Path) -> None:
+    path = fake_footprints.write(tmp_path / "both.tare", fake_footprints.invented(), trials=True)
+    (report,) = write_html([path], tmp_path / "both.html")
+    text = (tmp_path / "both.html").read_text()
+    assert report.results
+    assert 'id="c1-noise"' in text
+    assert 'id="c1-footprints"' in text
+
+
+def test_names_from_a_store_stay_text(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>"
+    found = [
+        fake_footprints.footprint({evil: 500}, platform=evil, workload=evil, level=Level.FUNCTIONS),
+        fake_footprints.footprint({evil: 100}, workload=evil, level=Level.FUNCTIONS),
+    ]
+    path = fake_footprints.write(tmp_path / "evil.tare", found)
+    write_html([path], tmp_path / "evil.html")
+    text = (tmp_path / "evil.html").read_text()
+    assert evil not in text
+    Page(text)
+
+
+def said(path: Path, width: int = 120) -> str:
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(render(build(path), width=width))
+    return console.export_text()
+
+
+def test_a_terminal_shows_a_row_a_platform(lines: Path) -> None:
+    text = said(lines)
+    level = level_of(lines)
+    for platform in level.platforms:
+        told = level.set_of(platform, "beyond-idle", "both")
+        (row,) = (line for line in text.split("Kernel lines")[1].splitlines() if line.split()[:1] == [platform])
+        assert f"{told.things:,}" in row
+        assert f"{told.share_percent:.2f} %" in text
+    assert "not enough repeats" in text
+    assert "no-data" not in text
+    assert "kata" in text  # what was left out is told as ever
+
+
+def test_a_terminal_is_not_told_what_to_do_by_a_store(tmp_path: Path) -> None:
+    path = fake_footprints.write(
+        tmp_path / "odd.tare", [fake_footprints.footprint({"a": 1}, platform="\x1b[2Jbad", workload="x\x1by")]
+    )
+    assert "\x1b" not in said(path)
+
+
+# --- exports and JSON ----------------------------------------------------------------------------------------
+
+
+def test_the_export_has_a_row_a_thing_and_footprint(lines: Path) -> None:
+    text, more = io.StringIO(), io.StringIO()
+    with Store.read(lines) as store:
+        count = export_footprints(store, Format.CSV, text)
+        assert export_footprints(store, Format.JSONL, more) == count
+    rows = list(csv.DictReader(io.StringIO(text.getvalue())))
+    found = [*fake_footprints.invented(Level.LINES), *fake_footprints.invented(Level.SYSCALLS, repeats=1)]
+    assert tuple(rows[0]) == FOOTPRINT_COLUMNS
+    told = [(one["platform"], one["phase"], one["workload"], one["thing"], int(one["hits"])) for one in rows]
+    assert told == [
+        (one.platform, one.phase.value, one.workload or "", thing, hits)
+        for one in found
+        for thing, hits in one.hits.items()
+    ]
+    plain = [
+        {key: "" if value is None else str(value) for key, value in json.loads(line).items()}
+        for line in more.getvalue().splitlines()
+    ]
+    assert plain == rows
+    assert len(rows) == count
+
+
+def test_an_export_without_footprints_is_its_heading(campaign: Path) -> None:
+    out = io.StringIO()
+    with Store.read(campaign) as store:
+        assert export_footprints(store, Format.CSV, out) == 0
+    assert out.getvalue() == ",".join(FOOTPRINT_COLUMNS) + "\n"
+
+
+def test_the_json_goes_round(lines: Path) -> None:
+    report = build(lines)
+    data = json.loads(to_json([report]))
+    assert data["results"] == []
+    assert FootprintsReport.model_validate(data["footprints"]) == report.footprints
