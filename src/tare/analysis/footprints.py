@@ -118,10 +118,15 @@ class Exposure:
         """The footprints of exactly this: one a repeat."""
         return self._parts.get((platform, scope, phase, workload), ())
 
+    def counted(
+        self, platform: str, scope: Scope, phase: Phase | None = None, workload: str | None = None
+    ) -> list[Footprint]:
+        """All footprints of this, every repeat; none where it was not counted."""
+        return [one for key in self._keys(platform, scope, phase, workload) for one in self._parts[key]]
+
     def pool(self, platform: str, scope: Scope, phase: Phase | None = None, workload: str | None = None) -> Pool | None:
         """All repeats as one; None where it was not counted."""
-        keys = self._keys(platform, scope, phase, workload)
-        return pooled(one for key in keys for one in self._parts[key])
+        return pooled(self.counted(platform, scope, phase, workload))
 
     def things(self, platform: str, view: View, phase: Phase | None = None, workload: str | None = None) -> Things:
         """What a platform ran: each workload's repeats as one run, then the union. Empty where it was not counted."""

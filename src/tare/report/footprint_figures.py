@@ -47,6 +47,15 @@ def overlaps(level: LevelReport) -> list[Overlap]:
     return [Overlap(_TITLES[one.phase], _diagrams(one), upset(one)) for one in reversed(found)]
 
 
+def by_workload(level: LevelReport) -> list[tuple[str, Venn]]:
+    """A workload's own diagram, as each of the paper's is; of two or three platforms only."""
+    if not 2 <= len(level.platforms) <= 3:
+        return []
+    found = [one for one in level.overlaps if one.view == level.view and one.workload is not None]
+    drawn = [(str(one.workload), venn(one.platforms, as_regions(one.regions))) for one in found]
+    return [(name, diagram) for name, diagram in drawn if diagram is not None]
+
+
 def directories(level: LevelReport) -> list[Directory]:
     """Diagrams of the paper's directories where something ran; of two or three platforms only."""
     if not 2 <= len(level.platforms) <= 3:

@@ -120,7 +120,7 @@ def sets_of(exposure: Exposure, view: View, phase: Phases, workload: str | None 
     return {
         name: exposure.things(name, view, at, workload)
         for name in exposure.platforms
-        if exposure.pool(name, view.scope, at, workload) is not None
+        if exposure.counted(name, view.scope, at, workload)
     }
 
 
@@ -178,7 +178,6 @@ def _set(
     exposure: Exposure, platform: str, view: View, phase: Phases, workload: str | None, found: Things
 ) -> SetReport:
     repeats = exposure.repeats(platform, view, phase_of(phase), workload)
-    pool = exposure.pool(platform, view.scope, phase_of(phase), workload)
     why, shares, estimate = None, [], None
     try:
         shares, estimate = jaccards(repeats), chao2(repeats)
@@ -192,7 +191,7 @@ def _set(
         n_repeats=len(repeats),
         things=len(found),
         share_percent=100 * len(found) / exposure.known if exposure.known else None,
-        lost=pool.lost if pool else 0,
+        lost=sum(one.lost for one in exposure.counted(platform, view.scope, phase_of(phase), workload)),
         jaccard_mean=sum(shares) / len(shares) if shares else None,
         jaccard_least=min(shares, default=None),
         estimate=estimate.point if estimate else None,
