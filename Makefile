@@ -6,7 +6,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin:/usr/local/go/bin:$(or $(
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image quick lint check test lab lab-test slow-test test-all bench clean
+.PHONY: help setup packages venv agent gvisor image quick lint check test lab gcov-kernel lab-test slow-test test-all bench clean
 
 help: ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -40,6 +40,9 @@ test: setup lint ## set up, then every test, real platforms included
 
 lab: ## what the lab consists of: some minutes, 3 GB below TARE_HOME
 	@$(BIN)/tare lab build
+
+gcov-kernel: ## the lab's kernel that counts its own lines: some 20 minutes of two processors
+	@$(BIN)/tare lab build --flavour lines
 
 lab-test: lab ## tests of KVM, gVisor on KVM, Xen and Firecracker, in labs
 	@$(BIN)/pytest -m lab tests/lab

@@ -4,6 +4,7 @@ import math
 import shutil
 import sqlite3
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -151,6 +152,23 @@ def test_events_status_and_attachments(path: Path) -> None:
         assert store.attachments() == [("console", b"\x00boot"), ("console", b"again")]
         assert list(store.attached("console")) == [b"\x00boot", b"again"]
         assert list(store.attached("other")) == []
+
+
+def test_attachments_of_one_name_are_replaced_all_at_once(path: Path) -> None:
+    with Store.create(path, fake_campaign.record(SHAPE)) as store:
+        for name in ("footprint", "console", "footprint"):
+            store.add_attachment(name, b"before")
+        store.replace_attachments("footprint", [b"one", b"two", b"three"])
+
+        def failing() -> Iterator[bytes]:
+            yield b"half"
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            store.replace_attachments("footprint", failing())
+    with Store.read(path) as store:
+        kept = [("console", b"before"), *(("footprint", data) for data in (b"one", b"two", b"three"))]
+        assert store.attachments() == kept
 
 
 def test_a_clean_close_leaves_one_file(path: Path) -> None:

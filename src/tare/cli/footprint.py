@@ -54,7 +54,7 @@ def footprint(
         help=f"A workload or family; may be given again. Default: {', '.join(conduct.WORKLOADS)}.",
     ),
     level: Level = typer.Option(
-        Level.SYSCALLS, "--level", help="What is counted. functions: in a lab that is booted; lines: tare lab run."
+        Level.SYSCALLS, "--level", help="What is counted. functions and lines: in a lab that is booted."
     ),
     repeats: int = typer.Option(3, "--repeats", help="How often everything is counted anew, in random order."),
     idle: str = typer.Option(

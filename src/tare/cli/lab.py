@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tare.campaign.plan import parse_time
 from tare.errors import UsageError
 from tare.image.places import Progress
 from tare.lab import build as lab_build
-from tare.lab import recipe
+from tare.lab import kernel, recipe
 from tare.lab import run as lab_run
 from tare.lab.run import Order
 
@@ -41,7 +42,9 @@ _RUN_EXAMPLES = """Examples:
 @app.command("run")
 def run(
     command: list[str] = typer.Argument(..., help="The command, after --. It runs as root in /lab/checkout."),
-    flavour: str = typer.Option("kvm", "--flavour", help="kvm (a host with /dev/kvm) or xen (a Xen dom0)."),
+    flavour: str = typer.Option(
+        "kvm", "--flavour", help="kvm (has /dev/kvm), xen (a Xen dom0), lines (kvm, and its kernel counts its lines)."
+    ),
     memory: str = typer.Option("4G", "--memory", help="Memory of the machine: 4G, 3000M."),
     cpus: int = typer.Option(2, "--cpus", help="Its processors."),
     time_limit: str = typer.Option("30m", "--time-limit", help="The command is ended then: 90s, 30m, 2h."),
@@ -61,17 +64,38 @@ run.__doc__ = f"{run.__doc__}\n\n{_RUN_EXAMPLES}"
 
 @app.command("build")
 def build(
-    flavour: list[str] = typer.Option([], "--flavour", help="kvm or xen; may be given again. Default: both."),
+    flavour: list[str] = typer.Option(
+        [], "--flavour", help="kvm, xen or lines; may be given again. Default: all but lines, whose kernel takes long."
+    ),
 ) -> None:
     """Make what the lab consists of, below TARE_HOME/lab, and say what it takes. Quick when it is there.
 
-    Examples: [cyan]tare lab build[/], [cyan]tare lab build --flavour kvm[/]
+    The flavour lines has a kernel that is compiled here, which takes some 20 minutes of two processors.
+
+    Examples: [cyan]tare lab build[/], [cyan]tare lab build --flavour lines[/]
     """
     for one in flavour or recipe.load().hosts:
-        lab_run.ensure(one, _progress())
+        lab_run.ensure(one, _progress(), renew=True)
     console = Console(highlight=False)
     for name, size in lab_build.built().items():
         console.print(f"{name:<28} {size / 2**20:6,.0f} MiB", markup=False)
+
+
+@app.command("sources")
+def sources(
+    folder: Path = typer.Argument(..., help="A new folder: gets linux, the tree, and functions.csv."),
+) -> None:
+    """Unpack the sources of the kernel that counts its lines, for the page of a report; the kernel is built if need be.
+
+    Example: [cyan]tare lab sources kernel[/],
+    [cyan]tare report lines.tare --html page.html --sources kernel/linux --functions kernel/functions.csv[/]
+    """
+    if folder.exists():
+        raise UsageError(f"{folder} exists and is never overwritten", fix="give another name")
+    counting = kernel.ensure("lines", _progress())
+    assert counting is not None, "that flavour has a kernel of its own"
+    counting.unpack_sources(folder / "linux")
+    shutil.copyfile(counting.functions, folder / "functions.csv")
 
 
 def parse_size(text: str) -> int:

@@ -1,7 +1,7 @@
 """Footprints that a host in use does not let one count: counted in a lab, and brought back into a file here.
 
-The lab runs the same command, in it, on Debian's stock kernel; see docs/lab.md. It is a host with nobody else's work on
-it, so that what everybody does is what tare does and the kernel by itself.
+The lab runs the same command, in it, on Debian's stock kernel, or on one that counts its lines; see docs/lab.md. It is
+a host with nobody else's work on it, so that what everybody does is what tare does and the kernel by itself.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ from tare.campaign.plan import make_jobs
 from tare.errors import HostError, StoreError
 from tare.footprint import kmodule
 from tare.footprint.conduct import PROFILE, WORKLOADS, Order
-from tare.footprint.model import Footprint, Level
+from tare.footprint.lines import READINGS, completed
+from tare.footprint.model import ATTACHMENT, Footprint, Level
 from tare.footprint.record import footprints, keep
 from tare.footprint.walk import countable
 from tare.image.places import Progress
-from tare.lab import build, headers
+from tare.lab import build, headers, kernel
 from tare.lab import run as lab_run
 from tare.session.frames import STDERR
 from tare.store.store import Store
 from tare.workloads import registry as workloads
 
 #: What is counted in a lab, unless one is on a host where it can be.
-LEVELS = frozenset({Level.FUNCTIONS})
+LEVELS = frozenset({Level.FUNCTIONS, Level.LINES})
 FLAVOUR = "kvm"
 MEMORY_BYTES = 4 << 30
 CPUS = 2
+LINES_FLAVOUR = "lines"  # the same host, whose kernel counts its lines
 LIMIT_S = 6 * 3600.0
 #: With all functions counted, every look at an emulated HPET takes so long that the kernel finds itself locked up.
 KERNEL = ("tsc=reliable", "clocksource=tsc", "nowatchdog")
@@ -72,7 +74,10 @@ def count(order: Order, file: Path, progress: Progress) -> Brought:
     heard = _Heard(progress)
     with tempfile.TemporaryDirectory(prefix=".tare-lab-", dir=file.absolute().parent) as scratch:
         result = Path(scratch, _RESULT)
-        code = lab_run.run(_sent(order, result.parent, module(progress)), heard, progress)
+        compiled = module(progress) if order.level is Level.FUNCTIONS else None
+        code = lab_run.run(_sent(order, result.parent, compiled), heard, progress)
+        if order.level is Level.LINES and result.exists():
+            _complete(result, progress)
         brought = bring(result, file) if result.exists() else Brought((), ())
     if code != 0:
         kept = f"; {len(brought.footprints)} footprints are in {file}" if brought.footprints else ""
@@ -97,12 +102,24 @@ class _Heard:
             self._progress(f"in the lab: {self.last}")
 
 
-def _sent(order: Order, results: Path, compiled: Path) -> lab_run.Order:
+def _sent(order: Order, results: Path, compiled: Path | None) -> lab_run.Order:
     argv = ["tare", "footprint", *words(order), "--here", "-o", f"/lab/out/{_RESULT}"]
     if _wants_docker(order.platforms) and Path(tare.__file__).parents[2].joinpath(_DOCKER).is_file():
         argv = ["python3", _DOCKER, *argv]
-    argv = ["env", f"{kmodule.BROUGHT}={LAB_MODULE}", *argv]
-    return lab_run.Order(argv, FLAVOUR, MEMORY_BYTES, CPUS, LIMIT_S, (compiled,), results, KERNEL)
+    flavour, files = (LINES_FLAVOUR, ()) if compiled is None else (FLAVOUR, (compiled,))
+    if compiled is not None:
+        argv = ["env", f"{kmodule.BROUGHT}={LAB_MODULE}", *argv]
+    return lab_run.Order(argv, flavour, MEMORY_BYTES, CPUS, LIMIT_S, files, results, KERNEL)
+
+
+def _complete(result: Path, progress: Progress) -> None:
+    """Make lines of the readings that came back beside the file."""
+    counting = kernel.ensure(LINES_FLAVOUR, progress)
+    assert counting is not None, "that flavour has a kernel of its own"
+    progress("making lines of the counters (some seconds a reading)")
+    with Store.open(result) as there:
+        lines = completed(footprints(there), result.parent / READINGS.name, counting)
+        there.replace_attachments(ATTACHMENT, (one.model_dump_json().encode() for one in lines))
 
 
 def words(order: Order) -> list[str]:

@@ -51,8 +51,12 @@ def emulator(progress: Progress) -> Path:
 
 
 def host(flavour: str, progress: Progress) -> Path:
-    """The folder with the disk, kernel and modules of a host; made if need be. Raises `ImageError`, `UsageError`."""
+    """The folder with the disk, kernel and modules of a flavour's host; made if need be.
+
+    Raises `ImageError`, `UsageError`.
+    """
     known = recipe.load()
+    flavour = known.resolved(flavour)[0]
     wanted = known.host(flavour)
     place = folder() / f"host-{flavour}-{wanted.hash}"
     with locked(folder(), progress, "the lab"):

@@ -46,11 +46,15 @@ exec chroot "$root" "$@"
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a machine is started from: the folder of a host, the file of goods, the emulator's root."""
+    """What a machine is started from: the folder of a host, the file of goods, the emulator's root.
+
+    ``kernel``: one to boot in place of the host's own, with all drivers built in.
+    """
 
     emulator: Path
     host: Path
     goods: Path
+    kernel: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class Machine:
     control: Path
     console: Path
     words: tuple[str, ...] = ()  # more arguments of the host's kernel
+    kernel: Path | None = None  # in place of the host's own
 
 
 def command(machine: Machine, home: Path) -> list[str]:
@@ -75,7 +80,7 @@ def command(machine: Machine, home: Path) -> list[str]:
         return str("/" / Path(HOME_INSIDE) / path.relative_to(home))
 
     hypervisor = machine.host / "xen"
-    kernel, initramfs = machine.host / "vmlinuz", inside(machine.initramfs)
+    kernel, initramfs = machine.kernel or machine.host / "vmlinuz", inside(machine.initramfs)
     arguments = " ".join([LINUX, *machine.words])
     if hypervisor.exists():
         # A multiboot kernel: what it loads, with arguments, is in the place of the initramfs.
@@ -140,11 +145,12 @@ def running(
         space.mkdir()
         group.create(Resources(tuple(sorted(os.sched_getaffinity(0))), memory_bytes + MONITOR_BYTES))
         initramfs = space / "initramfs"
-        initramfs.write_bytes(_initramfs(parts.host))
+        initramfs.write_bytes(_initramfs(parts))
         accel, why = accelerator()
         progress(f"booting the lab by {accel}, some 10 s, half a minute for Xen ({why})")
         control = space / "control"
-        machine = Machine(accel, cpus, memory_bytes, parts.host, parts.goods, initramfs, control, console, tuple(words))
+        files = (parts.host, parts.goods, initramfs, control, console)
+        machine = Machine(accel, cpus, memory_bytes, *files, words=tuple(words), kernel=parts.kernel)
         with _connected(machine, parts.emulator, space, group) as session:
             yield session
 
@@ -197,6 +203,7 @@ def _failed(what: str, log: Path) -> PlatformError:
     return PlatformError(f"{what}; its console ends: {tail}", fix=fix, console=said)
 
 
-def _initramfs(host: Path) -> bytes:
+def _initramfs(parts: Parts) -> bytes:
     init = Path(__file__).with_name("init.sh").read_bytes()
-    return guest.pack(init, guest.busybox_path(), sorted((host / "modules").iterdir()))
+    modules = sorted((parts.host / "modules").iterdir()) if parts.kernel is None else []
+    return guest.pack(init, guest.busybox_path(), modules)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import resources
+from typing import Any
 
 from tare.errors import UsageError
 from tare.suggest import nearest
@@ -29,12 +31,24 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel that is built from source: the packages of both, what else it takes, and about how many files."""
+
+    name: str
+    source: str
+    compiler: str
+    packages: tuple[str, ...]
+    objects: int
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """The emulator, and a host by flavour."""
 
     emulator: Root
     hosts: dict[str, Root]
     disk_bytes: int
+    variants: dict[str, tuple[str, Kernel]] = field(default_factory=dict)  # flavour -> the host that it is, its kernel
 
     def headers(self, kernel: str) -> Root:
         """What builds modules for a kernel of the hosts' suite; the headers' package depends on its compiler."""
@@ -44,18 +58,49 @@ class Recipe:
     def host(self, flavour: str) -> Root:
         """The host of a flavour. Raises `UsageError`."""
         if flavour not in self.hosts:
-            raise UsageError(f"the lab has no flavour {flavour!r}", fix=nearest(flavour, self.hosts))
+            raise UsageError(f"the lab has no flavour {flavour!r}", fix=nearest(flavour, self.flavours()))
         return self.hosts[flavour]
+
+    def flavours(self) -> list[str]:
+        """All of them: hosts, and hosts on a kernel of tare's."""
+        return [*self.hosts, *self.variants]
+
+    def resolved(self, flavour: str) -> tuple[str, Kernel | None]:
+        """The host of a flavour by name, and the kernel that is built for it; None: the host has its own."""
+        return self.variants.get(flavour, (flavour, None))
 
 
 def load() -> Recipe:
     """The recipe that comes with tare."""
-    data = tomllib.loads(resources.files("tare.lab").joinpath("recipe.toml").read_text())
+    data = _data()
     suite, left_out = data["suite"], tuple(data["left_out"])
     common = data["common"]["packages"]
+    flavours = data["flavour"]
     hosts = {
         name: Root(suite, "", tuple(sorted([*common, *flavour["packages"]])), left_out)
-        for name, flavour in data["flavour"].items()
+        for name, flavour in flavours.items()
+        if "packages" in flavour
+    }
+    variants = {
+        name: (flavour["host"], _kernel(flavour["kernel"], data["kernel"][flavour["kernel"]]))
+        for name, flavour in flavours.items()
+        if "kernel" in flavour
     }
     newer = data["emulator"]
-    return Recipe(Root(suite, newer["suite"], tuple(newer["packages"]), left_out), hosts, data["disk"] << 20)
+    emulator = Root(suite, newer["suite"], tuple(newer["packages"]), left_out)
+    return Recipe(emulator, hosts, data["disk"] << 20, variants)
+
+
+def _kernel(name: str, facts: dict[str, Any]) -> Kernel:
+    return Kernel(name, facts["source"], facts["compiler"], tuple(facts["packages"]), facts["objects"])
+
+
+def build_root(kernel: Kernel, versions: Mapping[str, str]) -> Root:
+    """The root that a kernel is built in, with source and compiler of these versions."""
+    data = _data()
+    pinned = [f"{name}={version}" for name, version in sorted(versions.items())]
+    return Root(data["suite"], "", tuple(sorted([*kernel.packages, *pinned])), tuple(data["left_out"]))
+
+
+def _data() -> dict[str, Any]:
+    return tomllib.loads(resources.files("tare.lab").joinpath("recipe.toml").read_text())

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from tare.errors import HostError, PlatformError, SessionTimeout, UsageError
 from tare.image import build as image_build
 from tare.image.places import Progress
-from tare.lab import build, goods
+from tare.lab import build, goods, kernel
 from tare.lab.machine import Parts, running
 from tare.session import Session
 from tare.session.frames import STDERR, STDOUT
@@ -70,12 +70,14 @@ class Order:
                 raise UsageError(f"{file} is no file", fix="give --file a file of this host")
 
 
-def ensure(flavour: str, progress: Progress) -> Parts:
-    """All that a lab of this flavour is made of; made if need be."""
+def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Parts:
+    """All that a lab of this flavour is made of; made if need be. ``renew``: see `tare.lab.kernel.ensure`."""
     host = build.host(flavour, progress)
     emulator = build.emulator(progress)
     image = image_build.ensure(image_build.agent_path(), progress=progress)
-    return Parts(emulator, host, goods.ensure(image, progress))
+    packed = goods.ensure(image, progress)
+    counting = kernel.ensure(flavour, progress, renew=renew)
+    return Parts(emulator, host, packed, counting.image if counting else None)
 
 
 def run(order: Order, output: Output, progress: Progress) -> int:

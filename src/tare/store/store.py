@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
@@ -147,6 +147,14 @@ class Store:
         packed = zstandard.ZstdCompressor().compress(data[:_ATTACHMENT_CAP])
         with self._writing(f"attachment {name}"):
             self._db.execute("INSERT INTO attachment (at, name, zstd) VALUES (?, ?, ?)", (time.time(), name, packed))
+
+    def replace_attachments(self, name: str, contents: Iterable[bytes]) -> None:
+        """Put these in the place of all attachments of this name: all of them or, after a kill, none."""
+        compress = zstandard.ZstdCompressor().compress
+        packed = [(time.time(), name, compress(data[:_ATTACHMENT_CAP])) for data in contents]
+        with self._writing(f"attachments {name}"):
+            self._db.execute("DELETE FROM attachment WHERE name = ?", (name,))
+            self._db.executemany("INSERT INTO attachment (at, name, zstd) VALUES (?, ?, ?)", packed)
 
     def attachments(self) -> list[tuple[str, bytes]]:
         """All attachments in order, as name and contents."""

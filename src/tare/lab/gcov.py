@@ -1,0 +1,171 @@
+"""Lines of source and how often each ran, from gcc's notes and counters, by gcov's JSON.
+
+A compiler that counts leaves two files an object: its notes (.gcno: which lines its branches belong to; written when
+it is compiled) and its counters (.gcda: how often each branch was taken; a kernel has them in /sys/kernel/debug/gcov).
+gcov, of the compiler's own version, makes lines of both. Formats: gcc 12's gcc/gcov-io.h, and gcov(1) on JSON.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import posixpath
+import struct
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tare.errors import ParseError
+from tare.host import processes
+
+#: Of gcov's JSON.
+FORMAT = "1"
+NOTES, COUNTERS = ".gcno", ".gcda"
+LIMIT_S = 300.0
+#: Objects that one process of gcov is given: its start costs as much as a few of them.
+BATCH = 24
+_MAGIC = 0x67636461  # "gcda"
+_FUNCTION, _COUNTERS = 0x01000000, 0x01A10000  # tags; other kinds of counters follow at every 0x20000
+_HEADER = struct.Struct("<IIII")  # magic, version, stamp, checksum
+_RECORD = struct.Struct("<II")  # tag, length in bytes
+_UNTAKEN = "cannot open data file, assuming not executed"
+
+
+@dataclass(slots=True)
+class Coverage:
+    """Hits of each line that has code, and calls of each function, by path relative to the tree; 0: it did not run.
+
+    A line of a header is in as many objects as include it, and so is a function there: these are added up.
+    """
+
+    lines: dict[str, dict[int, int]] = field(default_factory=dict)
+    functions: dict[str, dict[str, int]] = field(default_factory=dict)
+    #: Lines of an object whose hits came out negative, and count as none: gcov gets the branches without a counter by
+    #: subtraction, and a task that was inside a function when counting began leaves without having entered.
+    negative: int = 0
+
+    def add(self, document: bytes, top: str) -> None:
+        """Add what gcov said of one object; ``top`` is the tree that it was compiled in. Raises `ParseError`."""
+        try:
+            said = json.loads(document)
+            if said["format_version"] != FORMAT:
+                raise ParseError(f"gcov's JSON has format {said['format_version']!r}, tare knows {FORMAT}")
+            for source in said["files"]:
+                self._add_source(source, top)
+        except (ValueError, KeyError, TypeError) as error:
+            shown = document[:200].decode(errors="replace")
+            raise ParseError(f"gcov's JSON is not as tare knows it ({error!r}): {shown}") from error
+
+    def _add_source(self, source: Mapping[str, Any], top: str) -> None:
+        path = relative(source["file"], top)
+        lines = self.lines.setdefault(path, {})
+        for line in source["lines"]:
+            number, count = line["line_number"], line["count"]
+            if type(number) is not int or type(count) is not int:
+                raise TypeError("a line's number or hits are no whole numbers")
+            if count < 0:
+                self.negative += 1
+                count = 0
+            lines[number] = lines.get(number, 0) + count
+        functions = self.functions.setdefault(path, {})
+        for function in source["functions"]:
+            name = function["name"]
+            functions[name] = functions.get(name, 0) + max(0, function["execution_count"])
+
+    def hits(self) -> dict[str, int]:
+        """Lines that ran, as "mm/mmap.c:1405", sorted by path and number."""
+        return {
+            f"{path}:{number}": count
+            for path, lines in sorted(self.lines.items())
+            for number, count in sorted(lines.items())
+            if count
+        }
+
+    @property
+    def known(self) -> int:
+        """How many lines have code."""
+        return sum(len(lines) for lines in self.lines.values())
+
+
+def relative(file: str, top: str) -> str:
+    """A source's path in its tree. gcc names it as it was told: relative, with dots, or by its full path."""
+    return posixpath.relpath(posixpath.join(top, file), top)
+
+
+def stamp(data: bytes) -> int:
+    """What notes and counters of one compilation have in common. Raises `ParseError`."""
+    if len(data) < _HEADER.size:
+        raise ParseError("a file of gcc's notes or counters is cut short")
+    return int(_HEADER.unpack_from(data)[2])
+
+
+def ran(counters: bytes) -> bool:
+    """Whether any counter of an object is not zero. Raises `ParseError` for what are no counters."""
+    return any(any(values) for values in _values(counters))
+
+
+def _values(counters: bytes) -> Iterator[bytes]:
+    """The values of each record of counters: 64 bits each, in little-endian order."""
+    if len(counters) < _HEADER.size or _HEADER.unpack_from(counters)[0] != _MAGIC:
+        raise ParseError("these are no counters of gcc's")
+    place = _HEADER.size
+    while place < len(counters):
+        if place + _RECORD.size > len(counters):
+            raise ParseError("counters of gcc's are cut short")
+        tag, length = _RECORD.unpack_from(counters, place)
+        place += _RECORD.size
+        if tag == 0:  # how the compiler's own run-time library ends a file
+            return
+        if place + length > len(counters):
+            raise ParseError("counters of gcc's are cut short")
+        if tag >= _COUNTERS:
+            yield counters[place : place + length]
+        elif tag != _FUNCTION:
+            raise ParseError(f"counters of gcc's have a record of an unknown kind, {tag:#x}")
+        place += length
+
+
+def cover(program: Sequence[str], folder: Path, objects: Sequence[str], top: str, *, fresh: bool = False) -> Coverage:
+    """What ran of these objects, whose notes and counters are below a folder by path without suffix.
+
+    ``fresh``: there are no counters yet, and no line ran. Raises `ParseError` when gcov does not take them.
+    """
+    batches = [objects[place : place + BATCH] for place in range(0, len(objects), BATCH)]
+    coverage = Coverage()
+    with ThreadPoolExecutor(max_workers=max(1, len(os.sched_getaffinity(0)))) as pool:
+        for wanted, said in zip(
+            batches, pool.map(lambda batch: _run(program, folder, batch, fresh), batches), strict=True
+        ):
+            documents = said.splitlines()
+            if len(documents) != len(wanted):
+                raise ParseError(f"gcov said something about {len(documents)} of {len(wanted)} objects")
+            for document in documents:
+                coverage.add(document, top)
+    return coverage
+
+
+def _run(program: Sequence[str], folder: Path, objects: Sequence[str], fresh: bool) -> bytes:
+    argv = [*program, "--stdout", "--json-format", *(f"{name}{NOTES}" for name in objects)]
+    done = processes.run(argv, cwd=folder, time_limit_s=LIMIT_S)
+    complaints = [
+        line for line in done.stderr.decode(errors="replace").splitlines() if not (fresh and _UNTAKEN in line)
+    ]
+    if done.code != 0 or done.timed_out or complaints:
+        why = complaints[0] if complaints else f"exit code {done.code}"
+        raise ParseError(f"gcov does not take the counters: {why}", fix="tare lab build --flavour lines")
+    return done.stdout
+
+
+def counters_in(packed: bytes) -> dict[str, bytes]:
+    """The counters in a tar (of any compression), by path without suffix. Raises `ParseError`."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+            members = [member for member in tar if member.isfile() and member.name.endswith(COUNTERS)]
+            files = ((member.name, tar.extractfile(member)) for member in members)
+            return {name.removesuffix(COUNTERS): file.read() for name, file in files if file is not None}
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise ParseError(f"a reading of counters cannot be unpacked: {error}") from error

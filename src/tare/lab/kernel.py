@@ -1,0 +1,301 @@
+"""The kernel that counts its own lines (flavour `lines`): Debian's source, compiled with counters on every branch.
+
+Source and compiler come in a root of their own, which is gone when the kernel is there: nothing is put on the host.
+What is kept is what boots, what makes lines of its counters (the compiler's notes, and gcov of the compiler's version
+with the libraries that it needs), all lines that have code, and the sources that have them.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import json
+import os
+import posixpath
+import re
+import shutil
+import tarfile
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from tare.errors import ImageError
+from tare.host import processes
+from tare.image.places import Progress, beside, locked
+from tare.lab import build, gcov, recipe
+
+#: Where the tree is in the build root, and so in the kernel's own names for its counters.
+TOP = "/usr/src/linux"
+#: It is built with the lowest priority: on a busy machine this takes long.
+LIMIT_S = 4 * 3600.0
+CONFIGURE_LIMIT_S = 600.0
+_TURN_S = 2.0
+_COMPILED = re.compile(rb"^  CC  ", re.MULTILINE)
+#: Mounts are seen by the build alone, and all of it ends with tare.
+_ALONE = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child")
+_ENTER = """\
+root=$1; shift
+mount --bind /dev "$root/dev"
+mount -t proc proc "$root/proc"
+exec chroot "$root" nice -n 19 sh /kernel.sh "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """A kernel that counts, and what reads its counters."""
+
+    place: Path
+
+    @property
+    def image(self) -> Path:
+        """What boots."""
+        return self.place / "bzImage"
+
+    @property
+    def packages(self) -> dict[str, str]:
+        """Versions of source and compiler."""
+        return dict(json.loads((self.place / "packages.json").read_text()))
+
+    def unpack_notes(self, folder: Path) -> list[str]:
+        """Put the compiler's notes below a folder, and return the objects: their paths in the tree without suffix."""
+        with tarfile.open(self.place / "notes.tar.gz") as tar:
+            tar.extractall(folder, filter="data")
+            return sorted(name.removesuffix(gcov.NOTES) for name in tar.getnames())
+
+    def gcov(self) -> list[str]:
+        """The command that is gcov of the compiler's version."""
+        return _gcov(self.place / "gcov")
+
+    def lines(self) -> dict[str, list[int]]:
+        """All lines that have code, by path of the source."""
+        return dict(json.loads(gzip.decompress((self.place / "lines.json.gz").read_bytes())))
+
+    @property
+    def functions(self) -> Path:
+        """Functions and the sources that have them, as CSV with the columns name and file (see `by_function`)."""
+        return self.place / "functions_by_file.csv"
+
+    def unpack_sources(self, folder: Path) -> None:
+        """Put the sources that have lines with code below a folder, by their path in the tree."""
+        with tarfile.open(self.place / "sources.tar.xz") as tar:
+            tar.extractall(folder, filter="data")
+
+
+def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Counting | None:
+    """The kernel of a flavour that has one of its own, from the cache or built; None for the others.
+
+    ``renew``: not one of an older source than Debian has now, which otherwise goes on to be used: its lines are what
+    footprints of today are compared with. Raises `ImageError`.
+    """
+    wanted = recipe.load().resolved(flavour)[1]
+    if wanted is None:
+        return None
+    asked = asked_config()
+    text = json.dumps([asked, _script(), wanted.source, wanted.compiler, wanted.packages])
+    name = f"{wanted.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    folder = build.folder() / "kernels"  # with a lock of its own: labs of other flavours need not wait for a build
+    folder.mkdir(exist_ok=True)
+    with locked(folder, progress, "the kernel that counts"):
+        cached = sorted(folder.glob(f"{name}-*"), key=lambda path: path.stat().st_mtime)
+        if cached and not renew:
+            return Counting(cached[-1])
+        versions = {package: _candidate(package) for package in (wanted.source, wanted.compiler)}
+        place = folder / f"{name}-{hashlib.sha256(repr(sorted(versions.items())).encode()).hexdigest()[:8]}"
+        if not place.is_dir():
+            progress(f"building the kernel that counts its lines from {wanted.source} {versions[wanted.source]}")
+            with beside(place, "the kernel that counts") as made:
+                _make(made, wanted, versions, asked, progress)
+    return Counting(place)
+
+
+def asked_config() -> str:
+    """What is asked for of the kernel's configuration."""
+    return resources.files("tare.lab").joinpath("gcov.config").read_text()
+
+
+def missing(asked: str, got: str) -> list[str]:
+    """Options that were asked for and are not so in a configuration, as "CONFIG_X=y" or "# CONFIG_X is not set"."""
+    there = _options(got)
+    return [
+        f"{name}={value}" if value else f"# {name} is not set"
+        for name, value in _options(asked).items()
+        if there.get(name, "") != value
+    ]
+
+
+def _options(text: str) -> dict[str, str]:
+    """Options and their values; "" for one that is not set."""
+    found = re.findall(r"^(?:# (CONFIG_\w+) is not set|(CONFIG_\w+)=(.*))$", text, re.MULTILINE)
+    return {unset or name: value for unset, name, value in found}
+
+
+def candidate(policy: str) -> str | None:
+    """The version that would be installed, from what ``apt-cache policy`` says of a package; None: there is none."""
+    found = re.search(r"^  Candidate: (\S+)$", policy, re.MULTILINE)
+    return None if found is None or found[1] == "(none)" else found[1]
+
+
+def _candidate(package: str) -> str:
+    version = candidate(processes.run(["apt-cache", "policy", package]).text)
+    if version is None:
+        raise ImageError(
+            f"this host's apt shows no {package}", fix="apt-get update; the kernel that counts needs a Debian 12 host"
+        )
+    return version
+
+
+def _script() -> str:
+    return resources.files("tare.lab").joinpath("kernel.sh").read_text()
+
+
+def _make(made: Path, wanted: recipe.Kernel, versions: Mapping[str, str], asked: str, progress: Progress) -> None:
+    root = made / "root"
+    progress("  making the root that it is built in (about a minute)")
+    build.bootstrap(recipe.build_root(wanted, versions), root)
+    (made / "packages.json").write_text(json.dumps(versions, indent=1))
+    (root / "wanted.config").write_text(asked)
+    (root / "kernel.sh").write_text(_script())
+    tree = root / TOP.lstrip("/")
+    log = made / "build.log"
+    progress("  unpacking and configuring the source")
+    _step(root, log, ["configure", wanted.compiler], CONFIGURE_LIMIT_S)
+    _check(asked, tree, made)
+    _step(root, log, ["compile", wanted.compiler, str(_jobs())], LIMIT_S, _Share(wanted.objects, progress))
+    shutil.copyfile(tree / "arch/x86/boot/bzImage", made / "bzImage")
+    progress("  keeping the notes and the sources of its lines")
+    _keep(root, tree, made, wanted.compiler)
+    shutil.rmtree(root)
+
+
+def _check(asked: str, tree: Path, made: Path) -> None:
+    got = (tree / ".config").read_text()
+    (made / "config").write_text(got)
+    if lost := missing(asked, got):
+        raise ImageError(
+            f"the kernel's source does not give what is asked of it: {', '.join(lost)}",
+            fix="change src/tare/lab/gcov.config: another name, or what the option depends on",
+        )
+
+
+class _Share:
+    """Says now and then how much is compiled, from what make prints."""
+
+    def __init__(self, objects: int, progress: Progress) -> None:
+        self._objects, self._progress = objects, progress
+        self._began = time.monotonic()
+        self._next = 10
+
+    def __call__(self, printed: bytes) -> None:
+        done = len(_COMPILED.findall(printed))
+        share = min(99, 100 * done // self._objects)
+        if share >= self._next:
+            minutes = (time.monotonic() - self._began) / 60
+            self._progress(f"  {done} of about {self._objects} files compiled ({share} %) after {minutes:.0f} min")
+            self._next = share // 10 * 10 + 10
+
+
+def _step(root: Path, log: Path, arguments: list[str], limit_s: float, share: _Share | None = None) -> None:
+    """Run a step of the script in the root, what it says into the log. Raises `ImageError` with its last words."""
+    argv = [*processes.WITH_TARE, *_ALONE, "sh", "-ec", _ENTER, "sh", str(root), *arguments]
+    began = time.monotonic()
+    with log.open("wb") as file:
+        process = processes.start(argv, stdout=file, stderr=file)
+        try:
+            while process.poll() is None and time.monotonic() - began < limit_s:
+                time.sleep(_TURN_S)
+                if share is not None:
+                    share(log.read_bytes())
+        finally:
+            ended = process.poll()
+            if ended is None:
+                processes.kill_group(process)
+                process.wait()
+    if ended != 0:
+        raise _failed(log.read_text(errors="replace"), arguments[0], ended, limit_s)
+
+
+def _failed(said: str, step: str, code: int | None, limit_s: float) -> ImageError:
+    if code is None:
+        return ImageError(
+            f"the kernel's {step} was not done in {limit_s / 60:.0f} minutes", fix="on a less busy machine"
+        )
+    if "No space left" in said:
+        return ImageError("no space is left to build the kernel", fix="free some space, or set TARE_HOME")
+    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["no message"]
+    # The first error is the cause; what follows it says only that each caller failed too.
+    cause = next((line for line in lines if re.search(r"\berror\b|\*\*\*", line, re.IGNORECASE)), lines[-1])
+    return ImageError(f"the kernel's {step} failed with {code}: {cause}", fix="see src/tare/lab/kernel.sh")
+
+
+def _jobs() -> int:
+    return max(1, len(os.sched_getaffinity(0)))
+
+
+def linked(vmlinux: bytes) -> list[str]:
+    """The objects of a kernel that count, by path in the tree without suffix: it has the names of their counters.
+
+    KVM is compiled in arch/x86/kvm by a path with dots, which the kernel's folder of counters does not have either.
+    """
+    found = re.findall(rb"%s/([\w./+-]+)\%s\0" % (TOP.encode(), gcov.COUNTERS.encode()), vmlinux)
+    return sorted({posixpath.normpath(name.decode()) for name in found})
+
+
+def _keep(root: Path, tree: Path, made: Path, compiler: str) -> None:
+    """Take out of the build what reads the kernel's counters."""
+    objects = linked((tree / "vmlinux").read_bytes())
+    if not objects:
+        raise ImageError("the kernel was built, but nothing in it counts", fix="see src/tare/lab/gcov.config")
+    _copy_gcov(root, made / "gcov", compiler)
+    with tarfile.open(made / "notes.tar.gz", "w:gz") as tar:
+        for name in objects:
+            tar.add(tree / f"{name}{gcov.NOTES}", f"{name}{gcov.NOTES}")
+    everything = gcov.cover(_gcov(made / "gcov"), tree, objects, TOP, fresh=True)
+    lines = {path: sorted(numbers) for path, numbers in sorted(everything.lines.items()) if numbers}
+    (made / "lines.json.gz").write_bytes(gzip.compress(json.dumps(lines).encode(), mtime=0))
+    with Counting(made).functions.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([("name", "file"), *by_function(everything.functions).items()])
+    with tarfile.open(made / "sources.tar.xz", "w:xz", preset=1) as tar:
+        for path in lines:
+            if (tree / path).is_file():
+                tar.add(tree / path, path)
+
+
+def by_function(by_path: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """Function -> its source, from source -> its functions; without those that several sources have (static ones).
+
+    What is in a header too is a function of the source that has it: headers have what is compiled into its callers.
+    """
+    found: dict[str, set[str]] = {}
+    for path, names in by_path.items():
+        for name in names:
+            found.setdefault(name, set()).add(path)
+    chosen = {name: {path for path in paths if path.endswith(".c")} or paths for name, paths in found.items()}
+    return {name: next(iter(paths)) for name, paths in sorted(chosen.items()) if len(paths) == 1}
+
+
+def _copy_gcov(root: Path, folder: Path, compiler: str) -> None:
+    """Copy gcov and the libraries that it is linked with: the host may have others, or none."""
+    folder.mkdir()
+    program = f"/usr/bin/{compiler.replace('gcc', 'gcov')}"
+    listed = processes.run(["chroot", str(root), "/sbin/ldconfig", "-p"]).require().text
+    libraries = dict(re.findall(r"^\s*(\S+) \(libc6,x86-64[^)]*\) => (\S+)$", listed, re.MULTILINE))
+    for name in ("libc.so.6", "libm.so.6", "libz.so.1", "libzstd.so.1"):
+        if name in libraries:
+            _copy_within(root, libraries[name], folder / name)
+    _copy_within(root, "/lib64/ld-linux-x86-64.so.2", folder / "ld.so")
+    _copy_within(root, program, folder / "gcov")
+    processes.run([*_gcov(folder), "--version"]).require(fix="see src/tare/lab/kernel.py: gcov's libraries")
+
+
+def _copy_within(root: Path, path: str, target: Path) -> None:
+    """A file of the root; links lead within the root."""
+    resolved = processes.run(["chroot", str(root), "readlink", "-f", path]).require().text.strip()
+    shutil.copy(root / resolved.lstrip("/"), target)
+
+
+def _gcov(folder: Path) -> list[str]:
+    return [str(folder / "ld.so"), "--library-path", str(folder), str(folder / "gcov")]
