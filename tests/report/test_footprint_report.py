@@ -5,6 +5,7 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 from test_html import Page
@@ -60,6 +61,16 @@ def test_sets_are_those_of_the_analysis(lines: Path) -> None:
         level.set_of("docker", "beyond-idle", "both", "sysbench-cpu").things
         < level.set_of("docker", "beyond-idle", "both").things
     )
+
+
+def test_platforms_come_as_the_record_lists_them_whatever_the_walk_drew(lines: Path, tmp_path: Path) -> None:
+    shuffled = fake_footprints.invented(Level.LINES)
+    np.random.default_rng(4).shuffle(shuffled)
+    path = fake_footprints.write(tmp_path / "shuffled.tare", shuffled)
+    level = level_of(path)
+    assert level.platforms == ["native", "docker", "gvisor"]
+    assert level.workloads == sorted(fake_footprints.WORKLOADS)
+    assert level.sets == level_of(lines).sets
 
 
 def test_regions_add_up_to_the_sets_everywhere(lines: Path) -> None:

@@ -15,7 +15,8 @@ def drawn_areas(found: Venn) -> dict[tuple[str, ...], float]:
     """Areas of the drawing's regions, counted on a fine grid: another way than the one that drew it."""
     x, y = np.meshgrid(np.linspace(0, WIDTH, 1_000), np.linspace(0, HEIGHT, 1_000))
     cell = WIDTH * HEIGHT / 999**2
-    inside = {one.name: np.hypot(x - one.x, y - one.y) < one.r for one in found.circles}
+    names = {one.number: one.name for one in found.keys}
+    inside = {names[one.number]: np.hypot(x - one.x, y - one.y) < one.r for one in found.circles}
     areas = {}
     for size in range(1, len(inside) + 1):
         for names in itertools.combinations(inside, size):
@@ -26,7 +27,7 @@ def drawn_areas(found: Venn) -> dict[tuple[str, ...], float]:
 def proportions(found: Venn, regions: dict[tuple[str, ...], int], names: tuple[str, ...]) -> tuple[float, float]:
     """What ``names`` share of the first circle: as drawn, and as it should be."""
     areas = drawn_areas(found)
-    first = found.circles[0].name
+    first = found.keys[0].name
 
     def of(wanted: tuple[str, ...]) -> int:
         return sum(count for region, count in regions.items() if set(wanted) <= set(region))
@@ -85,9 +86,10 @@ def test_more_than_three_sets_and_none_at_all_are_not_drawn() -> None:
     assert venn(["A", "B", "C", "D"], {("A",): 1}) is None
     assert venn(["A", "B"], {}) is None
     found = venn(["A", "B"], {("A",): 3})
-    assert [one.name for one in found.circles] == ["A"]
-    assert found.sizes == (("A", 3), ("B", 0))
+    assert [one.number for one in found.circles] == [1]
+    assert [(one.number, one.name, one.things) for one in found.keys] == [(1, "A", 3), (2, "B", 0)]
     assert [one.number for one in venn(["A", "B"], {("B",): 3}).circles] == [2]
+    assert [one.number for one in venn(["A", "C"], {("C",): 3}, ["A", "B", "C"]).keys] == [1, 3]
 
 
 def test_a_set_in_another_and_a_third_across_both_is_no_triangle_and_overlaps_all_the_same() -> None:
@@ -117,5 +119,7 @@ def test_every_number_is_told_once_and_stands_in_its_region(counts: list[int]) -
         assert circle.r <= circle.x <= WIDTH - circle.r
         assert circle.r <= circle.y <= HEIGHT - circle.r
     for number in found.numbers:
-        inside = {one.name for one in found.circles if math.hypot(number.x - one.x, number.y - one.y) < one.r}
+        inside = {
+            "ABC"[one.number - 1] for one in found.circles if math.hypot(number.x - one.x, number.y - one.y) < one.r
+        }
         assert inside == set(number.names)

@@ -16,6 +16,7 @@ from tare.analysis.inputs import NoAnswer
 from tare.footprint.model import IDLE, Footprint, Level, Phase, Scope
 
 Things = frozenset[str]
+_Key = tuple[str, Scope, Phase, str | None]  # platform, scope, phase, workload
 
 
 class View(StrEnum):
@@ -88,7 +89,7 @@ class Exposure:
             raise NoAnswer(f"footprints of one level are needed, not of {len(levels)}")
         self.level: Level = levels.pop()
         self.idle = pooled(one for one in every if one.platform == IDLE and one.scope is Scope.HOST)
-        self._parts: dict[tuple[str, Scope, Phase, str | None], list[Footprint]] = {}
+        self._parts: dict[_Key, list[Footprint]] = {}
         for one in every:
             if one.platform != IDLE:
                 self._parts.setdefault((one.platform, one.scope, one.phase, one.workload), []).append(one)
@@ -118,10 +119,15 @@ class Exposure:
         """The footprints of exactly this: one a repeat."""
         return self._parts.get((platform, scope, phase, workload), ())
 
+    def counted(
+        self, platform: str, scope: Scope, phase: Phase | None = None, workload: str | None = None
+    ) -> list[Footprint]:
+        """All footprints of this, every repeat; none where it was not counted."""
+        return [one for key in self._keys(platform, scope, phase, workload) for one in self._parts[key]]
+
     def pool(self, platform: str, scope: Scope, phase: Phase | None = None, workload: str | None = None) -> Pool | None:
         """All repeats as one; None where it was not counted."""
-        keys = self._keys(platform, scope, phase, workload)
-        return pooled(one for key in keys for one in self._parts[key])
+        return pooled(self.counted(platform, scope, phase, workload))
 
     def things(self, platform: str, view: View, phase: Phase | None = None, workload: str | None = None) -> Things:
         """What a platform ran: each workload's repeats as one run, then the union. Empty where it was not counted."""
@@ -141,7 +147,9 @@ class Exposure:
         keys = self._keys(platform, view.scope, phase, workload)
         if view not in self.views() or not keys:
             return ()
-        by_key = [{one.repeat: self._kept(key, view) & one.hits.keys() for one in self._parts[key]} for key in keys]
+        by_key = [
+            {one.repeat: self._kept(key, view).intersection(one.hits) for one in self._parts[key]} for key in keys
+        ]
         whole = set(by_key[0]).intersection(*by_key[1:])
         return tuple(frozenset().union(*(one[number] for one in by_key)) for number in sorted(whole))
 
@@ -151,22 +159,15 @@ class Exposure:
         others = {key[3] for key in self._parts if key[1] is scope}
         return tuple(name for name in self.workloads if name in others - own)
 
-    def _keys(
-        self, platform: str, scope: Scope, phase: Phase | None, workload: str | None
-    ) -> list[tuple[str, Scope, Phase, str | None]]:
+    def _keys(self, platform: str, scope: Scope, phase: Phase | None, workload: str | None) -> list[_Key]:
         own = [key for key in self._parts if key[:2] == (platform, scope) and phase in {None, key[2]}]
         return own if workload is None else [key for key in own if key[3] in {None, workload}]
 
-    def _kept(self, key: tuple[str, Scope, Phase, str | None], view: View) -> Things:
+    def _kept(self, key: _Key, view: View) -> Things:
         cached = (key[0], view, *key[2:])
         if cached not in self._things:
-            self._things[cached] = _of(pooled(self._parts[key]), view, self.idle)
+            pool = pooled(self._parts[key])
+            assert pool is not None, "a key has footprints"
+            idle = self.idle if view is View.BEYOND_IDLE else None
+            self._things[cached] = frozenset(pool.hits) if idle is None else beyond(pool, idle)
         return self._things[cached]
-
-
-def _of(pool: Pool | None, view: View, idle: Pool | None) -> Things:
-    if pool is None:
-        return frozenset()
-    if view is View.BEYOND_IDLE and idle is not None:
-        return beyond(pool, idle)
-    return frozenset(pool.hits)

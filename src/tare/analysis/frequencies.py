@@ -79,12 +79,14 @@ def frequencies(
     }
     if baseline not in repeats or len(repeats) < 2:
         return []
-    names = _worth_it(exposure, view, workload, repeats, least_hits)
-    logs = {name: _logs(found, names) for name, found in repeats.items()}
+    names = _worth_it(exposure, view, workload, list(repeats), least_hits)
+    hits = {name: _hits(found, names) for name, found in repeats.items()}
+    seconds = {name: np.array([one.seconds for one in found]) for name, found in repeats.items()}
+    logs = {name: np.log((each + _HALF) / seconds[name][:, None]) for name, each in hits.items()}
     base = logs[baseline].mean(axis=0)
     others = [name for name in repeats if name != baseline]
     far = np.max([np.abs(logs[name].mean(axis=0) - base) for name in others], axis=0, initial=0.0)
-    rates = np.array([[_rate(found, name) for name in names] for found in repeats.values()]).reshape(len(repeats), -1)
+    rates = np.array([each.sum(axis=0) / seconds[name].sum() for name, each in hits.items()])
     least, most = rates.min(axis=0, initial=math.inf), rates.max(axis=0, initial=0.0)
     differ = [at for at in range(len(names)) if far[at] > 0]
     common = sorted((at for at in differ if least[at] > 0), key=lambda at: (-far[at], names[at]))
@@ -100,29 +102,20 @@ def frequencies(
     ]
 
 
-def _worth_it(
-    exposure: Exposure, view: View, workload: str, repeats: Mapping[str, Sequence[Footprint]], least_hits: int
-) -> list[str]:
+def _worth_it(exposure: Exposure, view: View, workload: str, platforms: Sequence[str], least_hits: int) -> list[str]:
+    """The things of any platform that one of them hit often enough."""
     names = set()
-    for name, found in repeats.items():
-        own = exposure.things(name, view, Phase.STEADY, workload)
-        total: dict[str, int] = {}
-        for footprint in found:
-            for thing, hits in footprint.hits.items():
-                total[thing] = total.get(thing, 0) + hits
-        names |= {thing for thing, hits in total.items() if hits >= least_hits and thing in own}
+    for platform in platforms:
+        pool = exposure.pool(platform, view.scope, Phase.STEADY, workload)
+        own = exposure.things(platform, view, Phase.STEADY, workload)
+        names |= {thing for thing in own if pool is not None and pool.hits[thing] >= least_hits}
     return sorted(names)
 
 
-def _logs(found: Sequence[Footprint], names: Sequence[str]) -> Floats:
+def _hits(found: Sequence[Footprint], names: Sequence[str]) -> Floats:
     """A row a repeat, a column a thing."""
-    hits = np.array([[one.hits.get(name, 0) for name in names] for one in found], dtype=np.float64)
-    seconds = np.array([one.seconds for one in found])
-    return np.log((hits.reshape(len(found), len(names)) + _HALF) / seconds[:, None])
-
-
-def _rate(found: Sequence[Footprint], thing: str) -> float:
-    return sum(one.hits.get(thing, 0) for one in found) / sum(one.seconds for one in found)
+    hits = [[one.hits.get(name, 0) for name in names] for one in found]
+    return np.array(hits, dtype=np.float64).reshape(len(found), len(names))
 
 
 def _ratio(first: Floats, second: Floats) -> Ratio:

@@ -34,9 +34,10 @@ def chao2(repeats: Sequence[AbstractSet[str]], *, level: float = 0.95) -> Interv
     seen in none. It is a lower bound, sharp where rare things are all equally rare. With m repeats, Q1 things in just
     one and Q2 in just two: S + (m-1)/m Q1²/(2 Q2), or S + (m-1)/m Q1 (Q1-1)/2 where no thing is in just two. The
     interval takes the logarithm of the unseen as normal and never goes below what was seen (Chao 1987; Colwell and
-    others, J. Plant Ecology 5, 2012); where nothing unseen is estimated its upper end is that of EstimateS 9.1,
-    equation 14, which is wide. Repeats are taken for independent draws of one process: what the workload never does,
-    no number of repeats would show. Raises `NoAnswer` below two repeats, and where nothing was seen at all.
+    others, J. Plant Ecology 5, 2012). Where nothing unseen is estimated its upper end is that of EstimateS 9.1,
+    equation 14, with the binomial law for Poisson's, which is far off for few repeats. Repeats are taken for
+    independent draws of one process: what the workload never does, no number of repeats would show. Raises `NoAnswer`
+    below two repeats, and where nothing was seen at all.
     """
     level_of(level)
     m = len(repeats)
@@ -51,7 +52,7 @@ def chao2(repeats: Sequence[AbstractSet[str]], *, level: float = 0.95) -> Interv
     found = len(seen)
     z = float(stats.norm.isf((1 - level) / 2))
     if unseen == 0:
-        return _nothing_unseen(found, seen.total(), z)
+        return _nothing_unseen(found, seen.total() / (m * found), m, z)
     spread = math.exp(z * math.sqrt(math.log(1 + _variance(q1, q2, k, found + unseen) / unseen**2)))
     return Interval(found + unseen, found + unseen / spread, found + unseen * spread)
 
@@ -64,7 +65,7 @@ def _variance(q1: int, q2: int, k: float, estimate: float) -> float:
     return k * q1 * (q1 - 1) / 2 + k**2 * q1 * (2 * q1 - 1) ** 2 / 4 - k**2 * q1**4 / (4 * estimate)
 
 
-def _nothing_unseen(found: int, incidences: int, z: float) -> Interval:
-    """All was seen twice at least: the interval reaches from there to what Poisson's law would leave unseen at most."""
-    missed = math.exp(-incidences / found)
+def _nothing_unseen(found: int, often: float, m: int, z: float) -> Interval:
+    """All was seen twice at least: what would be missed if each thing were in each repeat as often as they are."""
+    missed = (1 - often) ** m
     return Interval(found, found, (found + z * math.sqrt(found * missed)) / (1 - missed))

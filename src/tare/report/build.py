@@ -22,7 +22,7 @@ from tare.analysis import (
 from tare.analysis.fairness import differences
 from tare.literature import Scale
 from tare.report.beside import beside
-from tare.report.footprints import Asked, Exposures, exposures, footprints_report, read_footprints
+from tare.report.footprints import Asked, Exposures, footprints_report, of_store
 from tare.report.model import (
     SCHEMA,
     BesideReport,
@@ -49,7 +49,7 @@ def build(path: Path, study: str | None = None, asked: Asked | None = None) -> R
     given beside the file for its footprints.
     """
     with Store.read(path) as store, store.snapshot():
-        return report_on(store, store.samples(), exposures(read_footprints(store)), study, asked)
+        return report_on(store, store.samples(), of_store(store), study, asked)
 
 
 def build_all(paths: Iterable[Path], study: str | None = None, asked: Asked | None = None) -> list[Report]:

@@ -44,7 +44,16 @@ _TITLES: dict[Phases, str] = {
 def overlaps(level: LevelReport) -> list[Overlap]:
     """The best view's overlaps over all workloads, the most comprehensive first."""
     found = [one for one in level.overlaps if one.view == level.view and one.workload is None]
-    return [Overlap(_TITLES[one.phase], _diagrams(one), upset(one)) for one in reversed(found)]
+    return [Overlap(_TITLES[one.phase], _diagrams(one, level.platforms), upset(one)) for one in reversed(found)]
+
+
+def by_workload(level: LevelReport) -> list[tuple[str, Venn]]:
+    """A workload's own diagram, as each of the paper's is; of two or three platforms only."""
+    if not 2 <= len(level.platforms) <= 3:
+        return []
+    found = [one for one in level.overlaps if one.view == level.view and one.workload is not None]
+    drawn = [(str(one.workload), venn(one.platforms, as_regions(one.regions), level.platforms)) for one in found]
+    return [(name, diagram) for name, diagram in drawn if diagram is not None]
 
 
 def directories(level: LevelReport) -> list[Directory]:
@@ -53,7 +62,7 @@ def directories(level: LevelReport) -> list[Directory]:
         return []
     by_name = {one.directory: one for one in level.directories}
     drawn = (
-        (name, venn(list(by_name[name].things), as_regions(by_name[name].regions)))
+        (name, venn(list(by_name[name].things), as_regions(by_name[name].regions), level.platforms))
         for name in PAPER_DIRECTORIES
         if name in by_name
     )
@@ -97,13 +106,14 @@ def note_of(overlap: Overlap) -> str:
     return " ".join(said)
 
 
-def _diagrams(overlap: OverlapReport) -> list[Venn]:
+def _diagrams(overlap: OverlapReport, every: Sequence[str]) -> list[Venn]:
     """One of all sets, or with four sets one of every three."""
     whole = as_regions(overlap.regions)
     count = len(overlap.platforms)
     if count > _MOST:
         return []
-    drawn = [venn(chosen, _of(whole, chosen)) for chosen in itertools.combinations(overlap.platforms, min(count, 3))]
+    triples = itertools.combinations(overlap.platforms, min(count, 3))
+    drawn = [venn(chosen, _of(whole, chosen), every) for chosen in triples]
     return [one for one in drawn if one is not None]
 
 

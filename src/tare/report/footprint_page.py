@@ -17,6 +17,7 @@ from tare.report.footprint_model import DirectoryReport, FootprintsReport, Frequ
 from tare.report.footprints import Exposures
 from tare.report.model import Report
 from tare.report.source_view import SourceFile, source_files
+from tare.report.venn import Venn
 
 #: Directories that differ most, of those that are neither a first part of a path nor the paper's.
 _DIRECTORIES = 24
@@ -30,6 +31,7 @@ class LevelView:
     title: str
     notes: list[str]
     overlaps: list[Overlap]
+    by_workload: list[tuple[str, Venn]]
     diagrams: list[Directory]
     frequencies: dict[str, list[FrequencyReport]]  # by workload
     sources: list[SourceFile]
@@ -60,6 +62,7 @@ def _level(level: LevelReport, exposure: Exposure, sources: Path | None) -> Leve
         footprint_words.LEVELS[level.level],
         footprint_words.notes(level),
         footprint_figures.overlaps(level),
+        footprint_figures.by_workload(level),
         footprint_figures.directories(level),
         by_workload,
         source_files(level, exposure, sources),

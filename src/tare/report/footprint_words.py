@@ -81,6 +81,8 @@ def unseen(found: SetReport) -> str:
     """How many there are at least, or why nobody can tell."""
     if found.estimate is None or found.estimate_low is None or found.estimate_high is None:
         return EMPTY
+    if round(found.estimate_high) == round(found.estimate_low):
+        return f"≥ {count(found.estimate)}"
     return f"≥ {count(found.estimate)} ({count(found.estimate_low)} … {count(found.estimate_high)})"
 
 

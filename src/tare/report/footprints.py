@@ -80,12 +80,26 @@ def read_footprints(store: Store) -> Iterator[Footprint]:
         yield found.model_copy(update={"hits": {names.setdefault(one, one): n for one, n in found.hits.items()}})
 
 
-def exposures(footprints: Iterable[Footprint]) -> Exposures:
-    """Footprints by level, in the order of `Level`."""
+def exposures(footprints: Iterable[Footprint], platforms: Iterable[str] = ()) -> Exposures:
+    """Footprints by level, in the order of `Level`.
+
+    They were counted in random order: ``platforms`` come first, as they are listed, and workloads by their names.
+    """
     by_level: dict[Level, list[Footprint]] = {}
     for one in footprints:
         by_level.setdefault(one.level, []).append(one)
-    return {level: Exposure(by_level[level]) for level in Level if level in by_level}
+    place = {name: at for at, name in enumerate(platforms)}
+
+    def order(one: Footprint) -> tuple[int, str]:
+        return place.get(one.platform, len(place)), one.workload or ""
+
+    return {level: Exposure(sorted(by_level[level], key=order)) for level in Level if level in by_level}
+
+
+def of_store(store: Store) -> Exposures:
+    """The footprints of a file, in the order of its record: the baseline, then the others. Raises `StoreError`."""
+    record = store.record
+    return exposures(read_footprints(store), [record.baseline, *(one.name for one in record.platforms)])
 
 
 def footprints_report(found: Exposures, baseline: str, asked: Asked) -> FootprintsReport | None:
@@ -120,7 +134,7 @@ def sets_of(exposure: Exposure, view: View, phase: Phases, workload: str | None 
     return {
         name: exposure.things(name, view, at, workload)
         for name in exposure.platforms
-        if exposure.pool(name, view.scope, at, workload) is not None
+        if exposure.counted(name, view.scope, at, workload)
     }
 
 
@@ -178,7 +192,6 @@ def _set(
     exposure: Exposure, platform: str, view: View, phase: Phases, workload: str | None, found: Things
 ) -> SetReport:
     repeats = exposure.repeats(platform, view, phase_of(phase), workload)
-    pool = exposure.pool(platform, view.scope, phase_of(phase), workload)
     why, shares, estimate = None, [], None
     try:
         shares, estimate = jaccards(repeats), chao2(repeats)
@@ -192,7 +205,7 @@ def _set(
         n_repeats=len(repeats),
         things=len(found),
         share_percent=100 * len(found) / exposure.known if exposure.known else None,
-        lost=pool.lost if pool else 0,
+        lost=sum(one.lost for one in exposure.counted(platform, view.scope, phase_of(phase), workload)),
         jaccard_mean=sum(shares) / len(shares) if shares else None,
         jaccard_least=min(shares, default=None),
         estimate=estimate.point if estimate else None,

@@ -24,7 +24,7 @@ from tare.errors import UsageError
 from tare.report import beside, cells, figures, footprint_figures, footprint_page, footprint_words, venn
 from tare.report.build import report_on
 from tare.report.footprint_page import FootprintView, footprint_view, tables
-from tare.report.footprints import Asked, exposures, read_footprints
+from tare.report.footprints import Asked, of_store
 from tare.report.model import Report, ResultReport, to_json
 from tare.store import Store
 
@@ -127,7 +127,7 @@ def page(views: Sequence[CampaignView]) -> str:
 def _view(path: Path, study: str | None, asked: Asked) -> CampaignView:
     with Store.read(path) as store, store.snapshot():
         samples, trials = store.samples(), store.trials()
-        found = exposures(read_footprints(store))
+        found = of_store(store)
         report = report_on(store, samples, found, study, asked)
     parts = samples.partition_by("workload", "metric", as_dict=True)
     empty = samples.clear()

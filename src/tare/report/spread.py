@@ -15,7 +15,7 @@ from tare.analysis.change_points import ChangePoint
 from tare.analysis.steadiness import Steadiness, Trajectory
 from tare.analysis.words import percent, quantity
 from tare.report.cells import EMPTY
-from tare.report.terminal import clean
+from tare.report.clean import clean
 
 SCHEMA = "tare.spread/1"
 

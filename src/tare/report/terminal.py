@@ -75,7 +75,9 @@ def _title(report: Report) -> Text:
     planned = f" of {report.blocks_planned}" if report.blocks_planned is not None else ""
     how = "" if report.design == "blocks" else f", {report.design}"
     how = f" ({report.scale}){how}" if report.scale is not None else how
-    plan = f"profile {report.profile}{how}, seed {report.seed}, {report.blocks_done}{planned} blocks, {report.status}"
+    # Footprints alone have no blocks.
+    blocks = f"{report.blocks_done}{planned} blocks, " if report.results or report.footprints is None else ""
+    plan = f"profile {report.profile}{how}, seed {report.seed}, {blocks}{report.status}"
     facts = f"{report.host_title()}, {when}, {plan}"
     return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts))
 

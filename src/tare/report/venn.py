@@ -32,12 +32,19 @@ _APART = 1.04
 
 
 @dataclass(frozen=True, slots=True)
-class Circle:
-    """One set; ``number``: its place among the names, from 1, so that a set looks the same in every diagram."""
+class Key:
+    """A set's name and size; ``number``: its place among all names, from 1, so that it looks alike in all diagrams."""
 
     number: int
     name: str
     things: int
+
+
+@dataclass(frozen=True, slots=True)
+class Circle:
+    """One set that is not empty; ``number`` is that of its `Key`."""
+
+    number: int
     x: float
     y: float
     r: float
@@ -57,14 +64,14 @@ class Number:
 class Venn:
     """A diagram; ``below``: the numbers of regions that are too small to be written into."""
 
-    sizes: tuple[tuple[str, int], ...]  # all sets, the empty ones too
+    keys: tuple[Key, ...]  # of all sets, the empty ones too
     circles: tuple[Circle, ...]
     numbers: tuple[Number, ...]
     below: tuple[tuple[tuple[str, ...], int], ...]
 
 
-def venn(names: Sequence[str], regions: Mapping[Region, int]) -> Venn | None:
-    """The diagram of up to three sets; None for more, and where all are empty."""
+def venn(names: Sequence[str], regions: Mapping[Region, int], every: Sequence[str] = ()) -> Venn | None:
+    """The diagram of up to three sets; None for more, and where all are empty. ``every``: all names there are."""
     sizes = {name: shared(regions, [name]) for name in names}
     drawn = [name for name in names if sizes[name]]
     if not drawn or len(names) > 3:
@@ -79,11 +86,12 @@ def venn(names: Sequence[str], regions: Mapping[Region, int]) -> Venn | None:
             below.append((region, count))
         else:
             numbers.append(Number(count, region, *place))
+    number = {name: at for at, name in enumerate(every or names, 1)}
+    keys = tuple(Key(number[name], name, things) for name, things in sizes.items())
     circles = tuple(
-        Circle(names.index(name) + 1, name, sizes[name], x, y, r)
-        for name, (x, y), r in zip(drawn, centres.tolist(), radii.tolist(), strict=True)
+        Circle(number[name], x, y, r) for name, (x, y), r in zip(drawn, centres.tolist(), radii.tolist(), strict=True)
     )
-    return Venn(tuple(sizes.items()), circles, tuple(numbers), tuple(below))
+    return Venn(keys, circles, tuple(numbers), tuple(below))
 
 
 def lens(d: float, r: float, s: float) -> float:
