@@ -251,6 +251,6 @@ def test_block_ratio_is_hodges_lehmann_of_what_is_paired() -> None:
         orient="row",
     )
     found = block_ratios(Grid.of(samples, arms), 2, [0, 1])
-    # round 0: 8 against the geometric mean of 2 and 8; round 1: 12 against 4 alone; round 2 has no baseline
-    assert found.logs == pytest.approx([(math.log(2) + math.log(3)) / 2])
+    # against the first arm: 8 to 2 and 12 to 4; against the second: 8 to 8; round 2 has no baseline
+    assert found.logs == pytest.approx([((math.log(4) + math.log(3)) / 2 + math.log(1)) / 2])
     assert found.single_baseline == 0

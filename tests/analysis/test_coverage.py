@@ -13,12 +13,15 @@ import numpy as np
 import pytest
 
 from tare.analysis.components import components
+from tare.analysis.evidence import evidence
 from tare.analysis.grid import Grid, block_ratios
+from tare.analysis.hodges_lehmann import hodges_lehmann
 from tare.analysis.intervals import bca_interval, t_interval
 from tare.analysis.many import Method, all_pairs
 from tare.analysis.spread import sd_ratio_bonett, sd_ratio_f, sd_ratio_pitman
 from tare.analysis.unpaired import games_howell, tukey, welch
-from tare.model import Arm
+from tare.analysis.verdicts import Kind, Question, decide
+from tare.model import Arm, Design, Direction
 
 Rng = np.random.Generator
 ARMS = (Arm("native"), Arm("native", 1), Arm("docker"))
@@ -62,6 +65,38 @@ def test_the_interval_of_a_ratio_holds_the_truth_93_to_97_times_in_100(
         found = t_interval(block_ratios(grid, 2, [0, 1]).logs, 0.95)
         held += found.low <= EFFECT <= found.high
     assert 0.93 <= held / CAMPAIGNS[blocks] <= 0.97
+
+
+def beside_busy_neighbours(rng: Rng, blocks: int) -> np.ndarray:
+    """Rounds that mostly have the processor and else a half or a third of it: noise much wider than any margin."""
+    return -np.log(rng.choice([1.0, 0.5, 1 / 3], p=[0.6, 0.25, 0.15], size=(3, blocks, 8)))
+
+
+def test_no_difference_is_none_on_average_however_skewed_the_rounds_are() -> None:
+    """One arm against two others: the pseudomedian of that contrast would be off by a percent and more here."""
+    rng = np.random.default_rng(8)
+    blocks = 12_000
+    nothing = np.zeros(len(ARMS), dtype=np.int64)
+    grid = Grid(ARMS, np.arange(blocks), np.exp(beside_busy_neighbours(rng, blocks)), nothing, nothing + blocks)
+    found = t_interval(block_ratios(grid, 2, [0, 1]).logs, 0.99)
+    assert found.low < 0 < found.high
+    assert found.half_width < 0.007
+    contrast = np.log(grid.values[2]) - np.log(grid.values[:2]).mean(axis=0)
+    assert np.mean([hodges_lehmann(row) for row in contrast]) < -2 * found.half_width
+
+
+def test_noise_much_wider_than_the_margin_gives_one_false_alarm_in_a_hundred_at_most() -> None:
+    rng = np.random.default_rng(9)
+    campaigns, alarms = 2_000, 0
+    nothing = np.zeros(len(ARMS), dtype=np.int64)
+    question = Question("wall", Direction.LOWER, 0.01)
+    for _ in range(campaigns):
+        logs = rng.normal(0, 0.1, (3, 10, 1))
+        grid = Grid(ARMS, np.arange(10), np.exp(logs), nothing, nothing + 10)
+        seen = evidence(grid, 2, [0, 1], Design.BLOCKS).logs
+        assert seen is not None
+        alarms += decide(question, seen) in {Kind.SLOWER, Kind.FASTER}
+    assert 0 < alarms / campaigns <= 0.015
 
 
 @pytest.mark.parametrize(("blocks", "least", "skewed_least"), [(10, 0.87, 0.80), (30, 0.92, 0.85)])

@@ -42,7 +42,7 @@ def campaign(world: World, rng: np.random.Generator) -> Grid:
 
 def intervals(grid: Grid, arm: int, baseline: list[int]) -> LogIntervals:
     logs = block_ratios(grid, arm, baseline).logs
-    return LogIntervals(t_interval(logs, 0.95), t_interval(logs, 0.90))
+    return LogIntervals(*(t_interval(logs, level) for level in (0.95, 0.90, 0.99)))
 
 
 @pytest.mark.parametrize(

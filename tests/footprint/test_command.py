@@ -32,7 +32,7 @@ def _read(file):
 
 @pytest.mark.host
 def test_a_files_footprints_are_of_what_ran_and_more_come_into_the_same_file(tmp_path):
-    arguments = ["-w", "call-getpid", "-w", "startup", "--repeats", "1", "-o", "some.tare"]
+    arguments = ["-p", "native", "-w", "call-getpid", "-w", "startup", "--repeats", "1", "-o", "some.tare"]
     done = _run(tmp_path, *arguments, "--idle", "0.2s", "--json")
     assert done.code == 0, done.stderr
     found, status = _read(tmp_path / "some.tare")
@@ -63,7 +63,7 @@ def test_a_files_footprints_are_of_what_ran_and_more_come_into_the_same_file(tmp
 
 @pytest.mark.host
 def test_an_interrupt_keeps_what_is_there_and_leaves_nothing(tmp_path):
-    arguments = ["-w", "call-getpid", "--repeats", "500", "--idle", "0", "-o", "some.tare"]
+    arguments = ["-p", "native", "-w", "call-getpid", "--repeats", "500", "--idle", "0", "-o", "some.tare"]
     process = subprocess.Popen(_argv(*arguments), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     for line in process.stderr:
         if b"repeat 2 of 500" in line:

@@ -17,7 +17,6 @@ from hypothesis import Phase, given, settings
 from plain_cbpf import raw
 
 from tare.footprint import calls, cbpf, filters
-from tare.footprint.model import Call
 
 HERE = Path(__file__).parent
 CAPTURED = sorted((HERE / "captured").glob("*.bpf"))
@@ -56,12 +55,17 @@ def kernel():
 
 
 def known(number, architecture, arguments):
-    """The data as the kernel has it; where the call comes from stays unknown."""
+    """The data as the kernel has it; but for where the call comes from."""
     words = {filters.NUMBER: number & 0xFFFFFFFF, filters.ARCHITECTURE: architecture}
     for at, argument in enumerate([*arguments, MARK]):
         words[ARGUMENTS + 8 * at] = argument & 0xFFFFFFFF
         words[ARGUMENTS + 8 * at + 4] = argument >> 32 & 0xFFFFFFFF
     return words
+
+
+def asks_from_where(program):
+    """Whether it looks at the address that a call comes from, as gVisor's stubs do: that is not told here."""
+    return any(one.code == 0x20 and one.k in (8, 12) for one in program)
 
 
 def seen(program, rng):
@@ -75,13 +79,18 @@ def seen(program, rng):
 def test_a_real_filter_is_answered_alike(kernel, file):
     program = cbpf.parse(file.read_bytes())
     rng = random.Random(file.stem)
-    asked = [(number, *(seen(program, rng) for _ in range(5))) for number in TABLE.numbers.values() for _ in range(6)]
-    found = kernel.answers(file.read_bytes(), asked)
     whole = {number: filters.answers([program], number, TABLE.architecture) for number in TABLE.numbers.values()}
+    asked = [
+        (number, *(seen(program, rng) for _ in range(5)))
+        for number, values in whole.items()
+        for _ in range(1 if len(values) == 1 else 20)
+    ]
+    found = kernel.answers(file.read_bytes(), asked)
     for (number, *arguments), said in zip(asked, found, strict=True):
-        assert cbpf.returned(program, known(number, TABLE.architecture, arguments)) == {said}
+        told = cbpf.returned(program, known(number, TABLE.architecture, arguments))
+        assert told == {said} or (said in told and asks_from_where(program))
         assert said in whole[number]
-    assert {filters.outcome(values) for values in whole.values()} >= {Call.ALLOWED, Call.CONDITIONAL}
+    assert len({filters.outcome(values) for values in whole.values()}) > 1
 
 
 @pytest.mark.parametrize("file", CAPTURED, ids=lambda file: file.stem)
@@ -113,9 +122,9 @@ def test_filters_of_chance_are_answered_alike(kernel, program):
     asked = [(number, *(seen(parsed, rng) for _ in range(5))) for number in [0, 1, 2, 3, 4, 8, 16, 39]]
     for (number, *arguments), said in zip(asked, kernel.answers(raw(errors), asked), strict=True):
         found = cbpf.returned(parsed, known(number, TABLE.architecture, arguments))
-        assert said in found  # it may ask where the call comes from, which is not told here
-        assert len(found) == 1 or any(one.code == 0x20 and one.k in (8, 12) for one in parsed)
+        assert said in found
+        assert len(found) == 1 or asks_from_where(parsed)
 
 
 def test_there_are_filters_of_real_sandboxes():
-    assert {"docker"} <= {file.stem for file in CAPTURED}
+    assert {"docker", "runsc-gofer", "runsc-sentry", "runsc-sentry-host"} <= {file.stem for file in CAPTURED}

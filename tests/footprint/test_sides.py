@@ -33,13 +33,15 @@ def test_gvisors_sentry_gofer_and_stubs():
             20: seen("runsc"),
             21: seen("runsc-gofer", 20, own=True),
             22: seen("runsc-sandbox", 20, own=True),
-            23: seen("runsc-sandbox", 22, own=True),
+            23: seen("exe", 22, own=True),
+            24: seen("exe", 23, own=True),
         }
     ) == {
         20: ("outside", False),
         21: ("gofer", True),
         22: ("sentry", True),
         23: ("stub", True),
+        24: ("stub", True),
     }
 
 

@@ -28,7 +28,7 @@ def _trust(**otherwise):
         "covered": Rate.of_counts(190, 200),
         "equivalent": Rate.of_counts(100, 200),
         "invalid": 0,
-        "bias": 0.0002,
+        "bias": Interval(0.0002, -0.0006, 0.001),
         "half_width": 0.004,
         "block_sd": 0.006,
         "seconds": 2.0,
@@ -66,11 +66,18 @@ def test_an_instrument_that_holds_is_shown_without_a_complaint():
         ({"false_alarms": Rate.of_counts(20, 200)}, "more than 1 % false alarms"),
         ({"covered": Rate.of_counts(120, 200)}, "hold zero in 60 %"),
         ({"covered": Rate.of_counts(2000, 2000)}, "hold zero in 100 %"),
-        ({"bias": -0.004}, "the mean of no difference is"),
+        ({"bias": Interval(-0.004, -0.006, -0.002)}, "the mean of no difference is \N{MINUS SIGN}0.400 ± 0.20 %"),
     ],
 )
 def test_what_does_not_hold_is_said(otherwise, said):
-    assert said in _shown(_report([_trust(**otherwise)]))
+    [line] = [line for line in _shown(_report([_trust(**otherwise)])).splitlines() if line.startswith("✗ quiet, rate:")]
+    assert said in line
+
+
+def test_a_mean_that_is_not_known_well_enough_is_not_called_off():
+    text = _shown(_report([_trust(bias=Interval(-0.004, -0.009, 0.001))]))
+    assert "\N{MINUS SIGN}0.400 ± 0.50 %" in text
+    assert "✗" not in text
 
 
 def test_longer_comparisons_that_prove_equality_are_shown_by_length_where_there_are_some():

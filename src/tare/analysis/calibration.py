@@ -14,7 +14,7 @@ from scipy import stats
 
 from tare.analysis.evidence import evidence
 from tare.analysis.grid import Grid
-from tare.analysis.intervals import Interval
+from tare.analysis.intervals import Interval, t_interval
 from tare.analysis.overhead import overhead
 from tare.analysis.verdicts import Kind, LogIntervals, Question, decide, gate
 from tare.model import Arm, Design
@@ -65,7 +65,7 @@ class Trust:
     covered: Rate  # intervals that hold zero
     equivalent: Rate
     invalid: int  # by the gate
-    bias: float  # mean overhead
+    bias: Interval  # mean overhead, 95 %
     half_width: float  # median over comparisons, of 95 % intervals
     block_sd: float  # of a block's log ratio, within comparisons
     seconds: float
@@ -78,11 +78,11 @@ class Trust:
         return float(stats.t.ppf(0.975, blocks - 1)) * self.block_sd / math.sqrt(blocks)
 
     def smallest_effect(self, seconds: float) -> float:
-        """The effect that so much time tells from none with a power of `POWER`: (t.975 + t.90) s / sqrt(n)."""
+        """The effect that so much time tells from none, at 1 %, with a power of `POWER`: (t.995 + t.90) s / sqrt(n)."""
         blocks = int(seconds / self.seconds)
         if blocks < 2:
             return math.nan
-        quantiles = stats.t.ppf(0.975, blocks - 1) + stats.t.ppf(POWER, blocks - 1)
+        quantiles = stats.t.ppf(0.995, blocks - 1) + stats.t.ppf(POWER, blocks - 1)
         return float(quantiles) * self.block_sd / math.sqrt(blocks)
 
 
@@ -157,11 +157,15 @@ def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: 
         covered=Rate.of_counts(holds, of),
         equivalent=Rate.of_counts(kinds[Kind.EQUIVALENT], of),
         invalid=kinds[Kind.INVALID],
-        bias=float(np.mean([one.over.point for one in compared])),
+        bias=_mean([one.over.point for one in compared]),
         half_width=float(np.median([one.over.half_width for one in compared])),
         block_sd=math.sqrt(float(np.mean(np.square(deviations)))),
         seconds=seconds,
     )
+
+
+def _mean(values: Sequence[float]) -> Interval:
+    return t_interval(np.array(values), 0.95) if len(values) > 1 else Interval(values[0], -math.inf, math.inf)
 
 
 def _compare(grid: Grid, first: int, question: Question) -> tuple[Comparison, float] | None:

@@ -12,7 +12,7 @@ from tare.analysis.intervals import Interval, bca_interval, t_interval, welch_in
 from tare.analysis.verdicts import LogIntervals
 from tare.model import Design
 
-_WIDE, _NARROW = 0.95, 0.90
+_WIDE, _NARROW, _SURE = 0.95, 0.90, 0.99
 LEAST = 2
 
 
@@ -43,7 +43,7 @@ def evidence(grid: Grid, arm: int, baseline: Sequence[int], design: Design) -> E
     count = pairs.logs.size
     if count < LEAST:
         return Evidence(count, None)
-    logs = LogIntervals(t_interval(pairs.logs, _WIDE), t_interval(pairs.logs, _NARROW))
+    logs = LogIntervals(*(t_interval(pairs.logs, level) for level in (_WIDE, _NARROW, _SURE)))
     return Evidence(count, logs, bca_interval(pairs.logs, _WIDE), pairs)
 
 
@@ -54,4 +54,5 @@ def _side_by_side(grid: Grid, arm: int, baseline: Sequence[int]) -> Evidence:
     count = min(values.size, others.size)
     if count < LEAST:
         return Evidence(count, None)
-    return Evidence(count, LogIntervals(welch_interval(values, others, _WIDE), welch_interval(values, others, _NARROW)))
+    found = LogIntervals(*(welch_interval(values, others, level) for level in (_WIDE, _NARROW, _SURE)))
+    return Evidence(count, found)

@@ -67,8 +67,7 @@ class BlockRatios:
 def round_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> Floats:
     """Log x - mean over the baseline arms of log x, by block and round; NaN where one of both has no sample.
 
-    Pairing removes what hits all arms of a round alike; the mean of logs makes the two baseline arms weigh the same.
-    Needs arms without unfit samples.
+    Pairing removes what hits all arms of a round alike. Needs arms without unfit samples.
     """
     logs = np.log(grid.values[[arm, *baseline]])
     have = ~np.isnan(logs[1:])
@@ -78,14 +77,22 @@ def round_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> Floats:
 
 
 def block_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> BlockRatios:
-    """The ratios of `round_ratios` over the blocks that have any; Hodges-Lehmann over the rounds."""
-    difference = round_ratios(grid, arm, baseline)
-    usable = ~np.isnan(difference)
-    used = np.flatnonzero(usable.any(axis=1))
-    estimates = np.array([hodges_lehmann(difference[block, usable[block]]) for block in used])
-    in_block = np.asarray((~np.isnan(grid.values[list(baseline)])).any(axis=2))  # baseline arm, block
-    lone = np.count_nonzero(in_block[:, used], axis=0) < len(baseline)
-    return BlockRatios(grid.blocks[used], estimates, int(lone.sum()))
+    """In each block the mean over the baseline arms of the Hodges-Lehmann estimate of log x - log arm over its rounds.
+
+    Not the estimate of log x less the arms' mean: where rounds are skewed, as beside busy neighbours, that contrast of
+    one with two is skewed too, and its pseudomedian is off although nothing differs. The difference of two alike is
+    symmetric. Needs arms without unfit samples.
+    """
+    logs = np.log(grid.values[[arm, *baseline]])
+    estimates = np.full((len(baseline), grid.blocks.size), np.nan)
+    for at, difference in enumerate(logs[0] - logs[1:]):
+        usable = ~np.isnan(difference)
+        for block in np.flatnonzero(usable.any(axis=1)):
+            estimates[at, block] = hodges_lehmann(difference[block, usable[block]])
+    there = ~np.isnan(estimates)
+    used = np.flatnonzero(there.any(axis=0))
+    lone = np.count_nonzero(there[:, used], axis=0) < len(baseline)
+    return BlockRatios(grid.blocks[used], np.nanmean(estimates[:, used], axis=0), int(lone.sum()))
 
 
 def _positions(samples: pl.DataFrame, arms: Sequence[Arm]) -> Ints:

@@ -47,22 +47,26 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class LogIntervals:
-    """Log ratio to the baseline: the 95 % interval to report, the 90 % interval for equivalence."""
+    """Log ratio to the baseline: the interval to report, that for equivalence, and that against false alarms."""
 
     wide: Interval  # 95 %
     narrow: Interval  # 90 %
+    sure: Interval  # 99 %
 
 
 def decide(question: Question, logs: LogIntervals) -> Kind:
     """The verdict of METHOD, part 3, point 5.
 
-    Slower or faster: the 95 % interval lies wholly beyond the margin on that side. Equivalent: two one-sided tests
-    at 5 % (Schuirmann 1987), which is to say that the 90 % interval lies wholly inside the margin. Else: inconclusive.
+    Slower or faster: the 95 % interval lies wholly beyond the margin on that side, and the 99 % interval excludes zero.
+    The second binds where the noise is much wider than the margin: there the first alone would call one in twenty
+    that do not differ. Equivalent: two one-sided tests at 5 % (Schuirmann 1987), which is to say that the 90 % interval
+    lies wholly inside the margin. Else: inconclusive.
     """
     wide, narrow = overhead(logs.wide, question.direction), overhead(logs.narrow, question.direction)
-    if wide.low > question.margin:
+    sure = logs.sure.low > 0 or logs.sure.high < 0
+    if wide.low > question.margin and sure:
         return Kind.SLOWER
-    if wide.high < -question.margin:
+    if wide.high < -question.margin and sure:
         return Kind.FASTER
     if -question.margin < narrow.low and narrow.high < question.margin:
         return Kind.EQUIVALENT
@@ -80,6 +84,8 @@ def judge(question: Question, logs: LogIntervals) -> Verdict:
     seen = describe(question, logs.wide) if certain else signed_range(over)
     if kind is Kind.EQUIVALENT:
         return Verdict(kind, f"equivalent within {margin} ({seen})")
+    if over.low > question.margin or over.high < -question.margin:
+        return Verdict(kind, f"inconclusive: {seen}, but chance does as much in more than 1 of 100")
     if certain:
         return Verdict(kind, f"inconclusive: {seen}: on both sides of the {margin} margin")
     resolved = percent(over.half_width)

@@ -184,7 +184,7 @@ def _print(console: Console, workload: str | None, rows: Sequence[Row], level: L
     for name in ("in the start", "in the work", "hits a second", "everybody's", "hits a second", "lost"):
         table.add_column(name, justify="right")
     for row in rows:
-        label = "the idle host" if row.platform == IDLE else row.platform
+        label = "idle host" if row.platform == IDLE else row.platform
         lost = sum(pool.lost for pool in (row.start, row.everybody) if pool)
         table.add_row(escape(label), *_pools(row), f"{lost:,}")
     console.print(table)

@@ -13,14 +13,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from system_calls import syscalls
 
 from tare.errors import HostError
 
 #: Linux 5.1 gave all architectures the same numbers for what came later, and one name for number and entry point. All
-#: that were numbered before are in every kernel that tare runs on.
-LAST_OF_OLD = 334
+#: that were numbered before are in every kernel that tare runs on. 32-bit ABIs got twins of some calls at once (with
+#: times of 64 bits), up to the second number.
+LAST_OF_OLD, LAST_TWIN = 334, 423
 #: Part of probes that the host sets: elsewhere than in a probe's own code they are a SIGILL. The kernel lets them
 #: through any filter (`seccomp_uprobe_exception` in kernel/seccomp.c), so they are nobody's to allow, and do not count.
 OF_PROBES = frozenset({"uprobe", "uretprobe"})
@@ -43,13 +45,11 @@ class Table:
 
 
 def native(machine: str | None = None) -> Table:
-    """The calls that count: those of the machine's own 64-bit ABI, as far as this kernel has them. `HostError`."""
+    """The calls that count: those of the machine's own 64-bit ABI that this kernel has. Raises `HostError`."""
     machine = machine or os.uname().machine
     if machine not in _NATIVE:
         raise HostError(f"system calls of {machine} are not known to tare", fix="use x86-64 or arm64")
-    table = _NATIVE[machine]()
-    numbers = {name: number for name, number in table.numbers.items() if name not in OF_PROBES}
-    return Table(table.abi, table.architecture, in_kernel(numbers, symbols()), table.entry)
+    return _NATIVE[machine]()
 
 
 def others(machine: str | None = None) -> list[Table]:
@@ -57,10 +57,19 @@ def others(machine: str | None = None) -> list[Table]:
     return [make() for make in _OTHERS.get(machine or os.uname().machine, ())]
 
 
-def in_kernel(numbers: Mapping[str, int], shown: str) -> dict[str, int]:
-    """The calls that a kernel with these symbols has; all where there are none to be seen. Sorted by number."""
+@functools.cache
+def by_number(abi: str) -> Mapping[int, str]:
+    """The names of all calls of an ABI ("x86_64", "i386"), whether this kernel has them or not."""
+    return MappingProxyType({number: name for name, number in _table(abi).items()})
+
+
+def in_kernel(numbers: Mapping[str, int], shown: str, old: int = LAST_OF_OLD) -> dict[str, int]:
+    """The calls that a kernel with these symbols has; all where there are none to be seen. Sorted by number.
+
+    ``old``: the last number of those that every kernel has.
+    """
     there = set(re.findall(r" __[a-z0-9]+_sys_(\w+)$", shown, re.MULTILINE))
-    known = {name: number for name, number in numbers.items() if not there or number <= LAST_OF_OLD or name in there}
+    known = {name: number for name, number in numbers.items() if not there or number <= old or name in there}
     return dict(sorted(known.items(), key=lambda one: one[1]))
 
 
@@ -99,14 +108,18 @@ def _x32() -> Table:
 
 
 def _i386() -> Table:
-    return Table("i386", _I386 | _LITTLE, _numbers("i386"), r" __ia32_(compat_)?sys_")
+    return Table("i386", _I386 | _LITTLE, _numbers("i386", LAST_TWIN), r" __ia32_(compat_)?sys_")
 
 
 def _arm() -> Table:
-    return Table("arm", _ARM | _LITTLE, _numbers("arm"), r" __arm64_compat_sys_")
+    return Table("arm", _ARM | _LITTLE, _numbers("arm", LAST_TWIN), r" __arm64_compat_sys_")
 
 
-def _numbers(abi: str) -> dict[str, int]:
+def _numbers(abi: str, old: int = LAST_OF_OLD) -> dict[str, int]:
+    return in_kernel({name: number for name, number in _table(abi).items() if name not in OF_PROBES}, symbols(), old)
+
+
+def _table(abi: str) -> dict[str, int]:
     table: dict[str, int] = syscalls().load_arch_table(abi)
     return table
 

@@ -27,6 +27,8 @@ KERNELS = frozenset(
 HARMLESS = frozenset((1, minor) for minor in (3, 5, 7, 8, 9))
 #: The same where single nodes of the host's /dev are mounted, with the terminal that a process has itself.
 _HARMLESS_NODES = frozenset(f"/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
+#: PF_KTHREAD (linux/sched.h)
+_KERNEL_THREAD = 0x00200000
 _PROC = Path("/proc")
 
 
@@ -164,20 +166,24 @@ def open_things(pid: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(sorted(devices)), tuple(sorted(held))
 
 
-def parent_of(pid: int) -> int:
-    """The parent's process id. Raises `OSError` when it has ended."""
-    return int((_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
+@dataclass(frozen=True, slots=True)
+class Descent:
+    """What /proc/PID/stat says of where a process comes from."""
+
+    parent: int
+    ended: bool  # only its parent has not taken note yet
+    kernels: bool  # a thread of the kernel's own
 
 
-def is_kernels(pid: int) -> bool:
-    """Whether it is a thread of the kernel's own, which has no program."""
-    try:
-        (_PROC / str(pid) / "exe").readlink()
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return False
+def parse_stat(text: str) -> Descent:
+    """Read /proc/PID/stat. Its second field, a name in brackets, may have anything in it."""
+    fields = text.rpartition(")")[2].split()
+    return Descent(parent=int(fields[1]), ended=fields[0] in "ZX", kernels=bool(int(fields[6]) & _KERNEL_THREAD))
+
+
+def descent(pid: int) -> Descent:
+    """Of a process. Raises `OSError` when it has ended."""
+    return parse_stat((_PROC / str(pid) / "stat").read_text())
 
 
 def command(pid: int) -> list[str]:

@@ -15,7 +15,7 @@ Counted is what runs the tenant's instructions, or serves what these ask for in 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -67,21 +67,32 @@ def _side(pid: int, seen: Mapping[int, Seen], *, apart: bool) -> Side:
         return Side(pid, one.program, "device", counted=True)
     if apart and not one.own_pids:
         return Side(pid, one.program, "outside", counted=False)
-    return Side(pid, one.program, _role(one, seen.get(one.parent)), counted=True)
+    return Side(pid, one.program, _role(one, seen), counted=True)
 
 
-def _role(one: Seen, parent: Seen | None) -> str:
-    if parent is not None and parent.program == SENTRY:
+def _role(one: Seen, seen: Mapping[int, Seen]) -> str:
+    if any(above.program == SENTRY for above in _ancestors(one, seen)):
         return "stub"  # gVisor's: the tenant's own instructions run in it, and its calls go to the sentry
     if one.program in (SENTRY, GOFER):
         return "sentry" if one.program == SENTRY else "gofer"
     return "monitor" if one.program.startswith(_MONITORS) else "sandboxed"
 
 
+def _ancestors(one: Seen, seen: Mapping[int, Seen]) -> Iterator[Seen]:
+    met = set()  # ids are used again: what was seen at different moments may lead in a circle
+    while one.parent in seen and one.parent not in met:
+        met.add(one.parent)
+        one = seen[one.parent]
+        yield one
+
+
 def _seen(pid: int) -> Seen | None:
-    with contextlib.suppress(OSError, KeyError):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        descent = rights.descent(pid)
+        if descent.ended:
+            return None
         called = rights.command(pid)[:1]
         program = PurePath(called[0]).name if called and called[0] else rights.identity(pid, pid).name
         own_pids = "pid" in rights.foreign_namespaces(pid, pid)
-        return Seen(program, rights.parent_of(pid), own_pids, rights.is_kernels(pid))
+        return Seen(program, descent.parent, own_pids, descent.kernels)
     return None

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -124,7 +124,7 @@ class Walk:
     warn: Callable[[str], None]  # told of what could not be removed
     _done: int = 0
 
-    def run(self) -> Iterator[Footprint | Missed]:
+    def run(self) -> Generator[Footprint | Missed, None, None]:
         """Everything in turn. Close the iterator: what is alive then is ended.
 
         Raises `HostError` where this host does not let one count; what a platform or a workload does wrong is a

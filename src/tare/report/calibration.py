@@ -73,6 +73,8 @@ class ConditionReport(_Frozen):
     equivalent: RateReport
     invalid: int
     bias: float
+    bias_low: float | None = None  # of its 95 % interval; None: one comparison, or a file of before there was one
+    bias_high: float | None = None
     half_width: float
     block_sd: float
     block_seconds: float
@@ -118,7 +120,9 @@ def condition(load: str, found: Trust, longer: Sequence[tuple[float, Trust]] = (
         covered=_rate(found.covered),
         equivalent=_rate(found.equivalent),
         invalid=found.invalid,
-        bias=found.bias,
+        bias=found.bias.point,
+        bias_low=_finite(found.bias.low),
+        bias_high=_finite(found.bias.high),
         half_width=found.half_width,
         block_sd=found.block_sd,
         block_seconds=found.seconds,
@@ -178,20 +182,36 @@ def _same(conditions: Sequence[ConditionReport]) -> Table:
     table = _table("load", "metric", "false alarms", "intervals that hold zero", "equivalent", "invalid", "mean", "±")
     for one in conditions:
         shares = (str(one.false_alarms), str(one.covered), str(one.equivalent), str(one.invalid))
-        table.add_row(one.load, one.metric, *shares, f"{signed(100 * one.bias, 3)} %", percent(one.half_width))
+        table.add_row(one.load, one.metric, *shares, _mean(one), percent(one.half_width))
     return table
 
 
+def _bias(one: ConditionReport) -> tuple[float, float]:
+    if one.bias_low is None or one.bias_high is None:
+        return one.bias, one.bias
+    return one.bias_low, one.bias_high
+
+
+def _mean(one: ConditionReport) -> str:
+    low, high = _bias(one)
+    return f"{signed(100 * one.bias, 3)} ± {100 * (high - low) / 2:.2f} %"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
 def _judged(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
-    """What does not hold, in words. A rate fails only where its interval lies wholly beyond what is asked."""
+    """What does not hold, in words. A rate or a mean fails only where its interval lies wholly beyond what is asked."""
     for one in conditions:
         where = f"{one.load}, {one.metric}"
         if one.false_alarms.low > MOST_ALARMS:
             yield _bad(f"{where}: more than {percent(MOST_ALARMS)} false alarms")
         if one.covered.high < COVERED[0] or one.covered.low > COVERED[1]:
             yield _bad(f"{where}: its 95 % intervals hold zero in {percent(one.covered.count / one.covered.of)}")
-        if abs(one.bias) > MOST_BIAS:
-            yield _bad(f"{where}: the mean of no difference is {signed(100 * one.bias, 2)} %")
+        low, high = _bias(one)
+        if low > MOST_BIAS or high < -MOST_BIAS:
+            yield _bad(f"{where}: the mean of no difference is {_mean(one)}")
 
 
 def _resolutions(conditions: Sequence[ConditionReport]) -> Table:

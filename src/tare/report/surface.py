@@ -13,12 +13,14 @@ from rich.text import Text
 from tare.footprint.model import Call, Surface, Tasks
 from tare.literature import Study
 from tare.report.cells import EMPTY
+from tare.report.clean import clean
 
 SCHEMA = "tare.surface/1"
 #: What the study calls the figures of its table 1.
 ALLOWED, BLOCKED = "System calls allowed", "System calls blocked"
 _RUNS = (Call.ALLOWED, Call.CONDITIONAL)
 _KINDS = tuple(call for call in Call if call is not Call.TRACE)
+_SHORT = {Call.CONDITIONAL: "cond."}
 #: More places than this are told by their number.
 _FEW = 4
 
@@ -28,7 +30,7 @@ def render(surfaces: Sequence[Surface], kernel: str) -> Group:
     if not surfaces:
         return Group(Text("no platform was looked at"))
     kinds = [*_KINDS, *([Call.TRACE] if any(one.counts[Call.TRACE] for one in surfaces) else [])]
-    table = _table("platform", *(kind.value for kind in kinds))
+    table = _table("platform", *(_SHORT.get(kind, kind.value) for kind in kinds))
     for name in ("seccomp", "caps", "uid", "namespaces", "nnp", "lsm"):
         table.add_column(name, justify="right" if name in ("caps", "uid") else "left", overflow="fold")
     for surface in surfaces:
@@ -53,16 +55,21 @@ def published(surfaces: Sequence[Surface], study: Study) -> Group | None:
             continue
         ours = [one for one in surfaces if one.platform in (*platform.run, *platform.like)]
         found = found or bool(ours)
-        for number, one in enumerate(ours):
-            counts = (str(one.counts[call]) for call in _RUNS)
+        rows = [row for one in ours for row in _beside(one)] or [[EMPTY] * 4]
+        for number, row in enumerate(rows):
             first = (platform.study, said) if number == 0 else ("", "")
-            table.add_row(*first, one.platform, *_known(one, counts), str(one.of))
-        if not ours:
-            table.add_row(platform.study, said, EMPTY, EMPTY, EMPTY, EMPTY)
+            table.add_row(*first, *row)
     source = study.source
     head = Text(f"Beside {source.authors}, {source.year} ({allowed.where})", style="bold")
     note = "A list of calls counts as allowed there whether or not their arguments are looked at."
     return Group(head, table, Text(note, style="dim")) if found else None
+
+
+def _beside(surface: Surface) -> Iterator[list[str]]:
+    yield [surface.platform, *_known(surface, (str(surface.counts[call]) for call in _RUNS)), str(surface.of)]
+    for group in _alike(one for one in surface.tasks if one.role == "sentry"):  # all that a study counts of gVisor
+        every = list((group[0].calls or {}).values())
+        yield ["  its sentry", *(str(every.count(call)) for call in _RUNS), str(surface.of)]
 
 
 def listed(surfaces: Sequence[Surface]) -> Group:
@@ -99,40 +106,36 @@ def to_data(
 
 
 def _rows(surface: Surface, kinds: Sequence[Call]) -> Iterator[list[Text]]:
-    groups = _alike(surface.tasks)
-    counted = [one for one in groups if one[0].counted]
-    if len(counted) == 1:
-        yield _row(surface.platform, counted[0], kinds, "bold")
-    else:
-        numbers = _known(surface, (str(surface.counts[kind]) for kind in kinds))
-        yield [Text(surface.platform, "bold"), *(Text(number, "bold") for number in numbers), *[Text()] * 6]
+    groups = _alike(one for one in surface.tasks if one.counted)
+    if len(groups) == 1:
+        yield _row(surface.platform, groups[0], kinds, "bold")
+        return
+    numbers = _known(surface, (str(surface.counts[kind]) for kind in kinds))
+    yield [Text(surface.platform, "bold"), *(Text(number, "bold") for number in numbers), *[Text()] * 6]
     for group in groups:
-        if len(counted) > 1 or not group[0].counted:
-            yield _row(f"  {_called(group)}", group, kinds, "" if group[0].counted else "dim")
+        yield _row(f"  {_called(group)}", group, kinds, "")
 
 
 def _row(name: str, group: Sequence[Tasks], kinds: Sequence[Call], style: str) -> list[Text]:
     first = group[0]
     every = list((first.calls or {}).values())
     numbers = [EMPTY if first.calls is None else str(every.count(kind)) for kind in kinds]
-    filters = f" × {first.filters}" if first.filters > 1 else ""  # noqa: RUF001 (times)
     rights = [
-        f"{first.seccomp}{filters}",
+        f"{first.filters} filters" if first.filters > 1 else first.seccomp,
         f"{len(first.effective)}{'*' if 'user' in first.namespaces else ''}",
         str(first.uid),
         " ".join(first.namespaces) or EMPTY,
         "yes" if first.no_new_privs else "no",
-        first.label or EMPTY,
+        clean(first.label or EMPTY),
     ]
-    return [Text(name, style), *(Text(cell, "dim" if style == "dim" else "") for cell in (*numbers, *rights))]
+    return [Text(name, style), *(Text(number, style) for number in numbers), *map(Text, rights)]
 
 
 def _called(group: Sequence[Tasks]) -> str:
     first = group[0]
     processes = len({one.pid for one in group})
-    name = first.program if first.role in ("sandboxed", "outside") else first.role
-    times = f" × {processes}" if processes > 1 else ""  # noqa: RUF001 (times)
-    return f"{name}{times}{'' if first.counted else ' (not counted)'}"
+    name = clean(first.program) if first.role in ("sandboxed", "outside") else first.role
+    return f"{name} × {processes}" if processes > 1 else name  # noqa: RUF001 (times)
 
 
 def _alike(tasks: Iterable[Tasks]) -> list[list[Tasks]]:
@@ -159,30 +162,32 @@ def _legend(surfaces: Sequence[Surface]) -> Iterator[Text]:
     told += "nnp: no_new_privs. A platform's line has what the most permissive of its counted threads gets."
     yield Text(told, style="dim")
     for surface in surfaces:
+        outside = [_called(group) for group in _alike(one for one in surface.tasks if not one.counted)]
+        if outside:
+            yield Text(f"not counted of {surface.platform}: {', '.join(outside)}", style="dim")
         for reason in surface.unread:
-            yield Text(f"? {surface.platform}: filters of the {reason}", style="yellow")
+            yield Text(clean(f"? {surface.platform}: filters of the {reason}"), style="yellow")
 
 
 def _reach(surfaces: Sequence[Surface]) -> Table:
     table = _table("platform")
-    for name in ("other ways into the kernel", "writable places of the host's", "open devices", "held open"):
+    for name in ("other ways into the kernel", "writable places of the host's", "open devices"):
         table.add_column(name, overflow="fold")
     for surface in surfaces:
         counted = [one for one in surface.tasks if one.counted]
         places = {f"{place.path} ({place.kind})" for one in counted for place in one.writable}
         devices = {device for one in counted for device in one.devices}
-        held = {path for one in counted for path in one.held}
         abis = [_abi(name, abi.reachable, abi.of, abi.in_kernel) for name, abi in surface.abis.items()]
-        table.add_row(surface.platform, "\n".join(abis), _some(places), _some(devices), _some(held))
+        table.add_row(surface.platform, "\n".join(abis), _some(places), _some(devices))
     return table
 
 
 def _abi(name: str, reachable: int, of: int, in_kernel: bool | None) -> str:
-    return f"{name} {reachable} of {of}{' (not in this kernel)' if in_kernel is False else ''}"
+    return f"{name}: not in this kernel" if in_kernel is False else f"{name}: {reachable} of {of}"
 
 
 def _some(names: Iterable[str]) -> str:
-    every = sorted(names)
+    every = sorted(map(clean, names))  # a tenant may choose them
     more = [f"and {len(every) - _FEW} more"] if len(every) > _FEW else []
     return "\n".join([*every[:_FEW], *more]) or EMPTY
 
@@ -193,7 +198,7 @@ def _with_answers(name: str, surface: Surface) -> str:
 
 
 def _table(first: str, *others: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_lines=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
     table.add_column(first, overflow="fold")
     for name in others:
         table.add_column(name, justify="left" if name == "ours" else "right")

@@ -1,0 +1,113 @@
+"""What /proc says of a container's process, captured on a host; and which of its mounts are the host's."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tare.footprint import rights
+from tare.footprint.rights import Mount
+
+CAPTURED = Path(__file__).parent / "captured"
+
+
+def test_a_status():
+    who = rights.parse_status((CAPTURED / "docker.status").read_text())
+    assert (who.name, who.tracer, who.uid, who.gid) == ("tare-agent", 0, 0, 0)
+    assert (who.seccomp, who.filters, who.no_new_privs) == (2, 1, False)
+    names = rights.capabilities(who.effective)
+    assert len(names) == 14
+    assert {"cap_chown", "cap_net_raw", "cap_setuid"} <= set(names)
+    assert "cap_sys_admin" not in names
+    assert who.bounding == who.effective
+
+
+def test_a_status_of_an_old_kernel_has_no_number_of_filters():
+    text = (CAPTURED / "docker.status").read_text()
+    lines = [line for line in text.splitlines() if not line.startswith(("Seccomp_filters", "NoNewPrivs"))]
+    who = rights.parse_status("\n".join(lines))
+    assert (who.seccomp, who.filters, who.no_new_privs) == (2, None, False)
+
+
+def test_the_writable_places_of_a_container():
+    theirs = rights.parse_mountinfo((CAPTURED / "docker.mountinfo").read_text())
+    ours = rights.parse_mountinfo((CAPTURED / "host.mountinfo").read_text())
+    found = {place.path: place for place in rights.writable_places(theirs, ours)}
+    assert {"/", "/data", "/proc", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"} <= found.keys()
+    assert found["/proc"].host is None
+    assert found["/data"].host.endswith("/data")
+    assert found["/etc/hosts"].host.endswith("/hosts")
+    # Read-only, its own, or hidden by what is mounted above it.
+    assert not found.keys() & {"/sys", "/proc/sys", "/dev", "/dev/shm", "/dev/pts", "/proc/kcore"}
+
+
+def mount(point, *, device="8:1", root="/", kind="ext4", writable=True):
+    return Mount(device, root, point, kind, writable)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "host"),
+    [
+        (mount("/"), "/"),
+        (mount("/data", root="/srv/a b"), "/srv/a b"),
+        (mount("/", root="/home/x"), "/mnt/home/x"),  # the nearest of two mounts of the same
+        (mount("/", root="/homely"), "/homely"),
+        (mount("/", device="8:9"), None),
+        (mount("/", writable=False), None),
+        (mount("/dev/null", device="0:6", root="/null", kind="devtmpfs"), None),
+        (mount("/dev/kvm", device="0:6", root="/kvm", kind="devtmpfs"), "/dev/kvm"),
+    ],
+)
+def test_where_the_host_has_what_is_mounted(theirs, host):
+    ours = [mount("/"), mount("/mnt/home", root="/home"), mount("/dev", device="0:6", kind="devtmpfs")]
+    assert [place.host for place in rights.writable_places([theirs], ours)] == ([] if host is None else [host])
+
+
+def test_only_the_last_mount_on_a_point_is_seen():
+    ours = [mount("/")]
+    assert rights.writable_places([mount("/a"), mount("/a", device="0:99", kind="tmpfs")], ours) == []
+
+
+def test_a_mount_point_with_a_space():
+    line = r"36 35 98:0 /a\040b /c\011d rw,noatime master:1 - ext4 /dev/root rw,errors=continue"
+    assert rights.parse_mountinfo(line) == [Mount("98:0", "/a b", "/c\td", "ext4", True)]
+
+
+def test_a_filesystem_that_is_read_only_is_so_wherever_it_is_mounted():
+    line = "36 35 98:0 / /mnt rw,noatime - squashfs /dev/loop0 ro"
+    assert rights.parse_mountinfo(line)[0].writable is False
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("7 (a) b) S 3 7 7 0 -1 4194560 1 2", rights.Descent(3, ended=False, kernels=False)),
+        ("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0", rights.Descent(0, ended=False, kernels=True)),
+        ("9 (gone) Z 3 9 9 0 -1 4228364 0 0", rights.Descent(3, ended=True, kernels=False)),
+    ],
+)
+def test_where_a_process_comes_from(text, told):
+    assert rights.parse_stat(text) == told
+
+
+def test_capabilities_that_the_library_does_not_know_are_numbers():
+    assert rights.capabilities(1 << 62 | 1) == ("cap_chown", "cap_62")
+
+
+def test_what_this_process_has_open(tmp_path):
+    written = (tmp_path / "written").open("w")
+    read = (tmp_path / "written").open()
+    folder = os.open(tmp_path, os.O_RDONLY)
+    device = os.open("/dev/ptmx", os.O_RDWR)
+    try:
+        devices, held = rights.open_things(os.getpid())
+    finally:
+        written.close()
+        read.close()
+        os.close(folder)
+        os.close(device)
+    assert any("ptmx" in name for name in devices)
+    assert "/dev/null" not in devices
+    assert {str(tmp_path), str(tmp_path / "written")} <= set(held)
+    _, afterwards = rights.open_things(os.getpid())
+    assert str(tmp_path) not in afterwards
