@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from tare.errors import HostError
-from tare.footprint import bpf, syscalls
+from tare.footprint import bpf, calls, syscalls
 from tare.footprint.model import Scope
-from tare.footprint.names import Abi, syscall_names
-from tare.footprint.syscalls import SyscallCounter, group_number, instance, named, parse_known
+from tare.footprint.syscalls import SyscallCounter, group_number, instance, named
 from tare.host import cgroup, processes
 from tare.model import Resources
 
@@ -32,14 +31,6 @@ for line in sys.stdin:
 #: What one answer takes of its own: to read the word, and to say that it is done.
 ITS_OWN = {"read", "write"}
 OURS = {b"count_call", b"find_group"}
-#: Lines of this machine's /proc/kallsyms, addresses hidden.
-SYMBOLS = """\
-0000000000000000 t __x64_sys_newfstat
-0000000000000000 T __x64_sys_getpid
-0000000000000000 T __ia32_sys_getppid
-0000000000000000 W __x64_sys_init_module
-0000000000000000 t do_sys_open
-"""
 
 
 class Caller:
@@ -267,25 +258,19 @@ def test_a_kernel_without_type_information_is_told_apart(monkeypatch, tmp_path):
 
 
 def test_names_are_those_that_programs_use():
-    names = syscall_names()
+    names = calls.by_number("x86_64")
     known = {0: "read", 5: "fstat", 39: "getpid", 202: "futex", 435: "clone3", 452: "fchmodat2", 469: "file_setattr"}
     assert known.items() <= names.items()
     assert max(names) < syscalls.NUMBERS - 1
-    assert syscall_names(Abi.I386)[20] == "getpid"
+    assert calls.by_number("i386")[20] == "getpid"
     assert len(set(names.values())) == len(names)
 
 
 def test_counts_by_number_are_named_and_strange_numbers_are_one():
     counts = np.zeros(syscalls.NUMBERS, np.uint64)
     counts[[0, 39, 700, 1023]] = 3, 5, 7, 11
-    assert named(counts, syscall_names()) == {"read": 3, "getpid": 5, "unknown": 18}
+    assert named(counts, calls.by_number("x86_64")) == {"read": 3, "getpid": 5, "unknown": 18}
     assert named(counts, {0: "restart_syscall"}, " [i386]") == {"restart_syscall [i386]": 3, "unknown [i386]": 23}
-
-
-def test_the_kernels_calls_are_counted_by_its_functions_under_their_own_names():
-    names = ["fstat", "getpid", "getppid", "init_module", "tuxcall"]
-    assert parse_known(SYMBOLS, names) == 2
-    assert parse_known("", names) is None
 
 
 def test_what_the_program_is_told_of_an_instance_is_its_group_as_the_kernel_writes_it():

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from system_calls import syscalls
 
@@ -54,6 +55,12 @@ def native(machine: str | None = None) -> Table:
 def others(machine: str | None = None) -> list[Table]:
     """Other ways into the same kernel."""
     return [make() for make in _OTHERS.get(machine or os.uname().machine, ())]
+
+
+@functools.cache
+def by_number(abi: str) -> Mapping[int, str]:
+    """The names of all calls of an ABI ("x86_64", "i386"), whether this kernel has them or not."""
+    return MappingProxyType({number: name for name, number in _table(abi).items()})
 
 
 def in_kernel(numbers: Mapping[str, int], shown: str, old: int = LAST_OF_OLD) -> dict[str, int]:
@@ -109,8 +116,12 @@ def _arm() -> Table:
 
 
 def _numbers(abi: str, old: int = LAST_OF_OLD) -> dict[str, int]:
+    return in_kernel({name: number for name, number in _table(abi).items() if name not in OF_PROBES}, symbols(), old)
+
+
+def _table(abi: str) -> dict[str, int]:
     table: dict[str, int] = syscalls().load_arch_table(abi)
-    return in_kernel({name: number for name, number in table.items() if name not in OF_PROBES}, symbols(), old)
+    return table
 
 
 _NATIVE = {"x86_64": _x86_64, "aarch64": _arm64}

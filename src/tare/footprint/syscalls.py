@@ -13,16 +13,13 @@ was asked for, and is not here. Neither are what io_uring's rings carry, and wha
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from tare.footprint import bpf
+from tare.footprint import bpf, calls
 from tare.footprint.model import Counts, Level, Scope
-from tare.footprint.names import Abi, syscall_names
 from tare.host import cgroup
 
 SOURCE = "syscalls.bpf.c"
@@ -32,13 +29,6 @@ NUMBERS, SCOPES, ABIS, PATH = 1024, 2, 2, 256
 UNKNOWN = "unknown"
 #: Behind the names of calls that came in by the 32-bit gate, which is another surface of the kernel.
 COMPAT = " [i386]"
-#: Names of calls whose function in the kernel has another one (arch/x86/entry/syscalls/syscall_64.tbl).
-_INSIDE: Mapping[str, str] = {
-    "stat": "newstat", "fstat": "newfstat", "lstat": "newlstat", "uname": "newuname", "umount2": "umount",
-    "sendfile": "sendfile64",
-}  # fmt: skip
-#: A function of a call in /proc/kallsyms; a weak one (W) only says that this kernel was built without it.
-_FUNCTION = re.compile(r"^\S+ [tT] __x64_sys_(\w+)", re.MULTILINE)
 
 Values = npt.NDArray[np.uint64]
 
@@ -61,6 +51,7 @@ class SyscallCounter:
         """
         if self._loaded is None:
             known()  # what takes its time is done before anything is counted
+            _names()
             self._load()
         assert self._loaded is not None
         # By its path, which a group that is yet to be made will have, and by its number, if it is there. It may be made
@@ -74,8 +65,9 @@ class SyscallCounter:
         """What was counted since `start` or the last `reset`."""
         loaded, counted = self._now()
         counted -= self._base
+        native, compat = _names()
         hits = {
-            scope: {**named(counted[at, 0], syscall_names()), **named(counted[at, 1], syscall_names(Abi.I386), COMPAT)}
+            scope: {**named(counted[at, 0], native), **named(counted[at, 1], compat, COMPAT)}
             for at, scope in enumerate((Scope.HOST, Scope.INSTANCE))
         }
         return Counts(hits=hits, lost=loaded.missed() - self._missed, known=known())
@@ -148,13 +140,12 @@ def named(counts: Values, names: Mapping[int, str], mark: str = "") -> dict[str,
     return hits
 
 
+def _names() -> tuple[Mapping[int, str], Mapping[int, str]]:
+    """By number, in the order of the program's tables of ABIs."""
+    return calls.by_number("x86_64"), calls.by_number("i386")
+
+
 @functools.cache
-def known() -> int | None:
-    """How many 64-bit calls this kernel has; None where it does not show its symbols."""
-    return parse_known(Path("/proc/kallsyms").read_text(), syscall_names().values())
-
-
-def parse_known(symbols: str, names: Iterable[str]) -> int | None:
-    """The same from the text of /proc/kallsyms and the names of all calls there may be."""
-    functions = set(_FUNCTION.findall(symbols))
-    return sum(_INSIDE.get(name, name) in functions for name in names) or None
+def known() -> int:
+    """How many 64-bit calls this kernel has."""
+    return len(calls.native().numbers)

@@ -32,11 +32,11 @@ def _table(level: LevelReport) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("platform", no_wrap=True)
     others = [view for view in level.views if view != level.view]
-    best = words.SHORT[level.view] if level.view else ""
+    best = words.VIEWS[level.view] if level.view else ""
     for phase in level.phases:
         table.add_column(f"{best}\n{words.PHASES[phase]}", justify="right")
     for view in others:
-        table.add_column(f"{words.SHORT[view]}\n{words.PHASES[level.phases[-1]]}", justify="right")
+        table.add_column(f"{words.VIEWS[view]}\n{words.PHASES[level.phases[-1]]}", justify="right")
     table.add_column("repeats\nshare", justify="right")
     table.add_column("there are\nat least", justify="right", no_wrap=True)
     for platform in level.platforms:
@@ -55,7 +55,7 @@ def _table(level: LevelReport) -> Table:
 
 def _legend(found: FootprintsReport) -> str:
     views = list(dict.fromkeys(view for level in found.levels for view in level.views))
-    told = "; ".join(f"{words.SHORT[view]}: {words.MEANINGS[view]}" for view in views)
+    told = "; ".join(f"{words.VIEWS[view]}: {words.MEANINGS[view]}" for view in views)
     return (
         f"Different things that ran at least once, all repeats together, as the union over workloads. {told}."
         " Repeats share: of two repeats, what both have of what either has. There are at least: what no repeat saw"

@@ -13,12 +13,7 @@ LEVELS: Mapping[Levels, str] = {
     "lines": "Kernel lines",
 }
 PHASES: Mapping[Phases, str] = {"start": "start", "steady": "work", "both": "both"}
-VIEWS: Mapping[Views, str] = {
-    "host": "all on the host",
-    "beyond-idle": "beyond the idle host",
-    "instance": "the instance's own",
-}
-SHORT: Mapping[Views, str] = {"host": "whole host", "beyond-idle": "beyond idle", "instance": "instance"}
+VIEWS: Mapping[Views, str] = {"host": "whole host", "beyond-idle": "beyond idle", "instance": "instance"}
 MEANINGS: Mapping[Views, str] = {
     "host": "everything that ran on the host meanwhile, the background too",
     "beyond-idle": "of that, what ran more often a second than on the idle host (Anjali 2020, section 3.3)",
@@ -45,7 +40,7 @@ def rate(value: float | None) -> str:
 
 
 def ratio(row: FrequencyReport, platform: str, baseline: str) -> str:
-    """A platform's rate by the baseline's with a mark: more, less, or not sure."""
+    """A platform's rate by the baseline's with a mark: more, less, or not sure. Empty where neither ran it."""
     found = row.ratios.get(platform)
     if found is None:
         return ""
@@ -56,8 +51,17 @@ def ratio(row: FrequencyReport, platform: str, baseline: str) -> str:
         return f"{mark} never here"
     if row.rates.get(baseline) == 0:
         return f"{mark} never on {baseline}"
-    span = "" if found.low is None or found.high is None else f" ({_three(found.low)} … {_three(found.high)})"
-    return f"{mark} × {_three(found.point)}{span}"  # noqa: RUF001 (the sign of a factor)
+    return f"{mark} × {_three(found.point)}"  # noqa: RUF001 (the sign of a factor)
+
+
+def ratio_span(row: FrequencyReport, platform: str, baseline: str) -> str:
+    """The interval of that ratio; empty where one of the two never ran it, or there is none."""
+    found = row.ratios.get(platform)
+    if found is None or found.low is None or found.high is None:
+        return ""
+    if not row.rates.get(platform) or not row.rates.get(baseline):
+        return ""
+    return f"{_three(found.low)} … {_three(found.high)}"
 
 
 def score(value: float) -> str:

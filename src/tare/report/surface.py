@@ -13,7 +13,7 @@ from rich.text import Text
 from tare.footprint.model import Call, Surface, Tasks
 from tare.literature import Study
 from tare.report.cells import EMPTY
-from tare.report.terminal import clean
+from tare.report.clean import clean
 
 SCHEMA = "tare.surface/1"
 #: What the study calls the figures of its table 1.
