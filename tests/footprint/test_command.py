@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tare import cli
-from tare.footprint.model import IDLE, Level, Phase, Scope
+from tare.footprint.model import IDLE, Phase, Scope
 from tare.footprint.record import footprints
 from tare.host import cgroup, processes, state
 from tare.store.store import Store
@@ -86,7 +86,7 @@ def test_an_interrupt_keeps_what_is_there_and_leaves_nothing(tmp_path):
         (["--idle", "soon"], "'soon' is not a time"),
         (["-p", "dokcer"], "docker"),
         (["-w", "primse"], "primes"),
-        (["--level", Level.FUNCTIONS.value], "tare lab run"),
+        (["--cpus", "all"], "'all' is not a list of CPUs"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line_with_the_fix(tmp_path, monkeypatch, capsys, arguments, said):
