@@ -12,9 +12,7 @@ ALL_JUMPS = [*JUMPS, *(code | 8 for code in JUMPS)]
 
 
 @st.composite
-def programs(
-    draw, tests=(*JUMPS, *(code | 8 for code in JUMPS)), calculates=True, masks=True, constants=NUMBERS, offsets=OFFSETS
-):
+def programs(draw, tests=ALL_JUMPS, calculates=True, masks=True, constants=NUMBERS, offsets=OFFSETS):
     """Programs that the kernel would take, but for scratch words that nothing was stored in."""
     length = draw(st.integers(1, 24))
     program = []
