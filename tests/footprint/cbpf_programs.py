@@ -8,16 +8,19 @@ NUMBERS = st.sampled_from([0, 1, 2, 3, 4, 8, 16, 0x7E020000, 0x80000000, 0xFFFFF
 OFFSETS = st.sampled_from(range(0, 64, 4))
 ALU = [0x04, 0x14, 0x24, 0x34, 0x44, 0x54, 0x64, 0x74, 0xA4]
 JUMPS = [0x15, 0x25, 0x35, 0x45]
+ALL_JUMPS = [*JUMPS, *(code | 8 for code in JUMPS)]
 
 
 @st.composite
-def programs(draw, tests=(*JUMPS, *(code | 8 for code in JUMPS)), calculates=True, constants=NUMBERS, offsets=OFFSETS):
+def programs(
+    draw, tests=(*JUMPS, *(code | 8 for code in JUMPS)), calculates=True, masks=True, constants=NUMBERS, offsets=OFFSETS
+):
     """Programs that the kernel would take, but for scratch words that nothing was stored in."""
     length = draw(st.integers(1, 24))
     program = []
     for at in range(length):
         left = length - at - 1  # instructions that follow, the last return not among them
-        kinds = ["load", "load", "load", "jump", "jump", "and", "return"]
+        kinds = ["load", "load", "load", "jump", "jump", "return"] + ["and"] * masks
         kinds += ["alu", "alu by x", "ldx", "store", "misc", "neg", "ja"] if calculates else []
         match draw(st.sampled_from(kinds)):
             case "load":

@@ -29,16 +29,47 @@ def test_with_all_data_known_the_answer_is_one(program, words):
 
 
 SMALL = st.integers(0, 3)
+COMPARING = [0x15, 0x25, 0x35]
 
 
 @settings(max_examples=200, deadline=None)
-@given(programs(tests=JUMPS, calculates=False, constants=SMALL, offsets=st.sampled_from([16, 24])))
+@given(programs(tests=COMPARING, calculates=False, masks=False, constants=SMALL, offsets=st.sampled_from([16, 24])))
 def test_programs_that_only_compare_get_no_answer_too_many(program):
-    # With constants below 4 no program can tell two words apart that are alike in min(word, 4) and in the lowest bits.
+    # With constants below 4 no program can tell two words apart that are both above.
     possible = {
         run(program, [0, 0, 0, 0, one, 0, other, *[0] * 9]) for one, other in itertools.product(range(8), repeat=2)
     }
     assert cbpf.returned(cbpf.parse(raw(program)), {}) == possible
+
+
+@pytest.mark.parametrize("mask", [0xFFFFFFFF, 3, 2])
+@pytest.mark.parametrize(("first", "second"), list(itertools.product(JUMPS, repeat=2)))
+def test_what_one_test_told_is_right_for_the_next(first, second, mask):
+    for one, other in itertools.product(range(4), repeat=2):
+        program = [Op(0x20, k=16), Op(first, 0, 4, one)]
+        for at in (0, 2):
+            program += [Op(0x54, k=mask), Op(second, 0, 1, other), Op(0x06, k=at), Op(0x06, k=at + 1)]
+        possible = {run(program, [0, 0, 0, 0, word, *[0] * 11]) for word in range(8)}
+        found = cbpf.returned(cbpf.parse(raw(program)), {})
+        assert found >= possible, (one, other)
+        if mask == 0xFFFFFFFF and 0x45 not in (first, second):  # how large a word is says nothing of its bits here
+            assert found == possible, (one, other)
+
+
+@pytest.mark.parametrize("bits", [3, 6, 8])
+def test_each_of_many_states_of_one_branch_is_followed(bits):
+    # Which of some words are 1 is gathered in a scratch word, and each number has an answer of its own. 2 ** 8 states
+    # are more than are kept apart.
+    program = [Op(0x00), Op(0x02)]
+    for at in range(bits):
+        program += [Op(0x20, k=16 + 4 * at), Op(0x15, 0, 3, 1), Op(0x60), Op(0x44, k=1 << at), Op(0x02)]
+    program += [Op(0x60)]
+    for number in range(1 << bits):
+        program += [Op(0x15, 0, 1, number), Op(0x06, k=number + 1)]
+    program += [Op(0x06, k=0)]
+    found = cbpf.returned(cbpf.parse(raw(program)), {})
+    assert found >= set(range(1, (1 << bits) + 1))
+    assert 0 not in found or bits == 8
 
 
 def test_many_ways_are_bounded_and_none_is_lost():

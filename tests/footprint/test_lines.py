@@ -17,7 +17,7 @@ from tare.lab import gcov
 from tare.lab.kernel import TOP, Counting
 
 CAPTURED = Path(__file__).parent / "captured" / "lines"
-RAN, RESTED = "fs/eventfd", "lib/bitrev"
+RAN, RESTED = "fs/eventfd", "lib/sort"
 OBJECTS = (RAN, RESTED)
 
 

@@ -55,6 +55,30 @@ def test_of_a_process_that_runs():
         assert standing(process.pid) == []
 
 
+#: Calls nothing but read(2) from then on.
+STRICT = """
+import ctypes
+libc, one = ctypes.CDLL(None), ctypes.create_string_buffer(1)
+print("ready", flush=True)
+libc.prctl(22, 1)
+libc.read(0, one, 1)
+"""
+
+
+@pytest.mark.host
+def test_of_a_process_in_strict_mode():
+    argv = [sys.executable, "-c", STRICT]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        while "Seccomp:\t1" not in Path(f"/proc/{process.pid}/status").read_text():
+            assert process.poll() is None
+        [found] = json.loads(tare("--pid", str(process.pid), "--json").stdout)["platforms"]
+        process.kill()
+    allowed = {name for name, call in found["calls"].items() if call == "allowed"}
+    assert allowed == {"read", "write", "exit", "rt_sigreturn"}
+    assert found["tasks"][0]["seccomp"] == "strict"
+
+
 @pytest.mark.host
 def test_as_a_table_with_the_calls():
     with restricted() as process:

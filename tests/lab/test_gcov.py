@@ -13,7 +13,7 @@ from tare.lab.kernel import TOP
 
 #: Of the lab's kernel 6.1.192: notes, counters after a workload, and what gcov said of them, an object each.
 CAPTURED = Path(__file__).parent.parent / "footprint" / "captured" / "lines"
-RAN, RESTED = "fs/eventfd", "lib/bitrev"
+RAN, RESTED = "fs/eventfd", "lib/sort"
 
 
 def said(name):

@@ -123,3 +123,8 @@ def test_every_number_is_told_once_and_stands_in_its_region(counts: list[int]) -
             "ABC"[one.number - 1] for one in found.circles if math.hypot(number.x - one.x, number.y - one.y) < one.r
         }
         assert inside == set(number.names)
+        for side in (-1, 1):  # the whole number is, and not only its middle
+            end = number.x + side * 4 * len(f"{number.things:,}")
+            assert {
+                "ABC"[one.number - 1] for one in found.circles if math.hypot(end - one.x, number.y - one.y) < one.r
+            } == inside

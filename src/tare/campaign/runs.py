@@ -17,6 +17,7 @@ from tare.campaign.slices import spent
 from tare.errors import HostError, ParseError, TareError, UnsupportedError
 from tare.host import processes
 from tare.host.network import CLIENT_NAMESPACE
+from tare.host.patience import stretched
 from tare.model import Sample
 from tare.platforms.base import Address
 from tare.session import Execution
@@ -250,7 +251,7 @@ def _inside(command: Command, live: Live) -> Completed:
         env=dict(command.env),
         cwd=command.cwd,
         stdin=command.stdin,
-        time_limit_s=command.time_limit_s,
+        time_limit_s=stretched(command.time_limit_s),
         output_cap=OUTPUT_CAP,
     )
     return Completed(
@@ -273,7 +274,7 @@ def _assignments(command: Command) -> list[str]:
 
 def _start(command: Command, live: Live) -> Execution:
     return live.session.start(
-        list(command.argv), env=dict(command.env), cwd=command.cwd, time_limit_s=command.time_limit_s
+        list(command.argv), env=dict(command.env), cwd=command.cwd, time_limit_s=stretched(command.time_limit_s)
     )
 
 

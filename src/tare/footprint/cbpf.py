@@ -3,7 +3,8 @@
 At a branch that hangs on a word that is not known both ways are followed, with what is learned of the word on each:
 that it is a constant, is not, is above or below one, and the same of some of its bits. So the answer is a set. It has
 every value that the program can return. It may have one more where a program calculates with such words, compares them
-with each other, or has so many ways (`STATES`) that what was learned on them is dropped.
+with each other, asks for the size of a word and then for some of its bits (or the other way round), or has so many ways
+(`STATES`) that what was learned on them is dropped.
 
 Sources: the kernel's include/uapi/linux/bpf_common.h and filter.h; `seccomp_check_filter` in kernel/seccomp.c, which
 says what is admitted; `bpf_convert_filter` in net/core/filter.c, which says what it means.

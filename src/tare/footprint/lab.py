@@ -147,7 +147,7 @@ def bring(result: Path, file: Path) -> Brought:
         warnings = tuple(event.text for event in there.events() if event.level == "warning")
     if file.exists():
         with Store.open(file) as here:
-            for one in found:
+            for one in numbered_after(footprints(here), found):
                 keep(here, one)
             here.add_event("info", f"footprints that came from a lab on Linux {kernel}: {len(found)}")
             for warning in warnings:
@@ -155,6 +155,14 @@ def bring(result: Path, file: Path) -> Brought:
     else:
         shutil.move(result, file)
     return Brought(tuple(found), warnings)
+
+
+def numbered_after(there: Sequence[Footprint], new: Sequence[Footprint]) -> list[Footprint]:
+    """New footprints of a level with repeats that go on where those that are there end: they are others, not again."""
+    last: dict[Level, int] = {}
+    for one in there:
+        last[one.level] = max(last.get(one.level, -1), one.repeat)
+    return [one.model_copy(update={"repeat": one.repeat + last.get(one.level, -1) + 1}) for one in new]
 
 
 def _check_bits(order: Order, file: Path, progress: Progress) -> None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.campaign import ground
-from tare.errors import TareError, UsageError
+from tare.errors import HostError, TareError, UsageError
 from tare.footprint.model import Surface
 from tare.footprint.surface import Reader
 from tare.image import build
 from tare.model import Arm, Resources
-from tare.platforms.base import Platform
+from tare.platforms.base import Instance, Platform
 from tare.platforms.parts.helpers import processes_by_pid
 
 MEMORY = 512 << 20
@@ -51,7 +51,7 @@ def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Look
                 live = nursery.start(platform, Arm(platform.name), measured=False)
                 try:
                     progress(f"reading the filters of {platform.name}")
-                    surface = reader.surface(platform.name, live.instance.host_processes())
+                    surface = _read(reader, platform, live.instance)
                 finally:
                     live.stop()
                 yield Looked(platform.name, surface)
@@ -59,6 +59,12 @@ def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Look
                 yield Looked(platform.name, None, error.what, error.fix or "")
             finally:
                 platform.close()
+
+
+def _read(reader: Reader, platform: Platform, instance: Instance) -> Surface:
+    if not instance.accounted:  # what of it is here (a client, a tool) does nothing for its tenant
+        raise HostError(f"{platform.name} does not run on this host's kernel: a hypervisor or another machine runs it")
+    return reader.surface(platform.name, instance.host_processes())
 
 
 def running(pids: Sequence[int], progress: Progress) -> Iterator[Looked]:

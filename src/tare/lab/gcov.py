@@ -29,7 +29,9 @@ LIMIT_S = 300.0
 #: Objects that one process of gcov is given: its start costs as much as a few of them.
 BATCH = 24
 _MAGIC = 0x67636461  # "gcda"
-_FUNCTION, _COUNTERS = 0x01000000, 0x01A10000  # tags; other kinds of counters follow at every 0x20000
+_FUNCTION = 0x01000000
+#: Tags of the eight kinds of counters; a kernel that counts lines has the first.
+_COUNTERS = range(0x01A10000, 0x01A10000 + 8 * 0x20000, 0x20000)
 _HEADER = struct.Struct("<IIII")  # magic, version, stamp, checksum
 _RECORD = struct.Struct("<II")  # tag, length in bytes
 _UNTAKEN = "cannot open data file, assuming not executed"
@@ -118,11 +120,9 @@ def _values(counters: bytes) -> Iterator[bytes]:
             raise ParseError("counters of gcc's are cut short")
         tag, length = _RECORD.unpack_from(counters, place)
         place += _RECORD.size
-        if tag == 0:  # how the compiler's own run-time library ends a file
-            return
         if place + length > len(counters):
             raise ParseError("counters of gcc's are cut short")
-        if tag >= _COUNTERS:
+        if tag in _COUNTERS:
             yield counters[place : place + length]
         elif tag != _FUNCTION:
             raise ParseError(f"counters of gcc's have a record of an unknown kind, {tag:#x}")

@@ -142,6 +142,8 @@ def notes(level: LevelReport) -> list[str]:
 
 
 def _three(value: float) -> str:
-    if value >= 1e6 or 0 < value < 1e-3:
+    if 0 < value < 0.01:
+        return f"1/{_three(1 / value)}"
+    if value >= 1e6:
         return f"{value:.0e}"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -24,8 +24,9 @@ Floats = NDArray[np.float64]
 #: Size of the drawing, and the margin around the circles.
 WIDTH, HEIGHT = 340.0, 240.0
 _MARGIN = 6.0
-#: A number is written where this much is free around it in every direction; others are listed below.
-_CLEAR = 9.0
+#: A number is written where it fits, so much above and below its middle, and so much a character to either side (half
+#: of a digit at the size that the page has); others are listed below.
+_CLEAR, _CHARACTER = 7.5, 4.3
 _GRID = 160
 #: Circles that share nothing stand apart by this part of their radii.
 _APART = 1.04
@@ -79,9 +80,9 @@ def venn(names: Sequence[str], regions: Mapping[Region, int], every: Sequence[st
     radii = np.sqrt(np.array([sizes[name] for name in drawn]) / math.pi)
     centres, radii = _fitted(_centres(radii, _pairs(drawn, regions)), radii)
     numbers, below = [], []
-    places = _middles(centres, radii)
+    field = _Field(centres, radii)
     for region, count in regions.items():
-        place = places.get(tuple(name in region for name in drawn))
+        place = field.middle([name in region for name in drawn], _CHARACTER * len(f"{count:,}"))
         if place is None:
             below.append((region, count))
         else:
@@ -171,15 +172,24 @@ def _fitted(centres: Floats, radii: Floats) -> tuple[Floats, Floats]:
     return moved, radii * scale
 
 
-def _middles(centres: Floats, radii: Floats) -> dict[tuple[bool, ...], tuple[float, float]]:
-    """The point of every region that is farthest from any edge, if there is room for a number."""
-    x, y = np.meshgrid(np.linspace(0, WIDTH, _GRID), np.linspace(0, HEIGHT, _GRID))
-    away = np.hypot(x[..., None] - centres[:, 0], y[..., None] - centres[:, 1]) - radii
-    inside, clear = away < 0, np.abs(away).min(axis=-1)
-    found = {}
-    for bits in itertools.product((False, True), repeat=radii.size):
-        here = np.where((inside == bits).all(axis=-1), clear, -1.0)
-        at = int(here.argmax())
-        if any(bits) and here.flat[at] >= _CLEAR:
-            found[bits] = (float(x.flat[at]), float(y.flat[at]))
-    return found
+class _Field:
+    """The drawing as a grid of points: in which circles each is, and how far from the nearest edge."""
+
+    def __init__(self, centres: Floats, radii: Floats) -> None:
+        x, y = np.meshgrid(np.linspace(0, WIDTH, _GRID), np.linspace(0, HEIGHT, _GRID))
+        away = np.hypot(x[..., None] - centres[:, 0], y[..., None] - centres[:, 1]) - radii
+        self._x, self._y = x, y
+        self._inside, self._clear = away < 0, np.abs(away).min(axis=-1)
+
+    def middle(self, region: Sequence[bool], half: float) -> tuple[float, float] | None:
+        """Where a number that reaches ``half`` to either side has most room in a region; None where it has too little.
+
+        ``region``: of each circle, whether the point is in it.
+        """
+        clear = np.where((self._inside == region).all(axis=-1), self._clear, -1.0)
+        steps = math.ceil(half / WIDTH * (_GRID - 1))
+        wide = np.full_like(clear, -1.0)
+        ends = np.minimum(clear[:, : -2 * steps], clear[:, 2 * steps :])
+        wide[:, steps:-steps] = np.minimum(clear[:, steps:-steps], ends)
+        at = int(wide.argmax())
+        return (float(self._x.flat[at]), float(self._y.flat[at])) if wide.flat[at] >= _CLEAR else None
