@@ -76,7 +76,7 @@ def test_an_interrupt_keeps_what_is_there_and_leaves_nothing(tmp_path):
     assert status == "interrupted"
     assert {one.repeat for one in found} >= {0}
     assert not [root for root in cgroup.hierarchies().every if (root / "tare").exists()]
-    assert not list(state.work().iterdir())
+    assert not [one for one in state.work().iterdir() if not one.name.startswith("lab")]  # labs may run beside it
 
 
 @pytest.mark.parametrize(
