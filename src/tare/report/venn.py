@@ -1,9 +1,8 @@
 """Venn diagrams of two or three sets as circles: areas of sets, and of what two share, are in proportion.
 
-Drawn here and not by a library. matplotlib-venn, the one that is kept, lays three sets out by the same rule and refuses
-those that hold one another (its VennRegionException; native's set is nearly always in a container's), and it draws
-with matplotlib, which knows no dark theme and brings nine packages; the other one has a licence that ours does not
-allow. Four sets and more are bars (an UpSet plot): circles cannot show them all.
+Drawn here and not by a library. matplotlib-venn lays three sets out by the same rule and refuses those that hold one
+another (its VennRegionException; native's set is nearly always in a container's), and it draws with matplotlib, which
+would be a dependency for this alone and knows no dark theme. Four sets and more are bars (an UpSet plot): circles cannot show them all.
 """
 
 from __future__ import annotations
