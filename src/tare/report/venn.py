@@ -2,7 +2,8 @@
 
 Drawn here and not by a library. matplotlib-venn lays three sets out by the same rule and refuses those that hold one
 another (its VennRegionException; native's set is nearly always in a container's), and it draws with matplotlib, which
-would be a dependency for this alone and knows no dark theme. Four sets and more are bars (an UpSet plot): circles cannot show them all.
+would be a dependency for this alone and knows no dark theme. Four sets and more are bars (an UpSet plot): circles
+cannot show them all.
 """
 
 from __future__ import annotations
