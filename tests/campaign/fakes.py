@@ -157,8 +157,9 @@ class FakeLive(Live):
             del self.nursery.die[str(self.arm)]
             self.session.dead = SessionError("the stream ended")
             raise self.session.dead
+        code = 1 if argv[0] == "fail" else 0
         return SimpleNamespace(
-            code=0, stdout=b"42.0", stderr=b"", wall_ns=1, timed_out=False, signal=None, truncated=False
+            code=code, stdout=b"42.0", stderr=b"", wall_ns=1, timed_out=False, signal=None, truncated=False
         )
 
 

@@ -165,7 +165,7 @@ def test_steps_end_at_all_of_them_whatever_failed():
     assert walk._done == walk.route.steps == 10
 
 
-@pytest.mark.parametrize("error", [ParseError("strange"), UnsupportedError("no such thing"), HostError("no room")])
+@pytest.mark.parametrize("error", [UnsupportedError("no such thing"), HostError("no room")])
 def test_a_workload_that_fails_is_a_line_with_the_reason_and_the_others_run(monkeypatch, error):
     class Failing(FakeRun):
         def parse(self, params, results):
@@ -175,6 +175,21 @@ def test_a_workload_that_fails_is_a_line_with_the_reason_and_the_others_run(monk
     missed = [one for one in brought if isinstance(one, Missed)]
     assert [(one.workload, one.reason) for one in missed] == [("alpha", error.what)]
     assert {one.workload for one in _found(brought, phase=Phase.STEADY)} == {"beta"}
+
+
+@pytest.mark.parametrize(("command", "has_run"), [("work", True), ("fail", False)])
+def test_what_ran_well_has_a_footprint_though_what_it_printed_is_strange(command, has_run):
+    class Strange(FakeRun):
+        def plan(self, params, around):
+            return RunPlan(measures=(Command((command, self.name)),))
+
+        def parse(self, params, results):
+            raise ParseError("it contradicts itself")
+
+    brought = list(_walk(Strange("alpha"), others=()).run())
+    assert [one.hits for one in _found(brought, workload="alpha")] == [{"alpha": 1}] * (2 if has_run else 0)
+    missed = [one.reason for one in brought if isinstance(one, Missed)]
+    assert missed == ([] if has_run else ["it contradicts itself"])
 
 
 def test_an_instance_that_dies_is_replaced_and_its_second_start_is_not_counted():

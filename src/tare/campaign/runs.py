@@ -135,7 +135,8 @@ def run_trial(
 ) -> Measured:
     """Run the workload's plan once.
 
-    ``gate`` is called just before what is measured, and may hold it; ``over`` just after it, if it went well.
+    ``gate`` is called just before what is measured, and may hold it; ``over`` just after it, if its
+    commands ended well, whatever is thought of what they printed.
 
     Raises `HostError` (the surroundings do not suffice), `UnsupportedError` (the platform cannot do it), `ParseError`
     (a command failed, or its output is strange) or `SessionError` (the instance is lost).
@@ -183,10 +184,7 @@ def _beside_servers(
                 servers[-1].wait_output(command.ready, READY_LIMIT_S)
         if gate is not None:
             gate()
-        measured = _measure(workload, params, plan, live, client)
-        if over is not None:
-            over()
-        return measured
+        return _measure(workload, params, plan, live, client, over)
     finally:
         if not live.session.dead:
             for server in servers:
@@ -194,7 +192,14 @@ def _beside_servers(
                 server.wait(READY_LIMIT_S)
 
 
-def _measure(workload: RunWorkload, params: Params, plan: RunPlan, live: Live, client: Client) -> Measured:
+def _measure(
+    workload: RunWorkload,
+    params: Params,
+    plan: RunPlan,
+    live: Live,
+    client: Client,
+    over: Callable[[], None] | None,
+) -> Measured:
     scale = workload if isinstance(workload, WeighWorkload) else None
     before = live.weigh() if scale else None
     results: list[Completed] = []
@@ -206,6 +211,8 @@ def _measure(workload: RunWorkload, params: Params, plan: RunPlan, live: Live, c
         cpu.add(cpu_began, live.cpu_ns())
         daemon.add(daemon_began, live.daemon_cpu_ns())
         caches.require_fetched(kept, plan, live)
+    if over is not None and all(done.exit_code == 0 for done in results):
+        over()
     after = live.weigh() if scale else None
     outcome = _parse(workload, params, results)
     caches.require_uncached(plan, live)
