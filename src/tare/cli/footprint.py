@@ -6,12 +6,9 @@ import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import typer
 from rich.console import Console
-from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -19,6 +16,7 @@ from rich.text import Text
 from tare.analysis.words import span
 from tare.campaign.conduct import DEFAULT_MEMORY
 from tare.campaign.plan import parse_time
+from tare.cli.progress import Drawn
 from tare.cli.run import parse_cpus
 from tare.footprint import conduct, lab, summary
 from tare.footprint.conduct import Order
@@ -107,20 +105,19 @@ def footprint(
 footprint.__doc__ = f"{footprint.__doc__}\n\n{_EXAMPLES}"
 
 
-class _Progress:
+class _Progress(Drawn):
     """What runs now and how long is left, on a terminal; a line for each thing elsewhere. Keeps what was brought."""
 
     def __init__(self, console: Console) -> None:
+        super().__init__(console)
         self.footprints: list[Footprint] = []
         self.missed: list[Missed] = []
         self.left_out: list[LeftOut] = []
         self.skipped: list[Skipped] = []
         self.warnings: list[str] = []  # of a lab
-        self._console = console
         self._doing = "setting up"
         self._began: float | None = None  # when the first thing was counted
         self._done, self._of = 0, 0
-        self._live = Live(get_renderable=self._render, console=console, refresh_per_second=0.5, transient=True)
 
     @property
     def without(self) -> list[str]:
@@ -165,17 +162,6 @@ class _Progress:
     def _render(self) -> Text:
         failed = f", {len(self.missed)} missed" if self.missed else ""
         return Text.assemble(("tare footprint ", "bold"), f"{self._doing}{self._left()}{failed}")
-
-    def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._console.is_terminal:
-            self._live.stop()
 
 
 def _print(console: Console, workload: str | None, rows: Sequence[Row], level: Level) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -23,12 +24,37 @@ from tare.report.terminal import headline
 REDRAWS = 0.5
 
 
-class Progress:
+class Drawn(ABC):
+    """What a terminal shows while a command works, redrawn in place; elsewhere nothing is drawn. A context."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(
+            get_renderable=self._render, console=console, refresh_per_second=REDRAWS, transient=True, screen=False
+        )
+
+    @abstractmethod
+    def _render(self) -> RenderableType:
+        """What there is to see now."""
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._console.is_terminal:
+            self._live.stop()
+
+
+class Progress(Drawn):
     """Draws to a terminal; on anything else it prints a line a block."""
 
     def __init__(self, console: Console, file: Path, foreword: Callable[[], str] | None = None) -> None:
         """``foreword``: gives what is said once, when the order turned out to be one and work begins."""
-        self._console = console
+        super().__init__(console)
         self._file = file
         self._foreword = foreword
         self._began = time.monotonic()
@@ -37,9 +63,6 @@ class Progress:
         self._left: tuple[float, float] | None = None  # seconds left, and when that was said
         self._doing = "setting up"
         self._table: RenderableType = Text("")
-        self._live = Live(
-            get_renderable=self._render, console=console, refresh_per_second=REDRAWS, transient=True, screen=False
-        )
 
     def block(self, number: int, spent_s: float, left_s: float | None) -> None:
         """A block begins."""
@@ -94,14 +117,3 @@ class Progress:
             return ""
         left, said = self._left
         return f", about {span(max(0.0, left - (time.monotonic() - said)))} left"
-
-    def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._console.is_terminal:
-            self._live.stop()
