@@ -29,9 +29,7 @@ class Drawn(ABC):
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._live = Live(
-            get_renderable=self._render, console=console, refresh_per_second=REDRAWS, transient=True, screen=False
-        )
+        self._live: Live | None = None
 
     @abstractmethod
     def _render(self) -> RenderableType:
@@ -39,13 +37,20 @@ class Drawn(ABC):
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
+            self._live = Live(
+                get_renderable=self._render,
+                console=self._console,
+                refresh_per_second=REDRAWS,
+                transient=True,
+                screen=False,
+            )
             self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._console.is_terminal:
+        if self._live is not None:
             self._live.stop()
 
 
