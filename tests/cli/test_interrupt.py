@@ -33,10 +33,10 @@ def test_what_was_made_is_removed_and_what_was_measured_is_kept(tmp_path, number
         [sys.executable, "-c", MAIN, *arguments, "-o", str(file)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
     )
     while not file.exists():
-        assert process.poll() is None
+        assert process.poll() is None, process.communicate()[1]
         time.sleep(0.05)
     while not _done(file):  # on a busy machine the first start takes its time
-        assert process.poll() is None
+        assert process.poll() is None, process.communicate()[1]
         time.sleep(0.1)
     time.sleep(1.0)  # in the middle of what follows
     process.send_signal(number)
