@@ -57,6 +57,8 @@ def test_a_files_footprints_are_of_what_ran_and_more_come_into_the_same_file(tmp
     assert [(one.phase, one.scope) for one in more[len(found) :]] == [
         (phase, scope) for phase in Phase for scope in Scope
     ]
+    assert {one.repeat for one in found} == {0}
+    assert {one.repeat for one in more[len(found) :]} == {1}  # others, not the same again
     assert "startup is left out" in again.text
     assert not [root for root in cgroup.hierarchies().every if (root / "tare").exists()]
 

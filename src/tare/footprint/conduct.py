@@ -17,7 +17,7 @@ from tare.campaign.preflight import Ready
 from tare.errors import UsageError
 from tare.footprint.counters import counter_of
 from tare.footprint.model import Counter, Footprint, Level
-from tare.footprint.record import keep
+from tare.footprint.record import footprints, keep, numbered_after
 from tare.footprint.walk import NO_GROUP, Missed, Route, Skipped, Walk, Watcher, countable
 from tare.image.build import Image
 from tare.model import Resources
@@ -94,13 +94,15 @@ def begin(order: Order, file: Path, watcher: Watcher, told: Told) -> None:
 
 
 def _walk(walk: Walk, store: Store, told: Told) -> None:
+    number = numbered_after(footprints(store))
     with contextlib.closing(walk.run()) as brought:
         for one in brought:
             if isinstance(one, Missed):
                 store.add_event("warning", str(one))
+                told(one)
             else:
-                keep(store, one)
-            told(one)
+                keep(store, further := number(one))
+                told(further)
 
 
 def _jobs(order: Order) -> tuple[tuple[Job, ...], list[Skipped]]:

@@ -21,7 +21,7 @@ from tare.footprint import kmodule
 from tare.footprint.conduct import PROFILE, WORKLOADS, Order
 from tare.footprint.lines import READINGS, completed
 from tare.footprint.model import ATTACHMENT, Footprint, Level
-from tare.footprint.record import footprints, keep
+from tare.footprint.record import footprints, keep, numbered_after
 from tare.footprint.walk import countable
 from tare.image.places import Progress
 from tare.lab import build, headers, kernel
@@ -147,22 +147,15 @@ def bring(result: Path, file: Path) -> Brought:
         warnings = tuple(event.text for event in there.events() if event.level == "warning")
     if file.exists():
         with Store.open(file) as here:
-            for one in numbered_after(footprints(here), found):
-                keep(here, one)
+            number = numbered_after(footprints(here))
+            for one in found:
+                keep(here, number(one))
             here.add_event("info", f"footprints that came from a lab on Linux {kernel}: {len(found)}")
             for warning in warnings:
                 here.add_event("warning", f"in the lab: {warning}")
     else:
         shutil.move(result, file)
     return Brought(tuple(found), warnings)
-
-
-def numbered_after(there: Sequence[Footprint], new: Sequence[Footprint]) -> list[Footprint]:
-    """New footprints of a level with repeats that go on where those that are there end: they are others, not again."""
-    last: dict[Level, int] = {}
-    for one in there:
-        last[one.level] = max(last.get(one.level, -1), one.repeat)
-    return [one.model_copy(update={"repeat": one.repeat + last.get(one.level, -1) + 1}) for one in new]
 
 
 def _check_bits(order: Order, file: Path, progress: Progress) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 
 from pydantic import ValidationError
 
 from tare.errors import StoreError
-from tare.footprint.model import ATTACHMENT, Footprint
+from tare.footprint.model import ATTACHMENT, Footprint, Level
 from tare.store.store import Store
 
 #: A kernel's counters have 64 bits, and so have those that read this.
@@ -23,6 +24,14 @@ def footprints(store: Store) -> list[Footprint]:
     """All that the file holds, as they were counted. Raises `StoreError` for one that is none."""
     kept = (data for name, data in store.attachments() if name == ATTACHMENT)
     return [_read(store, number, data) for number, data in enumerate(kept, 1)]
+
+
+def numbered_after(there: Iterable[Footprint]) -> Callable[[Footprint], Footprint]:
+    """Gives new footprints of a level repeats that go on where those that are there end: they are others, not again."""
+    last: dict[Level, int] = {}
+    for one in there:
+        last[one.level] = max(last.get(one.level, -1), one.repeat)
+    return lambda new: new.model_copy(update={"repeat": new.repeat + last.get(new.level, -1) + 1})
 
 
 def _read(store: Store, number: int, data: bytes) -> Footprint:
