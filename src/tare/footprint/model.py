@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 SCHEMA = "tare.footprint/1"
 #: What an attachment of a campaign file that holds one footprint, as JSON, is called.
 ATTACHMENT = "footprint"
+#: The same of one surface.
+SURFACE_ATTACHMENT = "surface"
 #: The platform's name where nothing was started: what the host does by itself, to be set against the others.
 IDLE = "idle"
 
@@ -157,6 +159,8 @@ class Surface(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     platform: str
+    at: Annotated[float, Field(ge=0, le=1e11)]  # when it was read: UNIX time, seconds
+    kernel: str  # of which release and architecture
     of: int  # system calls of this kernel's architecture
     calls: Mapping[str, Call] | None  # what the most permissive of all counted threads gets; None: nothing is known
     unread: tuple[str, ...]  # reasons why ``calls`` may be too little
@@ -168,3 +172,8 @@ class Surface(BaseModel):
         """How many calls there are of each kind."""
         every = list((self.calls or {}).values())
         return {kind: every.count(kind) for kind in Call}
+
+    def answers(self, call: str) -> tuple[str, ...]:
+        """All that filters of counted threads may answer to a call, as far as they could be read."""
+        read = [one for one in self.tasks if one.counted and one.calls is not None]
+        return tuple(sorted({word for one in read for word in one.outcomes.get(call, ("allow",))}))

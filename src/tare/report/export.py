@@ -1,6 +1,7 @@
 """Every sample with the facts of its trial, as CSV or JSON lines, in batches: a big campaign needs no big memory.
 
 The telemetry goes out as its frames: a row a tick, a tick and CPU, a tick and instance. Footprints: a row a thing.
+Surfaces: a row a platform and call.
 """
 
 from __future__ import annotations
@@ -8,14 +9,15 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import TextIO
 
 import polars as pl
 
-from tare.footprint.model import Footprint
+from tare.footprint.model import Footprint, Surface
 from tare.report.footprints import read_footprints
+from tare.report.surfaces import read_surfaces
 from tare.store import Store
 
 Row = dict[str, object]
@@ -30,6 +32,7 @@ COLUMNS = (
 FOOTPRINT_COLUMNS = (
     "campaign", "level", "scope", "platform", "phase", "workload", "repeat", "seconds", "thing", "hits",
 )  # fmt: skip
+SURFACE_COLUMNS = ("campaign", "platform", "at", "kernel", "call", "outcome", "answers", "unread")
 
 
 class Format(StrEnum):
@@ -47,6 +50,7 @@ class Table(StrEnum):
     CPUS = "telemetry-cpus"
     INSTANCES = "telemetry-instances"
     FOOTPRINTS = "footprints"
+    SURFACES = "surfaces"
 
 
 def export_telemetry(store: Store, table: Table, form: Format, out: TextIO) -> int:
@@ -63,11 +67,25 @@ def export_footprints(store: Store, form: Format, out: TextIO) -> int:
 
     ``workload`` is empty (JSON lines: null) for a start and for the idle host. What is not there ran not once.
     """
+    frames = (_footprint_frame(store.record.id, one) for one in read_footprints(store))
+    return _write_frames(frames, FOOTPRINT_COLUMNS, form, out)
+
+
+def export_surfaces(store: Store, form: Format, out: TextIO) -> int:
+    """Write one row a platform and system call, of every time that it was read; returns the number of rows.
+
+    ``answers``: what filters of the counted threads may answer, such as "errno 1", with " | " between; "allow" where it
+    runs. ``unread``: some of these filters could not be read, so that more may be let through.
+    """
+    frames = (_surface_frame(store.record.id, one) for one in read_surfaces(store))
+    return _write_frames(frames, SURFACE_COLUMNS, form, out)
+
+
+def _write_frames(frames: Iterable[pl.DataFrame], columns: Sequence[str], form: Format, out: TextIO) -> int:
     count = 0
     if form is Format.CSV:
-        out.write(",".join(FOOTPRINT_COLUMNS) + "\n")
-    for one in read_footprints(store):
-        frame = _footprint_frame(store.record.id, one)
+        out.write(",".join(columns) + "\n")
+    for frame in frames:
         out.write(frame.write_csv(include_header=False) if form is Format.CSV else frame.write_ndjson())
         count += frame.height
     return count
@@ -81,6 +99,19 @@ def _footprint_frame(campaign: str, one: Footprint) -> pl.DataFrame:
         for name in FOOTPRINT_COLUMNS
         if name in facts
     ).select(FOOTPRINT_COLUMNS)
+
+
+def _surface_frame(campaign: str, one: Surface) -> pl.DataFrame:
+    calls = one.calls or {}
+    facts = {"campaign": campaign, "platform": one.platform, "at": one.at, "kernel": one.kernel}
+    told = {
+        "call": list(calls),
+        "outcome": [call.value for call in calls.values()],
+        "answers": [" | ".join(one.answers(name)) for name in calls],
+    }
+    frame = pl.DataFrame(told, schema=dict.fromkeys(told, pl.String))
+    literals = (pl.lit(value).alias(name) for name, value in (facts | {"unread": bool(one.unread)}).items())
+    return frame.with_columns(literals).select(SURFACE_COLUMNS)
 
 
 def export(store: Store, form: Format, out: TextIO) -> int:
