@@ -2,7 +2,7 @@
 
 import pytest
 
-from tare.footprint.model import IDLE, Footprint, Level, Phase, Scope
+from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
 from tare.footprint.summary import rows, workloads
 
 
@@ -53,3 +53,11 @@ def test_a_workload_has_its_own_table_and_without_one_there_is_the_start():
     assert [row.steady.names for row in rows(FOUND, "disk") if row.steady] == [{"fsync"}]
     assert all(row.steady is None for row in rows(FOUND, None))
     assert rows([one for one in FOUND if one.platform != IDLE], "cpu")[-1].platform == "xen"
+
+
+def test_what_a_reading_leaves_is_a_row_beside_the_idle_host_and_no_platform():
+    empty = _one(EMPTY, None, {"openat": 3, "read": 4}, scope=Scope.HOST)
+    *_, idle, last = rows([empty, *FOUND], "cpu")
+    assert [idle.platform, last.platform] == [IDLE, EMPTY]
+    assert (last.start, last.steady, last.only) == (None, None, ())
+    assert last.everybody.hits == 7

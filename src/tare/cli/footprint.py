@@ -18,6 +18,7 @@ from tare.campaign.conduct import DEFAULT_MEMORY
 from tare.campaign.plan import parse_time
 from tare.cli.progress import Drawn
 from tare.cli.run import parse_cpus
+from tare.errors import UsageError
 from tare.footprint import conduct, lab, summary
 from tare.footprint.conduct import Order
 from tare.footprint.lab import Brought
@@ -66,6 +67,9 @@ def footprint(
         None, "-o", "--output", help="Campaign file: a new one, or one that gets the footprints too."
     ),
     here: bool = typer.Option(False, "--here", help="Count functions on this host itself, and not in a lab."),
+    program: list[Path] = typer.Option(
+        [], "--file", help="A program of this host, to be on PATH in the lab (firecracker); may be given again."
+    ),
     as_json: bool = typer.Option(False, "--json", help=f"Print the footprints as JSON (schema {SCHEMA})."),
 ) -> None:
     """Count what platforms make the host's kernel do: in the start, and while a workload runs.
@@ -87,8 +91,10 @@ def footprint(
     file = output or Path(time.strftime("tare-footprint-%Y%m%d-%H%M%S.tare"))
     with _Progress(Console(stderr=True, highlight=False)) as progress:
         if level in lab.LEVELS and not (here or lab.inside()):
-            progress.brought(lab.count(order, file, progress.doing))
+            progress.brought(lab.count(order, file, progress.doing, program))
         else:
+            if program:
+                raise UsageError("--file brings a program into a lab, and none is booted", fix="leave --file out")
             conduct.begin(order, file, progress, progress.told)
     if as_json:
         typer.echo(json.dumps(_answer(progress), indent=2))

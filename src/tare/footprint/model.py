@@ -19,6 +19,9 @@ ATTACHMENT = "footprint"
 SURFACE_ATTACHMENT = "surface"
 #: The platform's name where nothing was started: what the host does by itself, to be set against the others.
 IDLE = "idle"
+#: The platform's name of an empty reading: counting begins from zero and is read at once, while no instance is alive.
+#: What it holds, the reading itself left; it is to be taken off every other reading of the same counter.
+EMPTY = "empty reading"
 
 
 class Level(StrEnum):
@@ -50,9 +53,9 @@ class Footprint(BaseModel):
 
     level: Level
     scope: Scope
-    platform: str  # or IDLE
+    platform: str  # or IDLE, or EMPTY
     phase: Phase
-    workload: str | None  # None in the start phase, and on the idle host
+    workload: str | None  # None in the start phase, on the idle host, and of an empty reading
     repeat: Annotated[int, Field(ge=0)]
     seconds: Annotated[float, Field(gt=0)]  # how long it was counted
     hits: Mapping[str, Annotated[int, Field(gt=0)]]
@@ -74,6 +77,7 @@ class Counter(Protocol):
     """A way to count what the kernel runs. Between `start` and `stop` it counts; nothing of it stays after `stop`."""
 
     level: Level
+    reads_itself: bool  # whether what a reading does is in what it reads
 
     def start(self, group: str) -> None:
         """Begin to count from zero; processes in the control group of this path, and below, are the instance's.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tare.footprint.model import IDLE, Footprint, Phase, Scope
+from tare.footprint.model import EMPTY, IDLE, Footprint, Phase, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +49,16 @@ class Row:
 
 
 def rows(footprints: Sequence[Footprint], workload: str | None) -> list[Row]:
-    """A row a platform, in the order in which they first come; last the idle host, if it was looked at.
+    """A row a platform, in the order in which they first come; last the idle host and empty readings, where counted.
 
     ``workload`` None: of the start alone.
     """
     mine = [one for one in footprints if one.workload in {workload, None}]
-    names = list(dict.fromkeys(one.platform for one in mine if one.platform != IDLE))
+    names = list(dict.fromkeys(one.platform for one in mine if one.platform not in {IDLE, EMPTY}))
     own = {name: _names(one for one in mine if (one.platform, one.scope) == (name, Scope.INSTANCE)) for name in names}
     table = [_row(mine, name, own) for name in names]
-    idle = Pool.of(one for one in mine if one.platform == IDLE)
-    return [*table, Row(IDLE, None, None, idle, ())] if idle else table
+    others = {name: Pool.of(one for one in mine if one.platform == name) for name in (IDLE, EMPTY)}
+    return [*table, *(Row(name, None, None, pool, ()) for name, pool in others.items() if pool)]
 
 
 def workloads(footprints: Iterable[Footprint]) -> list[str]:

@@ -37,6 +37,7 @@ class SyscallCounter:
     """A `tare.footprint.model.Counter` of `Level.SYSCALLS`; x86-64."""
 
     level = Level.SYSCALLS
+    reads_itself = False  # the counters are memory of this process's
 
     def __init__(self) -> None:
         self._loaded: bpf.Loaded | None = None

@@ -128,6 +128,7 @@ class LevelReport(_Frozen):
     known: int | None
     idle_seconds: float | None  # None: the idle host was not counted
     idle_things: int | None
+    reading_things: int | None  # what a reading leaves by itself, taken off everywhere; None: no empty one was counted
     sets: list[SetReport]
     overlaps: list[OverlapReport]
     directories: list[DirectoryReport]

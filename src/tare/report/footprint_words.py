@@ -97,6 +97,8 @@ def facts(level: LevelReport) -> str:
         said.append(f"This kernel has {count(level.known)} of them.")
     if level.idle_seconds is not None:
         said.append(f"The idle host was watched for {count(level.idle_seconds)} s and ran {count(level.idle_things)}.")
+    if level.reading_things is not None:
+        said.append(f"What a reading leaves by itself, {count(level.reading_things)} of them, is taken off by hits.")
     if level.view is not None:
         said.append(f"Where one set of a platform is shown, it is “{VIEWS[level.view]}”.")
     return " ".join(said)
@@ -135,6 +137,8 @@ def notes(level: LevelReport) -> list[str]:
     found += [f"{name}: {count(number)} events were lost and are in no figure" for name, number in lost.items()]
     if level.idle_seconds is None:
         found.append("The idle host was not counted: what it does by itself cannot be taken off")
+    if level.level == "lines" and level.reading_things is None:
+        found.append("No empty reading was counted: what readings leave by themselves is in all figures")
     if any(one.why_no_estimate for one in whole):
         reasons = sorted({one.why_no_estimate for one in whole if one.why_no_estimate})
         found.append(f"No estimate of what was not seen: {'; '.join(reasons)}")

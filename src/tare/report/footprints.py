@@ -156,6 +156,7 @@ def _level(exposure: Exposure, baseline: str, asked: Asked) -> LevelReport:
         known=exposure.known,
         idle_seconds=exposure.idle.seconds if exposure.idle else None,
         idle_things=len(exposure.idle.hits) if exposure.idle else None,
+        reading_things=None if exposure.left is None else len(exposure.left),
         sets=list(_sets(exposure)),
         overlaps=list(_overlaps(exposure)),
         directories=_directories(sets, place) if placed else [],
