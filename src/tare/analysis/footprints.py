@@ -54,6 +54,11 @@ class Pool:
         """Hits a second."""
         return self.hits.get(thing, 0) / self.seconds
 
+    @property
+    def whole_rate(self) -> float:
+        """Hits of everything together a second."""
+        return sum(self.hits.values()) / self.seconds
+
 
 def pooled(footprints: Iterable[Footprint], left: Mapping[str, int] = _NOTHING) -> Pool | None:
     """The sum of these without what ``left`` says that each reading leaves by itself; None where there are none.
