@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lab.caller import Caller
 from tare.errors import HostError
 from tare.footprint import bpf, calls, syscalls
 from tare.footprint.model import Scope
@@ -18,37 +19,9 @@ from tare.footprint.syscalls import SyscallCounter, group_number, instance, name
 from tare.host import cgroup, processes
 from tare.model import Resources
 
-#: Waits for a word, makes so many calls of getpid (39), says so, and waits again; between the words it does nothing.
-CALLER = """
-import ctypes, sys
-call = ctypes.CDLL(None).syscall
-print("there", flush=True)
-for line in sys.stdin:
-    for _ in range(int(line)):
-        call(39)
-    print("done", flush=True)
-"""
 #: What one answer takes of its own: to read the word, and to say that it is done.
 ITS_OWN = {"read", "write"}
 OURS = {b"count_call", b"find_group"}
-
-
-class Caller:
-    """A process that makes calls when it is told to."""
-
-    def __init__(self, *cgroup_procs):
-        pipe = subprocess.PIPE
-        argv = [sys.executable, "-c", CALLER]
-        self.process = processes.start(argv, stdin=pipe, stdout=pipe, cgroup_procs=cgroup_procs)
-        assert self.process.stdout.readline() == b"there\n"
-
-    def make(self, count):
-        self.process.stdin.write(b"%d\n" % count)
-        assert self.process.stdout.readline() == b"done\n"
-
-    def end(self):
-        processes.kill_group(self.process)
-        self.process.communicate()
 
 
 @pytest.fixture
