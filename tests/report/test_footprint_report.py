@@ -135,6 +135,24 @@ def test_our_lines_stand_beside_the_papers(lines: Path) -> None:
     assert (shared.study_lines, shared.lines) == (33557, None)
 
 
+def test_what_a_text_says_of_a_directory_stands_beside_the_same_region_of_ours() -> None:
+    kvm = [f"arch/x86/kvm/x86.c:{line}" for line in range(1, 11)]
+    ran = {"firecracker": [*kvm, "virt/kvm/kvm_main.c:1"], "gvisor": [*kvm[6:], "virt/kvm/kvm_main.c:1", "fs/open.c:2"]}
+    ran["docker"] = ["fs/open.c:1", "fs/open.c:2", "fs/ext4/inode.c:3"]
+    found = [
+        fake_footprints.footprint(dict.fromkeys(lines, 9), platform=name, workload=workload)
+        for name, lines in ran.items()
+        for workload in ("sysbench-cpu", "sysbench-fileio-seqwr")
+    ]
+    beside = {one.what: (one.study_lines, one.lines) for one in report_of(*found).beside}
+    assert beside["Firecracker: Lines of arch/x86/kvm more than gVisor's, CPU workload"] == (2550, 10 - 4)
+    assert beside["LXC: Lines of /virt, CPU workload"] == (0, 0)
+    assert beside["Firecracker, gVisor: Lines of /virt that Firecracker and gVisor share, CPU workload"] == (649, 1)
+    assert beside["LXC, gVisor: Lines of /fs that both execute, file workload (about)"] == (18_000, 1)
+    assert beside["Firecracker: Lines of /fs/overlayfs, file workload"] == (0, 0)
+    assert beside["LXC, gVisor: Lines of /net/core that both execute"] == (2231, None)  # no such workload was counted
+
+
 def test_functions_have_directories_where_their_files_are_told(tmp_path: Path) -> None:
     listed = tmp_path / "functions.csv"
     listed.write_text("name,file\ndo_mmap,mm/mmap.c\n")
