@@ -24,6 +24,9 @@ from tare.footprint.lab import Brought
 from tare.footprint.model import IDLE, SCHEMA, Footprint, Level
 from tare.footprint.summary import Pool, Row
 from tare.footprint.walk import Missed, Skipped
+from tare.report import stacks_terminal
+from tare.report.footprints import exposures
+from tare.report.stacks import stacks_report
 from tare.store.record import LeftOut
 
 _EXAMPLES = """Examples:
@@ -35,8 +38,16 @@ _EXAMPLES = """Examples:
 [cyan]tare footprint -p gvisor -o night.tare[/]                into a campaign's file that is there, beside its figures
 
 [cyan]tare footprint --level functions -p runc -p docker -p gvisor -o kernel.tare[/]    in a lab, brought back
+
+[cyan]tare footprint --level stacks -p docker -p gvisor -w call-read-1b -o F.tare[/], then
+[cyan]tare report F.tare --html F.html[/]                      flame graphs of the host's kernel, by platform
 """
-_WORDS = {Level.SYSCALLS: "system calls", Level.FUNCTIONS: "kernel functions", Level.LINES: "kernel lines"}
+_WORDS = {
+    Level.SYSCALLS: "system calls",
+    Level.FUNCTIONS: "kernel functions",
+    Level.LINES: "kernel lines",
+    Level.STACKS: "stacks",
+}
 #: Names in one line of the table's foot.
 _SHOWN = 40
 
@@ -52,7 +63,9 @@ def footprint(
         help=f"A workload or family; may be given again. Default: {', '.join(conduct.WORKLOADS)}.",
     ),
     level: Level = typer.Option(
-        Level.SYSCALLS, "--level", help="What is counted. functions and lines: in a lab that is booted."
+        Level.SYSCALLS,
+        "--level",
+        help="What is counted. functions and lines: in a lab that is booted. stacks: for flame graphs, here.",
     ),
     repeats: int = typer.Option(3, "--repeats", help="How often everything is counted anew, in random order."),
     idle: str = typer.Option(
@@ -94,9 +107,7 @@ def footprint(
         typer.echo(json.dumps(_answer(progress), indent=2))
         return
     console = Console(highlight=False)
-    names: list[str | None] = [*summary.workloads(progress.footprints)]
-    for name in names or [None]:
-        _print(console, name, summary.rows(progress.footprints, name), level)
+    _show(console, progress.footprints, level)
     for line in progress.without:
         console.print(line, markup=False, soft_wrap=True)
     console.print(f"in {file}", markup=False, soft_wrap=True)
@@ -162,6 +173,23 @@ class _Progress(Drawn):
     def _render(self) -> Text:
         failed = f", {len(self.missed)} missed" if self.missed else ""
         return Text.assemble(("tare footprint ", "bold"), f"{self._doing}{self._left()}{failed}")
+
+
+def _show(console: Console, footprints: Sequence[Footprint], level: Level) -> None:
+    if level is Level.STACKS:
+        _print_stacks(console, footprints)
+        return
+    names: list[str | None] = [*summary.workloads(footprints)]
+    for name in names or [None]:
+        _print(console, name, summary.rows(footprints, name), level)
+
+
+def _print_stacks(console: Console, footprints: Sequence[Footprint]) -> None:
+    platforms = dict.fromkeys(["native", *(one.platform for one in footprints)])
+    found = exposures(footprints, platforms).get(Level.STACKS)
+    for part in stacks_terminal.render(stacks_report(found)) if found is not None else ():
+        console.print(part)
+    console.print()
 
 
 def _print(console: Console, workload: str | None, rows: Sequence[Row], level: Level) -> None:

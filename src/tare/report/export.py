@@ -1,6 +1,7 @@
 """Every sample with the facts of its trial, as CSV or JSON lines, in batches: a big campaign needs no big memory.
 
 The telemetry goes out as its frames: a row a tick, a tick and CPU, a tick and instance. Footprints: a row a thing.
+Stacks: folded, for tools that draw flame graphs.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import TextIO
 
 import polars as pl
 
-from tare.footprint.model import Footprint
-from tare.report.footprints import read_footprints
+from tare.footprint.model import Footprint, Level
+from tare.report.flames import folded
+from tare.report.footprints import exposures, read_footprints
 from tare.store import Store
 
 Row = dict[str, object]
@@ -37,6 +39,7 @@ class Format(StrEnum):
 
     CSV = "csv"
     JSONL = "jsonl"
+    FOLDED = "folded"  # of stacks only
 
 
 class Table(StrEnum):
@@ -47,6 +50,7 @@ class Table(StrEnum):
     CPUS = "telemetry-cpus"
     INSTANCES = "telemetry-instances"
     FOOTPRINTS = "footprints"
+    STACKS = "stacks"
 
 
 def export_telemetry(store: Store, table: Table, form: Format, out: TextIO) -> int:
@@ -70,6 +74,18 @@ def export_footprints(store: Store, form: Format, out: TextIO) -> int:
         frame = _footprint_frame(store.record.id, one)
         out.write(frame.write_csv(include_header=False) if form is Format.CSV else frame.write_ndjson())
         count += frame.height
+    return count
+
+
+def export_stacks(store: Store, out: TextIO) -> int:
+    """Write one line a stack with its samples, folded, repeats together (`tare.report.flames.folded`); how many."""
+    stacks = (one for one in read_footprints(store) if one.level is Level.STACKS)
+    platforms = [store.record.baseline, *(one.name for one in store.record.platforms)]
+    found = exposures(stacks, platforms).get(Level.STACKS)
+    count = 0
+    for line in folded(found) if found is not None else ():
+        out.write(f"{line}\n")
+        count += 1
     return count
 
 
