@@ -14,8 +14,9 @@ import pytest
 from lab.caller import Caller
 from tare.errors import HostError
 from tare.footprint import bpf, calls, syscalls
+from tare.footprint.instance import PATH, group_number, instance
 from tare.footprint.model import Scope
-from tare.footprint.syscalls import SyscallCounter, group_number, instance, named
+from tare.footprint.syscalls import SyscallCounter, named
 from tare.host import cgroup, processes
 from tare.model import Resources
 
@@ -250,7 +251,7 @@ def test_what_the_program_is_told_of_an_instance_is_its_group_as_the_kernel_writ
     told = instance(7, "tare/abcx1")
     assert told[:8] == (7).to_bytes(8, "little")
     assert told[8:].rstrip(b"\0") == b"/tare/abcx1"
-    assert len(told) == 8 + syscalls.PATH
+    assert len(told) == 8 + PATH
 
 
 def test_a_group_that_is_not_there_has_no_number():

@@ -32,13 +32,20 @@ _EXAMPLES = """Examples:
 [cyan]tare footprint -p gvisor -o night.tare[/]                into a campaign's file that is there, beside its figures
 
 [cyan]tare footprint --level functions -p runc -p docker -p gvisor -o kernel.tare[/]    in a lab, brought back
+
+[cyan]tare footprint --level stacks -p docker -p gvisor -w call-read-1b -o F.tare[/], then
+[cyan]tare report F.tare --html F.html[/]                      flame graphs of the host's kernel, by platform
 """
 
 
 _WORKLOAD = typer.Option(
     [], "-w", "--workload", help=f"A workload or family; may be given again. Default: {', '.join(conduct.WORKLOADS)}."
 )
-_LEVEL = typer.Option(Level.SYSCALLS, "--level", help="What is counted. functions and lines: in a lab that is booted.")
+_LEVEL = typer.Option(
+    Level.SYSCALLS,
+    "--level",
+    help="What is counted. functions and lines: in a lab that is booted. stacks: for flame graphs, here.",
+)
 _IDLE = typer.Option("10s", "--idle", help="How long the idle host is looked at in each repeat; 0: not at all.")
 _OUTPUT = typer.Option(None, "-o", "--output", help="Campaign file: a new one, or one that gets the footprints too.")
 _PROGRAM = typer.Option(

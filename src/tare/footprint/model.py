@@ -1,7 +1,8 @@
 """The nouns of kernel footprints as types. A footprint is a set of things that ran, each with how often.
 
-What runs is counted by a `Counter`, of which there is one a level (system calls, kernel functions, kernel lines); who
-starts what meanwhile is `tare.footprint.walk`. Footprints are kept in the campaign file as attachments (`ATTACHMENT`).
+What runs is counted by a `Counter`, of which there is one a level (system calls, kernel functions, kernel lines,
+stacks); who starts what meanwhile is `tare.footprint.walk`. Footprints are kept in the campaign file as attachments
+(`ATTACHMENT`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ IDLE = "idle"
 #: The platform's name of an empty reading: counting begins from zero and is read at once, while no instance is alive.
 #: What it holds, the reading itself left; it is to be taken off every other reading of the same counter.
 EMPTY = "empty reading"
+#: How often stacks are looked at on every CPU. A prime, so as not to go in step with what the host does so often.
+SAMPLES_A_SECOND = 997
+#: What a stack ends in that was not in the kernel: in the process's own code, or in the guest of a virtual machine.
+USER, GUEST = "[user]", "[guest]"
+#: In front of a path through the kernel whose beginning is not known.
+NO_PATH = "[no path]"
 
 
 class Level(StrEnum):
@@ -30,6 +37,8 @@ class Level(StrEnum):
     SYSCALLS = "syscalls"  # names of system calls that the host's kernel was asked for
     FUNCTIONS = "functions"  # kernel functions, by symbol; those of a module as "symbol [module]"
     LINES = "lines"  # lines of the kernel's source that have code, as "mm/mmap.c:1405"
+    # samples by process and path through the kernel, outermost first: "dd;entry_SYSCALL_64_after_hwframe;...;vfs_read"
+    STACKS = "stacks"
 
 
 class Scope(StrEnum):

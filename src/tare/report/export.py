@@ -1,7 +1,7 @@
 """Every sample with the facts of its trial, as CSV or JSON lines, in batches: a big campaign needs no big memory.
 
 The telemetry goes out as its frames: a row a tick, a tick and CPU, a tick and instance. Footprints: a row a thing.
-Surfaces: a row a platform and call.
+Stacks: folded, for tools that draw flame graphs. Surfaces: a row a platform and call.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import TextIO
 
 import polars as pl
 
-from tare.footprint.model import Footprint, Surface
-from tare.report.footprints import read_footprints
+from tare.footprint.model import Footprint, Level, Surface
+from tare.report.flames import folded
+from tare.report.footprints import exposures, read_footprints
 from tare.report.surfaces import read_surfaces
 from tare.store import Store
 
@@ -40,6 +41,7 @@ class Format(StrEnum):
 
     CSV = "csv"
     JSONL = "jsonl"
+    FOLDED = "folded"  # of stacks only
 
 
 class Table(StrEnum):
@@ -51,6 +53,7 @@ class Table(StrEnum):
     INSTANCES = "telemetry-instances"
     FOOTPRINTS = "footprints"
     SURFACES = "surfaces"
+    STACKS = "stacks"
 
 
 def export_telemetry(store: Store, table: Table, form: Format, out: TextIO) -> int:
@@ -88,6 +91,18 @@ def _write_frames(frames: Iterable[pl.DataFrame], columns: Sequence[str], form: 
     for frame in frames:
         out.write(frame.write_csv(include_header=False) if form is Format.CSV else frame.write_ndjson())
         count += frame.height
+    return count
+
+
+def export_stacks(store: Store, out: TextIO) -> int:
+    """Write one line a stack with its samples, folded, repeats together (`tare.report.flames.folded`); how many."""
+    stacks = (one for one in read_footprints(store) if one.level is Level.STACKS)
+    platforms = [store.record.baseline, *(one.name for one in store.record.platforms)]
+    found = exposures(stacks, platforms).get(Level.STACKS)
+    count = 0
+    for line in folded(found) if found is not None else ():
+        out.write(f"{line}\n")
+        count += 1
     return count
 
 

@@ -10,10 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.analysis.footprints import Exposure, Pool, View
-from tare.footprint.model import IDLE, Footprint, Phase, Scope
+from tare.footprint.model import IDLE, Footprint, Level, Phase, Scope
 from tare.report import footprint_words as words
+from tare.report import stacks_terminal
 from tare.report.clean import clean
+from tare.report.footprints import exposures
+from tare.report.stacks import stacks_report
 
+#: The platform that tables begin with.
+_FIRST = "native"
 #: Names in one line below a table.
 _SHOWN = 40
 _COLUMNS = ("in the start", "in the work", "hits a second", "everybody's", "hits a second", "lost")
@@ -39,9 +44,16 @@ class Row:
 def render(footprints: Iterable[Footprint]) -> Iterator[RenderableType]:
     """Of footprints of one level: a table a workload, or one of the starts alone; nothing where there are none."""
     every = list(footprints)
-    if not every:
-        return
-    exposure = Exposure(every)
+    # They were counted in random order.
+    for exposure in exposures(every, dict.fromkeys([_FIRST, *(one.platform for one in every)])).values():
+        if exposure.level is Level.STACKS:
+            yield from stacks_terminal.render(stacks_report(exposure))
+            yield Text()
+        else:
+            yield from _tables(exposure)
+
+
+def _tables(exposure: Exposure) -> Iterator[RenderableType]:
     for workload in exposure.workloads or (None,):
         yield from _table(exposure, workload)
         yield Text()

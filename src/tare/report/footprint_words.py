@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tare.report.cells import EMPTY
-from tare.report.footprint_model import FootprintsReport, FrequencyReport, LevelReport, Levels, Phases, SetReport, Views
+from tare.report.footprint_model import (
+    FootprintsReport,
+    FrequencyReport,
+    LevelReport,
+    Levels,
+    Phases,
+    SetReport,
+    SharesReport,
+    StacksReport,
+    Views,
+)
 
 LEVELS: Mapping[Levels, str] = {
     "syscalls": "System calls",
@@ -118,6 +128,24 @@ def densities(found: FootprintsReport) -> str:
     if found.uniform:
         return "No densities were given (--weights): each thing counts as one, and the profile is the size of the set."
     return f"Densities: {found.weights}."
+
+
+def samples(row: StacksReport) -> str:
+    """How much was sampled."""
+    said = f"{count(row.samples)} samples in {row.seconds:,.1f} s"
+    if row.n_repeats > 1:
+        said += f" of {row.n_repeats} repeats"
+    return f"{said}, {count(row.lost)} lost" if row.lost else f"{said}, none lost"
+
+
+def part(value: float | None) -> str:
+    """A share of samples, of which there are some thousands."""
+    return EMPTY if value is None else f"{value:.1f} %"
+
+
+def shares(rows: Sequence[SharesReport], most: int) -> str:
+    """The greatest of them by name."""
+    return ", ".join(f"{row.name} {row.percent:.1f} %" for row in rows[:most]) or EMPTY
 
 
 def notes(level: LevelReport) -> list[str]:

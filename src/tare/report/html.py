@@ -21,6 +21,7 @@ from plotly.offline import get_plotlyjs
 from tare.analysis import CPU_COST
 from tare.analysis.words import percent, quantity
 from tare.errors import UsageError
+from tare.footprint.model import SAMPLES_A_SECOND
 from tare.report import (
     beside,
     cells,
@@ -128,12 +129,13 @@ def page(views: Sequence[CampaignView]) -> str:
         "alone": footprint_page.alone,
         "sources_given": footprint_page.sources_given,
         "beside_legend": beside.legend,
+        "samples_a_second": SAMPLES_A_SECOND,
     }
     # Markup: our own style and script, and plotly's, go in as they are.
     return environment.get_template("report.html").render(
         campaigns=views,
         style=Markup(_own("report.css")),  # noqa: S704
-        script=Markup(_own("footprint.js") + _own("report.js")),  # noqa: S704
+        script=Markup(_own("footprint.js") + _own("flames.js") + _own("report.js")),  # noqa: S704
         plotly=Markup(get_plotlyjs()),  # noqa: S704
     )
 
