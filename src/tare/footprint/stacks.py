@@ -49,7 +49,7 @@ class StackCounter:
     """A `tare.footprint.model.Counter` of `Level.STACKS`."""
 
     level = Level.STACKS
-    reads_itself = False  # the samples are of CPUs, and of the harness as of all others
+    reads_itself = False  # samples are taken out first: what is done with them is in none
 
     def __init__(self) -> None:
         self._loaded: bpf.Loaded | None = None
