@@ -12,7 +12,7 @@ from tare.host.checks import Check
 
 
 def checks(lab_state: str) -> Iterator[Check]:
-    """One a level. ``lab_state``: that of the lab's check; some levels are counted in it where a host does not let one."""
+    """One a level. ``lab_state``: that of the check of the lab, which some levels are counted in where need be."""
     for level in Level:
         name = "sample stacks" if level is Level.STACKS else f"count {level.value}"
         command = "tare footprint" if level is Level.SYSCALLS else f"tare footprint --level {level.value}"
