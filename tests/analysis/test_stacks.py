@@ -45,7 +45,8 @@ def test_what_the_kernel_is_entered_for_has_the_names_that_programs_use() -> Non
         "sendto": 6,
         "thread kworker": 8,
         "not known": 9,
-        GATE: 10,
+        GATE: 7,
+        "syscall_exit_to_user_mode": 3,
         "page_fault": 2,
         "apic_timer_interrupt": 1,
     }

@@ -40,6 +40,7 @@ struct task_struct {
     struct thread_info thread_info;
     __u32 flags;
     __s32 pid;
+    __s32 tgid;
     struct task_struct *group_leader;
     char comm[16];
     struct css_set *cgroups;

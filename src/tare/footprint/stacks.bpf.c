@@ -23,6 +23,8 @@ struct path {
     __u16 inside; // the group
     __u16 idle;
     char comm[COMM]; // of the process
+    __u32 number;    // its own, where its name tells nothing
+    __u32 unused;
     __u64 frames[FRAMES]; // the innermost first, then zeros
 };
 
@@ -36,6 +38,7 @@ struct {
 struct tally {
     __u64 began;  // when this CPU's first tick came, in nanoseconds
     __u64 number; // of the last one that came, by when it did
+    __u64 worked; // whether something ran then
     __s64 lost;   // samples of work
 };
 
@@ -69,6 +72,12 @@ static __always_inline __s64 missing(struct tally *tally)
     return found;
 }
 
+// What was started as /proc/self/exe is called exe: gVisor's sentry, and all that it starts.
+static __always_inline int known_by_name(const char *comm)
+{
+    return comm[0] != 'e' || comm[1] != 'x' || comm[2] != 'e' || comm[3];
+}
+
 SEC("perf_event")
 int sample_stack(void *context)
 {
@@ -82,8 +91,10 @@ int sample_stack(void *context)
     if (!tally || !path || !one)
         return 0;
     gone = missing(tally);
-    if (task->pid) // a CPU without work is often late, and nothing is lost then
+    // The kernel stops the clock of a CPU that has been without work for long: nothing is lost then.
+    if (task->pid && tally->worked)
         tally->lost += gone;
+    tally->worked = task->pid != 0;
     // Where a program of user mode was interrupted there is no kernel's stack.
     path->mode = bpf_get_stack(context, path->frames, sizeof(path->frames), 0) > 0 ? IN_KERNEL : IN_USER;
     if (path->mode == IN_USER)
@@ -93,6 +104,7 @@ int sample_stack(void *context)
     path->inside = one->id && within(task, one->id);
     path->idle = task->pid == 0;
     bpf_probe_read_kernel(path->comm, sizeof(path->comm), task->group_leader->comm);
+    path->number = known_by_name(path->comm) ? 0 : task->tgid;
     count = bpf_map_lookup_elem(&paths, path);
     if (!count && bpf_map_update_elem(&paths, path, &first, BPF_NOEXIST) == 0)
         return 0;

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from tare.footprint import bpf, clock, symbols
+from tare.footprint import bpf, clock, sides, symbols
 from tare.footprint.instance import look_for
 from tare.footprint.model import GUEST, NO_PATH, SAMPLES_A_SECOND, USER, Counts, Level, Scope
 from tare.footprint.symbols import Symbols
@@ -28,8 +28,13 @@ SOURCE = "stacks.bpf.c"
 FRAMES, COMM, ENTRIES, PERIOD_NS = 127, 16, 16384, 10**9 // SAMPLES_A_SECOND
 IN_USER, IN_KERNEL, IN_GUEST = range(3)
 #: ``struct path`` and ``struct tally`` there.
-PATH = np.dtype([("mode", "<u4"), ("inside", "<u2"), ("idle", "<u2"), ("comm", f"S{COMM}"), ("frames", "<u8", FRAMES)])
-TALLY = np.dtype([("began", "<u8"), ("number", "<u8"), ("lost", "<i8")])
+PATH = np.dtype(
+    [
+        ("mode", "<u4"), ("inside", "<u2"), ("idle", "<u2"), ("comm", f"S{COMM}"), ("number", "<u4"), ("unused", "<u4"),
+        ("frames", "<u8", FRAMES),
+    ]
+)  # fmt: skip
+TALLY = np.dtype([("began", "<u8"), ("number", "<u8"), ("worked", "<u8"), ("lost", "<i8")])
 #: The kernel's threads of one kind, which have their CPU's number or their work's in their names.
 _KIND = re.compile(r"([a-z_]+)/u?\d.*")
 #: Not what a CPU does for want of anything else, though it comes upon it then.
@@ -67,7 +72,7 @@ class StackCounter:
         paths, counts = self._drain()
         # What was missing may turn out to have been late only.
         lost = max(0, int(self._tallies["lost"].sum()) - self._lost)
-        return Counts(hits=folded(paths, counts, symbols.read()), lost=lost)
+        return Counts(hits=folded(paths, counts, symbols.read(), programs(paths)), lost=lost)
 
     def reset(self) -> None:
         """Begin from nothing again."""
@@ -106,18 +111,27 @@ def check() -> None:
         counter.stop()
 
 
+def programs(paths: Paths) -> dict[int, str]:
+    """What processes are whose names tell nothing, by their numbers; those that have ended are not there."""
+    found = {}
+    for side in sides.sides([int(number) for number in np.unique(paths["number"]) if number]):
+        found[side.pid] = f"{side.program} ({side.role})" if side.role == "stub" else side.program
+    return found
+
+
 def folded(
-    paths: Paths, counts: Sequence[int] | npt.NDArray[np.uint64], kernel: Symbols
+    paths: Paths, counts: Sequence[int] | npt.NDArray[np.uint64], kernel: Symbols, called: Mapping[int, str]
 ) -> dict[Scope, dict[str, int]]:
     """Samples by scope and folded stack: process and functions, the outermost first, with ";" between them.
 
-    What a CPU without work does is none.
+    ``called``: names of processes by their numbers, in place of their own. What a CPU without work does is no sample.
     """
     hits: dict[Scope, Tally[str]] = {Scope.HOST: Tally(), Scope.INSTANCE: Tally()}
     for path, chain, count in zip(paths, _chains(paths, kernel), counts, strict=True):
         if path["idle"] and not any(name.startswith(_INTERRUPT) for name in chain):
             continue
-        stack = ";".join((process(bytes(path["comm"])), *_frames(int(path["mode"]), chain)))
+        name = process(called.get(int(path["number"]), "").encode() or bytes(path["comm"]))
+        stack = ";".join((name, *_frames(int(path["mode"]), chain)))
         hits[Scope.HOST][stack] += int(count)
         if path["inside"]:
             hits[Scope.INSTANCE][stack] += int(count)

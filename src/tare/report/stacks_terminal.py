@@ -29,6 +29,9 @@ def render(rows: Sequence[StacksReport]) -> Iterator[RenderableType]:
         yield Text()
         yield Text(f"Where the CPUs were: {clean(title)}", style="bold")
         yield _table(found)
+        for one in found:
+            if one.kernel_percent:
+                yield Text.assemble(f"  {_name(one)} ", (_names(one), "dim"))
     yield Text()
     yield Text(_legend(), style="dim")
 
@@ -37,15 +40,11 @@ def _table(rows: Sequence[StacksReport]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("platform", no_wrap=True)
     guests = any(one.guest_percent for one in rows)
-    for name in ("samples", "lost", "seconds", "CPUs\nbusy", "kernel", "user", *(["guest"] if guests else [])):
+    for name in ("samples", "lost", "seconds", "CPUs busy", "kernel", "user", *(["guest"] if guests else [])):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("entered for")
-    table.add_column("functions by own time")
     for one in rows:
-        platform = "idle host" if one.platform == IDLE else clean(one.platform)
-        whose = " (everybody)" if one.scope == "host" and one.platform != IDLE else ""
         table.add_row(
-            f"{platform}{whose}",
+            _name(one),
             words.count(one.samples),
             words.count(one.lost),
             f"{one.seconds:,.1f}",
@@ -53,10 +52,19 @@ def _table(rows: Sequence[StacksReport]) -> Table:
             words.part(one.kernel_percent),
             words.part(one.user_percent),
             *([words.part(one.guest_percent)] if guests else []),
-            clean(words.shares(one.entries, _SHOWN)),
-            clean(words.shares(one.own_time, _SHOWN)),
         )
     return table
+
+
+def _name(one: StacksReport) -> str:
+    if one.platform == IDLE:
+        return "idle host"
+    return f"{clean(one.platform)} (everybody)" if one.scope == "host" else clean(one.platform)
+
+
+def _names(one: StacksReport) -> str:
+    entered, own = words.shares(one.entries, _SHOWN), words.shares(one.own_time, _SHOWN)
+    return clean(f"entered the kernel for {entered}; its functions by own time: {own}")
 
 
 def _legend() -> str:

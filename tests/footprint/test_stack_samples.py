@@ -171,38 +171,45 @@ def test_the_running_kernels_functions_have_names_and_its_entry_is_known():
 
 
 def test_captured_paths_fold_as_the_kernel_had_called(captured, kernel):
-    hits = folded(*captured, kernel)
-    own = hits[Scope.INSTANCE]
-    assert sum(own.values()) == 243
-    assert own["dd;entry_SYSCALL_64_after_hwframe;do_syscall_64;ksys_read;vfs_read;read_zero"] == 22
-    assert own[f"dd;{USER}"] == 59
+    hits = folded(*captured, kernel, {})
+    own, everybodys = hits[Scope.INSTANCE], hits[Scope.HOST]
+    assert own["dd;entry_SYSCALL_64_after_hwframe;do_syscall_64;ksys_read;vfs_read;read_zero"] == 21
+    assert own[f"dd;{USER}"] == 46
     # The unwinder does not get past a retpoline's thunk: that is said, and no path is made up.
-    assert own[f"dd;{NO_PATH};__x86_indirect_thunk_rax"] == 11
-    # Eleven samples more were of a CPU without work, and are none.
-    assert int(captured[1].sum()) == 254
-    assert hits[Scope.HOST] == own
+    assert own[f"dd;{NO_PATH};__x86_indirect_thunk_rax"] == 7
     parts = Parts.of(own)
-    assert (parts.samples, parts.user, parts.kernel) == (243, 59, 184)
-    assert own_time(own)["do_syscall_64"] == 70
-    assert entries(own)["read"] > entries(own)["write"] > 0
-    assert sum(entries(own).values()) == parts.kernel
+    assert (parts.samples, parts.user, parts.kernel) == (189, 46, 143)
+    assert own_time(own)["do_syscall_64"] == 46
+    assert (entries(own)["read"], entries(own)["write"]) == (48, 40)
+    assert entries(everybodys) - entries(own) == {"thread kworker": 31}
+    # Eleven samples more were of a CPU without work, and are none.
+    assert int(captured[1].sum()) == sum(everybodys.values()) + 11
 
 
 def test_a_guests_time_is_one_frame_unless_the_kernel_had_left_it_for_interrupts(captured, kernel):
     paths, counts = captured[0].copy(), captured[1]
     paths["mode"][paths["mode"] == stacks.IN_KERNEL] = stacks.IN_GUEST
-    own = folded(paths, counts, kernel)[Scope.INSTANCE]
+    own = folded(paths, counts, kernel, {})[Scope.INSTANCE]
     assert own.keys() == {f"dd;{USER}", f"dd;{GUEST}"} | {one for one in own if "softirq" in one}
-    assert Parts.of(own).guest > 100
+    assert Parts.of(own).guest == 142  # of 143
 
 
 def test_what_a_cpu_without_work_does_is_no_sample_but_its_interrupts_are(captured, kernel):
     paths, counts = captured[0].copy(), captured[1]
-    before = folded(paths, counts, kernel)[Scope.INSTANCE]
+    before = folded(paths, counts, kernel, {})[Scope.INSTANCE]
     paths["idle"] = 1
-    after = folded(paths, counts, kernel)[Scope.INSTANCE]
+    after = folded(paths, counts, kernel, {})[Scope.INSTANCE]
     assert after == {stack: n for stack, n in before.items() if any(f.startswith("asm_") for f in stack.split(";"))}
     assert after
+
+
+def test_a_process_whose_name_tells_nothing_is_called_by_what_it_is(captured, kernel):
+    paths, counts = captured[0].copy(), captured[1]
+    paths["comm"], paths["number"] = b"exe", 7
+    paths["number"][paths["mode"] == stacks.IN_USER] = 8
+    own = folded(paths, counts, kernel, {8: "runsc-sandbox"})[Scope.INSTANCE]
+    assert own[f"runsc-sandbox;{USER}"] == Parts.of(own).user > 0
+    assert {stack.partition(";")[0] for stack in own} == {"exe", "runsc-sandbox"}
 
 
 def test_processes_are_frames_whatever_they_call_themselves():
