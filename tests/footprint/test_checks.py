@@ -6,31 +6,36 @@ from tare.errors import ImageError
 from tare.footprint.checks import checks
 from tare.footprint.model import Level
 from tare.host import state
+from tare.host.checks import Check
 from tare.lab import checks as lab_checks
 from tare.lab import kernel, recipe
 
 
-def _of_lines(lab_state):
-    found = {one.name: one for one in checks(lab_state)}
-    assert len(found) == len(Level)
-    return found["count lines"]
+def _told(lab_state):
+    return {one.name: one for one in checks(Check("lab", lab_state, "this one"))}
 
 
 def test_what_is_counted_in_a_lab_is_no_fault_of_the_host(monkeypatch):
     monkeypatch.delenv("TARE_LAB", raising=False)
-    told = _of_lines("ok")
+    every = _told("ok")
+    assert len(every) == len(Level) + 1
+    assert every["lab"].found == "this one"
+    told = every["count lines"]
     assert (told.state, told.advice) == ("ok", None)
     assert told.found.startswith("in a lab, which tare footprint --level lines boots; on this host not: the kernel ")
 
 
 def test_without_a_lab_or_in_one_it_is_said_with_the_fix(monkeypatch):
     monkeypatch.delenv("TARE_LAB", raising=False)
-    assert _of_lines("warn").state == "warn"
+    told = _told("warn")["count lines"]
+    assert (told.state, told.advice) == ("warn", "see lab below: tare footprint --level lines boots one")
     monkeypatch.setenv("TARE_LAB", "1")
-    told = _of_lines("ok")
+    inside = _told("warn")
+    assert "lab" not in inside
+    told = inside["count lines"]
     assert told.state == "warn"
     assert "does not count its lines" in told.found
-    assert told.advice
+    assert "on the host outside" in told.advice
 
 
 @pytest.fixture

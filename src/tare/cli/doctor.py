@@ -27,8 +27,7 @@ def doctor(
     Examples: [cyan]tare doctor[/], [cyan]tare doctor --json[/]
     """
     host = checks.checks(facts.gather())
-    lab = lab_checks.check()
-    kernel = [ptrace.check(), *footprint_checks.checks(lab.state), lab]
+    kernel = [ptrace.check(), *footprint_checks.checks(lab_checks.check())]
     with Console(stderr=True).status("") as status:
         found = [_platform(name, status) for name in platforms.all_platforms()]
     usable = all(one.state != "fail" for one in host) and any(row["available"] for row in found)

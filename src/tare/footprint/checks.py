@@ -11,17 +11,26 @@ from tare.footprint.model import Level
 from tare.host.checks import Check
 
 
-def checks(lab_state: str) -> Iterator[Check]:
-    """One a level. ``lab_state``: that of the check of the lab, which some levels are counted in where need be."""
+def checks(of_lab: Check) -> Iterator[Check]:
+    """One a level, and ``of_lab``, in which some levels are counted where need be; in a lab there is no other."""
+    inside = lab.inside()
     for level in Level:
-        name = "sample stacks" if level is Level.STACKS else f"count {level.value}"
-        command = "tare footprint" if level is Level.SYSCALLS else f"tare footprint --level {level.value}"
-        try:
-            check(level)
-        except HostError as error:
-            if level in lab.LEVELS and lab_state == "ok" and not lab.inside():
-                yield Check(name, "ok", f"in a lab, which {command} boots; on this host not: {error.what}")
-            else:
-                yield Check(name, "warn", error.what, error.fix)
-        else:
-            yield Check(name, "ok", f"on this host: {command}")
+        yield _check(level, inside=inside, lab_there=of_lab.state == "ok")
+    if not inside:
+        yield of_lab
+
+
+def _check(level: Level, *, inside: bool, lab_there: bool) -> Check:
+    name = "sample stacks" if level is Level.STACKS else f"count {level.value}"
+    command = "tare footprint" if level is Level.SYSCALLS else f"tare footprint --level {level.value}"
+    try:
+        check(level)
+    except HostError as error:
+        if level not in lab.LEVELS:
+            return Check(name, "warn", error.what, error.fix)
+        if inside:
+            return Check(name, "warn", error.what, f"{command} on the host outside, which boots a lab for it")
+        if not lab_there:
+            return Check(name, "warn", error.what, f"see lab below: {command} boots one")
+        return Check(name, "ok", f"in a lab, which {command} boots; on this host not: {error.what}")
+    return Check(name, "ok", f"on this host: {command}")
