@@ -120,7 +120,8 @@ int sample_stack(void *context)
     path->mode = bpf_get_stack(context, path->frames, sizeof(path->frames), 0) > 0 ? IN_KERNEL : IN_USER;
     if (path->mode == IN_USER)
         __builtin_memset(path->frames, 0, sizeof(path->frames));
-    else if (task->flags & PF_VCPU)
+    // Nor is there one for the kernel's tools where a guest was interrupted.
+    if (task->flags & PF_VCPU)
         path->mode = IN_GUEST;
     path->inside = one->id && within(task, one->id);
     path->idle = task->pid == 0;

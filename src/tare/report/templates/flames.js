@@ -82,7 +82,7 @@ const flames = (() => {
     const called = frames.map(([name, , count]) => (names[name] === "" ? root(count.toLocaleString("en")) : names[name]));
     return {
       data: [{
-        type: "icicle", branchvalues: "total", sort: false, maxdepth: -1, level: String(level),
+        type: "icicle", branchvalues: "total", sort: false, leaf: { opacity: 1 }, maxdepth: -1, level: String(level),
         ids: frames.map((_, index) => String(index)), parents: frames.map(([, parent]) => (parent < 0 ? "" : String(parent))),
         labels: called.map(plain), values: frames.map(([, , count]) => count),
         text: frames.map(([, , count], index) => plain(fitting(called[index], width * Math.min(1, count / frames[level][2])))),
