@@ -1,9 +1,10 @@
-"""What counting system calls costs who makes them: unit costs on native, with and without the counter.
+"""What counting system calls, and sampling stacks, costs who makes them: unit costs on native, with and without.
 
     .venv/bin/python bench/bench_tracing.py [PAIRS]
 
-A turn is one run of the agent's probe, and the three conditions of a round come in random order: the counter is off;
-it is on, and the calls are another's than the instance's that it looks for; it is on, and they are the instance's.
+A turn is one run of the agent's probe, and the conditions of a round come in random order: nothing is on; calls are
+counted, and are another's than the instance's that the counter looks for; they are counted, and are the instance's;
+stacks are sampled, the instance's among them.
 Printed are the extra time of a call and the ratio to off, as means over rounds with their 95 % intervals (Student's t,
 of the logarithms for the ratio). Goal: none; the figure is what a user must know.
 """
@@ -22,6 +23,7 @@ from tare.campaign.conduct import DEFAULT_MEMORY
 from tare.campaign.plan import make_jobs
 from tare.campaign.schedule import Stage
 from tare.campaign.slices import run_slices
+from tare.footprint.stacks import StackCounter
 from tare.footprint.syscalls import SyscallCounter
 from tare.footprint.walk import NO_GROUP
 from tare.image import build
@@ -33,6 +35,7 @@ WORKLOADS = ("call-getpid", "call-read-1b")
 ROUNDS = 40
 SLICE_MS, SLICES = 100, 2
 OFF, ANOTHERS, ITS_OWN = "off", "on, another's calls", "on, the instance's calls"
+SAMPLED = "stacks are sampled"
 
 
 def main() -> None:
@@ -62,11 +65,17 @@ def main() -> None:
 def rows(job, live, rounds) -> list[str]:
     """All conditions in turn, then a line each."""
     generator = random.Random(1)
-    groups = {OFF: None, ANOTHERS: NO_GROUP, ITS_OWN: live.instance.spec.group.path}
-    took: dict[str, list[float]] = {name: [] for name in groups}
+    group = live.instance.spec.group.path
+    on = {
+        OFF: None,
+        ANOTHERS: (SyscallCounter, NO_GROUP),
+        ITS_OWN: (SyscallCounter, group),
+        SAMPLED: (StackCounter, group),
+    }
+    took: dict[str, list[float]] = {name: [] for name in on}
     for _ in range(rounds):
-        for name in generator.sample(list(groups), len(groups)):
-            took[name].append(nanoseconds(job, live, groups[name]))
+        for name in generator.sample(list(on), len(on)):
+            took[name].append(nanoseconds(job, live, on[name]))
     lines = []
     for name, ns in took.items():
         said = f"| {job.workload.name} | {name} | {statistics.median(ns):.1f} ns |"
@@ -81,11 +90,12 @@ def rows(job, live, rounds) -> list[str]:
     return lines
 
 
-def nanoseconds(job, live, group) -> float:
-    """How long a call takes in one run of the probe; ``group`` None: without the counter."""
-    counter = SyscallCounter()
+def nanoseconds(job, live, on) -> float:
+    """How long a call takes in one run of the probe; ``on``: with which counter, of which group; None: without."""
+    counter, group = on or (None, None)
+    counter = counter and counter()
     try:
-        if group is not None:
+        if counter is not None:
             counter.start(group)
         stage = Stage(job.workload.name, job.workload.mode, (live.arm,), ((live.arm,),) * job.rounds)
         sliced = run_slices(job.workload, job.params, stage, {live.arm: live})[live.arm]
@@ -94,7 +104,8 @@ def nanoseconds(job, live, group) -> float:
         headline = job.workload.metrics[0].name
         return 1e9 / statistics.mean(one.value for one in sliced.samples if one.metric == headline)
     finally:
-        counter.stop()
+        if counter is not None:
+            counter.stop()
 
 
 def interval(values) -> tuple[float, float, float]:

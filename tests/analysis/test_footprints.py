@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +9,7 @@ import fake_footprints as footprints
 from tare import literature
 from tare.analysis.footprints import Exposure, Pool, View, beyond, pooled
 from tare.analysis.inputs import NoAnswer
-from tare.footprint.model import IDLE, Footprint, Level, Phase, Scope
+from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
 
 COUNTS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 1000))
 
@@ -48,6 +49,84 @@ def test_how_long_was_counted_does_not_matter(
     assert beyond(longer, idle) == kept
     assert kept == {thing for thing in hits if found.rate(thing) > idle.rate(thing) * (1 + 1e-12)}
     assert hits.keys() - idle_hits.keys() <= kept <= hits.keys()
+
+
+def test_what_readings_leave_is_taken_off_in_hits_whatever_the_windows_length() -> None:
+    """By rates, a short window between two readings has more of "read" a second than the long idle one."""
+    idle = of({"read": 1_000, "tick": 400}, platform=IDLE, workload=None, seconds=40.0)
+    short = of({"read": 1_000, "tick": 5, "own": 1}, seconds=0.5)
+    assert Exposure([idle, short]).things("native", View.BEYOND_IDLE) == {"read", "own"}
+    empty = of({"read": 1_000}, platform=EMPTY, workload=None, seconds=1e-6)
+    exposure = Exposure([idle, empty, short])
+    assert exposure.things("native", View.BEYOND_IDLE) == {"own"}
+    assert exposure.things("native", View.HOST) == {"tick", "own"}
+    assert exposure.platforms == ("native",)
+    assert exposure.idle == Pool({"tick": 400}, 40.0, 0, 1)
+    more = Exposure([idle, empty, short.model_copy(update={"hits": {"read": 1_013}})])
+    assert more.pool("native", Scope.HOST) == Pool({"read": 13}, 0.5, 0, 1)
+    assert more.things("native", View.BEYOND_IDLE) == {"read"}
+
+
+def test_the_spread_of_readings_is_no_work() -> None:
+    empty = [of({"read": hits}, platform=EMPTY, workload=None) for hits in (90, 110)]
+    exposure = Exposure([*empty, *(of({"read": hits}, repeat=at) for at, hits in enumerate((100, 120)))])
+    assert exposure.left == {"read": 110}
+    assert exposure.things("native", View.HOST) == frozenset(), "two readings may leave 220"
+    assert exposure.repeats("native", View.HOST) == (set(), set())
+    worked = Exposure([*empty, *(of({"read": hits}, repeat=at) for at, hits in enumerate((100, 121)))])
+    assert worked.things("native", View.HOST) == {"read"}
+    assert worked.repeats("native", View.HOST) == (set(), {"read"})
+
+
+def test_what_an_instance_runs_has_no_readings_in_it() -> None:
+    empty = of({"read": 7}, platform=EMPTY, workload=None)
+    exposure = Exposure([empty, of({"read": 5}), of({"read": 5}, scope=Scope.INSTANCE)])
+    assert exposure.things("native", View.HOST) == frozenset()
+    assert exposure.things("native", View.INSTANCE) == {"read"}
+
+
+def test_a_thing_that_one_workload_ran_has_hits_in_the_pool_of_all() -> None:
+    """Many windows whose readings left less than the most must not eat up what one window ran."""
+    empty = [of({"read": hits}, platform=EMPTY, workload=None) for hits in (50, 100)]
+    quiet = [of({"read": 50}, workload=f"w{number}") for number in range(8)]
+    exposure = Exposure([*empty, *quiet, of({"read": 103}, workload="net")])
+    assert exposure.things("native", View.HOST) == {"read"}
+    pool = exposure.pool("native", Scope.HOST)
+    assert (pool.hits, pool.seconds, pool.footprints) == ({"read": 3}, 90.0, 9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_invented_readings_only_what_ran_besides_is_left(seed: int) -> None:
+    """200 lines that the reading alone runs, 100 of them not always as often; 100 that it and the platform run."""
+    rng = np.random.default_rng(seed)
+    steady = {f"fs/seq_file.c:{line}": int(rng.integers(1, 5_000)) for line in range(100)}
+    unsteady = {f"mm/slub.c:{line}": int(rng.integers(1, 5_000)) for line in range(100)}
+    both = {f"fs/open.c:{line}": int(rng.integers(1, 5_000)) for line in range(100)}
+    background = dict.fromkeys((f"kernel/time/timer.c:{line}" for line in range(40)), 500.0)
+
+    def reading(seconds: float, worked: int = 0) -> dict[str, int]:
+        left = steady | {line: int(rng.poisson(hits)) for line, hits in unsteady.items()}
+        left |= {line: hits + 20 * worked for line, hits in both.items()}
+        return left | {line: int(rng.poisson(rate * seconds)) for line, rate in background.items()}
+
+    found = []
+    for repeat in range(3):
+        facts = {"workload": None, "repeat": repeat}
+        found += [
+            of(reading(0.1), platform=EMPTY, seconds=1e-6, **facts),
+            of(reading(30.0), platform=IDLE, seconds=30.0, **facts),
+            of(reading(0.5, 1), phase=Phase.START, seconds=0.5, **facts),
+            of(reading(8.0, 5), workload="cpu", repeat=repeat, seconds=8.0),
+        ]
+    exposure = Exposure(found)
+    for phase in (Phase.START, Phase.STEADY, None):
+        ran = {line for line in exposure.things("native", View.BEYOND_IDLE, phase) if line not in background}
+        assert ran >= both.keys()
+        assert not ran & steady.keys()
+        # Three readings together now and then leave more than three times the most of three empty ones.
+        assert len(ran & unsteady.keys()) < 45
+    plain = Exposure([one for one in found if one.platform != EMPTY])
+    assert plain.things("native", View.BEYOND_IDLE) >= both.keys() | steady.keys() | unsteady.keys()
 
 
 def test_a_union_is_of_each_workloads_own_set_and_the_start_belongs_to_all() -> None:

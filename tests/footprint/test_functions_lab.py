@@ -1,10 +1,13 @@
 """What goes into a lab that counts, and what comes back from it."""
 
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
 import fake_campaign
 from tare.cli import app
+from tare.errors import UsageError
 from tare.footprint import conduct, lab
 from tare.footprint.conduct import Order
 from tare.footprint.model import Footprint, Level, Phase, Scope
@@ -49,20 +52,31 @@ def test_the_command_in_the_lab_means_the_same_order(order, monkeypatch, tmp_pat
 def test_without_here_a_lab_is_sent_for_and_within_one_not_again(monkeypatch, tmp_path):
     sent = []
 
-    def count(order, file, progress):
-        sent.append(order.level)
+    def count(order, file, progress, programs):
+        sent.extend([order.level, *programs])
         return lab.Brought((footprint(0),), ("no footprint of kata: /dev/kvm is missing",))
 
     monkeypatch.setattr(lab, "count", count)
     monkeypatch.setattr(conduct, "begin", lambda order, *_: sent.append("here"))
     monkeypatch.delenv("TARE_LAB", raising=False)
     words = ["footprint", "--level", "functions", "-o", str(tmp_path / "x.tare")]
-    done = CliRunner().invoke(app, words)
+    done = CliRunner().invoke(app, [*words, "--file", "here/firecracker"])
     assert done.exit_code == 0, done.output
     assert "no footprint of kata: /dev/kvm is missing" in done.output
     monkeypatch.setenv("TARE_LAB", "kvm")
     assert CliRunner().invoke(app, words).exit_code == 0
-    assert sent == [Level.FUNCTIONS, "here"]
+    assert sent == [Level.FUNCTIONS, Path("here/firecracker"), "here"]
+
+
+def test_programs_go_into_the_lab_beside_the_module_and_nowhere_else(tmp_path):
+    programs = [tmp_path / "firecracker", tmp_path / "jailer"]
+    assert lab._sent(Order(level=Level.LINES), tmp_path, None, programs).files == tuple(programs)
+    functions = lab._sent(Order(level=Level.FUNCTIONS), tmp_path, tmp_path / "m.ko", programs)
+    assert functions.files == (tmp_path / "m.ko", *programs)
+    words = ["footprint", "--level", "functions", "--here", "--file", str(programs[0]), "-o", str(tmp_path / "x.tare")]
+    refused = CliRunner().invoke(app, words)
+    assert isinstance(refused.exception, UsageError)
+    assert not (tmp_path / "x.tare").exists()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,9 @@ import pyseccomp
 import pytest
 from test_ptrace import filtered, signals, standing
 
+from tare.footprint.model import SURFACE_ATTACHMENT, Surface
+from tare.store import Store
+
 MAIN = [sys.executable, "-c", "from tare.cli import main; main()", "surface"]
 
 
@@ -100,10 +103,33 @@ def test_a_killed_command_leaves_no_process_standing():
         assert signals(process) == 0
 
 
+@pytest.mark.host
+def test_a_file_keeps_the_surfaces_and_takes_more_beside_its_figures(tmp_path):
+    file = tmp_path / "some.tare"
+    done = tare("runc", "-o", str(file), "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)["platforms"]
+    assert [one["platform"] for one in told] == ["native", "runc"]
+    again = tare("native", "-o", str(file))
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.endswith(f"in {file}\n")
+    with Store.read(file) as store:
+        found = [Surface.model_validate_json(data) for data in store.attached(SURFACE_ATTACHMENT)]
+        assert (store.status, store.record.blocks) == ("complete", 0)
+        assert [one.name for one in store.record.platforms] == ["native", "runc"]
+    assert [one.platform for one in found] == ["native", "runc", "native"]
+    assert [one.model_dump(mode="json") for one in found[:2]] == [
+        {key: value for key, value in one.items() if key != "counts"} for one in told
+    ]
+    assert 0 < found[0].at <= found[1].at <= found[2].at
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["docker", "--pid", str(os.getpid())], "name platforms, or --pid"),
+        (["--pid", str(os.getpid()), "-o", "some.tare"], "a file keeps surfaces of platforms"),
+        (["dokcer", "-o", "some.tare"], "no platform 'dokcer'"),
         (["--pid", "4194305"], "there is no process 4194305"),
         (["dokcer"], "no platform 'dokcer'"),
     ],

@@ -4,46 +4,14 @@ import json
 
 from rich.console import Console
 
+from fake_surfaces import CALLS, surface, tasks
 from tare import literature
-from tare.footprint.model import Abi, Call, Place, Surface, Tasks
-from tare.report import surface as shown
+from tare.footprint.model import Call
+from tare.report import surface_terminal as shown
 from tare.report.cells import EMPTY
+from tare.report.surfaces import surfaces_report, to_data
 
 STUDY = literature.load("anjali-2020")
-CALLS = {"read": Call.ALLOWED, "clone": Call.CONDITIONAL, "mount": Call.ERRNO, "bpf": Call.TRAP}
-
-
-def tasks(role="sandboxed", calls=CALLS, **values):
-    return Tasks(
-        **{
-            "pid": 7,
-            "program": "agent",
-            "role": role,
-            "counted": role != "outside",
-            "threads": {"agent": 2},
-            "seccomp": "filter",
-            "filters": 1,
-            "calls": calls,
-            "outcomes": {"clone": ("allow", "errno 38"), "mount": ("errno 1",), "bpf": ("trap",)},
-            "unread": None if calls else "another process (exe) traces it",
-            "abis": {"i386": Abi(reachable=3, of=9, in_kernel=True), "x32": Abi(reachable=2, of=9, in_kernel=False)},
-            "effective": ("cap_chown", "cap_kill"),
-            "bounding": ("cap_chown", "cap_kill"),
-            "namespaces": ("mnt", "pid"),
-            "no_new_privs": False,
-            "label": None,
-            "uid": 0,
-            "gid": 0,
-            "writable": (Place(path="/data", host="/srv/data", kind="ext4"),),
-            "devices": ("/dev/kvm",),
-            **values,
-        }
-    )
-
-
-def surface(platform="docker", *every, calls=CALLS, unread=()):
-    every = every or (tasks(), tasks("outside", program="shim", pid=8))
-    return Surface(platform=platform, of=4, calls=calls, unread=unread, tasks=every, abis=every[0].abis)
 
 
 def text(renderable, width=160):
@@ -57,8 +25,16 @@ def lines(renderable):
     return [line.split() for line in text(renderable).splitlines()]
 
 
+def render(*surfaces):
+    return shown.render(surfaces_report(surfaces).surfaces)
+
+
+def published(*surfaces):
+    return shown.published(surfaces_report(surfaces, STUDY).beside)
+
+
 def test_one_line_for_what_counts_and_one_for_what_does_not():
-    found = lines(shown.render([surface()], "Linux 6.1, x86_64"))
+    found = lines(render(surface()))
     assert ["docker", "1", "1", "1", "1", "0", "0", "filter", "2", "0", "mnt", "pid", "no", EMPTY] in found
     assert ["not", "counted", "of", "docker:", "shim"] in found
 
@@ -66,7 +42,7 @@ def test_one_line_for_what_counts_and_one_for_what_does_not():
 def test_several_kinds_of_processes_below_what_they_have_together():
     together = {**CALLS, "mount": Call.ALLOWED}
     every = (tasks("sentry"), tasks("stub", pid=9, uid=65534), tasks("stub", pid=10, uid=65534))
-    found = lines(shown.render([surface("gvisor", *every, calls=together)], "Linux 6.1"))
+    found = lines(render(surface("gvisor", *every, calls=together)))
     assert ["gvisor", "2", "1", "0", "1", "0", "0"] in found
     assert any(line[:1] == ["sentry"] for line in found)
     assert any(line[:3] == ["stub", "\N{MULTIPLICATION SIGN}", "2"] and "65534" in line for line in found)
@@ -74,7 +50,7 @@ def test_several_kinds_of_processes_below_what_they_have_together():
 
 def test_what_could_not_be_read_is_marked_with_the_reason():
     every = (tasks("sentry"), tasks("stub", None, pid=9))
-    found = text(shown.render([surface("gvisor", *every, unread=("stub: another process (exe) traces it",))], "Linux"))
+    found = text(render(surface("gvisor", *every, unread=("stub: another process (exe) traces it",))))
     assert "1?" in found
     assert "? gvisor: filters of the stub: another process (exe) traces it" in found
     assert EMPTY in found
@@ -82,27 +58,27 @@ def test_what_could_not_be_read_is_marked_with_the_reason():
 
 def test_what_a_tenant_calls_itself_does_not_move_the_cursor():
     every = (tasks(program="\x1b[2J"), tasks(program="\x1b]0;x", pid=9, uid=1, devices=("/dev/\x1b[H",)))
-    assert "\x1b" not in text(shown.render([surface("docker", *every)], "Linux 6.1"))
+    assert "\x1b" not in text(render(surface("docker", *every)))
 
 
 def test_other_ways_and_places():
-    found = text(shown.render([surface()], "Linux 6.1"))
+    found = text(render(surface()))
     for part in ("i386: 3 of 9", "x32: not in this kernel", "/data (ext4)", "/dev/kvm"):
         assert part in found
 
 
 def test_the_studys_table_beside_ours():
-    found = lines(shown.published([surface("docker"), surface("gvisor-host")], STUDY))
+    found = lines(published(surface("docker"), surface("gvisor-host")))
     assert ["LXC", "all", "except", "44", "docker", "1", "1", "4"] in found
     assert ["gVisor,", "host", "networking", "68", "gvisor-host", "1", "1", "4"] in found
     assert ["Firecracker", "36", EMPTY, EMPTY, EMPTY, EMPTY] in found
-    assert shown.published([surface("qemu")], STUDY) is None
+    assert surfaces_report([surface("qemu")]).beside is None
 
 
 def test_a_study_counts_the_sentry_alone_and_so_does_a_line_of_ours():
     together = {**CALLS, "mount": Call.ALLOWED}
     every = (tasks("sentry"), tasks("gofer", together, pid=9))
-    found = lines(shown.published([surface("gvisor", *every, calls=together)], STUDY))
+    found = lines(published(surface("gvisor", *every, calls=together)))
     assert ["gVisor", "53", "gvisor", "2", "1", "4"] in found
     assert ["its", "sentry", "1", "1", "4"] in found
 
@@ -114,7 +90,7 @@ def test_calls_are_listed_with_the_answers_of_their_filters():
 
 
 def test_json_has_all_of_it():
-    data = json.loads(json.dumps(shown.to_data([surface()], [{"platform": "lxc"}], {"kernel": "Linux 6.1"}, STUDY)))
+    data = json.loads(json.dumps(to_data([surface()], [{"platform": "lxc"}], {"kernel": "Linux 6.1"}, STUDY)))
     assert data["schema"] == "tare.surface/1"
     assert data["platforms"][0]["counts"] == {
         "allowed": 1, "conditional": 1, "errno": 1, "trap": 1, "kill": 0, "notify": 0, "trace": 0,

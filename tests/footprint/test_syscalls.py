@@ -11,44 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lab.caller import Caller
 from tare.errors import HostError
 from tare.footprint import bpf, calls, syscalls
+from tare.footprint.instance import PATH, group_number, instance
 from tare.footprint.model import Scope
-from tare.footprint.syscalls import SyscallCounter, group_number, instance, named
+from tare.footprint.syscalls import SyscallCounter, named
 from tare.host import cgroup, processes
 from tare.model import Resources
 
-#: Waits for a word, makes so many calls of getpid (39), says so, and waits again; between the words it does nothing.
-CALLER = """
-import ctypes, sys
-call = ctypes.CDLL(None).syscall
-print("there", flush=True)
-for line in sys.stdin:
-    for _ in range(int(line)):
-        call(39)
-    print("done", flush=True)
-"""
 #: What one answer takes of its own: to read the word, and to say that it is done.
 ITS_OWN = {"read", "write"}
 OURS = {b"count_call", b"find_group"}
-
-
-class Caller:
-    """A process that makes calls when it is told to."""
-
-    def __init__(self, *cgroup_procs):
-        pipe = subprocess.PIPE
-        argv = [sys.executable, "-c", CALLER]
-        self.process = processes.start(argv, stdin=pipe, stdout=pipe, cgroup_procs=cgroup_procs)
-        assert self.process.stdout.readline() == b"there\n"
-
-    def make(self, count):
-        self.process.stdin.write(b"%d\n" % count)
-        assert self.process.stdout.readline() == b"done\n"
-
-    def end(self):
-        processes.kill_group(self.process)
-        self.process.communicate()
 
 
 @pytest.fixture
@@ -277,7 +251,7 @@ def test_what_the_program_is_told_of_an_instance_is_its_group_as_the_kernel_writ
     told = instance(7, "tare/abcx1")
     assert told[:8] == (7).to_bytes(8, "little")
     assert told[8:].rstrip(b"\0") == b"/tare/abcx1"
-    assert len(told) == 8 + syscalls.PATH
+    assert len(told) == 8 + PATH
 
 
 def test_a_group_that_is_not_there_has_no_number():

@@ -7,7 +7,7 @@ import pytest
 from campaign.fakes import FakeFresh, FakeNursery, FakePlatform, FakeRun, FakeStart
 from tare.campaign.plan import Job
 from tare.errors import HostError, ParseError, UnsupportedError
-from tare.footprint.model import IDLE, Counts, Footprint, Level, Phase, Scope
+from tare.footprint.model import EMPTY, IDLE, Counts, Footprint, Level, Phase, Scope
 from tare.footprint.walk import NO_GROUP, Missed, Route, Walk, countable
 from tare.workloads import registry
 from tare.workloads.base import Command, RunPlan
@@ -19,6 +19,7 @@ class FakeCounter:
 
     log: list[str]
     level: Level = Level.SYSCALLS
+    reads_itself: bool = False
     running: bool = False
     refuse: str | None = None
     lost: int = 0
@@ -36,6 +37,8 @@ class FakeCounter:
 
     def read(self):
         assert self.running
+        if self.reads_itself:
+            self.log.append("read")
         words = [line.split()[0] for line in self.log[self.since :]]
         hits = {word: words.count(word) for word in words}
         return Counts(hits={scope: {**hits, "never": 0} for scope in self.scopes}, lost=self.lost, known=400)
@@ -145,6 +148,19 @@ def test_the_idle_host_is_counted_for_everybody_alone_while_no_instance_lives():
             assert sum(word.startswith("start") for word in walk.nursery.log[:at]) == sum(
                 word.startswith("stop") for word in walk.nursery.log[:at]
             )
+
+
+def test_what_a_reading_leaves_is_counted_on_the_idle_host_where_it_is_in_what_it_reads():
+    brought = list(_walk(FakeRun("alpha"), repeats=2, idle_s=0.01, reads_itself=True).run())
+    empty = [one for one in brought if one.platform == EMPTY]
+    assert [(one.scope, one.phase, one.workload, one.repeat, one.hits) for one in empty] == [
+        (Scope.HOST, Phase.STEADY, None, repeat, {"read": 1}) for repeat in range(2)
+    ]
+    after = [brought[at - 1].platform for at, one in enumerate(brought) if one.platform == EMPTY]
+    assert after == [IDLE, IDLE], "no instance is alive"
+    assert _found(brought, workload="alpha")[0].hits == {"alpha": 1, "read": 1}, "footprints are as they were read"
+    for other in (_walk(FakeRun("alpha"), idle_s=0.01), _walk(FakeRun("alpha"), reads_itself=True)):
+        assert EMPTY not in {one.platform for one in other.run()}
 
 
 def test_a_platform_that_does_not_start_is_a_line_in_each_repeat_and_the_walk_goes_on():

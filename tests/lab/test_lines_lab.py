@@ -6,16 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from tare.footprint.model import IDLE, Level, Phase, Scope
+from tare.analysis.footprints import Exposure, View
+from tare.footprint.lines import READINGS, completed
+from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
 from tare.footprint.record import footprints
+from tare.lab import kernel
 from tare.store import Store
 
 pytestmark = [pytest.mark.lab, pytest.mark.host, pytest.mark.timeout(3600)]
 
+#: As in `lines.py`, which runs in the lab.
+ASKED = (1234, 777)
 TARE = Path(sys.executable).with_name("tare")
 
 
 def done(*words):
+    """What tare prints; it must end well."""
     finished = subprocess.run([TARE, *words], capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     return finished.stdout
@@ -51,6 +57,7 @@ def test_lines_of_a_start_and_of_a_workload_come_back(tmp_path):
         found = footprints(store)
     assert {(one.platform, one.phase) for one in found} == {
         (IDLE, Phase.STEADY),
+        (EMPTY, Phase.STEADY),
         *((name, phase) for name in ("native", "gvisor") for phase in Phase),
     }
     assert {(one.level, one.scope) for one in found} == {(Level.LINES, Scope.HOST)}
@@ -58,5 +65,29 @@ def test_lines_of_a_start_and_of_a_workload_come_back(tmp_path):
         assert 5_000 < len(one.hits) < one.known
         paths = {name.rpartition(":")[0] for name in one.hits}
         assert {"kernel/sched/core.c", "fs/open.c", "include/linux/list.h"} <= paths
-    started = {one.platform: one for one in found if one.phase is Phase.START}
-    assert [name for name in started["gvisor"].hits if name.startswith("kernel/seccomp.c:")]
+    exposure = Exposure(found)
+    started = exposure.things("gvisor", View.BEYOND_IDLE, Phase.START)
+    assert in_files("kernel/seccomp.c", started)
+    assert not in_files("fs/debugfs/file.c", started), "the reading alone opens these files"
+
+
+def in_files(prefix, things):
+    return {name for name in things if name.startswith(prefix)}
+
+
+def test_what_ran_besides_a_reading_is_counted_exactly_and_what_the_reading_ran_is_not(tmp_path):
+    said = done(
+        "lab", "run", "--flavour", "lines", "--out", str(tmp_path / "out"), "--", "python3", "tests/lab/lines.py"
+    )
+    raw = [Footprint.model_validate_json(line) for line in said.splitlines()]
+    counting = kernel.ensure("lines", lambda _: None)
+    found = list(completed(raw, tmp_path / "out" / READINGS.name, counting))
+    exposure = Exposure(found)
+    hits = exposure.pool("native", Scope.HOST).hits
+    asked = {name for name, times in hits.items() if times == sum(ASKED)}
+    assert in_files("kernel/sys.c:", asked), "the lines of getsid, which nobody else called"
+    empty = [one for one in found if one.platform == EMPTY]
+    assert all(in_files("fs/debugfs/file.c:", one.hits) for one in empty)
+    assert not in_files("fs/debugfs/file.c:", hits)
+    assert in_files("fs/exec.c:", hits), "a process was started"
+    assert not any(in_files("fs/exec.c:", one.hits) for one in empty)

@@ -14,7 +14,8 @@ import fake_footprints
 from tare.analysis.attack_profile import Weights
 from tare.analysis.footprints import Exposure, View
 from tare.errors import StoreError, UsageError
-from tare.footprint.model import ATTACHMENT, IDLE, Footprint, Level, Phase, Scope
+from tare.footprint.model import ATTACHMENT, EMPTY, IDLE, Footprint, Level, Phase, Scope
+from tare.report import footprint_words
 from tare.report.build import build
 from tare.report.export import FOOTPRINT_COLUMNS, Format, export_footprints
 from tare.report.footprint_model import FootprintsReport, LevelReport
@@ -134,6 +135,24 @@ def test_our_lines_stand_beside_the_papers(lines: Path) -> None:
     assert (shared.study_lines, shared.lines) == (33557, None)
 
 
+def test_what_a_text_says_of_a_directory_stands_beside_the_same_region_of_ours() -> None:
+    kvm = [f"arch/x86/kvm/x86.c:{line}" for line in range(1, 11)]
+    ran = {"firecracker": [*kvm, "virt/kvm/kvm_main.c:1"], "gvisor": [*kvm[6:], "virt/kvm/kvm_main.c:1", "fs/open.c:2"]}
+    ran["docker"] = ["fs/open.c:1", "fs/open.c:2", "fs/ext4/inode.c:3"]
+    found = [
+        fake_footprints.footprint(dict.fromkeys(lines, 9), platform=name, workload=workload)
+        for name, lines in ran.items()
+        for workload in ("sysbench-cpu", "sysbench-fileio-seqwr")
+    ]
+    beside = {one.what: (one.study_lines, one.lines) for one in report_of(*found).beside}
+    assert beside["Firecracker: Lines of arch/x86/kvm more than gVisor's, CPU workload"] == (2550, 10 - 4)
+    assert beside["LXC: Lines of /virt, CPU workload"] == (0, 0)
+    assert beside["Firecracker, gVisor: Lines of /virt that Firecracker and gVisor share, CPU workload"] == (649, 1)
+    assert beside["LXC, gVisor: Lines of /fs that both execute, file workload (about)"] == (18_000, 1)
+    assert beside["Firecracker: Lines of /fs/overlayfs, file workload"] == (0, 0)
+    assert beside["LXC, gVisor: Lines of /net/core that both execute"] == (2231, None)  # no such workload was counted
+
+
 def test_functions_have_directories_where_their_files_are_told(tmp_path: Path) -> None:
     listed = tmp_path / "functions.csv"
     listed.write_text("name,file\ndo_mmap,mm/mmap.c\n")
@@ -155,6 +174,34 @@ def test_only_an_idle_host_is_a_report_too(tmp_path: Path) -> None:
     assert (level.platforms, level.view, level.idle_things, level.sets) == ([], None, 1, [])
     write_html([path], tmp_path / "idle.html")
     assert "Only the idle host was counted" in (tmp_path / "idle.html").read_text()
+
+
+def test_what_readings_leave_is_told_and_is_in_no_figure(tmp_path: Path) -> None:
+    left = {f"fs/seq_file.c:{line}": 400 for line in range(30)}
+    read = [one.model_copy(update={"hits": one.hits | left}) for one in fake_footprints.invented(Level.LINES)]
+    empty = [fake_footprints.footprint(left, platform=EMPTY, workload=None, repeat=at, seconds=1e-6) for at in range(3)]
+    (clean,) = report_of(*fake_footprints.invented(Level.LINES)).levels
+    (level,) = report_of(*read, *empty).levels
+    assert level.reading_things == 30
+    assert level.model_dump(exclude={"reading_things"}) == clean.model_dump(exclude={"reading_things"})
+    assert "What a reading leaves by itself, 30 of them, is taken off by hits" in footprint_words.facts(level)
+    warning = "No empty reading was counted"
+    assert not [note for note in footprint_words.notes(level) if warning in note]
+    assert [note for note in footprint_words.notes(clean) if warning in note]
+    assert clean.reading_things is None
+    path = fake_footprints.write(tmp_path / "read.tare", [*read, *empty])
+    out = io.StringIO()
+    with Store.read(path) as store:
+        export_footprints(store, Format.CSV, out)
+    rows = [row for row in csv.DictReader(io.StringIO(out.getvalue())) if row["platform"] == EMPTY]
+    assert len(rows) == 3 * 30
+    assert {row["hits"] for row in rows} == {"400"}
+
+
+def test_calls_have_no_readings_to_be_taken_off() -> None:
+    (level,) = report_of(*fake_footprints.invented(Level.SYSCALLS)).levels
+    assert not [note for note in footprint_words.notes(level) if "reading" in note]
+    assert "reading" not in footprint_words.facts(level)
 
 
 def test_a_file_without_footprints_has_none(campaign: Path) -> None:

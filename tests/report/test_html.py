@@ -19,7 +19,7 @@ from tare.report.build import build
 from tare.report.html import write_html
 from tare.store import CampaignRecord, SettingRecord, Store
 
-VOID = {"meta", "br"}
+VOID = {"input", "meta", "br"}
 
 
 class Page(HTMLParser):

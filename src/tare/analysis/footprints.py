@@ -3,26 +3,31 @@
 A set is made the way Anjali, Caraza-Harter and Swift did (VEE 2020, section 3.3): each workload's own, then the union
 over workloads. Repeats of a workload are one longer run: their hits and seconds are added up before anything else, so
 that a union over repeats does not gather what a noisy background happens to do more of in one of them.
+
+Where a counter's reading is in what it reads, empty readings tell what it leaves, and this is taken off in hits before
+any rate is made of them: a reading leaves the same however long was counted before it. A rate would call half of its
+hits native to a window that is twice as long.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tare.analysis.inputs import NoAnswer
-from tare.footprint.model import IDLE, Footprint, Level, Phase, Scope
+from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
 
 Things = frozenset[str]
+_NOTHING: Mapping[str, int] = {}
 _Key = tuple[str, Scope, Phase, str | None]  # platform, scope, phase, workload
 
 
 class View(StrEnum):
     """Which of the things that were counted are held to be a platform's."""
 
-    HOST = "host"  # all that ran on the host
+    HOST = "host"  # all that ran on the host, but for the readings
     BEYOND_IDLE = "beyond-idle"  # of these, what ran more often than on the idle host
     INSTANCE = "instance"  # what ran for processes of the instance: no background to be subtracted
 
@@ -49,18 +54,49 @@ class Pool:
         """Hits a second."""
         return self.hits.get(thing, 0) / self.seconds
 
+    @property
+    def whole_rate(self) -> float:
+        """Hits of everything together a second."""
+        return sum(self.hits.values()) / self.seconds
 
-def pooled(footprints: Iterable[Footprint]) -> Pool | None:
-    """The sum of these; None where there are none."""
+
+def pooled(footprints: Iterable[Footprint], left: Mapping[str, int] = _NOTHING) -> Pool | None:
+    """The sum of these without what ``left`` says that each reading leaves by itself; None where there are none.
+
+    A thing that has no more hits than so many readings leave is not in it: it was not shown to have run.
+    """
+    whole = summed(Pool(one.hits, one.seconds, one.lost, 1) for one in footprints)
+    return whole and replace(whole, hits=_beyond_readings(whole.hits, left, whole.footprints))
+
+
+def summed(pools: Iterable[Pool]) -> Pool | None:
+    """Several pools as one; None where there are none."""
     hits: defaultdict[str, int] = defaultdict(int)
     seconds, lost, count = 0.0, 0, 0
-    for footprint in footprints:
-        for thing, number in footprint.hits.items():
+    for pool in pools:
+        for thing, number in pool.hits.items():
             hits[thing] += number
-        seconds += footprint.seconds
-        lost += footprint.lost
-        count += 1
+        seconds += pool.seconds
+        lost += pool.lost
+        count += pool.footprints
     return Pool(hits, seconds, lost, count) if count else None
+
+
+def left_by_readings(empty: Iterable[Footprint]) -> dict[str, int]:
+    """The most hits of each thing in any of these empty readings.
+
+    The most and not the mean: a reading does not do the same each time, and its spread must not look like work. So what
+    is taken off is too much rather than too little, of the idle host as of all others.
+    """
+    left: dict[str, int] = {}
+    for one in empty:
+        for thing, hits in one.hits.items():
+            left[thing] = max(hits, left.get(thing, 0))
+    return left
+
+
+def _beyond_readings(hits: Mapping[str, int], left: Mapping[str, int], readings: int) -> dict[str, int]:
+    return {thing: rest for thing, each in hits.items() if (rest := each - readings * left.get(thing, 0)) > 0}
 
 
 def beyond(found: Pool, idle: Pool) -> Things:
@@ -78,7 +114,8 @@ def beyond(found: Pool, idle: Pool) -> Things:
 class Exposure:
     """All footprints of one level that a file has.
 
-    ``phase`` None in its methods: the start and the work together. ``workload`` None: the union over all.
+    ``phase`` None in its methods: the start and the work together. ``workload`` None: the union over all. ``left``:
+    what a reading leaves by itself, by the empty ones of the file; None where it has none.
     """
 
     def __init__(self, footprints: Iterable[Footprint]) -> None:
@@ -88,15 +125,18 @@ class Exposure:
         if len(levels) != 1:
             raise NoAnswer(f"footprints of one level are needed, not of {len(levels)}")
         self.level: Level = levels.pop()
-        self.idle = pooled(one for one in every if one.platform == IDLE and one.scope is Scope.HOST)
+        empty = [one for one in every if one.platform == EMPTY]
+        self.left: Mapping[str, int] | None = left_by_readings(empty) if empty else None
+        self.idle = pooled((one for one in every if one.platform == IDLE and one.scope is Scope.HOST), self.left or {})
         self._parts: dict[_Key, list[Footprint]] = {}
         for one in every:
-            if one.platform != IDLE:
+            if one.platform not in {IDLE, EMPTY}:
                 self._parts.setdefault((one.platform, one.scope, one.phase, one.workload), []).append(one)
         self.platforms: tuple[str, ...] = tuple(dict.fromkeys(key[0] for key in self._parts))
         self.workloads: tuple[str, ...] = tuple(dict.fromkeys(key[3] for key in self._parts if key[3] is not None))
         # Modules come and go between two footprints: the most that were there at once.
         self.known: int | None = max((one.known for one in every if one.known is not None), default=None)
+        self._pools: dict[_Key, Pool] = {}
         self._things: dict[tuple[str, View, Phase, str | None], Things] = {}
 
     def views(self) -> tuple[View, ...]:
@@ -116,8 +156,12 @@ class Exposure:
         return tuple(phase for phase in Phase if phase in found)
 
     def parts(self, platform: str, scope: Scope, phase: Phase, workload: str | None) -> Sequence[Footprint]:
-        """The footprints of exactly this: one a repeat."""
+        """The footprints of exactly this as they were read: one a repeat."""
         return self._parts.get((platform, scope, phase, workload), ())
+
+    def hits(self, one: Footprint) -> Mapping[str, int]:
+        """The hits of a footprint without what its reading left."""
+        return _beyond_readings(one.hits, self._left_in(one.scope), 1)
 
     def counted(
         self, platform: str, scope: Scope, phase: Phase | None = None, workload: str | None = None
@@ -126,8 +170,8 @@ class Exposure:
         return [one for key in self._keys(platform, scope, phase, workload) for one in self._parts[key]]
 
     def pool(self, platform: str, scope: Scope, phase: Phase | None = None, workload: str | None = None) -> Pool | None:
-        """All repeats as one; None where it was not counted."""
-        return pooled(self.counted(platform, scope, phase, workload))
+        """All repeats as one, without what their readings left; None where it was not counted."""
+        return summed(self._pool(key) for key in self._keys(platform, scope, phase, workload))
 
     def things(self, platform: str, view: View, phase: Phase | None = None, workload: str | None = None) -> Things:
         """What a platform ran: each workload's repeats as one run, then the union. Empty where it was not counted."""
@@ -148,7 +192,7 @@ class Exposure:
         if view not in self.views() or not keys:
             return ()
         by_key = [
-            {one.repeat: self._kept(key, view).intersection(one.hits) for one in self._parts[key]} for key in keys
+            {one.repeat: self._kept(key, view).intersection(self.hits(one)) for one in self._parts[key]} for key in keys
         ]
         whole = set(by_key[0]).intersection(*by_key[1:])
         return tuple(frozenset().union(*(one[number] for one in by_key)) for number in sorted(whole))
@@ -166,8 +210,18 @@ class Exposure:
     def _kept(self, key: _Key, view: View) -> Things:
         cached = (key[0], view, *key[2:])
         if cached not in self._things:
-            pool = pooled(self._parts[key])
-            assert pool is not None, "a key has footprints"
+            pool = self._pool(key)
             idle = self.idle if view is View.BEYOND_IDLE else None
             self._things[cached] = frozenset(pool.hits) if idle is None else beyond(pool, idle)
         return self._things[cached]
+
+    def _pool(self, key: _Key) -> Pool:
+        if key not in self._pools:
+            pool = pooled(self._parts[key], self._left_in(key[1]))
+            assert pool is not None, "a key has footprints"
+            self._pools[key] = pool
+        return self._pools[key]
+
+    def _left_in(self, scope: Scope) -> Mapping[str, int]:
+        """Readings are tare's work, and none of an instance's."""
+        return _NOTHING if self.left is None or scope is Scope.INSTANCE else self.left

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tare.analysis.footprints import Exposure, View
-from tare.footprint.model import Footprint, Phase
+from tare.footprint.model import Phase
 
 #: A thing that no platform hit more often than this in a workload says nothing by its rate.
 LEAST_HITS = 100
@@ -80,7 +80,7 @@ def frequencies(
     if baseline not in repeats or len(repeats) < 2:
         return []
     names = _worth_it(exposure, view, workload, list(repeats), least_hits)
-    hits = {name: _hits(found, names) for name, found in repeats.items()}
+    hits = {name: _hits([exposure.hits(one) for one in found], names) for name, found in repeats.items()}
     seconds = {name: np.array([one.seconds for one in found]) for name, found in repeats.items()}
     logs = {name: np.log((each + _HALF) / seconds[name][:, None]) for name, each in hits.items()}
     base = logs[baseline].mean(axis=0)
@@ -112,9 +112,9 @@ def _worth_it(exposure: Exposure, view: View, workload: str, platforms: Sequence
     return sorted(names)
 
 
-def _hits(found: Sequence[Footprint], names: Sequence[str]) -> Floats:
+def _hits(found: Sequence[Mapping[str, int]], names: Sequence[str]) -> Floats:
     """A row a repeat, a column a thing."""
-    hits = [[one.hits.get(name, 0) for name in names] for one in found]
+    hits = [[one.get(name, 0) for name in names] for one in found]
     return np.array(hits, dtype=np.float64).reshape(len(found), len(names))
 
 

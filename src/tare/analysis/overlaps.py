@@ -10,8 +10,8 @@ from tare.footprint.model import Level
 
 #: The directories that Anjali 2020 tells apart (figures 4, 6, 13 and 18).
 PAPER_DIRECTORIES = (
-    "virt", "arch", "arch/x86/kvm", "net", "net/core", "net/bridge", "mm", "fs", "fs/ext4", "fs/overlayfs", "block",
-    "kernel",
+    "virt", "arch", "arch/x86/kvm", "net", "net/core", "net/bridge", "mm", "arch/x86/mm", "fs", "fs/ext4",
+    "fs/overlayfs", "block", "kernel",
 )  # fmt: skip
 #: Where a thing's file is not known.
 UNKNOWN = "unknown"

@@ -134,7 +134,7 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
     with Store.open(file) as store, sole_campaign():
         record = store.record
         check_disk()
-        jobs = tuple(Job(workloads.get(one.name), one.params, one.margin) for one in record.workloads)
+        jobs = jobs_of(record)
         image = image_for(jobs, watcher.doing)
         check_same(record, image)
         resources = Resources(tuple(record.resources.cpus), record.resources.memory_bytes)
@@ -158,6 +158,11 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
                 _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
         finally:
             close_all(chosen)
+
+
+def jobs_of(record: CampaignRecord) -> tuple[Job, ...]:
+    """The workloads of a campaign that is there. Raises `UsageError` for one that this tare does not know."""
+    return tuple(Job(workloads.get(one.name), one.params, one.margin) for one in record.workloads)
 
 
 def image_for(jobs: Sequence[Job], progress: Progress) -> Image:

@@ -13,6 +13,7 @@ from rich.table import Table
 from tare.footprint import checks as footprint_checks
 from tare.footprint import ptrace
 from tare.host import checks, facts
+from tare.lab import checks as lab_checks
 from tare.platforms import registry as platforms
 
 _MARKS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "fail": "[red]✗[/]"}
@@ -25,7 +26,9 @@ def doctor(
 
     Examples: [cyan]tare doctor[/], [cyan]tare doctor --json[/]
     """
-    host = [*checks.checks(facts.gather()), ptrace.check(), *footprint_checks.checks()]
+    host = checks.checks(facts.gather())
+    lab = lab_checks.check()
+    kernel = [ptrace.check(), *footprint_checks.checks(lab.state), lab]
     with Console(stderr=True).status("") as status:
         found = [_platform(name, status) for name in platforms.all_platforms()]
     usable = all(one.state != "fail" for one in host) and any(row["available"] for row in found)
@@ -34,14 +37,15 @@ def doctor(
             "schema": "tare.doctor/1",
             "usable": usable,
             "checks": [
-                {"name": one.name, "state": one.state, "found": one.found, "advice": one.advice} for one in host
+                {"name": one.name, "state": one.state, "found": one.found, "advice": one.advice}
+                for one in (*host, *kernel)
             ],
             "platforms": found,
             "families": platforms.offers(),
         }
         typer.echo(json.dumps(answer, indent=2))
     else:
-        _print(host, found)
+        _print(host, kernel, found)
     if not usable:
         raise typer.Exit(1)
 
@@ -64,13 +68,15 @@ def _platform(name: str, status: Status) -> dict[str, Any]:
     }
 
 
-def _print(host: list[checks.Check], found: list[dict[str, Any]]) -> None:
+def _print(host: list[checks.Check], kernel: list[checks.Check], found: list[dict[str, Any]]) -> None:
     console = Console(highlight=False)
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for one in host:
-        table.add_row(_MARKS[one.state], one.name, one.found, one.advice or "")
-    console.print("[bold]The host[/]")
-    console.print(table)
+    for title, every in (("The host", host), ("What can be told of its kernel", kernel)):
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for one in every:
+            table.add_row(_MARKS[one.state], one.name, one.found, one.advice or "")
+        console.print(f"[bold]{title}[/]")
+        console.print(table)
+        console.print()
     table = Table(box=None, pad_edge=False, show_header=False)
     for row in found:
         mark = _MARKS["ok" if row["available"] else "warn"]
@@ -78,5 +84,5 @@ def _print(host: list[checks.Check], found: list[dict[str, Any]]) -> None:
         table.add_row(mark, row["name"], said, f"fix: {row['fix']}" if row["fix"] else "")
     for offer in platforms.offers():
         table.add_row(" ", offer["name"], offer["asks"], "")
-    console.print("\n[bold]Platforms[/]")
+    console.print("[bold]Platforms[/]")
     console.print(table)

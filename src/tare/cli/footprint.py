@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.console import Console, Group
 from rich.text import Text
 
 from tare.analysis.words import span
-from tare.campaign.conduct import DEFAULT_MEMORY
 from tare.campaign.plan import parse_time
+from tare.cli.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.cli.progress import Drawn
-from tare.cli.run import parse_cpus
-from tare.footprint import conduct, lab, summary
+from tare.errors import UsageError
+from tare.footprint import conduct, lab
 from tare.footprint.conduct import Order
 from tare.footprint.lab import Brought
-from tare.footprint.model import IDLE, SCHEMA, Footprint, Level
-from tare.footprint.summary import Pool, Row
+from tare.footprint.model import SCHEMA, Footprint, Level
 from tare.footprint.walk import Missed, Skipped
+from tare.report.footprint_run import render
 from tare.store.record import LeftOut
 
 _EXAMPLES = """Examples:
@@ -35,37 +32,40 @@ _EXAMPLES = """Examples:
 [cyan]tare footprint -p gvisor -o night.tare[/]                into a campaign's file that is there, beside its figures
 
 [cyan]tare footprint --level functions -p runc -p docker -p gvisor -o kernel.tare[/]    in a lab, brought back
+
+[cyan]tare footprint --level stacks -p docker -p gvisor -w call-read-1b -o F.tare[/], then
+[cyan]tare report F.tare --html F.html[/]                      flame graphs of the host's kernel, by platform
 """
-_WORDS = {Level.SYSCALLS: "system calls", Level.FUNCTIONS: "kernel functions", Level.LINES: "kernel lines"}
-#: Names in one line of the table's foot.
-_SHOWN = 40
+
+
+_WORKLOAD = typer.Option(
+    [], "-w", "--workload", help=f"A workload or family; may be given again. Default: {', '.join(conduct.WORKLOADS)}."
+)
+_LEVEL = typer.Option(
+    Level.SYSCALLS,
+    "--level",
+    help="What is counted. functions and lines: in a lab that is booted. stacks: for flame graphs, here.",
+)
+_IDLE = typer.Option("10s", "--idle", help="How long the idle host is looked at in each repeat; 0: not at all.")
+_OUTPUT = typer.Option(None, "-o", "--output", help="Campaign file: a new one, or one that gets the footprints too.")
+_PROGRAM = typer.Option(
+    [], "--file", help="A program of this host, to be on PATH in the lab (firecracker); may be given again."
+)
 
 
 def footprint(
-    platform: list[str] = typer.Option(
-        [], "-p", "--platform", help="A platform by name; may be given again. native always takes part."
-    ),
-    workload: list[str] = typer.Option(
-        [],
-        "-w",
-        "--workload",
-        help=f"A workload or family; may be given again. Default: {', '.join(conduct.WORKLOADS)}.",
-    ),
-    level: Level = typer.Option(
-        Level.SYSCALLS, "--level", help="What is counted. functions and lines: in a lab that is booted."
-    ),
+    platform: list[str] = PLATFORM,
+    workload: list[str] = _WORKLOAD,
+    level: Level = _LEVEL,
     repeats: int = typer.Option(3, "--repeats", help="How often everything is counted anew, in random order."),
-    idle: str = typer.Option(
-        "10s", "--idle", help="How long the idle host is looked at in each repeat; 0: not at all."
-    ),
-    seed: int | None = typer.Option(None, "--seed", help="Seed of all random orders. Default: drawn."),
-    cpus: str | None = typer.Option(None, "--cpus", help="Host CPUs for the instances: 1 or 2,3. Default: the last."),
-    memory: int = typer.Option(DEFAULT_MEMORY >> 20, "--memory", help="Memory limit of an instance in MiB."),
-    subnet: str | None = typer.Option(None, "--subnet", help="Subnet of tare's bridge. Default: a free one."),
-    output: Path | None = typer.Option(
-        None, "-o", "--output", help="Campaign file: a new one, or one that gets the footprints too."
-    ),
+    idle: str = _IDLE,
+    seed: int | None = SEED,
+    cpus: str | None = CPUS,
+    memory: int = MEMORY,
+    subnet: str | None = SUBNET,
+    output: Path | None = _OUTPUT,
     here: bool = typer.Option(False, "--here", help="Count functions on this host itself, and not in a lab."),
+    program: list[Path] = _PROGRAM,
     as_json: bool = typer.Option(False, "--json", help=f"Print the footprints as JSON (schema {SCHEMA})."),
 ) -> None:
     """Count what platforms make the host's kernel do: in the start, and while a workload runs.
@@ -87,16 +87,16 @@ def footprint(
     file = output or Path(time.strftime("tare-footprint-%Y%m%d-%H%M%S.tare"))
     with _Progress(Console(stderr=True, highlight=False)) as progress:
         if level in lab.LEVELS and not (here or lab.inside()):
-            progress.brought(lab.count(order, file, progress.doing))
+            progress.brought(lab.count(order, file, progress.doing, program))
         else:
+            if program:
+                raise UsageError("--file brings a program into a lab, and none is booted", fix="leave --file out")
             conduct.begin(order, file, progress, progress.told)
     if as_json:
         typer.echo(json.dumps(_answer(progress), indent=2))
         return
     console = Console(highlight=False)
-    names: list[str | None] = [*summary.workloads(progress.footprints)]
-    for name in names or [None]:
-        _print(console, name, summary.rows(progress.footprints, name), level)
+    console.print(Group(*render(progress.footprints)))
     for line in progress.without:
         console.print(line, markup=False, soft_wrap=True)
     console.print(f"in {file}", markup=False, soft_wrap=True)
@@ -162,33 +162,6 @@ class _Progress(Drawn):
     def _render(self) -> Text:
         failed = f", {len(self.missed)} missed" if self.missed else ""
         return Text.assemble(("tare footprint ", "bold"), f"{self._doing}{self._left()}{failed}")
-
-
-def _print(console: Console, workload: str | None, rows: Sequence[Row], level: Level) -> None:
-    table = Table(box=None, pad_edge=False, title=workload or "no workload", title_justify="left", title_style="bold")
-    table.add_column(_WORDS[level])
-    for name in ("in the start", "in the work", "hits a second", "everybody's", "hits a second", "lost"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        label = "idle host" if row.platform == IDLE else row.platform
-        lost = sum(pool.lost for pool in (row.start, row.everybody) if pool)
-        table.add_row(escape(label), *_pools(row), f"{lost:,}")
-    console.print(table)
-    for row in rows:
-        if row.only:
-            more = f" and {len(row.only) - _SHOWN} more" if len(row.only) > _SHOWN else ""
-            console.print(f"only {row.platform}: {', '.join(row.only[:_SHOWN])}{more}", markup=False)
-    console.print()
-
-
-def _pools(row: Row) -> list[str]:
-    def distinct(pool: Pool | None) -> str:
-        return f"{len(pool.names):,}" if pool else ""
-
-    def rate(pool: Pool | None) -> str:
-        return f"{pool.rate:,.0f}" if pool else ""
-
-    return [distinct(row.start), distinct(row.steady), rate(row.steady), distinct(row.everybody), rate(row.everybody)]
 
 
 def _answer(progress: _Progress) -> dict[str, object]:

@@ -16,6 +16,7 @@ from tare.campaign.conduct import Order
 from tare.campaign.plan import parse_margins, parse_time
 from tare.campaign.stopping import parse_precision
 from tare.campaign.study import foreword, ordered
+from tare.cli.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.cli.progress import Progress
 from tare.cli.report import show
 from tare.errors import UsageError
@@ -42,12 +43,6 @@ _EXAMPLES = """Examples:
 [cyan]tare run --resume night.tare[/]               go on after a kill or a reboot into the same kernel
 """
 
-_PLATFORM = typer.Option(
-    [],
-    "-p",
-    "--platform",
-    help="A platform, by name; may be given again. all: every one that runs here. native always takes part.",
-)
 _WORKLOAD = typer.Option(
     [], "-w", "--workload", help="A workload by name, or a family's (cpu, kernel ...); may be given again."
 )
@@ -86,10 +81,8 @@ _SCALE = typer.Option(
 
 
 def run(
-    platform: list[str] = _PLATFORM,
-    workload: list[str] = typer.Option(
-        [], "-w", "--workload", help="A workload by name, or a family (cpu, kernel ...); may be given again."
-    ),
+    platform: list[str] = PLATFORM,
+    workload: list[str] = _WORKLOAD,
     profile: str = _PROFILE,
     scale: Scale | None = _SCALE,
     blocks: int | None = typer.Option(None, "--blocks", help="Run exactly so many blocks."),
@@ -97,10 +90,10 @@ def run(
     precision: str | None = _PRECISION,
     design: Design | None = _DESIGN,
     margin: list[str] = _MARGIN,
-    seed: int | None = typer.Option(None, "--seed", help="Seed of all random orders. Default: drawn, and recorded."),
-    cpus: str | None = typer.Option(None, "--cpus", help="Host CPUs for the instances: 1 or 2,3. Default: the last."),
-    memory: int = typer.Option(1024, "--memory", help="Memory limit of an instance in MiB."),
-    subnet: str | None = typer.Option(None, "--subnet", help="Subnet of tare's bridge. Default: a free one."),
+    seed: int | None = SEED,
+    cpus: str | None = CPUS,
+    memory: int = MEMORY,
+    subnet: str | None = SUBNET,
     tune: bool = _TUNE,
     output: Path | None = typer.Option(None, "-o", "--output", help="Campaign file. Default: tare-DATE-TIME.tare"),
     resume: Path | None = typer.Option(None, "--resume", help="Go on with this campaign file."),
@@ -111,14 +104,12 @@ def run(
     Every block starts each platform fresh, the baseline twice, in random order. Each trial is in the campaign file
     before the next begins; the HTML report is written beside it.
     """
-    progress_console = Console(stderr=True, highlight=False)
     if resume is not None:
         planned = (output, blocks, budget, seed, precision, scale, design)
         if platform or workload or margin or tune or any(one is not None for one in planned):
             raise UsageError("--resume goes on as planned and takes no other plan", fix="give --resume alone")
         file = resume
-        with Progress(progress_console, file) as progress:
-            conduct.resume(file, progress, _widths)
+        _go_on(file)
     else:
         file = output or Path(time.strftime("tare-%Y%m%d-%H%M%S.tare"))
         order = Order(
@@ -135,15 +126,24 @@ def run(
             margins=parse_margins(margin),
             precision=parse_precision(precision) if precision is not None else None,
         )
-        order = ordered(order, scale, design)
-        if said := foreword(order):
-            progress_console.print(said, markup=False, soft_wrap=True)
-        with Progress(progress_console, file, foreword=_resolution) as progress:
-            conduct.begin(order, file, progress, _widths)
+        _begin(ordered(order, scale, design), file)
     show([file], html=file.with_suffix(".html"), as_json=as_json)
 
 
 run.__doc__ = f"{run.__doc__}\n\n{_EXAMPLES}"
+
+
+def _begin(order: Order, file: Path) -> None:
+    console = Console(stderr=True, highlight=False)
+    if said := foreword(order):
+        console.print(said, markup=False, soft_wrap=True)
+    with Progress(console, file, foreword=_resolution) as progress:
+        conduct.begin(order, file, progress, _widths)
+
+
+def _go_on(file: Path) -> None:
+    with Progress(Console(stderr=True, highlight=False), file) as progress:
+        conduct.resume(file, progress, _widths)
 
 
 def _resolution() -> str:
@@ -152,13 +152,3 @@ def _resolution() -> str:
 
 def _widths(store: Store) -> Mapping[str, Known]:
     return widths(store.record, store.samples())
-
-
-def parse_cpus(text: str | None) -> tuple[int, ...]:
-    """CPU numbers from 1 or 2,3; none from None. Raises `UsageError`."""
-    if text is None:
-        return ()
-    try:
-        return tuple(sorted({int(part) for part in text.split(",")}))
-    except ValueError:
-        raise UsageError(f"{text!r} is not a list of CPUs", fix="write 1 or 2,3") from None

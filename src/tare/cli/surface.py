@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import typer
 from rich.console import Console
@@ -12,13 +13,14 @@ from tare import literature
 from tare.cli.report import to_read
 from tare.errors import UsageError
 from tare.footprint import calls, live
+from tare.footprint.live import Looked, Progress
 from tare.footprint.model import Surface
 from tare.platforms import registry
 from tare.platforms.base import Platform
-from tare.report import surface as shown
+from tare.report import surface_terminal as shown
+from tare.report.surfaces import STUDY, surfaces_report, to_data
 
 ALL = "all"
-STUDY = "anjali-2020"
 
 
 def surface(
@@ -27,6 +29,9 @@ def surface(
     ),
     pid: list[int] = typer.Option(
         [], "--pid", help="A process that runs already, with all below it, instead; repeatable."
+    ),
+    output: Path | None = typer.Option(
+        None, "-o", "--output", help="Campaign file: a new one, or one that gets the surfaces too; native takes part."
     ),
     syscalls: bool = typer.Option(False, "--syscalls", help="List which calls, and what the filters answer."),
     published: bool = typer.Option(True, "--published/--no-published", help="A study's table beside ours."),
@@ -37,39 +42,50 @@ def surface(
     System calls by the seccomp filters that are installed (each is evaluated for every call), capabilities, user,
     namespaces, writable places of the host's, open devices. Nothing is measured, and nothing of an instance is changed.
 
-    Examples: [cyan]tare surface docker gvisor[/], [cyan]tare surface all[/], [cyan]tare surface docker --syscalls[/],
-    [cyan]tare surface --pid 1234 --json | jq '.platforms[].counts'[/]
+    Examples: [cyan]tare surface docker gvisor[/], [cyan]tare surface all -o kernel.tare[/],
+    [cyan]tare surface docker --syscalls[/], [cyan]tare surface --pid 1234 --json | jq '.platforms[].counts'[/]
     """
-    if names and pid:
-        raise UsageError("platforms are started, processes of --pid run already", fix="name platforms, or --pid")
-    errors = Console(stderr=True, highlight=False)
     found: list[Surface] = []
     left_out: list[dict[str, str]] = []
-    with errors.status("") as status:
-        looked = live.running(pid, status.update) if pid else live.surfaces(_chosen(names or []), status.update)
-        for one in looked:
+    with Console(stderr=True, highlight=False).status("") as status:
+        for one in _looked(names or [], pid, output, status.update):
             if one.surface is not None:
                 found.append(one.surface)
             else:
                 left_out.append({"platform": one.platform, "reason": one.reason, "fix": one.fix})
     study = literature.load(STUDY)
-    kernel = f"Linux {os.uname().release}, {calls.native().abi}"
     if as_json:
-        facts = {"kernel": kernel, "tables": f"Linux {calls.version()}"}
-        typer.echo(json.dumps(shown.to_data(found, left_out, facts, study), indent=2, ensure_ascii=False))
+        facts = {"kernel": calls.kernel(), "tables": f"Linux {calls.version()}"}
+        typer.echo(json.dumps(to_data(found, left_out, facts, study), indent=2, ensure_ascii=False))
     else:
-        console = to_read()
-        console.print(shown.render(found, kernel))
-        beside = shown.published(found, study) if published else None
-        if beside is not None:
-            console.print(beside)
-        if syscalls:
-            console.print(shown.listed(found))
-        for row in left_out:
-            fix = f" (fix: {row['fix']})" if row["fix"] else ""
-            console.print(f"left out: {row['platform']}: {row['reason']}{fix}", markup=False, soft_wrap=True)
+        _print(found, left_out, beside=published, listed=syscalls)
+        if output is not None and output.exists():
+            typer.echo(f"in {output}")
     if not found:
         raise typer.Exit(1)
+
+
+def _looked(names: list[str], pid: list[int], output: Path | None, progress: Progress) -> Iterator[Looked]:
+    if pid and names:
+        raise UsageError("platforms are started, processes of --pid run already", fix="name platforms, or --pid")
+    if pid and output is not None:
+        raise UsageError("a file keeps surfaces of platforms, and --pid has none", fix="leave -o out, or take --json")
+    if pid:
+        return live.running(pid, progress)
+    return live.surfaces(_chosen(names), progress) if output is None else live.into(output, names, progress)
+
+
+def _print(found: Sequence[Surface], left_out: Sequence[Mapping[str, str]], *, beside: bool, listed: bool) -> None:
+    console = to_read()
+    told = surfaces_report(found)
+    console.print(shown.render(told.surfaces))
+    if beside and told.beside is not None:
+        console.print(shown.published(told.beside))
+    if listed:
+        console.print(shown.listed(found))
+    for row in left_out:
+        fix = f" (fix: {row['fix']})" if row["fix"] else ""
+        console.print(f"left out: {row['platform']}: {row['reason']}{fix}", markup=False, soft_wrap=True)
 
 
 def _chosen(names: list[str]) -> list[Platform]:

@@ -23,7 +23,7 @@ import mmap
 import os
 import sysconfig
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -43,9 +43,12 @@ _Say = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_vo
 class Loaded:
     """A BPF object in the kernel, with all its programs attached."""
 
-    def __init__(self, code: bytes, entries: dict[str, int]) -> None:
+    def __init__(
+        self, code: bytes, entries: Mapping[str, int], events: Mapping[str, Sequence[int]] | None = None
+    ) -> None:
         """``code``: the object file; ``entries``: how many a map has, where that is known only now.
 
+        ``events``: the perf events that a program is attached to, by its name; as descriptors, which are closed here.
         Raises `HostError` where this kernel takes no BPF, with the fix.
         """
         self._library = _library()
@@ -53,9 +56,11 @@ class Loaded:
         self._programs: list[int] = []
         self._memory: list[mmap.mmap] = []
         self._object = 0
+        self._events = [event for every in (events or {}).values() for event in every]  # that no link has yet
         with _messages(self._library) as said:
             try:
                 self._load(code, entries)
+                self._attach(events or {})
             except _Refused as refused:
                 self.close()
                 raise _told(refused, said) from None
@@ -73,9 +78,21 @@ class Loaded:
         program = 0
         while program := library.bpf_object__next_program(self._object, program or None) or 0:
             self._programs.append(library.bpf_program__fd(program))
-            link = library.bpf_program__attach(program) or 0
-            _require(link, "attach")
-            self._links.append(link)
+
+    def _attach(self, events: Mapping[str, Sequence[int]]) -> None:
+        library = self._library
+        program = 0
+        while program := library.bpf_object__next_program(self._object, program or None) or 0:
+            name = library.bpf_program__name(program).decode()
+            for event in events.get(name, (None,)):
+                if event is None:
+                    link = library.bpf_program__attach(program) or 0
+                else:
+                    link = library.bpf_program__attach_perf_event(program, event) or 0
+                _require(link, "attach")
+                if event is not None:
+                    self._events.remove(event)  # it is closed with the link
+                self._links.append(link)
 
     def memory(self, name: str, length: int) -> mmap.mmap:
         """The values of an array map, as they are at any moment; it was declared with BPF_F_MMAPABLE."""
@@ -89,6 +106,21 @@ class Loaded:
         if done != 0:
             raise HostError(f"a BPF map cannot be written: {os.strerror(ctypes.get_errno())}")
 
+    def drain(self, name: str, key: int, value: int, most: int) -> tuple[bytes, bytes]:
+        """Take all elements out of a hash map, as their keys and their values in the same order.
+
+        ``key``, ``value``: how many bytes one has; ``most``: of elements in the map. Raises `HostError`.
+        """
+        keys, values = ctypes.create_string_buffer(most * key), ctypes.create_string_buffer(most * value)
+        count, after = ctypes.c_uint32(most), ctypes.create_string_buffer(max(key, 8))
+        done = self._library.bpf_map_lookup_and_delete_batch(
+            self._map(name), None, after, keys, values, ctypes.byref(count), None
+        )
+        # ENOENT: that was all of it.
+        if done != 0 and ctypes.get_errno() != errno.ENOENT:
+            raise HostError(f"a BPF map cannot be read: {os.strerror(ctypes.get_errno())}")
+        return ctypes.string_at(keys, count.value * key), ctypes.string_at(values, count.value * value)
+
     def missed(self) -> int:
         """How often a program did not run because one of its kind was running on that CPU."""
         return sum(self._misses(program) for program in self._programs)
@@ -99,6 +131,8 @@ class Loaded:
             self._memory.pop().close()
         while self._links:
             self._library.bpf_link__destroy(self._links.pop())
+        while self._events:
+            os.close(self._events.pop())
         self._programs.clear()
         if self._object:
             self._library.bpf_object__close(self._object)
@@ -118,18 +152,22 @@ class Loaded:
 
 def compiled(source: str) -> bytes:
     """The object file of a source in this package, compiled once a version of it. Raises `HostError`."""
-    text = resources.files("tare.footprint").joinpath(source).read_bytes()
+    package = resources.files("tare.footprint")
+    parts = {one.name: one.read_bytes() for one in package.iterdir() if one.name.endswith(".bpf.h")}
+    parts = dict(sorted(parts.items())) | {source: package.joinpath(source).read_bytes()}
     # Debian has the kernel's headers of its architecture in a folder that clang does not look into for BPF.
     flags = (*FLAGS, "-idirafter", f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}")
     folder = state.home() / "bpf"
     folder.mkdir(exist_ok=True)
-    made = folder / f"{source.removesuffix('.bpf.c')}-{hashlib.sha256(text + repr(flags).encode()).hexdigest()[:16]}.o"
+    version = hashlib.sha256(repr((flags, parts)).encode()).hexdigest()[:16]
+    made = folder / f"{source.removesuffix('.bpf.c')}-{version}.o"
     if not made.exists():
         if processes.find("clang") is None:
             raise HostError("a BPF program is compiled here, and clang is not installed", fix=FIX)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             here, built = Path(scratch, source), Path(scratch, "built.o")
-            here.write_bytes(text)
+            for name, text in parts.items():
+                Path(scratch, name).write_bytes(text)
             done = processes.run(["clang", *flags, "-c", "-o", str(built), str(here)], time_limit_s=60)
             if done.code != 0:
                 lines = done.stderr.decode(errors="replace").splitlines()
@@ -213,8 +251,11 @@ def _library() -> ctypes.CDLL:
         "bpf_object__find_map_fd_by_name": (number, [pointer, text]),
         "bpf_map__set_max_entries": (number, [pointer, ctypes.c_uint32]),
         "bpf_map_update_elem": (number, [number, pointer, text, ctypes.c_uint64]),
+        "bpf_map_lookup_and_delete_batch": (number, [number, pointer, pointer, pointer, pointer, pointer, pointer]),
         "bpf_program__fd": (number, [pointer]),
+        "bpf_program__name": (text, [pointer]),
         "bpf_program__attach": (pointer, [pointer]),
+        "bpf_program__attach_perf_event": (pointer, [pointer, number]),
         "bpf_link__destroy": (number, [pointer]),
         "bpf_obj_get_info_by_fd": (number, [number, pointer, pointer]),
         "libbpf_set_print": (pointer, [pointer]),

@@ -52,6 +52,11 @@ def native(machine: str | None = None) -> Table:
     return _NATIVE[machine]()
 
 
+def kernel() -> str:
+    """Release and own ABI of the running kernel. Raises `HostError`."""
+    return f"Linux {os.uname().release}, {native().abi}"
+
+
 def others(machine: str | None = None) -> list[Table]:
     """Other ways into the same kernel."""
     return [make() for make in _OTHERS.get(machine or os.uname().machine, ())]

@@ -1,26 +1,22 @@
-"""Footprints from the order to the file: a campaign's file that is there already, or a new one with nothing else."""
+"""Footprints from the order to the file."""
 
 from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from tare.campaign import conduct, preflight
 from tare.campaign.conduct import DEFAULT_MEMORY
-from tare.campaign.ground import prepared, sole_campaign
-from tare.campaign.plan import Job, Plan, make_jobs
-from tare.campaign.preflight import Ready
+from tare.campaign.plan import Job, make_jobs
 from tare.errors import UsageError
 from tare.footprint.counters import counter_of
 from tare.footprint.model import Counter, Footprint, Level
 from tare.footprint.record import footprints, keep, numbered_after
+from tare.footprint.site import PROFILE, Wish, opened
 from tare.footprint.walk import NO_GROUP, Missed, Route, Skipped, Walk, Watcher, countable
-from tare.image.build import Image
-from tare.model import Resources
 from tare.store.record import LeftOut
 from tare.store.store import Store
 from tare.workloads import registry as workloads
@@ -28,8 +24,6 @@ from tare.workloads.base import Params
 
 #: As of Anjali, Caraza-Harter and Swift 2020, section 3.3: CPU, network, memory (mmap and munmap), writing of files.
 WORKLOADS = ("sysbench-cpu", "iperf3-tcp", "munmap-sweep", "sysbench-fileio-seqwr")
-#: The workloads' parameters. How often a call is made depends on how long a workload runs; which ones hardly does.
-PROFILE = "quick"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,32 +59,15 @@ def begin(order: Order, file: Path, watcher: Watcher, told: Told) -> None:
     Raises `TareError`: `HostError` where this host does not let one count, with the fix.
     """
     order.check()
-    chosen = conduct.platforms_for(order.platforms)
     jobs, skipped = _jobs(order)
     for workload in skipped:
         told(workload)
     counter = counter_of(order.level)
-    with contextlib.ExitStack() as stack:
-        there = stack.enter_context(Store.open(file)) if file.exists() else None
-        stack.enter_context(sole_campaign())
-        _try(counter, watcher)
-        conduct.check_disk()
-        image = conduct.image_for(jobs, watcher.doing)
-        stack.callback(conduct.close_all, chosen)
-        if there is not None:
-            conduct.check_same(there.record, image)
-        resources = _resources(order, there)
-        found, missing = preflight.available(chosen, asked=(), progress=watcher.doing)
-        nursery, client = stack.enter_context(prepared(image, resources, order.subnet))
-        ready, broken = preflight.try_each(found, image, nursery, asked=(), progress=watcher.doing)
-        route = _route(order, ready, jobs)
-        left_out = [*missing, *broken]
-        store = there or stack.enter_context(_new(file, route, ready, left_out, resources, image))
-        for one in left_out:
-            store.add_event("warning", f"no footprint of {one.platform}: {one.reason}")
-            told(one)
-        with _status(store, new=there is None):
-            _walk(Walk(route, counter, nursery, client, watcher, partial(store.add_event, "warning")), store, told)
+    wish = _wish(order, file, jobs)
+    with opened(wish, watcher.doing, told, before=partial(_try, counter, watcher)) as site:
+        route = Route(tuple(one.platform for one in site.ready), jobs, order.repeats, order.idle_s, wish.seed)
+        warn = partial(site.store.add_event, "warning")
+        _walk(Walk(route, counter, site.nursery, site.client, watcher, warn), site.store, told)
 
 
 def _walk(walk: Walk, store: Store, told: Told) -> None:
@@ -110,6 +87,11 @@ def _jobs(order: Order) -> tuple[tuple[Job, ...], list[Skipped]]:
     return make_jobs(usable, PROFILE, order.params), skipped
 
 
+def _wish(order: Order, file: Path, jobs: tuple[Job, ...]) -> Wish:
+    seed = order.seed if order.seed is not None else secrets.randbelow(2**31)
+    return Wish("footprint", file, seed, order.platforms, jobs, order.cpus, order.memory_bytes, order.subnet)
+
+
 def _try(counter: Counter, watcher: Watcher) -> None:
     """What this host does not let one count is said before anything is built or started."""
     watcher.doing(f"trying to count {counter.level.value}")
@@ -117,38 +99,3 @@ def _try(counter: Counter, watcher: Watcher) -> None:
         counter.start(NO_GROUP)
     finally:
         counter.stop()
-
-
-def _resources(order: Order, there: Store | None) -> Resources:
-    """Those of the campaign that is there: its figures and its footprints are of the same instances."""
-    if there is None:
-        return conduct.resources_for(conduct.Order(cpus=order.cpus, memory_bytes=order.memory_bytes))
-    return Resources(tuple(there.record.resources.cpus), there.record.resources.memory_bytes)
-
-
-def _route(order: Order, ready: Sequence[Ready], jobs: tuple[Job, ...]) -> Route:
-    seed = order.seed if order.seed is not None else secrets.randbelow(2**31)
-    return Route(tuple(one.platform for one in ready), jobs, order.repeats, order.idle_s, seed)
-
-
-def _new(
-    file: Path, route: Route, ready: Sequence[Ready], left_out: Sequence[LeftOut], resources: Resources, image: Image
-) -> Store:
-    """A campaign of no blocks: it holds footprints alone."""
-    plan = Plan(PROFILE, route.seed, route.platforms, route.jobs, resources, 0, None, replicas=1)
-    return Store.create(file, conduct.record_of(plan, ready, image, left_out, (), None))
-
-
-@contextlib.contextmanager
-def _status(store: Store, *, new: bool) -> Iterator[None]:
-    """How a new campaign stands; one that was there stands as it did."""
-    if not new:
-        yield
-        return
-    store.set_status("running")
-    try:
-        yield
-    except BaseException:
-        store.set_status("interrupted")
-        raise
-    store.set_status("complete")

@@ -5,18 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from tare.footprint import functions, lines, syscalls
+from tare.footprint import functions, lines, stacks, syscalls
 from tare.footprint.functions import FunctionCounter
 from tare.footprint.lines import LineCounter
 from tare.footprint.model import Counter, Level
+from tare.footprint.stacks import StackCounter
 from tare.footprint.syscalls import SyscallCounter
 
 COUNTERS: Mapping[Level, Callable[[], Counter]] = MappingProxyType(
-    {Level.SYSCALLS: SyscallCounter, Level.FUNCTIONS: FunctionCounter, Level.LINES: LineCounter}
+    {
+        Level.SYSCALLS: SyscallCounter,
+        Level.FUNCTIONS: FunctionCounter,
+        Level.LINES: LineCounter,
+        Level.STACKS: StackCounter,
+    }
 )
 #: Raises `HostError` where a level cannot be counted on this host, and why; leaves the host as it is.
 CHECKS: Mapping[Level, Callable[[], None]] = MappingProxyType(
-    {Level.SYSCALLS: syscalls.check, Level.FUNCTIONS: functions.check, Level.LINES: lines.check}
+    {
+        Level.SYSCALLS: syscalls.check,
+        Level.FUNCTIONS: functions.check,
+        Level.LINES: lines.check,
+        Level.STACKS: stacks.check,
+    }
 )
 
 

@@ -34,6 +34,7 @@ class FunctionCounter:
     """Counts by the module ``tare_fcount``, whose lease is this process's: what it switched on ends with it."""
 
     level = Level.FUNCTIONS
+    reads_itself = False  # counting is held while it is read
 
     def __init__(self) -> None:
         self._things: Belongings | None = None

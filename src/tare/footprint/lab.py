@@ -18,10 +18,11 @@ from tare.campaign import conduct
 from tare.campaign.plan import make_jobs
 from tare.errors import HostError, StoreError
 from tare.footprint import kmodule
-from tare.footprint.conduct import PROFILE, WORKLOADS, Order
+from tare.footprint.conduct import WORKLOADS, Order
 from tare.footprint.lines import READINGS, completed
 from tare.footprint.model import ATTACHMENT, Footprint, Level
 from tare.footprint.record import footprints, keep, numbered_after
+from tare.footprint.site import PROFILE
 from tare.footprint.walk import countable
 from tare.image.places import Progress
 from tare.lab import build, headers, kernel
@@ -63,10 +64,11 @@ class Brought:
     warnings: tuple[str, ...]
 
 
-def count(order: Order, file: Path, progress: Progress) -> Brought:
+def count(order: Order, file: Path, progress: Progress, programs: Sequence[Path] = ()) -> Brought:
     """Have a lab count, and put the footprints into ``file``, new or there already.
 
-    ``progress`` is told what is said there. What was counted until something failed is in the file. Raises `TareError`.
+    ``programs``: files of this host that are to be on PATH there. ``progress`` is told what is said there. What was
+    counted until something failed is in the file. Raises `TareError`.
     """
     order.check()
     assert not order.params, "the command has no words for them"
@@ -75,7 +77,7 @@ def count(order: Order, file: Path, progress: Progress) -> Brought:
     with tempfile.TemporaryDirectory(prefix=".tare-lab-", dir=file.absolute().parent) as scratch:
         result = Path(scratch, _RESULT)
         compiled = module(progress) if order.level is Level.FUNCTIONS else None
-        code = lab_run.run(_sent(order, result.parent, compiled), heard, progress)
+        code = lab_run.run(_sent(order, result.parent, compiled, programs), heard, progress)
         if order.level is Level.LINES and result.exists():
             _complete(result, progress)
         brought = bring(result, file) if result.exists() else Brought((), ())
@@ -102,14 +104,14 @@ class _Heard:
             self._progress(f"in the lab: {self.last}")
 
 
-def _sent(order: Order, results: Path, compiled: Path | None) -> lab_run.Order:
+def _sent(order: Order, results: Path, compiled: Path | None, programs: Sequence[Path] = ()) -> lab_run.Order:
     argv = ["tare", "footprint", *words(order), "--here", "-o", f"/lab/out/{_RESULT}"]
     if _wants_docker(order.platforms) and Path(tare.__file__).parents[2].joinpath(_DOCKER).is_file():
         argv = ["python3", _DOCKER, *argv]
     flavour, files = (LINES_FLAVOUR, ()) if compiled is None else (FLAVOUR, (compiled,))
     if compiled is not None:
         argv = ["env", f"{kmodule.BROUGHT}={LAB_MODULE}", *argv]
-    return lab_run.Order(argv, flavour, MEMORY_BYTES, CPUS, LIMIT_S, files, results, KERNEL)
+    return lab_run.Order(argv, flavour, MEMORY_BYTES, CPUS, LIMIT_S, (*files, *programs), results, KERNEL)
 
 
 def _complete(result: Path, progress: Progress) -> None:

@@ -4,7 +4,8 @@ Counters become lines by the compiler's notes and gcov, which would take an emul
 reading is a tar of all counters beside the results, and what `LineCounter.read` answers names it; outside, `completed`
 puts the lines in its place. Such a kernel has one set of counters for everybody: there is the host's scope alone, and
 the idle host is what it is to be set against. The reading itself is in what it reads, as files that come late in it see
-those that came before; on the idle host it is too.
+those that came before. A footprint has it too, as it was read; what a reading leaves by itself is counted apart
+(`tare.footprint.model.EMPTY`), and taken off by whoever makes sets of footprints (`tare.analysis.footprints`).
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class LineCounter:
     """Counts by the kernel itself, which always does: counters are set to zero, and read by one process, this one."""
 
     level = Level.LINES
+    reads_itself = True
 
     def __init__(self, counters: Path = COUNTERS, readings: Path = READINGS) -> None:
         self._counters, self._readings = counters, readings

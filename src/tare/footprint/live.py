@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tare.campaign import ground
+from tare.campaign.instances import Nursery
 from tare.errors import HostError, TareError, UsageError
 from tare.footprint.model import Surface
+from tare.footprint.record import keep_surface
+from tare.footprint.site import Wish, opened
 from tare.footprint.surface import Reader
 from tare.image import build
 from tare.model import Arm, Resources
 from tare.platforms.base import Instance, Platform
 from tare.platforms.parts.helpers import processes_by_pid
+from tare.store.record import LeftOut
 
 MEMORY = 512 << 20
 Progress = Callable[[str], None]
@@ -46,19 +51,43 @@ def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Look
                 if not answer.available:
                     yield Looked(platform.name, None, answer.reason, answer.fix)
                     continue
-                progress(f"starting {platform.name}")
                 platform.prepare(image)
-                live = nursery.start(platform, Arm(platform.name), measured=False)
-                try:
-                    progress(f"reading the filters of {platform.name}")
-                    surface = _read(reader, platform, live.instance)
-                finally:
-                    live.stop()
-                yield Looked(platform.name, surface)
+                yield Looked(platform.name, _started(reader, platform, nursery, progress))
             except TareError as error:
                 yield Looked(platform.name, None, error.what, error.fix or "")
             finally:
                 platform.close()
+
+
+def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looked]:
+    """The same of platforms by name (none: the usual ones) and of the baseline, each kept in a campaign's file at once.
+
+    The file is a new one, or one that is there (`tare.footprint.site`). Raises `TareError`.
+    """
+    reader = Reader()
+    left_out: list[LeftOut] = []
+    with opened(Wish("surface", file, secrets.randbelow(2**31), names), progress, left_out.append) as site:
+        for missing in left_out:
+            yield Looked(missing.platform, None, missing.reason, missing.fix or "")
+        for one in site.ready:
+            try:
+                surface = _started(reader, one.platform, site.nursery, progress)
+            except TareError as error:
+                site.store.add_event("warning", f"no surface of {one.platform.name}: {error.what}")
+                yield Looked(one.platform.name, None, error.what, error.fix or "")
+            else:
+                keep_surface(site.store, surface)
+                yield Looked(one.platform.name, surface)
+
+
+def _started(reader: Reader, platform: Platform, nursery: Nursery, progress: Progress) -> Surface:
+    progress(f"starting {platform.name}")
+    live = nursery.start(platform, Arm(platform.name), measured=False)
+    try:
+        progress(f"reading the filters of {platform.name}")
+        return _read(reader, platform, live.instance)
+    finally:
+        live.stop()
 
 
 def _read(reader: Reader, platform: Platform, instance: Instance) -> Surface:

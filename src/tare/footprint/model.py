@@ -1,7 +1,8 @@
 """The nouns of kernel footprints as types. A footprint is a set of things that ran, each with how often.
 
-What runs is counted by a `Counter`, of which there is one a level (system calls, kernel functions, kernel lines); who
-starts what meanwhile is `tare.footprint.walk`. Footprints are kept in the campaign file as attachments (`ATTACHMENT`).
+What runs is counted by a `Counter`, of which there is one a level (system calls, kernel functions, kernel lines,
+stacks); who starts what meanwhile is `tare.footprint.walk`. Footprints are kept in the campaign file as attachments
+(`ATTACHMENT`).
 """
 
 from __future__ import annotations
@@ -15,8 +16,19 @@ from pydantic import BaseModel, ConfigDict, Field
 SCHEMA = "tare.footprint/1"
 #: What an attachment of a campaign file that holds one footprint, as JSON, is called.
 ATTACHMENT = "footprint"
+#: The same of one surface.
+SURFACE_ATTACHMENT = "surface"
 #: The platform's name where nothing was started: what the host does by itself, to be set against the others.
 IDLE = "idle"
+#: The platform's name of an empty reading: counting begins from zero and is read at once, while no instance is alive.
+#: What it holds, the reading itself left; it is to be taken off every other reading of the same counter.
+EMPTY = "empty reading"
+#: How often stacks are looked at on every CPU. A prime, so as not to go in step with what the host does so often.
+SAMPLES_A_SECOND = 997
+#: What a stack ends in that was not in the kernel: in the process's own code, or in the guest of a virtual machine.
+USER, GUEST = "[user]", "[guest]"
+#: In front of a path through the kernel whose beginning is not known.
+NO_PATH = "[no path]"
 
 
 class Level(StrEnum):
@@ -25,6 +37,8 @@ class Level(StrEnum):
     SYSCALLS = "syscalls"  # names of system calls that the host's kernel was asked for
     FUNCTIONS = "functions"  # kernel functions, by symbol; those of a module as "symbol [module]"
     LINES = "lines"  # lines of the kernel's source that have code, as "mm/mmap.c:1405"
+    # samples by process and path through the kernel, outermost first: "dd;entry_SYSCALL_64_after_hwframe;...;vfs_read"
+    STACKS = "stacks"
 
 
 class Scope(StrEnum):
@@ -48,9 +62,9 @@ class Footprint(BaseModel):
 
     level: Level
     scope: Scope
-    platform: str  # or IDLE
+    platform: str  # or IDLE, or EMPTY
     phase: Phase
-    workload: str | None  # None in the start phase, and on the idle host
+    workload: str | None  # None in the start phase, on the idle host, and of an empty reading
     repeat: Annotated[int, Field(ge=0)]
     seconds: Annotated[float, Field(gt=0)]  # how long it was counted
     hits: Mapping[str, Annotated[int, Field(gt=0)]]
@@ -72,6 +86,7 @@ class Counter(Protocol):
     """A way to count what the kernel runs. Between `start` and `stop` it counts; nothing of it stays after `stop`."""
 
     level: Level
+    reads_itself: bool  # whether what a reading does is in what it reads
 
     def start(self, group: str) -> None:
         """Begin to count from zero; processes in the control group of this path, and below, are the instance's.
@@ -157,6 +172,8 @@ class Surface(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     platform: str
+    at: Annotated[float, Field(ge=0, le=1e11)]  # when it was read: UNIX time, seconds
+    kernel: str  # of which release and architecture
     of: int  # system calls of this kernel's architecture
     calls: Mapping[str, Call] | None  # what the most permissive of all counted threads gets; None: nothing is known
     unread: tuple[str, ...]  # reasons why ``calls`` may be too little
@@ -168,3 +185,8 @@ class Surface(BaseModel):
         """How many calls there are of each kind."""
         every = list((self.calls or {}).values())
         return {kind: every.count(kind) for kind in Call}
+
+    def answers(self, call: str) -> tuple[str, ...]:
+        """All that filters of counted threads may answer to a call, as far as they could be read."""
+        read = [one for one in self.tasks if one.counted and one.calls is not None]
+        return tuple(sorted({word for one in read for word in one.outcomes.get(call, ("allow",))}))

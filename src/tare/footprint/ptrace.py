@@ -189,6 +189,6 @@ def check() -> Check:
         child.send_signal(signal.SIGKILL)
         child.wait()
     if isinstance(answer, tuple):
-        return Check(name, "ok", "can be read from live processes")
+        return Check(name, "ok", "can be read from live processes: tare surface")
     what = answer.what if answer else "the process ended"
     return Check(name, "warn", what, f"{use}: {answer.fix if answer and answer.fix else 'try again'}")

@@ -1,4 +1,4 @@
-"""Footprints in a campaign's file: one attachment each, as JSON. A file from elsewhere may hold anything."""
+"""Footprints and surfaces in a campaign's file, an attachment each, as JSON. What else is in a file is refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pydantic import ValidationError
 
 from tare.errors import StoreError
-from tare.footprint.model import ATTACHMENT, Footprint, Level
+from tare.footprint.model import ATTACHMENT, SURFACE_ATTACHMENT, Footprint, Level, Surface
 from tare.store.store import Store
 
 #: A kernel's counters have 64 bits, and so have those that read this.
@@ -18,6 +18,11 @@ MOST_HITS = 2**63 - 1
 def keep(store: Store, footprint: Footprint) -> None:
     """Write it into the file; on disk when this returns. Raises `StoreError`."""
     store.add_attachment(ATTACHMENT, footprint.model_dump_json().encode())
+
+
+def keep_surface(store: Store, surface: Surface) -> None:
+    """Write it into the file; on disk when this returns. Those of the platform that are there stay beside it."""
+    store.add_attachment(SURFACE_ATTACHMENT, surface.model_dump_json().encode())
 
 
 def footprints(store: Store) -> list[Footprint]:

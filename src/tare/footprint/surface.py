@@ -6,6 +6,7 @@ monitor leads into one of these processes, and what its filters let through is t
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -64,6 +65,8 @@ class Reader:
         together = {name: filters.most_permissive(one[name] for one in known) for name in self._table.numbers if known}
         return Surface(
             platform=platform,
+            at=time.time(),
+            kernel=calls.kernel(),
             of=len(self._table.numbers),
             calls=together or None,
             unread=tuple(dict.fromkeys(f"{one.role}: {one.unread}" for one in counted if one.unread)),

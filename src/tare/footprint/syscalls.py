@@ -19,12 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tare.footprint import bpf, calls
+from tare.footprint.instance import look_for
 from tare.footprint.model import Counts, Level, Scope
-from tare.host import cgroup
 
 SOURCE = "syscalls.bpf.c"
 #: The same in ``syscalls.bpf.c``.
-NUMBERS, SCOPES, ABIS, PATH = 1024, 2, 2, 256
+NUMBERS, SCOPES, ABIS = 1024, 2, 2
 #: What the kernel has no call for is counted together. So is x32 (x86-64 with short pointers).
 UNKNOWN = "unknown"
 #: Behind the names of calls that came in by the 32-bit gate, which is another surface of the kernel.
@@ -37,6 +37,7 @@ class SyscallCounter:
     """A `tare.footprint.model.Counter` of `Level.SYSCALLS`; x86-64."""
 
     level = Level.SYSCALLS
+    reads_itself = False  # the counters are memory of this process's
 
     def __init__(self) -> None:
         self._loaded: bpf.Loaded | None = None
@@ -54,11 +55,7 @@ class SyscallCounter:
             _names()
             self._load()
         assert self._loaded is not None
-        # By its path, which a group that is yet to be made will have, and by its number, if it is there. It may be made
-        # between the two, and then both say the same.
-        self._loaded.put("instances", 0, instance(0, group))
-        if number := group_number(group):
-            self._loaded.put("instances", 0, instance(number, group))
+        look_for(self._loaded, group)
         self.reset()
 
     def read(self) -> Counts:
@@ -111,24 +108,6 @@ def check() -> None:
         counter.start("none")
     finally:
         counter.stop()
-
-
-def instance(number: int, group: str) -> bytes:
-    """``struct instance`` of the program: the group's number, 0 when it is not there, and its path."""
-    path = f"/{group}".encode()
-    assert len(path) < PATH, "paths of tare's groups are short"
-    return number.to_bytes(8, "little") + path.ljust(PATH, b"\0")
-
-
-def group_number(group: str) -> int:
-    """The kernel's number of a control group in the hierarchy with the controller cpu: its inode's; 0: not there."""
-    tree = cgroup.hierarchies()
-    root = tree.v2 if tree.unified else tree.v1["cpu"]
-    assert root is not None
-    try:
-        return (root / group).stat().st_ino
-    except FileNotFoundError:
-        return 0
 
 
 def named(counts: Values, names: Mapping[int, str], mark: str = "") -> dict[str, int]:

@@ -8,6 +8,8 @@ counter is told of each instance's control group before the group is there. Two 
 - STEADY is what a workload measures: of a run its measured commands, without preparation, clean-up and the end of its
   servers; of slices the probe from its first allocation to its last slice.
 
+Where a counter's readings are in what they read, an empty one follows on the idle host in each repeat.
+
 A dead instance is replaced for the next workload, and one that wants a fresh instance gets it; such starts are not
 counted, so that a repeat has one start.
 """
@@ -26,7 +28,7 @@ from tare.campaign.runs import Client, run_trial
 from tare.campaign.schedule import Stage
 from tare.campaign.slices import run_slices
 from tare.errors import ParseError, TareError, UnsupportedError
-from tare.footprint.model import IDLE, Counter, Counts, Footprint, Phase, Scope
+from tare.footprint.model import EMPTY, IDLE, Counter, Counts, Footprint, Phase, Scope
 from tare.model import Arm
 from tare.platforms.base import Platform
 from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload, Workload
@@ -67,7 +69,7 @@ class Route:
     platforms: tuple[Platform, ...]
     jobs: tuple[Job, ...]
     repeats: int
-    idle_s: float  # how long the idle host is looked at in each repeat; 0: not at all
+    idle_s: float  # how long the idle host is looked at in each repeat; 0: not at all, and no empty reading either
     seed: int
 
     def stops(self, repeat: int) -> list[tuple[Platform | None, tuple[Job, ...]]]:
@@ -145,6 +147,10 @@ class Walk:
         time.sleep(self.route.idle_s)
         window.close()
         yield from window.footprints(IDLE, Phase.STEADY, None, repeat, (Scope.HOST,))
+        if self.counter.reads_itself:
+            window.open()
+            window.close()
+            yield from window.footprints(EMPTY, Phase.STEADY, None, repeat, (Scope.HOST,))
         self._step()
 
     def _visit(self, platform: Platform, jobs: Sequence[Job], repeat: int) -> Iterator[Footprint | Missed]:

@@ -94,14 +94,21 @@ def newer_sources(text: str, suite: str, newer: str) -> str:
     return ""
 
 
+def obstacle() -> ImageError | None:
+    """What keeps a root from being made here, as far as can be seen beforehand."""
+    free = shutil.disk_usage(state.home()).free
+    if free < NEEDED_DISK:
+        what = f"{free / 2**30:.1f} GiB are free below {state.home()}, the lab needs {NEEDED_DISK / 2**30:.0f} GiB"
+        return ImageError(what, fix="free some space, or set TARE_HOME to a larger disk")
+    if processes.find("mmdebstrap") is None:
+        return ImageError("mmdebstrap is not installed", fix="apt-get install mmdebstrap")
+    return None
+
+
 def bootstrap(wanted: Root, root: Path) -> None:
     """Make a Debian root. Raises `ImageError` with the fix."""
-    free = shutil.disk_usage(folder()).free
-    if free < NEEDED_DISK:
-        what = f"{free / 2**30:.1f} GiB are free below {folder()}, the lab needs {NEEDED_DISK / 2**30:.0f} GiB"
-        raise ImageError(what, fix="free some space, or set TARE_HOME to a larger disk")
-    if processes.find("mmdebstrap") is None:
-        raise ImageError("mmdebstrap is not installed", fix="apt-get install mmdebstrap")
+    if why := obstacle():
+        raise why
     archives = [*image_build.sources()]
     with tempfile.TemporaryDirectory() as scratch:
         if wanted.newer:

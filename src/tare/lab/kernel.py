@@ -99,22 +99,30 @@ def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Counting
     wanted = recipe.load().resolved(flavour)[1]
     if wanted is None:
         return None
-    asked = asked_config()
-    text = json.dumps([asked, _script(), wanted.source, wanted.compiler, wanted.packages])
-    name = f"{wanted.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
     folder = build.folder() / "kernels"  # with a lock of its own: labs of other flavours need not wait for a build
     folder.mkdir(exist_ok=True)
     with locked(folder, progress, "the kernel that counts"):
-        cached = sorted(folder.glob(f"{name}-*"), key=lambda path: path.stat().st_mtime)
-        if cached and not renew:
-            return Counting(cached[-1])
+        there = cached(wanted, build.folder())
+        if there and not renew:
+            return Counting(there[-1])
         versions = {package: _candidate(package) for package in (wanted.source, wanted.compiler)}
-        place = folder / f"{name}-{hashlib.sha256(repr(sorted(versions.items())).encode()).hexdigest()[:8]}"
+        place = folder / f"{_name(wanted)}-{hashlib.sha256(repr(sorted(versions.items())).encode()).hexdigest()[:8]}"
         if not place.is_dir():
             progress(f"building the kernel that counts its lines from {wanted.source} {versions[wanted.source]}")
             with beside(place, "the kernel that counts") as made:
-                _make(made, wanted, versions, asked, progress)
+                _make(made, wanted, versions, asked_config(), progress)
     return Counting(place)
+
+
+def cached(wanted: recipe.Kernel, lab: Path) -> list[Path]:
+    """Kernels as it is wanted that were built in the lab's folder, the newest last; of any version of the source."""
+    return sorted((lab / "kernels").glob(f"{_name(wanted)}-*"), key=lambda path: path.stat().st_mtime)
+
+
+def _name(wanted: recipe.Kernel) -> str:
+    """By all that is asked for."""
+    text = json.dumps([asked_config(), _script(), wanted.source, wanted.compiler, wanted.packages])
+    return f"{wanted.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def asked_config() -> str:

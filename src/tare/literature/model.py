@@ -250,11 +250,15 @@ class Beside(_Strict):
 
 
 class Region(_Strict):
-    """Which part of its Venn diagrams a printed number of kernel lines is: of ``inside`` and not of ``outside``."""
+    """Which part of its Venn diagrams a printed number of kernel lines is: of ``inside`` and not of ``outside``.
+
+    With ``than`` it is how many more lines they have than this platform.
+    """
 
     metric: Name
     inside: Annotated[list[Name], Field(min_length=1)]
     outside: list[Name] = []
+    than: Name | None = None
     directory: str = ""  # of the kernel's source; empty: all of it
     workloads: Annotated[list[Name], Field(min_length=1)]  # tare's, that do what the study's did
 
@@ -334,4 +338,5 @@ def _platforms(study: Study) -> Iterator[str]:
     yield from (one.platform for one in study.text.told)
     yield from (slip.platform for slip in study.slip if slip.platform)
     yield from (name for one in study.region for name in (*one.inside, *one.outside))
+    yield from (one.than for one in study.region if one.than)
     yield from (one.study for one in study.run.platform)

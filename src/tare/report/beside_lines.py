@@ -1,7 +1,7 @@
 """Lines of the kernel beside the published ones of Anjali, Caraza-Harter and Swift 2020.
 
-Table 2, and what the text says of regions of its Venn diagrams: the diagrams themselves could not be read (see the
-study's file).
+Table 2, and every number of lines that the text has of its Venn diagrams: the diagrams themselves could not be read
+(see the study's file).
 """
 
 from __future__ import annotations
@@ -59,16 +59,17 @@ def _region(
     study: Study, exposure: Exposure, view: View, ours: Mapping[str, str | None], region: Region
 ) -> BesideLinesReport:
     figure = study.metric(region.metric)
-    names = [*region.inside, *region.outside]
+    names = [*region.inside, *region.outside, *([region.than] if region.than else [])]
     own = {name: one for name in names if (one := ours.get(name)) is not None}
     there = [one for one in region.workloads if one in exposure.workloads]
     lines = None
     if len(own) == len(names) and (there or not region.workloads):
         sets = {name: _cut(exposure, one, view, there, region.directory) for name, one in own.items()}
-        lines = shared(regions(sets), region.inside, region.outside)
+        counts = regions(sets)
+        lines = shared(counts, region.inside, region.outside) - (shared(counts, [region.than]) if region.than else 0)
     return BesideLinesReport(
         where=figure.where,
-        what=f"{', '.join(region.inside)}: {figure.metric}",
+        what=f"{', '.join(region.inside)}: {figure.metric}{' (about)' if figure.about else ''}",
         study_lines=int(figure.value[region.inside[0]]),
         study_share_percent=None,
         platforms=list(own.values()) if lines is not None else [],

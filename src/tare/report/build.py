@@ -39,6 +39,7 @@ from tare.report.model import (
     SettingReport,
     UnmarkedReport,
 )
+from tare.report.surfaces import of_store as surfaces_of
 from tare.store import CampaignRecord, Store, WorkloadRecord
 
 
@@ -64,8 +65,9 @@ def report_on(
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     marked = contamination.marks(trials, telemetry, record.resources.cpus)
     results = _results(record, analyse(record, samples, trials, marked))
-    if footprints and trials.is_empty() and not store.schedule():
-        results = []  # only footprints were asked for: a table that says "no data" everywhere would say nothing
+    surfaces = surfaces_of(store)
+    if (footprints or surfaces) and trials.is_empty() and not store.schedule():
+        results = []  # nothing else was asked for: a table that says "no data" everywhere would say nothing
     return Report(
         schema_=SCHEMA,
         id=record.id,
@@ -89,6 +91,7 @@ def report_on(
         scale=record.scale,
         beside=_beside(record, results, study),
         footprints=footprints_report(footprints, record.baseline, asked or Asked()),
+        surfaces=surfaces,
         platforms=_facts(record, trials),
         workload_params={workload.name: workload.params for workload in record.workloads},
         results=results,

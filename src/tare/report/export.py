@@ -1,6 +1,7 @@
 """Every sample with the facts of its trial, as CSV or JSON lines, in batches: a big campaign needs no big memory.
 
 The telemetry goes out as its frames: a row a tick, a tick and CPU, a tick and instance. Footprints: a row a thing.
+Stacks: folded, for tools that draw flame graphs. Surfaces: a row a platform and call.
 """
 
 from __future__ import annotations
@@ -8,14 +9,16 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import TextIO
 
 import polars as pl
 
-from tare.footprint.model import Footprint
-from tare.report.footprints import read_footprints
+from tare.footprint.model import Footprint, Level, Surface
+from tare.report.flames import folded
+from tare.report.footprints import exposures, read_footprints
+from tare.report.surfaces import read_surfaces
 from tare.store import Store
 
 Row = dict[str, object]
@@ -30,6 +33,7 @@ COLUMNS = (
 FOOTPRINT_COLUMNS = (
     "campaign", "level", "scope", "platform", "phase", "workload", "repeat", "seconds", "thing", "hits",
 )  # fmt: skip
+SURFACE_COLUMNS = ("campaign", "platform", "at", "kernel", "call", "outcome", "answers", "unread")
 
 
 class Format(StrEnum):
@@ -37,6 +41,7 @@ class Format(StrEnum):
 
     CSV = "csv"
     JSONL = "jsonl"
+    FOLDED = "folded"  # of stacks only
 
 
 class Table(StrEnum):
@@ -47,6 +52,8 @@ class Table(StrEnum):
     CPUS = "telemetry-cpus"
     INSTANCES = "telemetry-instances"
     FOOTPRINTS = "footprints"
+    SURFACES = "surfaces"
+    STACKS = "stacks"
 
 
 def export_telemetry(store: Store, table: Table, form: Format, out: TextIO) -> int:
@@ -63,13 +70,39 @@ def export_footprints(store: Store, form: Format, out: TextIO) -> int:
 
     ``workload`` is empty (JSON lines: null) for a start and for the idle host. What is not there ran not once.
     """
+    frames = (_footprint_frame(store.record.id, one) for one in read_footprints(store))
+    return _write_frames(frames, FOOTPRINT_COLUMNS, form, out)
+
+
+def export_surfaces(store: Store, form: Format, out: TextIO) -> int:
+    """Write one row a platform and system call, of every time that it was read; returns the number of rows.
+
+    ``answers``: what filters of the counted threads may answer, such as "errno 1", with " | " between; "allow" where it
+    runs. ``unread``: some of these filters could not be read, so that more may be let through.
+    """
+    frames = (_surface_frame(store.record.id, one) for one in read_surfaces(store))
+    return _write_frames(frames, SURFACE_COLUMNS, form, out)
+
+
+def _write_frames(frames: Iterable[pl.DataFrame], columns: Sequence[str], form: Format, out: TextIO) -> int:
     count = 0
     if form is Format.CSV:
-        out.write(",".join(FOOTPRINT_COLUMNS) + "\n")
-    for one in read_footprints(store):
-        frame = _footprint_frame(store.record.id, one)
+        out.write(",".join(columns) + "\n")
+    for frame in frames:
         out.write(frame.write_csv(include_header=False) if form is Format.CSV else frame.write_ndjson())
         count += frame.height
+    return count
+
+
+def export_stacks(store: Store, out: TextIO) -> int:
+    """Write one line a stack with its samples, folded, repeats together (`tare.report.flames.folded`); how many."""
+    stacks = (one for one in read_footprints(store) if one.level is Level.STACKS)
+    platforms = [store.record.baseline, *(one.name for one in store.record.platforms)]
+    found = exposures(stacks, platforms).get(Level.STACKS)
+    count = 0
+    for line in folded(found) if found is not None else ():
+        out.write(f"{line}\n")
+        count += 1
     return count
 
 
@@ -81,6 +114,19 @@ def _footprint_frame(campaign: str, one: Footprint) -> pl.DataFrame:
         for name in FOOTPRINT_COLUMNS
         if name in facts
     ).select(FOOTPRINT_COLUMNS)
+
+
+def _surface_frame(campaign: str, one: Surface) -> pl.DataFrame:
+    calls = one.calls or {}
+    facts = {"campaign": campaign, "platform": one.platform, "at": one.at, "kernel": one.kernel}
+    told = {
+        "call": list(calls),
+        "outcome": [call.value for call in calls.values()],
+        "answers": [" | ".join(one.answers(name)) for name in calls],
+    }
+    frame = pl.DataFrame(told, schema=dict.fromkeys(told, pl.String))
+    literals = (pl.lit(value).alias(name) for name, value in (facts | {"unread": bool(one.unread)}).items())
+    return frame.with_columns(literals).select(SURFACE_COLUMNS)
 
 
 def export(store: Store, form: Format, out: TextIO) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.analysis.overlaps import PAPER_DIRECTORIES, Region, shared
 from tare.report.figures import Figure
-from tare.report.footprint_model import LevelReport, OverlapReport, Phases, RegionReport
+from tare.report.footprint_model import LevelReport, Phases, RegionReport
 from tare.report.venn import Venn, venn
 
 #: Bars of one UpSet plot; the rest is told as a number.
@@ -44,7 +44,14 @@ _TITLES: dict[Phases, str] = {
 def overlaps(level: LevelReport) -> list[Overlap]:
     """The best view's overlaps over all workloads, the most comprehensive first."""
     found = [one for one in level.overlaps if one.view == level.view and one.workload is None]
-    return [Overlap(_TITLES[one.phase], _diagrams(one, level.platforms), upset(one)) for one in reversed(found)]
+    return [
+        Overlap(
+            _TITLES[one.phase],
+            diagrams(one.platforms, as_regions(one.regions), level.platforms),
+            upset(one.platforms, as_regions(one.regions)),
+        )
+        for one in reversed(found)
+    ]
 
 
 def by_workload(level: LevelReport) -> list[tuple[str, Venn]]:
@@ -74,10 +81,8 @@ def as_regions(found: Sequence[RegionReport]) -> dict[Region, int]:
     return {tuple(one.platforms): one.things for one in found}
 
 
-def upset(overlap: OverlapReport) -> Figure:
+def upset(names: Sequence[str], regions: Mapping[Region, int]) -> Figure:
     """Bars of regions above dots that say of whom, beside bars of the sets (Lex and others, IEEE TVCG 20, 2014)."""
-    regions = as_regions(overlap.regions)
-    names = overlap.platforms
     bars = [
         {"in": [names.index(name) for name in region], "things": count}
         for region, count in itertools.islice(regions.items(), BARS)
@@ -85,7 +90,7 @@ def upset(overlap: OverlapReport) -> Figure:
     rest = list(regions.values())[BARS:]
     return {
         "kind": "upset",
-        "platforms": names,
+        "platforms": list(names),
         "sizes": [shared(regions, [name]) for name in names],
         "bars": bars,
         "hidden": len(rest),
@@ -106,18 +111,16 @@ def note_of(overlap: Overlap) -> str:
     return " ".join(said)
 
 
-def _diagrams(overlap: OverlapReport, every: Sequence[str]) -> list[Venn]:
-    """One of all sets, or with four sets one of every three."""
-    whole = as_regions(overlap.regions)
-    count = len(overlap.platforms)
-    if count > _MOST:
+def diagrams(names: Sequence[str], regions: Mapping[Region, int], every: Sequence[str]) -> list[Venn]:
+    """One of all sets, or with four sets one of every three. ``every``: all names there are."""
+    if len(names) > _MOST:
         return []
-    triples = itertools.combinations(overlap.platforms, min(count, 3))
-    drawn = [venn(chosen, _of(whole, chosen), every) for chosen in triples]
+    triples = itertools.combinations(names, min(len(names), 3))
+    drawn = [venn(chosen, _of(regions, chosen), every) for chosen in triples]
     return [one for one in drawn if one is not None]
 
 
-def _of(regions: dict[Region, int], names: Sequence[str]) -> dict[Region, int]:
+def _of(regions: Mapping[Region, int], names: Sequence[str]) -> dict[Region, int]:
     """The regions of some of the sets alone: what differs only in others falls together."""
     found: dict[Region, int] = {}
     for region, things in regions.items():

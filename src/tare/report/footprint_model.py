@@ -128,6 +128,7 @@ class LevelReport(_Frozen):
     known: int | None
     idle_seconds: float | None  # None: the idle host was not counted
     idle_things: int | None
+    reading_things: int | None  # what a reading leaves by itself, taken off everywhere; None: no empty one was counted
     sets: list[SetReport]
     overlaps: list[OverlapReport]
     directories: list[DirectoryReport]
@@ -142,11 +143,38 @@ class LevelReport(_Frozen):
         return next((one for one in self.sets if (one.platform, one.view, one.phase, one.workload) == wanted), None)
 
 
+class SharesReport(_Frozen):
+    """Samples of the work, by what their stacks have."""
+
+    name: str
+    percent: float  # of all samples
+
+
+class StacksReport(_Frozen):
+    """Where CPUs were found while a platform started or worked. Percentages are of the samples."""
+
+    platform: str  # or "idle"
+    scope: Literal["host", "instance"]  # everybody's, or of the instance's processes
+    phase: Literal["start", "steady"]
+    workload: str | None  # None in the start and on the idle host
+    n_repeats: int
+    seconds: float  # of all repeats
+    samples: int
+    lost: int  # samples that are missing, of everybody's
+    cpus: float  # that were busy, on average
+    kernel_percent: float | None  # None where there is no sample
+    user_percent: float | None
+    guest_percent: float | None
+    entries: list[SharesReport]  # what the kernel was entered for, the greatest first
+    own_time: list[SharesReport]  # functions of the kernel, without what they call
+
+
 class FootprintsReport(_Frozen):
-    """What platforms ran of the host's kernel, by level."""
+    """What platforms ran of the host's kernel, by level; stacks, which are no sets, are apart."""
 
     levels: list[LevelReport]
     weights: str  # what the densities of the attack profile are
     uniform: bool
     beside: list[BesideLinesReport] = []
     study: str | None = None  # that the lines are set beside
+    stacks: list[StacksReport] = []

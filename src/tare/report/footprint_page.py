@@ -12,6 +12,7 @@ from tare.analysis.footprints import Exposure
 from tare.analysis.overlaps import PAPER_DIRECTORIES
 from tare.footprint.model import Level, Phase
 from tare.report import footprint_figures, footprint_words
+from tare.report.flames import Flames, flames, folded
 from tare.report.footprint_figures import Directory, Overlap
 from tare.report.footprint_model import DirectoryReport, FootprintsReport, FrequencyReport, LevelReport
 from tare.report.footprints import Exposures
@@ -43,6 +44,7 @@ class FootprintView:
 
     report: FootprintsReport
     levels: list[LevelView]
+    flames: list[Flames]
 
 
 def footprint_view(report: Report, found: Exposures, sources: Path | None) -> FootprintView | None:
@@ -50,7 +52,7 @@ def footprint_view(report: Report, found: Exposures, sources: Path | None) -> Fo
     if report.footprints is None:
         return None
     levels = [_level(level, found[Level(level.level)], sources) for level in report.footprints.levels]
-    return FootprintView(report.footprints, levels)
+    return FootprintView(report.footprints, levels, flames(report.footprints, found.get(Level.STACKS)))
 
 
 def _level(level: LevelReport, exposure: Exposure, sources: Path | None) -> LevelView:
@@ -88,9 +90,16 @@ def sources_given(level: LevelView) -> bool:
 
 
 def tables(report: Report, found: Exposures) -> Iterator[tuple[str, str, str]]:
-    """Name, title and CSV of a file a level: a row a thing, hits a second by platform, scope and phase."""
+    """Name, title and CSV of a file a level: a row a thing, hits a second by platform, scope and phase.
+
+    Of stacks they are folded, for other tools that draw flame graphs.
+    """
     stem = Path(report.file).stem
     for level, exposure in found.items():
+        if level is Level.STACKS:
+            title = "stacks with their samples, folded: platform;workload;process;functions"
+            yield f"{stem}-stacks.folded.gz", title, "".join(f"{line}\n" for line in folded(exposure))
+            continue
         title = f"{footprint_words.LEVELS[level.value].lower()}: hits a second by platform, scope and phase"
         yield f"{stem}-{level.value}.csv.gz", title, _table(exposure).write_csv()
 

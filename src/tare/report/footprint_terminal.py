@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.report import footprint_words as words
+from tare.report import stacks_terminal
 from tare.report.cells import EMPTY
 from tare.report.clean import clean
 from tare.report.footprint_model import FootprintsReport, LevelReport
@@ -24,8 +25,11 @@ def render(found: FootprintsReport) -> Iterator[RenderableType]:
         yield _table(level)
         for note in words.notes(level):
             yield Text(f"  {clean(note)}", style="dim")
-    yield Text()
-    yield Text(_legend(found), style="dim")
+    if found.levels:
+        yield Text()
+        yield Text(_legend(found), style="dim")
+    if found.stacks:
+        yield from stacks_terminal.render(found.stacks)
 
 
 def _table(level: LevelReport) -> Table:

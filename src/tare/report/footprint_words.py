@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tare.report.cells import EMPTY
-from tare.report.footprint_model import FootprintsReport, FrequencyReport, LevelReport, Levels, Phases, SetReport, Views
+from tare.report.footprint_model import (
+    FootprintsReport,
+    FrequencyReport,
+    LevelReport,
+    Levels,
+    Phases,
+    SetReport,
+    SharesReport,
+    StacksReport,
+    Views,
+)
 
 LEVELS: Mapping[Levels, str] = {
     "syscalls": "System calls",
@@ -97,6 +107,8 @@ def facts(level: LevelReport) -> str:
         said.append(f"This kernel has {count(level.known)} of them.")
     if level.idle_seconds is not None:
         said.append(f"The idle host was watched for {count(level.idle_seconds)} s and ran {count(level.idle_things)}.")
+    if level.reading_things is not None:
+        said.append(f"What a reading leaves by itself, {count(level.reading_things)} of them, is taken off by hits.")
     if level.view is not None:
         said.append(f"Where one set of a platform is shown, it is “{VIEWS[level.view]}”.")
     return " ".join(said)
@@ -118,6 +130,24 @@ def densities(found: FootprintsReport) -> str:
     return f"Densities: {found.weights}."
 
 
+def samples(row: StacksReport) -> str:
+    """How much was sampled."""
+    said = f"{count(row.samples)} samples in {row.seconds:,.1f} s"
+    if row.n_repeats > 1:
+        said += f" of {row.n_repeats} repeats"
+    return f"{said}, {count(row.lost)} lost" if row.lost else f"{said}, none lost"
+
+
+def part(value: float | None) -> str:
+    """A share of samples, of which there are some thousands."""
+    return EMPTY if value is None else f"{value:.1f} %"
+
+
+def shares(rows: Sequence[SharesReport], most: int) -> str:
+    """The greatest of them by name."""
+    return ", ".join(f"{row.name} {row.percent:.1f} %" for row in rows[:most]) or EMPTY
+
+
 def notes(level: LevelReport) -> list[str]:
     """What a reader has to know of a level's figures before believing them."""
     found = []
@@ -135,6 +165,8 @@ def notes(level: LevelReport) -> list[str]:
     found += [f"{name}: {count(number)} events were lost and are in no figure" for name, number in lost.items()]
     if level.idle_seconds is None:
         found.append("The idle host was not counted: what it does by itself cannot be taken off")
+    if level.level == "lines" and level.reading_things is None:
+        found.append("No empty reading was counted: what readings leave by themselves is in all figures")
     if any(one.why_no_estimate for one in whole):
         reasons = sorted({one.why_no_estimate for one in whole if one.why_no_estimate})
         found.append(f"No estimate of what was not seen: {'; '.join(reasons)}")

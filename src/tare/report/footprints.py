@@ -31,6 +31,7 @@ from tare.report.footprint_model import (
     RegionReport,
     SetReport,
 )
+from tare.report.stacks import stacks_report
 from tare.store import Store
 
 #: Files that the report names, and of which the page shows the source.
@@ -109,11 +110,12 @@ def footprints_report(found: Exposures, baseline: str, asked: Asked) -> Footprin
     lines = found.get(Level.LINES)
     beside = [] if lines is None else beside_lines(lines)
     return FootprintsReport(
-        levels=[_level(exposure, baseline, asked) for exposure in found.values()],
+        levels=[_level(exposure, baseline, asked) for level, exposure in found.items() if level is not Level.STACKS],
         weights=asked.weights.title,
         uniform=asked.weights.uniform,
         beside=beside,
         study=STUDY if beside else None,
+        stacks=stacks_report(found[Level.STACKS]) if Level.STACKS in found else [],
     )
 
 
@@ -156,6 +158,7 @@ def _level(exposure: Exposure, baseline: str, asked: Asked) -> LevelReport:
         known=exposure.known,
         idle_seconds=exposure.idle.seconds if exposure.idle else None,
         idle_things=len(exposure.idle.hits) if exposure.idle else None,
+        reading_things=None if exposure.left is None else len(exposure.left),
         sets=list(_sets(exposure)),
         overlaps=list(_overlaps(exposure)),
         directories=_directories(sets, place) if placed else [],

@@ -21,11 +21,23 @@ from plotly.offline import get_plotlyjs
 from tare.analysis import CPU_COST
 from tare.analysis.words import percent, quantity
 from tare.errors import UsageError
-from tare.report import beside, cells, figures, footprint_figures, footprint_page, footprint_words, venn
+from tare.footprint.model import SAMPLES_A_SECOND
+from tare.report import (
+    beside,
+    cells,
+    figures,
+    footprint_figures,
+    footprint_page,
+    footprint_words,
+    surface_page,
+    surface_words,
+    venn,
+)
 from tare.report.build import report_on
 from tare.report.footprint_page import FootprintView, footprint_view, tables
 from tare.report.footprints import Asked, of_store
 from tare.report.model import Report, ResultReport, to_json
+from tare.report.surface_page import SurfaceView, surface_view
 from tare.store import Store
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -70,6 +82,7 @@ class CampaignView:
     workloads: list[WorkloadView]
     floor: figures.Figure
     footprints: FootprintView | None
+    surfaces: SurfaceView | None
     downloads: list[Download]
 
 
@@ -107,6 +120,8 @@ def page(views: Sequence[CampaignView]) -> str:
         "summary": figures.summary,
         "beside_lines": beside.lines,
         "words": footprint_words,
+        "surface_words": surface_words,
+        "surface_note": surface_page.note_of,
         "venn_width": venn.WIDTH,
         "venn_height": venn.HEIGHT,
         "bars_note": footprint_figures.note_of,
@@ -114,12 +129,13 @@ def page(views: Sequence[CampaignView]) -> str:
         "alone": footprint_page.alone,
         "sources_given": footprint_page.sources_given,
         "beside_legend": beside.legend,
+        "samples_a_second": SAMPLES_A_SECOND,
     }
     # Markup: our own style and script, and plotly's, go in as they are.
     return environment.get_template("report.html").render(
         campaigns=views,
         style=Markup(_own("report.css")),  # noqa: S704
-        script=Markup(_own("footprint.js") + _own("report.js")),  # noqa: S704
+        script=Markup(_own("footprint.js") + _own("flames.js") + _own("report.js")),  # noqa: S704
         plotly=Markup(get_plotlyjs()),  # noqa: S704
     )
 
@@ -138,8 +154,10 @@ def _view(path: Path, study: str | None, asked: Asked) -> CampaignView:
         workloads.append(_workload(report, results, frames))
     headlines = [result for result in report.results if result.headline or result.metric == CPU_COST]
     seen = footprint_view(report, found, asked.sources)
-    downloads = _downloads(report, samples, trials) + [_packed(*table) for table in tables(report, found)]
-    return CampaignView(report, headlines, workloads, figures.floor_figure(report), seen, downloads)
+    asked_of = surface_view(report)
+    more = [*surface_page.tables(report), *tables(report, found)]
+    downloads = _downloads(report, samples, trials) + [_packed(*table) for table in more]
+    return CampaignView(report, headlines, workloads, figures.floor_figure(report), seen, asked_of, downloads)
 
 
 def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, pl.DataFrame]) -> WorkloadView:

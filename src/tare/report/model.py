@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from tare.report.footprint_model import FootprintsReport
+from tare.report.surface_model import SurfacesReport
 
 SCHEMA = "tare.report/1"
 SCHEMA_MANY = "tare.reports/1"
@@ -233,6 +234,7 @@ class Report(_Frozen):
     scale: str | None = None  # of a study's profile
     beside: BesideReport | None = None
     footprints: FootprintsReport | None = None  # None: the file has none
+    surfaces: SurfacesReport | None = None  # the same
     platforms: list[PlatformFacts]
     workload_params: dict[str, dict[str, int | float | str | bool]]
     results: list[ResultReport]
@@ -251,6 +253,12 @@ class Report(_Frozen):
         cpu = self.host.get("cpu")
         model = cpu.get("model") if isinstance(cpu, dict) else None
         return str(self.host.get("name") or model or "this host")
+
+    def alone(self) -> str | None:
+        """What a file of no campaign's trials holds, in words; None where it has trials, or is to have them."""
+        held = {"surfaces": self.surfaces, "footprints": self.footprints}
+        there = [name for name, part in held.items() if part is not None]
+        return None if self.results or not there else " and ".join(there)
 
     def headlines(self) -> list[ResultReport]:
         """Each workload's first metric."""

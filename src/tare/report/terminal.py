@@ -17,6 +17,7 @@ from tare.report.cells import EMPTY, MARKS, MEANINGS, Cell, baseline_cell, cell
 from tare.report.clean import clean
 from tare.report.footprint_terminal import render as render_footprints
 from tare.report.model import Report, ResultReport, VerdictKind
+from tare.report.surface_terminal import part as render_surfaces
 
 STYLES: Mapping[VerdictKind, str] = {
     "baseline": "",
@@ -36,10 +37,11 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False) -> G
     """The whole report for a console of this width; ``every_metric`` shows more than headline and CPU cost."""
     results = [r for r in report.results if every_metric or r.headline or r.metric == CPU_COST]
     parts: list[RenderableType] = [_title(report)]
-    if report.results or report.footprints is None:
+    if report.alone() is None:
         parts += [*_tables(report, results, width), _legend(report)]
     parts += [
         *_beside(report),
+        *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
         *(render_footprints(report.footprints) if report.footprints is not None else ()),
         *_cautions(results),
         *_daemons(report),
@@ -75,11 +77,15 @@ def _title(report: Report) -> Text:
     planned = f" of {report.blocks_planned}" if report.blocks_planned is not None else ""
     how = "" if report.design == "blocks" else f", {report.design}"
     how = f" ({report.scale}){how}" if report.scale is not None else how
-    # Footprints alone have no blocks.
-    blocks = f"{report.blocks_done}{planned} blocks, " if report.results or report.footprints is None else ""
-    plan = f"profile {report.profile}{how}, seed {report.seed}, {blocks}{report.status}"
-    facts = f"{report.host_title()}, {when}, {plan}"
+    plan = f"profile {report.profile}{how}, seed {report.seed}, {report.blocks_done}{planned} blocks"
+    facts = f"{report.host_title()}, {when}, {_alone(report) or plan}, {report.status}"
     return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts))
+
+
+def _alone(report: Report) -> str | None:
+    """What there is in a file of nothing that was measured: it has no blocks, and no plan of any."""
+    held = report.alone()
+    return None if held is None else f"{held} alone"
 
 
 def _tables(report: Report, results: list[ResultReport], width: int) -> Iterator[Table]:

@@ -165,13 +165,15 @@
   }
 
   const upset = (figure) => footprints.upset(figure, { css, plain, axis, layout });
-  const builders = { metric, floor, start, upset };
+  const flame = (figure, id) => flames.flame(figure, { css, plain, layout }, id);
+  const builders = { metric, floor, start, upset, flame };
   const drawn = new Set();
   function draw(source) {
     const figure = JSON.parse(source.textContent);
-    const { data, layout: shape } = builders[figure.kind](figure);
+    const { data, layout: shape, ready } = builders[figure.kind](figure, source.dataset.plot);
     drawn.add(source);
-    return Plotly.react(source.dataset.plot, data, shape, { displayModeBar: false, responsive: true });
+    const done = Plotly.react(source.dataset.plot, data, shape, { displayModeBar: false, responsive: true });
+    return ready ? done.then((made) => ready(made, () => draw(source))) : done;
   }
 
   const sources = [...document.querySelectorAll("script[data-plot]")];
@@ -190,6 +192,13 @@
   const next = () => { if (queue.length) { drawOnce(queue.shift()); later(next); } };
   later(next);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach(draw));
+  // What was drawn while it was folded away knew no width.
+  document.querySelectorAll("details").forEach((entry) => entry.addEventListener("toggle", () => {
+    if (entry.open) sources.filter((source) => drawn.has(source) && entry.contains(source)).forEach(draw);
+  }));
+  document.addEventListener("draw-again", ({ detail }) => drawn.forEach((source) => {
+    if (JSON.parse(source.textContent).kind === detail) draw(source);
+  }));
   addEventListener("beforeprint", () => {
     document.querySelectorAll("details").forEach((entry) => { entry.open = true; });
     sources.forEach(drawOnce);

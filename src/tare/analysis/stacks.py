@@ -1,0 +1,113 @@
+"""Samples of stacks, as they are folded: what shares of the time they tell, and the tree that a flame graph draws.
+
+A folded stack is a process and the functions that it was in, the outermost first, with ";" between them (the form of
+B. Gregg's flame graphs, CACM 59(6), 2016). Its count is of samples; a share of samples is a share of the time that the
+CPUs worked, as the samples came at a steady pace.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tare.footprint.model import GUEST, NO_PATH, USER
+
+#: What all calls go through before one of them has a function of its own.
+_GATE = ("entry_", "do_syscall_", "do_int80_", "do_fast_syscall_", "x64_sys_call", "ia32_sys_call")
+_OF_CALLS = ("__x64_sys_", "__ia32_sys_", "__ia32_compat_sys_", "__do_sys_", "__se_sys_", "ksys_")
+#: An interrupt or a fault, whose way in is called after it.
+_OF_INTERRUPTS = ("asm_sysvec_", "asm_exc_", "asm_")
+#: Before or after a call's own work, or in it where the compiler has left no function of it.
+GATE = "the gate itself"
+
+Hits = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Where the samples are."""
+
+    samples: int
+    user: int  # in a process's own code
+    guest: int  # in the guest of a virtual machine
+
+    @property
+    def kernel(self) -> int:
+        """In the host's kernel."""
+        return self.samples - self.user - self.guest
+
+    @classmethod
+    def of(cls, hits: Hits) -> Parts:
+        """Of folded stacks."""
+        kinds: Counter[str] = Counter()
+        for stack, count in hits.items():
+            kinds[stack.rpartition(";")[2]] += count
+        return cls(sum(kinds.values()), kinds[USER], kinds[GUEST])
+
+
+def own_time(hits: Hits) -> Counter[str]:
+    """Samples by the kernel's function that was running, without those that it had called."""
+    found: Counter[str] = Counter()
+    for stack, count in hits.items():
+        leaf = stack.rpartition(";")[2]
+        if leaf not in {USER, GUEST}:
+            found[leaf] += count
+    return found
+
+
+def entries(hits: Hits) -> Counter[str]:
+    """Samples in the kernel by what it was entered for: a system call's name, an interrupt's, a kernel thread's."""
+    found: Counter[str] = Counter()
+    for stack, count in hits.items():
+        process, *chain = stack.split(";")
+        if chain and chain[-1] not in {USER, GUEST}:
+            found[_entry(process, chain)] += count
+    return found
+
+
+def _entry(process: str, chain: list[str]) -> str:
+    if chain[0] == NO_PATH:
+        return "not known"
+    if chain[0].startswith("asm_"):
+        return _without(chain[0], _OF_INTERRUPTS)
+    if not chain[0].startswith(_GATE):
+        # A new process comes out where kernel threads begin, and goes through the gate backwards.
+        return f"thread {process}" if len(chain) > 2 else GATE
+    first = next((name for name in chain if not name.startswith(_GATE)), None)
+    if first is None:
+        return GATE
+    return _without(first, _OF_CALLS).partition(".")[0]
+
+
+def _without(name: str, starts: tuple[str, ...]) -> str:
+    return next((name.removeprefix(one) for one in starts if name.startswith(one)), name)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A frame of a flame graph: all samples whose stacks begin with the same frames."""
+
+    name: str
+    parent: int  # its place in the list; -1: the root
+    samples: int  # its own and those of all above it
+
+
+def tree(hits: Hits, least: float = 0.0) -> list[Node]:
+    """The frames of a flame graph, each after its parent, siblings by name; the first is the root, with all samples.
+
+    Frames with fewer than the share ``least`` of all samples are left out, with what is above them: where a parent is
+    wider than its children together, it was running itself, or they are too narrow to be drawn.
+    """
+    totals: Counter[tuple[str, ...]] = Counter()
+    for stack, count in hits.items():
+        frames = tuple(stack.split(";"))
+        for depth in range(len(frames) + 1):
+            totals[frames[:depth]] += count
+    floor = least * totals[()]
+    places: dict[tuple[str, ...], int] = {}
+    nodes: list[Node] = []
+    for path in sorted(path for path, count in totals.items() if count >= floor):
+        places[path] = len(nodes)
+        nodes.append(Node(path[-1] if path else "", places[path[:-1]] if path else -1, totals[path]))
+    return nodes

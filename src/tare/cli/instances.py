@@ -1,0 +1,29 @@
+"""Options of commands that start instances: which ones, on what, in which order."""
+
+from __future__ import annotations
+
+import typer
+
+from tare.campaign.conduct import DEFAULT_MEMORY
+from tare.errors import UsageError
+
+PLATFORM = typer.Option(
+    [],
+    "-p",
+    "--platform",
+    help="A platform, by name; may be given again. all: every one that runs here. native always takes part.",
+)
+SEED = typer.Option(None, "--seed", help="Seed of all random orders. Default: drawn, and recorded.")
+CPUS = typer.Option(None, "--cpus", help="Host CPUs for the instances: 1 or 2,3. Default: the last.")
+MEMORY = typer.Option(DEFAULT_MEMORY >> 20, "--memory", help="Memory limit of an instance in MiB.")
+SUBNET = typer.Option(None, "--subnet", help="Subnet of tare's bridge. Default: a free one.")
+
+
+def parse_cpus(text: str | None) -> tuple[int, ...]:
+    """CPU numbers from 1 or 2,3; none from None. Raises `UsageError`."""
+    if text is None:
+        return ()
+    try:
+        return tuple(sorted({int(part) for part in text.split(",")}))
+    except ValueError:
+        raise UsageError(f"{text!r} is not a list of CPUs", fix="write 1 or 2,3") from None

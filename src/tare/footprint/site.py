@@ -1,0 +1,118 @@
+"""Where footprints and surfaces are taken: platforms that start on prepared ground, and the file that gets them.
+
+The file is a campaign's that is there already, whose image, CPUs and memory are then used, or a new one of no blocks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.campaign import conduct, preflight
+from tare.campaign.conduct import DEFAULT_MEMORY
+from tare.campaign.ground import prepared, sole_campaign
+from tare.campaign.instances import Nursery
+from tare.campaign.plan import Job, Plan
+from tare.campaign.preflight import Progress, Ready
+from tare.campaign.runs import Client
+from tare.image.build import Image
+from tare.model import Resources
+from tare.store.record import LeftOut
+from tare.store.store import Store
+
+#: The workloads' parameters. How often a call is made depends on how long a workload runs; which ones hardly does.
+PROFILE = "quick"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be there. Empty and None mean the default."""
+
+    what: str  # that will be found: what a platform that is left out has none of
+    file: Path
+    seed: int  # for a new file's record
+    platforms: Sequence[str] = ()  # the baseline always takes part
+    jobs: tuple[Job, ...] = ()
+    cpus: tuple[int, ...] = ()
+    memory_bytes: int = DEFAULT_MEMORY
+    subnet: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What is there."""
+
+    ready: tuple[Ready, ...]
+    nursery: Nursery
+    client: Client
+    store: Store
+
+
+@contextlib.contextmanager
+def opened(
+    wish: Wish, doing: Progress, left_out: Callable[[LeftOut], None], before: Callable[[], None] = lambda: None
+) -> Iterator[Site]:
+    """Have the ground for as long as the block lasts. ``before``: what must hold before anything is built or started.
+
+    Platforms that do not run here are told to ``left_out``, and are in the file. Raises `TareError`: `StoreError` for a
+    file of another image or kernel.
+    """
+    chosen = conduct.platforms_for(wish.platforms)
+    with contextlib.ExitStack() as stack:
+        # A file that is none is told to whoever named it, whatever else runs here.
+        there = stack.enter_context(Store.open(wish.file)) if wish.file.exists() else None
+        stack.enter_context(sole_campaign())
+        before()
+        conduct.check_disk()
+        image = _image(wish, there, doing)
+        stack.callback(conduct.close_all, chosen)
+        resources = _resources(wish, there)
+        found, missing = preflight.available(chosen, asked=(), progress=doing)
+        nursery, client = stack.enter_context(prepared(image, resources, wish.subnet))
+        ready, broken = preflight.try_each(found, image, nursery, asked=(), progress=doing)
+        store = there or stack.enter_context(_new(wish, ready, [*missing, *broken], resources, image))
+        for one in [*missing, *broken]:
+            store.add_event("warning", f"no {wish.what} of {one.platform}: {one.reason}")
+            left_out(one)
+        with _status(store, new=there is None):
+            yield Site(tuple(ready), nursery, client, store)
+
+
+def _image(wish: Wish, there: Store | None, doing: Progress) -> Image:
+    """That of the campaign that is there, with what its workloads need on top."""
+    if there is None:
+        return conduct.image_for(wish.jobs, doing)
+    image = conduct.image_for([*wish.jobs, *conduct.jobs_of(there.record)], doing)
+    conduct.check_same(there.record, image)
+    return image
+
+
+def _resources(wish: Wish, there: Store | None) -> Resources:
+    """Those of the campaign that is there: all that its file holds is of the same instances."""
+    if there is None:
+        return conduct.resources_for(conduct.Order(cpus=wish.cpus, memory_bytes=wish.memory_bytes))
+    return Resources(tuple(there.record.resources.cpus), there.record.resources.memory_bytes)
+
+
+def _new(wish: Wish, ready: Sequence[Ready], left_out: Sequence[LeftOut], resources: Resources, image: Image) -> Store:
+    """A campaign of no blocks: nothing of it is measured."""
+    platforms = tuple(one.platform for one in ready)
+    plan = Plan(PROFILE, wish.seed, platforms, wish.jobs, resources, 0, None, replicas=1)
+    return Store.create(wish.file, conduct.record_of(plan, ready, image, left_out, (), None))
+
+
+@contextlib.contextmanager
+def _status(store: Store, *, new: bool) -> Iterator[None]:
+    """How a new campaign stands; one that was there stands as it did."""
+    if not new:
+        yield
+        return
+    store.set_status("running")
+    try:
+        yield
+    except BaseException:
+        store.set_status("interrupted")
+        raise
+    store.set_status("complete")

@@ -1,0 +1,35 @@
+"""What `tare doctor` says of the lab: what of it is built, and whether the rest can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tare.errors import ImageError
+from tare.host import state
+from tare.host.checks import Check
+from tare.lab import build, kernel, recipe
+
+NAME = "lab"
+
+
+def check(obstacle: Callable[[], ImageError | None] = build.obstacle) -> Check:
+    """Looks, and builds nothing. ``obstacle``: what keeps roots from being made here."""
+    flavours = recipe.load().flavours()
+    there = [flavour for flavour in flavours if _built(flavour)]
+    missing = ", ".join(flavour for flavour in flavours if flavour not in there)
+    found = f"{', '.join(there)}: built" if there else "not built yet"
+    if not missing:
+        return Check(NAME, "ok", found)
+    if why := obstacle():
+        return Check(NAME, "warn", f"{found}; {missing} cannot be: {why.what}", why.fix)
+    return Check(
+        NAME, "ok", f"{found}; {missing}: by what first needs it, or tare lab build --flavour (lines: half an hour)"
+    )
+
+
+def _built(flavour: str) -> bool:
+    """Whether all is there that boots it; the goods, which go by what is on them, take seconds."""
+    known, folder = recipe.load(), state.home() / "lab"
+    host, counting = known.resolved(flavour)
+    parts = [folder / f"qemu-{known.emulator.hash}", folder / f"host-{host}-{known.host(host).hash}"]
+    return all(part.is_dir() for part in parts) and (counting is None or bool(kernel.cached(counting, folder)))

@@ -1,0 +1,110 @@
+"""Surfaces for tests: small ones that can be added up by hand, and some with the filters of real sandboxes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import fake_campaign
+from tare.footprint.model import SURFACE_ATTACHMENT, Abi, Call, Place, Surface, Tasks
+from tare.footprint.surface import Reach, Reader
+from tare.store import Store
+
+CALLS = {"read": Call.ALLOWED, "clone": Call.CONDITIONAL, "mount": Call.ERRNO, "bpf": Call.TRAP}
+KERNEL = "Linux 6.1.0-fake, x86_64"
+_CAPTURED = Path(__file__).parent / "footprint" / "captured"
+_FEW = ("cap_chown", "cap_kill")
+
+
+def tasks(role: str = "sandboxed", calls: Mapping[str, Call] | None = CALLS, **values: object) -> Tasks:
+    """Two threads of an agent that has a filter of four calls."""
+    told = {
+        "pid": 7,
+        "program": "agent",
+        "role": role,
+        "counted": role != "outside",
+        "threads": {"agent": 2},
+        "seccomp": "filter",
+        "filters": 1,
+        "calls": calls,
+        "outcomes": {"clone": ("allow", "errno 38"), "mount": ("errno 1",), "bpf": ("trap",)},
+        "unread": None if calls else "another process (exe) traces it",
+        "abis": {"i386": Abi(reachable=3, of=9, in_kernel=True), "x32": Abi(reachable=2, of=9, in_kernel=False)},
+        "effective": _FEW,
+        "bounding": _FEW,
+        "namespaces": ("mnt", "pid"),
+        "no_new_privs": False,
+        "label": None,
+        "uid": 0,
+        "gid": 0,
+        "writable": (Place(path="/data", host="/srv/data", kind="ext4"),),
+        "devices": ("/dev/kvm",),
+    }
+    return Tasks.model_validate(told | values)
+
+
+def surface(
+    platform: str = "docker",
+    *every: Tasks,
+    calls: Mapping[str, Call] | None = CALLS,
+    unread: tuple[str, ...] = (),
+    at: float = 1763712000.0,
+) -> Surface:
+    """An agent, and a shim that does not count."""
+    every = every or (tasks(calls=calls), tasks("outside", program="shim", pid=8))
+    return Surface(
+        platform=platform, at=at, kernel=KERNEL, of=4, calls=calls, unread=unread, tasks=every, abis=every[0].abis
+    )
+
+
+def captured() -> list[Surface]:
+    """native, runc, docker and gvisor, with the filters that real ones had installed."""
+    reader = Reader()
+    docker, sentry, gofer = (_reach(reader, name) for name in ("docker", "runsc-sentry", "runsc-gofer"))
+    everything = reader.evaluated([])
+    own = ("ipc", "mnt", "net", "pid", "uts")
+    here = ("ipc", "mnt", "net", "pid", "user", "uts")
+    shim = _tasks("outside", "containerd-shim", everything, pid=8)
+    sides = {
+        "gvisor": [
+            _tasks("sentry", "exe", sentry, namespaces=here, no_new_privs=True, uid=65534),
+            _tasks("gofer", "exe", gofer, namespaces=here, no_new_privs=True, pid=9),
+        ],
+        "native": [_tasks("sandboxed", "tare-agent", everything)],
+        "docker": [_tasks("sandboxed", "tare-agent", docker, namespaces=own, label="docker-default"), shim],
+        "runc": [_tasks("sandboxed", "tare-agent", everything, namespaces=own), shim],
+    }
+    return [_whole(name, every) for name, every in sides.items()]
+
+
+def write(path: Path, found: Iterable[Surface], *, trials: bool = False) -> Path:
+    """A campaign's file with these surfaces, and with trials or without."""
+    shape = fake_campaign.Shape(blocks=3, rounds=2, workloads=("sysbench-cpu",))
+    if trials:
+        fake_campaign.write(path, shape)
+    else:
+        Store.create(path, fake_campaign.record(shape)).close()
+    with Store.open(path) as store:
+        for one in found:
+            store.add_attachment(SURFACE_ATTACHMENT, one.model_dump_json().encode())
+        store.set_status("complete")
+    return path
+
+
+def _reach(reader: Reader, name: str) -> Reach:
+    return reader.evaluated([(_CAPTURED / f"{name}.bpf").read_bytes()])
+
+
+def _tasks(role: str, program: str, reach: Reach, **values: object) -> Tasks:
+    facts = {"program": program, "calls": reach.calls, "outcomes": reach.outcomes, "abis": reach.abis, "unread": None}
+    seccomp = {"filters": reach.filters, "seccomp": "filter" if reach.filters else "none"}
+    return tasks(role, **facts | seccomp | {"writable": (), "devices": ()} | values)
+
+
+def _whole(platform: str, every: list[Tasks]) -> Surface:
+    """What the most permissive of the counted ones gets, which here is the milder of two."""
+    counted = [one for one in every if one.counted]
+    order = list(Call)
+    together = {name: min((one.calls[name] for one in counted), key=order.index) for name in counted[0].calls}
+    facts = {"at": 1763712000.0, "kernel": KERNEL, "unread": (), "abis": every[0].abis}
+    return Surface(platform=platform, of=len(together), calls=together, tasks=tuple(every), **facts)

@@ -1,0 +1,62 @@
+"""What `tare doctor` says of the kernel's levels and of the lab; no host in use has a kernel that counts its lines."""
+
+import pytest
+
+from tare.errors import ImageError
+from tare.footprint.checks import checks
+from tare.footprint.model import Level
+from tare.host import state
+from tare.lab import checks as lab_checks
+from tare.lab import kernel, recipe
+
+
+def _of_lines(lab_state):
+    found = {one.name: one for one in checks(lab_state)}
+    assert len(found) == len(Level)
+    return found["count lines"]
+
+
+def test_what_is_counted_in_a_lab_is_no_fault_of_the_host(monkeypatch):
+    monkeypatch.delenv("TARE_LAB", raising=False)
+    told = _of_lines("ok")
+    assert (told.state, told.advice) == ("ok", None)
+    assert told.found.startswith("in a lab, which tare footprint --level lines boots; on this host not: the kernel ")
+
+
+def test_without_a_lab_or_in_one_it_is_said_with_the_fix(monkeypatch):
+    monkeypatch.delenv("TARE_LAB", raising=False)
+    assert _of_lines("warn").state == "warn"
+    monkeypatch.setenv("TARE_LAB", "1")
+    told = _of_lines("ok")
+    assert told.state == "warn"
+    assert "does not count its lines" in told.found
+    assert told.advice
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("TARE_HOME", str(tmp_path))
+    assert state.home() == tmp_path
+    return tmp_path
+
+
+def test_a_lab_that_is_not_built_will_be_unless_something_keeps_it_from_it(home):
+    told = lab_checks.check(lambda: None)
+    assert told.state == "ok"
+    assert told.found.startswith("not built yet; kvm, xen, lines: by what first needs it")
+    told = lab_checks.check(lambda: ImageError("mmdebstrap is not installed", fix="apt-get install mmdebstrap"))
+    assert (told.state, told.advice) == ("warn", "apt-get install mmdebstrap")
+    assert "cannot be: mmdebstrap is not installed" in told.found
+    assert not (home / "lab").exists()  # looking makes nothing
+
+
+def test_a_flavour_is_built_when_all_that_boots_it_is_there(home):
+    known = recipe.load()
+    for name in (f"qemu-{known.emulator.hash}", f"host-kvm-{known.host('kvm').hash}"):
+        (home / "lab" / name).mkdir(parents=True)
+    assert lab_checks.check(lambda: None).found.startswith("kvm: built; xen, lines:")
+    counting = known.resolved("lines")[1]
+    (home / "lab" / "kernels" / f"{kernel._name(counting)}-01234567").mkdir(parents=True)
+    assert lab_checks.check(lambda: None).found.startswith("kvm, lines: built; xen:")
+    (home / "lab" / f"host-xen-{known.host('xen').hash}").mkdir()
+    assert lab_checks.check(lambda: ImageError("no disk")).found == "kvm, xen, lines: built"

@@ -1,0 +1,269 @@
+"""Stacks sampled on this very kernel, held to programs whose time is known, and folded from what it gave once."""
+
+import ctypes
+import errno
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tare.analysis.stacks import Parts, entries, own_time
+from tare.errors import HostError
+from tare.footprint import clock, stacks, symbols
+from tare.footprint.model import GUEST, NO_PATH, USER, Scope
+from tare.footprint.stacks import StackCounter, folded
+from tare.footprint.symbols import UNKNOWN, Symbols
+from tare.host import cgroup, processes
+from tare.model import Resources
+
+#: What `dd` with blocks of a byte gave here, with the kernel's symbols around (Linux 6.18).
+CAPTURED = Path(__file__).parent / "captured" / "stacks"
+OURS = {b"sample_stack", b"find_group"}
+#: Reads a byte a call: nearly all that it does is to ask the kernel.
+READER = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=600000"]
+SPINNER = [sys.executable, "-c", "import time\nend = time.monotonic() + 0.5\nwhile time.monotonic() < end: pass"]
+
+
+@pytest.fixture
+def group():
+    made = cgroup.Group(f"tare-test-{os.getpid()}/one")
+    made.create(Resources((0,), 256 << 20))
+    yield made
+    made.close()
+    cgroup.destroy(made.path.split("/")[0])
+
+
+@pytest.fixture
+def counter():
+    one = StackCounter()
+    yield one
+    one.stop()
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    return Symbols((CAPTURED / "kallsyms.txt").read_text().splitlines())
+
+
+@pytest.fixture
+def captured():
+    raw = gzip.decompress((CAPTURED / "paths.bin.gz").read_bytes())
+    counts = np.frombuffer((CAPTURED / "counts.bin").read_bytes(), np.uint64)
+    return np.frombuffer(raw, stacks.PATH), counts
+
+
+@pytest.mark.host
+def test_a_reader_is_found_in_the_kernels_read_and_only_in_its_own_group(group, counter):
+    counter.start(group.path)
+    counter.reset()
+    began = time.monotonic()
+    processes.run(READER, cgroup_procs=group.leaf("tool")).require()
+    processes.run(["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=300000"], time_limit_s=20).require()
+    seconds = time.monotonic() - began
+    counts = counter.read()
+    own, everybodys = counts.hits[Scope.INSTANCE], counts.hits[Scope.HOST]
+    frames = {frame for stack in own for frame in stack.split(";")}
+    assert {"vfs_read", "read_zero", "do_syscall_64", USER} <= frames
+    assert entries(own)["read"] > 10
+    of_dd = [sum(n for stack, n in hits.items() if stack.startswith("dd;")) for hits in (own, everybodys)]
+    assert 0 < of_dd[0] < of_dd[1]
+    assert 0.9 * sum(own.values()) <= of_dd[0]  # the rest is the process before it is dd
+    assert all(everybodys.get(stack, 0) >= n for stack, n in own.items())
+    assert sum(everybodys.values()) + counts.lost <= 1.05 * 1000 * seconds * (os.cpu_count() or 1)
+    counter.reset()
+    assert counter.read().hits[Scope.INSTANCE] == {}
+
+
+@pytest.mark.host
+def test_a_group_that_is_made_later_is_known_and_work_of_its_own_is_user_mode(counter):
+    later = cgroup.Group(f"tare-test-{os.getpid()}/later")
+    counter.start(later.path)
+    later.create(Resources((0,), 256 << 20))
+    try:
+        processes.run(SPINNER, cgroup_procs=later.leaf("tool")).require()
+        parts = Parts.of(counter.read().hits[Scope.INSTANCE])
+    finally:
+        cgroup.destroy(later.path.split("/")[0])
+    assert parts.samples > 50
+    assert parts.user > 0.6 * parts.samples
+    assert parts.guest == 0
+
+
+def _loaded():
+    """Numbers and names of the BPF programs in the kernel that are called as ours are."""
+    library, found, number = ctypes.CDLL("libbpf.so.1"), [], ctypes.c_uint32(0)
+    while library.bpf_prog_get_next_id(number, ctypes.byref(number)) == 0:
+        descriptor = library.bpf_prog_get_fd_by_id(number)
+        info, length = ctypes.create_string_buffer(232), ctypes.c_uint32(232)
+        if descriptor >= 0 and library.bpf_obj_get_info_by_fd(descriptor, info, ctypes.byref(length)) == 0:
+            found.append((number.value, info.raw[64:80].rstrip(b"\0")))
+        if descriptor >= 0:
+            os.close(descriptor)
+    return {one for one in found if one[1] in OURS}
+
+
+def _gone(before):
+    deadline = time.monotonic() + 10  # the kernel lets go of programs after a grace period
+    while _loaded() - before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return _loaded() - before == set()
+
+
+@pytest.mark.host
+def test_nothing_of_it_is_in_the_kernel_after_a_kill_nor_after_a_stop(counter):
+    before = _loaded()
+    code = "import sys; from tare.footprint.stacks import StackCounter\n"
+    code += "one = StackCounter(); one.start('tare-test/killed'); print('up', flush=True); sys.stdin.read()"
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert child.stdout.readline() == b"up\n"
+        assert {name for _, name in _loaded() - before} == OURS
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+    assert _gone(before)
+    counter.start("tare-test/stopped")
+    counter.stop()
+    counter.stop()
+    assert _gone(before)
+
+
+@pytest.mark.host
+def test_what_tare_starts_inherits_nothing_and_a_stop_leaves_no_descriptor(counter):
+    def held():
+        there = [one for one in list(Path("/proc/self/fd").iterdir()) if one.exists()]
+        return [int(one.name) for one in there if any(word in str(one.readlink()) for word in ("bpf", "perf_event"))]
+
+    before = held()
+    counter.start("tare-test/inherited")
+    ours = [one for one in held() if one not in before]
+    assert len(ours) >= 4 + 2 * len(clock.online())  # programs and maps; a clock and what attaches it, each CPU's
+    assert not any(os.get_inheritable(one) for one in ours)
+    counter.stop()
+    assert held() == before
+
+
+@pytest.mark.host
+def test_without_the_capabilities_it_says_so():
+    code = "from tare.footprint.stacks import StackCounter; StackCounter().start('tare-test/none')"
+    argv = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-c", code]
+    said = processes.run(argv, env=dict(os.environ)).stderr.decode()
+    assert "the kernel hides the addresses of its functions" in said or "perf events are locked" in said
+    assert "as root" in said
+
+
+@pytest.mark.host
+def test_the_running_kernels_functions_have_names_and_its_entry_is_known():
+    found = symbols.read()
+    place = next(
+        int(line.split()[0], 16)
+        for line in Path("/proc/kallsyms").read_text().splitlines()
+        if line.endswith(" T vfs_read")
+    )
+    assert found.names(np.array([place, place + 3], np.uint64)) == ["vfs_read", "vfs_read"]
+    assert not found.begins(place, "vfs_read")
+
+
+def test_captured_paths_fold_as_the_kernel_had_called(captured, kernel):
+    hits = folded(*captured, kernel, {})
+    own, everybodys = hits[Scope.INSTANCE], hits[Scope.HOST]
+    assert own["dd;entry_SYSCALL_64_after_hwframe;do_syscall_64;ksys_read;vfs_read;read_zero"] == 21
+    assert own[f"dd;{USER}"] == 46
+    # The unwinder does not get past a retpoline's thunk: that is said, and no path is made up.
+    assert own[f"dd;{NO_PATH};__x86_indirect_thunk_rax"] == 7
+    parts = Parts.of(own)
+    assert (parts.samples, parts.user, parts.kernel) == (189, 46, 143)
+    assert own_time(own)["do_syscall_64"] == 46
+    assert (entries(own)["read"], entries(own)["write"]) == (48, 40)
+    assert entries(everybodys) - entries(own) == {"thread kworker": 31}
+    # Eleven samples more were of a CPU without work, and are none.
+    assert int(captured[1].sum()) == sum(everybodys.values()) + 11
+
+
+def test_a_guests_time_is_one_frame_unless_the_kernel_had_left_it_for_interrupts(captured, kernel):
+    paths, counts = captured[0].copy(), captured[1]
+    paths["mode"][paths["mode"] == stacks.IN_KERNEL] = stacks.IN_GUEST
+    own = folded(paths, counts, kernel, {})[Scope.INSTANCE]
+    assert own.keys() == {f"dd;{USER}", f"dd;{GUEST}"} | {one for one in own if "softirq" in one}
+    assert Parts.of(own).guest == 142  # of 143
+
+
+def test_what_a_cpu_without_work_does_is_no_sample_but_its_interrupts_are(captured, kernel):
+    paths, counts = captured[0].copy(), captured[1]
+    before = folded(paths, counts, kernel, {})[Scope.INSTANCE]
+    paths["idle"] = 1
+    after = folded(paths, counts, kernel, {})[Scope.INSTANCE]
+    assert after == {stack: n for stack, n in before.items() if any(f.startswith("asm_") for f in stack.split(";"))}
+    assert after
+
+
+def test_a_process_whose_name_tells_nothing_is_called_by_what_it_is(captured, kernel):
+    paths, counts = captured[0].copy(), captured[1]
+    paths["comm"], paths["number"] = b"exe", 7
+    paths["number"][paths["mode"] == stacks.IN_USER] = 8
+    own = folded(paths, counts, kernel, {8: "runsc-sandbox"})[Scope.INSTANCE]
+    assert own[f"runsc-sandbox;{USER}"] == Parts.of(own).user > 0
+    assert {stack.partition(";")[0] for stack in own} == {"exe", "runsc-sandbox"}
+
+
+def test_processes_are_frames_whatever_they_call_themselves():
+    names = {
+        b"dd": "dd",
+        b"kworker/0:1H": "kworker",
+        b"kworker/u8:3": "kworker",
+        b"ksoftirqd/1": "ksoftirqd",
+        b"swapper/0": "swapper",
+        b"CPU 0/TCG": "CPU 0/TCG",
+        b"a;b\n\xff": "a:b??",
+        b"": "?",
+    }
+    assert {comm: stacks.process(comm) for comm in names} == names
+
+
+def test_of_several_names_the_plain_one_is_taken_and_what_is_no_function_is_none():
+    lines = [
+        "ffffffff81000010 T __entry_text_start",
+        "ffffffff81000010 T entry_SYSCALL_64",
+        "ffffffff81000100 T __entry_text_end",
+        "ffffffff81000ff0 t __pfx_do_it",
+        "ffffffff81001000 t __do_it",
+        "ffffffff81001000 T do_it",
+        "ffffffff81001000 T __se_do_it",
+        "ffffffff81001080 d data_of_it",
+        "ffffffffc0000000 t helper\t[some_module]",
+    ]
+    found = Symbols(lines)
+    asked = [0x10, 0xFFFFFFFF81000010, 0xFFFFFFFF81001000, 0xFFFFFFFF810010FF, 0xFFFFFFFFC0000020, 0xFFFFFFFFD0000000]
+    named = [UNKNOWN, "entry_SYSCALL_64", "do_it", "do_it", "helper [some_module]", UNKNOWN]
+    assert found.names(np.array(asked, np.uint64)) == named
+    assert found.begins(asked[1], "entry_SYSCALL_64")
+    assert not found.begins(asked[2], "do_it")
+    assert found.begins(asked[2], "ret_from_fork_asm")
+
+
+def test_a_kernel_that_hides_its_addresses_is_told_with_the_fix():
+    hidden = [f"0000000000000000 T {line.split()[2]}" for line in (CAPTURED / "kallsyms.txt").read_text().splitlines()]
+    with pytest.raises(HostError, match="hides the addresses") as refused:
+        Symbols(hidden)
+    assert "kptr_restrict" in refused.value.fix
+
+
+@pytest.mark.parametrize(
+    ("number", "what", "fix"),
+    [
+        (errno.EACCES, "perf_event_paranoid", "as root"),
+        (errno.EPERM, "perf_event_paranoid", "tare lab run"),
+        (errno.ENOSYS, "no perf events", "CONFIG_PERF_EVENTS"),
+        (errno.ENOENT, "no clock to sample by", "tare lab run"),
+    ],
+)
+def test_a_clock_that_is_refused_is_told_with_the_fix(number, what, fix):
+    refused = clock.refused(number)
+    assert what in refused.what
+    assert fix in refused.fix

@@ -1,0 +1,165 @@
+"""Sampled stacks in the report: shares, flame graphs, the folded export; and no sets of them anywhere."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from test_html import Page
+
+import fake_footprints
+from tare import cli
+from tare.footprint.model import IDLE, SAMPLES_A_SECOND, USER, Footprint, Level, Phase, Scope
+from tare.report.build import build
+from tare.report.export import export_stacks
+from tare.report.footprint_model import StacksReport
+from tare.report.html import write_html
+from tare.report.terminal import render
+from tare.store import Store
+
+_IN = "entry_SYSCALL_64_after_hwframe;do_syscall_64"
+NATIVE = {f"tare-agent;{USER}": 20, f"tare-agent;{_IN};ksys_read;vfs_read": 60, f"tare-agent;{_IN}": 20}
+GVISOR = {f"exe;{USER}": 90, f"exe;{_IN};do_futex": 25, f"exe;{_IN};ksys_read;vfs_read": 5}
+#: What a process may call itself.
+EVIL = "</script><script>alert(1)</script>"
+
+
+def sampled(hits: dict[str, int], **facts: object) -> Footprint:
+    told = {"level": Level.STACKS, "scope": Scope.INSTANCE, "workload": "call-read-1b", "seconds": 2.0} | facts
+    return fake_footprints.footprint(hits, **told)
+
+
+def invented() -> list[Footprint]:
+    everybodys = {f"dockerd;{USER}": 7}
+    return [
+        sampled(GVISOR, platform="gvisor"),
+        sampled(NATIVE),
+        sampled(NATIVE, repeat=1, lost=3),
+        sampled(NATIVE | everybodys, scope=Scope.HOST),
+        sampled(NATIVE, scope=Scope.HOST, repeat=1),
+        sampled(GVISOR | everybodys, platform="gvisor", scope=Scope.HOST),
+        sampled({f"exe;{USER}": 4}, platform="gvisor", phase=Phase.START, workload=None),
+        sampled({f"{EVIL};{USER}": 2}, platform="xen", scope=Scope.HOST),
+        sampled({}, platform=IDLE, scope=Scope.HOST, workload=None),
+    ]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fake_footprints.write(tmp_path_factory.mktemp("stacks") / "flames.tare", invented())
+
+
+@pytest.fixture(scope="module")
+def page(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    out = tmp_path_factory.mktemp("html") / "out.html"
+    write_html([file], out)
+    return Page(out.read_text())
+
+
+def row(file: Path, platform: str, scope: str = "instance", phase: str = "steady") -> StacksReport:
+    report = build(file).footprints
+    assert report is not None
+    [found] = [one for one in report.stacks if (one.platform, one.scope, one.phase) == (platform, scope, phase)]
+    return found
+
+
+def test_a_row_has_all_repeats_together(file: Path) -> None:
+    native = row(file, "native")
+    assert (native.samples, native.seconds, native.n_repeats, native.lost) == (200, 4.0, 2, 3)
+    assert (native.kernel_percent, native.user_percent, native.guest_percent) == (80.0, 20.0, 0.0)
+    assert native.cpus == pytest.approx(200 / 4.0 / SAMPLES_A_SECOND)
+    assert [(one.name, one.percent) for one in native.entries] == [("read", 60.0), ("the gate itself", 20.0)]
+    assert [(one.name, one.percent) for one in native.own_time] == [("vfs_read", 60.0), ("do_syscall_64", 20.0)]
+
+
+def test_stacks_are_no_sets(file: Path) -> None:
+    report = build(file).footprints
+    assert report is not None
+    assert report.levels == []
+    assert [one.platform for one in report.stacks if one.scope == "instance"][:2] == ["native", "gvisor"]
+    assert row(file, "idle", "host").kernel_percent is None
+
+
+def test_other_levels_stay_as_they_are_beside_them(tmp_path: Path) -> None:
+    calls = fake_footprints.invented(Level.SYSCALLS, repeats=1)
+    both = build(fake_footprints.write(tmp_path / "both.tare", [*calls, *invented()])).footprints
+    alone = build(fake_footprints.write(tmp_path / "alone.tare", calls)).footprints
+    assert both is not None
+    assert alone is not None
+    assert both.levels == alone.levels
+    assert len(both.stacks) == 7
+    out = tmp_path / "both.html"
+    write_html([tmp_path / "both.tare"], out)
+    assert {"upset", "flame"} <= {one.get("kind") for one in Page(out.read_text()).figures()}
+
+
+def test_the_page_has_a_graph_of_each_that_adds_up(page: Page, file: Path) -> None:
+    drawn = [one for one in page.figures() if one.get("kind") == "flame"]
+    assert len(drawn) == 6  # the idle host has no sample
+    native = drawn[0]
+    frames = [(native["names"][name], parent, samples) for name, parent, samples in native["frames"]]
+    assert frames[0] == ("", -1, 200)
+    assert [(name, samples) for name, parent, samples in frames if parent == 1] == [
+        (USER, 40),
+        ("entry_SYSCALL_64_after_hwframe", 160),
+    ]
+    text = " ".join(page.text)
+    assert "200 samples in 4.0 s of 2 repeats, 3 lost" in text
+    assert "120 samples in 2.0 s, none lost" in text
+    assert "do_futex 20.8 %" in text
+    assert ("input", "type", "search") in page.attributes
+    assert not [one for one in page.attributes if one[0] == "a" and one[2].endswith("-footprints")]
+
+
+def test_a_process_cannot_write_into_the_page(page: Page) -> None:
+    assert all("alert(1)" not in script for attrs, script in page.scripts if attrs.get("type") != "application/json")
+    assert any(EVIL in one["names"] for one in page.figures() if one.get("kind") == "flame")
+
+
+def test_the_terminal_says_where_the_cpus_were(file: Path) -> None:
+    console = Console(file=io.StringIO(), width=140)
+    console.print(render(build(file)))
+    said = console.file.getvalue()
+    assert "Where the CPUs were: call-read-1b" in said
+    assert "Where the CPUs were: the start" in said
+    assert "do_futex 20.8 %" in said
+    assert "xen (everybody)" in said
+    assert "native (everybody)" not in said
+    assert "Different things" not in said
+
+
+def test_folded_stacks_are_those_of_the_instances_and_once(file: Path) -> None:
+    out = io.StringIO()
+    with Store.read(file) as store:
+        count = export_stacks(store, out)
+    lines = out.getvalue().splitlines()
+    assert count == len(lines) == len(set(lines)) == 8
+    assert f"native;call-read-1b;tare-agent;{_IN};ksys_read;vfs_read 120" in lines
+    assert f"gvisor;start;exe;{USER} 4" in lines
+    assert f"xen;call-read-1b;{EVIL};{USER} 2" in lines  # nothing of its own was told apart
+    assert not any("dockerd" in line for line in lines)
+
+
+def test_the_download_is_the_export(file: Path, page: Page) -> None:
+    links = [value for tag, name, value in page.attributes if (tag, name) == ("a", "href")]
+    names = [value for tag, name, value in page.attributes if (tag, name) == ("a", "download")]
+    data = [one for one in links if one.startswith("data:")][names.index("flames-stacks.folded.gz")]
+    out = io.StringIO()
+    with Store.read(file) as store:
+        export_stacks(store, out)
+    assert gzip.decompress(base64.b64decode(data.partition(",")[2])).decode() == out.getvalue()
+
+
+@pytest.mark.parametrize("arguments", [["--table", "stacks", "--format", "csv"], ["--format", "folded"]])
+def test_only_stacks_are_folded(
+    file: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["tare", "export", str(file), *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert "--table stacks --format folded" in capsys.readouterr().err

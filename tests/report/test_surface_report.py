@@ -1,0 +1,187 @@
+"""Surfaces in a campaign's report: in the terminal, on the page, as JSON and as an export."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from test_html import Page
+
+import fake_footprints
+import fake_surfaces
+from fake_surfaces import CALLS, surface, tasks
+from tare.errors import StoreError
+from tare.footprint.model import ATTACHMENT, SURFACE_ATTACHMENT, Call
+from tare.report.build import build
+from tare.report.export import SURFACE_COLUMNS, Format, export_surfaces
+from tare.report.html import write_html
+from tare.report.model import Report, to_json
+from tare.report.surface_model import SurfacesReport
+from tare.report.terminal import render
+from tare.store import Store
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of the surfaces of native, runc, docker and gvisor, and of nothing else."""
+    return fake_surfaces.write(tmp_path_factory.mktemp("surfaces") / "kernel.tare", fake_surfaces.captured())
+
+
+@pytest.fixture(scope="module")
+def found(file: Path) -> SurfacesReport:
+    report = build(file).surfaces
+    assert report is not None
+    return report
+
+
+def text(report: Report) -> str:
+    console = Console(width=160, highlight=False, color_system=None)
+    with console.capture() as captured:
+        console.print(render(report))
+    return captured.get()
+
+
+def test_platforms_come_as_the_record_lists_them_with_the_counts_of_their_filters(found: SurfacesReport) -> None:
+    assert [one.platform for one in found.surfaces] == ["native", "runc", "docker", "gvisor"]
+    by_name = {one.platform: one for one in found.surfaces}
+    of = by_name["native"].of
+    assert by_name["native"].counts["allowed"] == of
+    assert by_name["docker"].counts["conditional"] == 2
+    gvisor = by_name["gvisor"]
+    assert sum(gvisor.counts.values()) == of == len(gvisor.calls)
+    assert [(one.role, one.counts["allowed"]) for one in gvisor.processes] == [("sentry", 48), ("gofer", 38)]
+    assert gvisor.counts["allowed"] > 48
+    assert [(one.role, one.counted) for one in by_name["docker"].processes] == [("sandboxed", True), ("outside", False)]
+
+
+def test_every_call_is_in_one_region_and_a_region_is_what_its_platforms_let_through(found: SurfacesReport) -> None:
+    calls = [call for region in found.regions for call in region.calls]
+    assert sorted(calls) == sorted(found.surfaces[0].calls)
+    for one in found.surfaces:
+        through = {name for name, call in one.calls.items() if call in ("allowed", "conditional")}
+        assert through == {
+            call for region in found.regions if one.platform in region.platforms for call in region.calls
+        }
+    [alone] = [one for one in found.regions if one.platforms == ["native", "runc"]]
+    assert {"mount", "keyctl", "bpf"} <= set(alone.calls)
+
+
+def test_the_studys_table_stands_beside(found: SurfacesReport) -> None:
+    rows = {row.platform: row for row in found.beside.rows}
+    assert (rows["LXC"].blocked, rows["Firecracker"].allowed, rows["Firecracker"].ours) == (44, 36, [])
+    assert [(one.platform, one.part, one.allowed) for one in rows["gVisor"].ours] == [
+        ("gvisor", "whole", next(one for one in found.surfaces if one.platform == "gvisor").counts["allowed"]),
+        ("gvisor", "sentry", 48),
+    ]
+    assert [one.platform for one in rows["LXC"].ours] == ["docker", "runc"]  # what stands for it first
+
+
+def test_of_several_surfaces_of_a_platform_the_last_counts_and_all_are_exported(tmp_path: Path) -> None:
+    less = {**CALLS, "read": Call.KILL}
+    path = fake_surfaces.write(tmp_path / "a.tare", [surface(calls=less), surface("native"), surface(at=1763800000.0)])
+    report = build(path).surfaces
+    docker = next(one for one in report.surfaces if one.platform == "docker")
+    assert (docker.counts["kill"], docker.n_read, docker.at) == (0, 2, 1763800000.0)
+    assert "docker was read 2 times: this is the last" in text(build(path))
+    out, lines = io.StringIO(), io.StringIO()
+    with Store.read(path) as store:
+        assert export_surfaces(store, Format.CSV, out) == 3 * len(CALLS)
+        assert export_surfaces(store, Format.JSONL, lines) == 3 * len(CALLS)
+    rows = list(csv.DictReader(io.StringIO(out.getvalue())))
+    assert tuple(rows[0]) == SURFACE_COLUMNS
+    assert [row["outcome"] for row in rows if row["platform"] == "docker" and row["call"] == "read"] == [
+        "kill", "allowed",
+    ]  # fmt: skip
+    assert {row["call"]: row["answers"] for row in rows} == {
+        "read": "allow", "clone": "allow | errno 38", "mount": "errno 1", "bpf": "trap",
+    }  # fmt: skip
+    assert json.loads(lines.getvalue().splitlines()[0]) | {"campaign": ""} == {
+        "campaign": "", "platform": "docker", "at": 1763712000.0, "kernel": fake_surfaces.KERNEL, "call": "read",
+        "outcome": "kill", "answers": "allow", "unread": False,
+    }  # fmt: skip
+
+
+def test_what_could_not_be_read_is_in_no_region_and_says_so(tmp_path: Path) -> None:
+    nothing = surface("gvisor", tasks("stub", None), calls=None, unread=("stub: another process traces it",))
+    path = fake_surfaces.write(tmp_path / "a.tare", [surface("native"), nothing])
+    report = build(path)
+    assert all("gvisor" not in region.platforms for region in report.surfaces.regions)
+    assert "? gvisor: filters of the stub: another process traces it" in text(report)
+    assert write_html([path], tmp_path / "a.html")
+    assert "may be too low" in (tmp_path / "a.html").read_text()
+    with Store.read(path) as store:
+        assert export_surfaces(store, Format.CSV, io.StringIO()) == len(CALLS)
+
+
+def test_a_file_of_surfaces_or_footprints_alone_says_so_and_no_profile(file: Path, tmp_path: Path) -> None:
+    both = fake_surfaces.write(tmp_path / "b.tare", fake_surfaces.captured())
+    with Store.open(both) as store:
+        for one in fake_footprints.invented(repeats=1):
+            store.add_attachment(ATTACHMENT, one.model_dump_json().encode())
+    footprints = fake_footprints.write(tmp_path / "f.tare", fake_footprints.invented(repeats=1))
+    timed = fake_surfaces.write(tmp_path / "t.tare", fake_surfaces.captured(), trials=True)
+    said = {file: "surfaces", both: "surfaces and footprints", footprints: "footprints", timed: None}
+    for path, held in said.items():
+        report = build(path)
+        assert report.alone() == held
+        head = text(report).splitlines()[0]
+        write_html([path], tmp_path / "page.html")
+        facts = "".join(Page((tmp_path / "page.html").read_text()).text).split("Host and fairness")[0]
+        for shown in (head, facts):
+            assert ("profile" in shown) is (held is None)
+            assert held is None or f"{held} alone" in shown
+
+
+def test_the_page_has_the_tables_the_figure_and_every_call(file: Path, found: SurfacesReport, tmp_path: Path) -> None:
+    write_html([file], tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    shown = "".join(Page(page).text)
+    for part in (
+        "What a tenant may ask of the kernel",
+        "all except 44",
+        "its sentry",
+        "not counted of docker: containerd-shim",
+    ):
+        assert part in shown
+    assert page.count("<circle class=") == 3  # native and runc are one
+    assert "native, runc only" in shown
+    assert 'data-plot="c1-surfaces-o"' in page
+    for region in found.regions:
+        assert f": {len(region.calls)}</summary>" in page
+        assert all(f"<code>{call}" in page for call in region.calls)
+    assert "kernel-surfaces.csv.gz" in page
+
+
+def test_names_from_a_file_are_text_everywhere(tmp_path: Path) -> None:
+    nasty = "<script>alert(1)</script>\x1b[2J"
+    one = tasks(program=nasty, label=nasty, devices=(nasty,), effective=(nasty,), namespaces=(nasty,))
+    path = fake_surfaces.write(
+        tmp_path / "a.tare", [surface(nasty, one, calls={nasty: Call.ALLOWED}), surface("native")]
+    )
+    write_html([path], tmp_path / "page.html")
+    assert "<script>alert(1)" not in (tmp_path / "page.html").read_text()
+    assert "\x1b" not in text(build(path))
+
+
+def test_json_has_it_and_a_file_without_has_none(file: Path, campaign: Path) -> None:
+    data = json.loads(to_json([build(file)]))
+    assert data["results"] == []
+    assert data["surfaces"]["surfaces"][2]["calls"]["mount"] == "errno"
+    assert build(campaign).surfaces is None
+
+
+@pytest.mark.parametrize(
+    ("change", "said"), [({"at": -1}, "at"), ({"calls": {"read": "perhaps"}}, "calls.read"), ({"more": 1}, "more")]
+)
+def test_what_is_no_surface_is_refused_with_its_place(tmp_path: Path, change: dict[str, object], said: str) -> None:
+    path = fake_surfaces.write(tmp_path / "a.tare", [surface()])
+    with Store.open(path) as store:
+        broken = surface().model_dump(mode="json") | change
+        store.add_attachment(SURFACE_ATTACHMENT, json.dumps(broken).encode())
+    with pytest.raises(StoreError, match="surface 2 cannot be read") as refused:
+        build(path)
+    assert said in refused.value.what
