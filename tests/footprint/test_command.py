@@ -10,7 +10,7 @@ import pytest
 
 import fake_campaign
 from tare import cli
-from tare.footprint.model import IDLE, Phase, Scope
+from tare.footprint.model import IDLE, Level, Phase, Scope
 from tare.footprint.record import footprints
 from tare.host import cgroup, processes, state
 from tare.store.store import Store
@@ -116,3 +116,21 @@ def test_what_cannot_be_is_said_in_a_line_with_the_fix(tmp_path, monkeypatch, ca
     assert said in told
     assert "fix:" in told
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.host
+def test_stacks_of_a_reader_are_sampled_shown_and_exported_folded(tmp_path):
+    arguments = ["-p", "native", "-w", "call-read-1b", "--level", "stacks", "--repeats", "1", "-o", "some.tare"]
+    done = _run(tmp_path, *arguments, "--idle", "0.2s")
+    assert done.code == 0, done.stderr
+    said = done.stdout.decode()
+    assert "Where the CPUs were: call-read-1b" in said
+    assert "native entered the kernel for read " in said
+    found, _ = _read(tmp_path / "some.tare")
+    assert {one.level for one in found} == {Level.STACKS}
+    [own] = [one for one in found if one.workload and one.scope is Scope.INSTANCE]
+    stacks = [stack for stack in own.hits if stack.startswith("tare-agent;") and ";vfs_read" in stack]
+    assert sum(own.hits[stack] for stack in stacks) > 0.1 * sum(own.hits.values())
+    argv = [sys.executable, "-c", MAIN, "export", "some.tare", "--table", "stacks", "--format", "folded"]
+    folded = processes.run(argv, cwd=tmp_path, env=dict(os.environ)).require().stdout.decode().splitlines()
+    assert f"native;call-read-1b;{stacks[0]} {own.hits[stacks[0]]}" in folded

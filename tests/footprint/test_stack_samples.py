@@ -24,7 +24,7 @@ from tare.model import Resources
 
 #: What `dd` with blocks of a byte gave here, with the kernel's symbols around (Linux 6.18).
 CAPTURED = Path(__file__).parent / "captured" / "stacks"
-OURS = {b"sample_stack", b"find_group"}
+OURS = {b"sample_stack", b"note_idle", b"find_group"}
 #: Reads a byte a call: nearly all that it does is to ask the kernel.
 READER = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=600000"]
 SPINNER = [sys.executable, "-c", "import time\nend = time.monotonic() + 0.5\nwhile time.monotonic() < end: pass"]

@@ -108,8 +108,8 @@ def test_the_page_has_a_graph_of_each_that_adds_up(page: Page, file: Path) -> No
         ("entry_SYSCALL_64_after_hwframe", 160),
     ]
     text = " ".join(page.text)
-    assert "200 samples in 4.0 s of 2 repeats, 3 lost" in text
-    assert "120 samples in 2.0 s, none lost" in text
+    assert "200 samples in 4.0 s of 2 repeats; 3 of everybody's were lost" in text
+    assert "120 samples in 2.0 s; none were lost" in text
     assert "do_futex 20.8 %" in text
     assert ("input", "type", "search") in page.attributes
     assert not [one for one in page.attributes if one[0] == "a" and one[2].endswith("-footprints")]

@@ -161,7 +161,8 @@ class Exposure:
 
     def hits(self, one: Footprint) -> Mapping[str, int]:
         """The hits of a footprint without what its reading left."""
-        return _beyond_readings(one.hits, self._left_in(one.scope), 1)
+        left = self._left_in(one.scope)
+        return _beyond_readings(one.hits, left, 1) if left else one.hits
 
     def counted(
         self, platform: str, scope: Scope, phase: Phase | None = None, workload: str | None = None

@@ -75,7 +75,7 @@ def _entry(process: str, chain: list[str]) -> str:
         # A new process comes out where kernel threads begin, and goes through the gate backwards.
         return f"thread {process}" if len(chain) > 2 else GATE
     first = next((name for name in chain if not name.startswith(_GATE)), None)
-    if first is None:
+    if first is None or "_thunk" in first:
         return GATE
     return _without(first, _OF_CALLS).partition(".")[0]
 

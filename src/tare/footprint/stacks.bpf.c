@@ -36,10 +36,10 @@ struct {
 } paths SEC(".maps");
 
 struct tally {
-    __u64 began;  // when this CPU's first tick came, in nanoseconds
-    __u64 number; // of the last one that came, by when it did
-    __u64 worked; // whether something ran then
-    __s64 lost;   // samples of work
+    __u64 last;  // when the last tick came, in nanoseconds
+    __u64 since; // when this CPU had no more work; 0: it has some
+    __u64 idle;  // nanoseconds without work since the last tick
+    __u64 lost;  // samples of work
 };
 
 struct {
@@ -58,18 +58,44 @@ struct {
     __type(value, struct path);
 } scratches SEC(".maps");
 
-// How many ticks were due since the last one and did not come: the hypervisor had taken the CPU away, or interrupts were
-// off. A tick that is late is one of its own time, as they are due at a steady pace.
-static __always_inline __s64 missing(struct tally *tally)
+static __always_inline struct tally *my_tally(void)
 {
-    __u64 now = bpf_ktime_get_ns(), number;
-    __s64 found;
-    if (!tally->began)
-        tally->began = now - PERIOD;
-    number = (now - tally->began + PERIOD / 2) / PERIOD;
-    found = number - tally->number - 1;
-    tally->number = number;
-    return found;
+    __u32 cpu = bpf_get_smp_processor_id();
+    return bpf_map_lookup_elem(&tallies, &cpu);
+}
+
+// How many ticks did not come since the last one though they were due and there was work: the hypervisor had taken the
+// CPU away, or interrupts were off. A CPU without work may have its clock stopped, and nothing is lost then.
+static __always_inline __u64 missing(struct tally *tally)
+{
+    __u64 now = bpf_ktime_get_ns(), work = 0, idle = tally->idle;
+    if (tally->since) {
+        idle += now - tally->since;
+        tally->since = now;
+    }
+    if (tally->last && now - tally->last > idle)
+        work = now - tally->last - idle;
+    tally->last = now;
+    tally->idle = 0;
+    work = (work + PERIOD / 2) / PERIOD;
+    return work > 1 ? work - 1 : 0;
+}
+
+// A CPU has no more work (the state that it rests in), or has some again (-1).
+SEC("tp_btf/cpu_idle")
+int note_idle(__u64 *context)
+{
+    struct tally *tally = my_tally();
+    __u64 now = bpf_ktime_get_ns();
+    if (!tally)
+        return 0;
+    if ((__u32)context[0] != (__u32)-1) {
+        tally->since = now;
+    } else if (tally->since) {
+        tally->idle += now - tally->since;
+        tally->since = 0;
+    }
+    return 0;
 }
 
 // What was started as /proc/self/exe is called exe: gVisor's sentry, and all that it starts.
@@ -83,18 +109,13 @@ int sample_stack(void *context)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     struct instance *one = the_instance();
-    __u32 cpu = bpf_get_smp_processor_id(), only = 0;
-    struct tally *tally = bpf_map_lookup_elem(&tallies, &cpu);
+    __u32 only = 0;
+    struct tally *tally = my_tally();
     struct path *path = bpf_map_lookup_elem(&scratches, &only);
     __u64 first = 1, *count;
-    __s64 gone;
     if (!tally || !path || !one)
         return 0;
-    gone = missing(tally);
-    // The kernel stops the clock of a CPU that has been without work for long: nothing is lost then.
-    if (task->pid && tally->worked)
-        tally->lost += gone;
-    tally->worked = task->pid != 0;
+    tally->lost += missing(tally);
     // Where a program of user mode was interrupted there is no kernel's stack.
     path->mode = bpf_get_stack(context, path->frames, sizeof(path->frames), 0) > 0 ? IN_KERNEL : IN_USER;
     if (path->mode == IN_USER)

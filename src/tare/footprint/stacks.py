@@ -34,7 +34,7 @@ PATH = np.dtype(
         ("frames", "<u8", FRAMES),
     ]
 )  # fmt: skip
-TALLY = np.dtype([("began", "<u8"), ("number", "<u8"), ("worked", "<u8"), ("lost", "<i8")])
+TALLY = np.dtype([("last", "<u8"), ("since", "<u8"), ("idle", "<u8"), ("lost", "<u8")])
 #: The kernel's threads of one kind, which have their CPU's number or their work's in their names.
 _KIND = re.compile(r"([a-z_]+)/u?\d.*")
 #: Not what a CPU does for want of anything else, though it comes upon it then.
@@ -71,8 +71,7 @@ class StackCounter:
     def read(self) -> Counts:
         """What was sampled since `start` or the last `reset`; the next reading is of what comes after this one."""
         paths, counts = self._drain()
-        # What was missing may turn out to have been late only.
-        lost = max(0, int(self._tallies["lost"].sum()) - self._lost)
+        lost = int(self._tallies["lost"].sum()) - self._lost
         return Counts(hits=folded(paths, counts, symbols.read(), programs(paths)), lost=lost)
 
     def reset(self) -> None:

@@ -135,7 +135,7 @@ def samples(row: StacksReport) -> str:
     said = f"{count(row.samples)} samples in {row.seconds:,.1f} s"
     if row.n_repeats > 1:
         said += f" of {row.n_repeats} repeats"
-    return f"{said}, {count(row.lost)} lost" if row.lost else f"{said}, none lost"
+    return f"{said}; {count(row.lost)} of everybody's were lost" if row.lost else f"{said}; none were lost"
 
 
 def part(value: float | None) -> str:

@@ -4,6 +4,7 @@ const flames = (() => {
   const LETTER = 6.4; // about as wide as one of the labels' is, in pixels
   const widened = new Map(); // by plot: the frame that fills its width
   let wanted = null;
+  let narrow = false; // to what is above the frames that match
 
   const hash = (text) => [...text].reduce((sum, letter) => (Math.imul(sum, 31) + letter.charCodeAt(0)) >>> 0, 7);
   const share = (part, of) => `${(100 * part / of).toFixed(part / of < 0.1 ? 2 : 1)} %`;
@@ -30,6 +31,28 @@ const flames = (() => {
     return samples;
   }
 
+  // One graph of all that stands on frames that match, wherever these stand: they are its first row.
+  function above(frames, names, hit) {
+    const root = { name: frames[0][0], samples: 0, above: new Map() };
+    const places = [];
+    frames.forEach(([name, parent, samples], index) => {
+      const below = parent >= 0 ? places[parent] : undefined;
+      const on = below || (hit[index] ? root : undefined);
+      if (!on) return;
+      if (on === root) root.samples += samples;
+      if (!on.above.has(name)) on.above.set(name, { name, samples: 0, above: new Map() });
+      places[index] = on.above.get(name);
+      places[index].samples += samples;
+    });
+    const made = [];
+    const add = (node, parent) => {
+      const place = made.push([node.name, parent, node.samples]) - 1;
+      [...node.above.values()].sort((one, other) => (names[one.name] < names[other.name] ? -1 : 1)).forEach((each) => add(each, place));
+    };
+    add(root, -1);
+    return made;
+  }
+
   // What fits into a frame: all of the name, its beginning, or nothing.
   function fitting(name, pixels) {
     const letters = Math.floor((pixels - 8) / LETTER);
@@ -43,16 +66,20 @@ const flames = (() => {
     return Math.max(...depths.slice(level, end < 0 ? undefined : end)) - depths[level] + 1;
   }
 
-  function flame({ names, frames, row }, { css, plain, layout }, id) {
+  function flame({ names, frames: every, row }, { css, plain, layout }, id) {
+    const matches = every.map(([name, parent]) => wanted !== null && parent >= 0 && wanted.test(names[name]));
+    const all = every[0][2];
+    const said = document.getElementById(`${id}-found`);
+    if (said) said.textContent = wanted === null ? "" : `matched: ${share(matched(every, matches), all)}`;
+    const frames = narrow && wanted !== null ? above(every, names, matches) : every;
+    if (!frames[0][2]) return { data: [], layout: layout({ height: 2 * row, xaxis: { visible: false }, yaxis: { visible: false } }) };
+    const hit = frames === every ? matches : frames.map(() => false);
     const depths = [];
     frames.forEach(([, parent]) => depths.push(parent < 0 ? 0 : depths[parent] + 1));
-    const all = frames[0][2];
     const level = widened.get(id) || 0;
     const width = document.getElementById(id).clientWidth;
-    const called = frames.map(([name, , count]) => (names[name] === "" ? `all ${count.toLocaleString("en")} samples` : names[name]));
-    const hit = frames.map((_, index) => wanted !== null && depths[index] > 0 && wanted.test(called[index]));
-    const said = document.getElementById(`${id}-found`);
-    if (said) said.textContent = wanted === null ? "" : `matched: ${share(matched(frames, hit), all)}`;
+    const root = (count) => (frames === every ? `all ${count} samples` : `${count} samples that match`);
+    const called = frames.map(([name, , count]) => (names[name] === "" ? root(count.toLocaleString("en")) : names[name]));
     return {
       data: [{
         type: "icicle", branchvalues: "total", sort: false, maxdepth: -1, level: String(level),
@@ -62,7 +89,7 @@ const flames = (() => {
         hovertext: frames.map(([, , count], index) => `${plain(called[index])}<br>${share(count, all)} of the samples (${count.toLocaleString("en")})`),
         tiling: { orientation: "v", flip: "y", pad: 0 }, pathbar: { visible: level > 0, side: "bottom", thickness: 20 },
         marker: {
-          colors: frames.map(([name], index) => (hit[index] ? "#c77ee6" : shade(names[name], depths[index]))),
+          colors: frames.map(([name], index) => (hit[index] ? "#c77ee6" : shade(names[name], frames === every || !depths[index] ? depths[index] : 2))),
           line: { width: 0.6, color: css("paper") },
         },
         textfont: { size: 11, color: "#1c2127" }, textinfo: "text", textposition: "middle left", hoverinfo: "text",
@@ -82,14 +109,17 @@ const flames = (() => {
     };
   }
 
-  document.querySelectorAll("input.flame-search").forEach((input) => input.addEventListener("input", () => {
+  function again(section) {
+    const [search, only] = section.querySelectorAll("input");
     try {
-      wanted = input.value ? new RegExp(input.value, "i") : null;
+      wanted = search.value ? new RegExp(search.value, "i") : null;
     } catch {
       return; // not yet a whole expression
     }
-    document.querySelectorAll("input.flame-search").forEach((other) => { other.value = input.value; });
+    narrow = only.checked;
+    widened.clear();
     document.dispatchEvent(new CustomEvent("draw-again", { detail: "flame" }));
-  }));
+  }
+  document.querySelectorAll(".flame-search").forEach((section) => section.addEventListener("input", () => again(section)));
   return { flame };
 })();
