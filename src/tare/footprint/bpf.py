@@ -68,7 +68,7 @@ class Loaded:
                 self.close()
                 raise
 
-    def _load(self, code: bytes, entries: dict[str, int]) -> None:
+    def _load(self, code: bytes, entries: Mapping[str, int]) -> None:
         library = self._library
         self._object = library.bpf_object__open_mem(code, len(code), None) or 0
         _require(self._object, "open")

@@ -21,6 +21,7 @@ LEVELS: Mapping[Levels, str] = {
     "syscalls": "System calls",
     "functions": "Kernel functions",
     "lines": "Kernel lines",
+    "stacks": "Stacks",
 }
 PHASES: Mapping[Phases, str] = {"start": "start", "steady": "work", "both": "both"}
 VIEWS: Mapping[Views, str] = {"host": "whole host", "beyond-idle": "beyond idle", "instance": "instance"}

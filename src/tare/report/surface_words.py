@@ -34,7 +34,7 @@ _LABEL = 3
 
 def kinds(surfaces: Iterable[SurfaceReport]) -> list[Calls]:
     """What becomes of calls, as columns; tracers are too rare for one that is always there."""
-    every = [kind.value for kind in Call]
+    every: list[Calls] = [kind.value for kind in Call]
     traced = any(one.counts and one.counts["trace"] for one in surfaces)
     return every if traced else every[:-1]
 
