@@ -212,6 +212,20 @@ def test_a_process_whose_name_tells_nothing_is_called_by_what_it_is(captured, ke
     assert {stack.partition(";")[0] for stack in own} == {"exe", "runsc-sandbox"}
 
 
+def test_whose_grandchild_a_process_is_says_what_it_is_though_nobody_between_was_seen(captured):
+    inner = "bash -c 'sleep 60 & echo $!; wait; true'; true"
+    sentry = processes.start(["bash", "-c", 'exec -a runsc-sandbox bash -c "$0"', inner], stdout=subprocess.PIPE)
+    paths = captured[0][:3].copy()
+    try:
+        paths["number"] = int(sentry.stdout.readline()), sentry.pid, 0
+        found = stacks.programs(paths)
+    finally:
+        processes.kill_group(sentry)
+        sentry.communicate()
+    assert found == {int(paths["number"][0]): "sleep (stub)", sentry.pid: "runsc-sandbox"}
+    assert stacks.programs(paths) == {}  # they have ended
+
+
 def test_processes_are_frames_whatever_they_call_themselves():
     names = {
         b"dd": "dd",

@@ -11,6 +11,7 @@ Time in user mode is one frame of its process, and so is that in a guest of KVM:
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tare.footprint import bpf, clock, sides, symbols
+from tare.footprint import bpf, clock, rights, sides, symbols
 from tare.footprint.instance import look_for
 from tare.footprint.model import GUEST, NO_PATH, SAMPLES_A_SECOND, USER, Counts, Level, Scope
 from tare.footprint.symbols import Symbols
@@ -113,9 +114,22 @@ def check() -> None:
 
 def programs(paths: Paths) -> dict[int, str]:
     """What processes are whose names tell nothing, by their numbers; those that have ended are not there."""
-    found = {}
-    for side in sides.sides([int(number) for number in np.unique(paths["number"]) if number]):
-        found[side.pid] = f"{side.program} ({side.role})" if side.role == "stub" else side.program
+    asked = {int(number) for number in np.unique(paths["number"]) if number}
+    # Whose children they are says what they are, and these may not have been found at work.
+    found = sides.sides(sorted(asked.union(*map(_ancestors, asked))))
+    return {
+        side.pid: f"{side.program} (stub)" if side.role == "stub" else side.program
+        for side in found
+        if side.pid in asked
+    }
+
+
+def _ancestors(pid: int) -> set[int]:
+    """Of a process, up to the first; none where it has ended."""
+    found: set[int] = set()
+    with contextlib.suppress(OSError):
+        while (pid := rights.descent(pid).parent) > 1 and pid not in found:
+            found.add(pid)
     return found
 
 

@@ -8,7 +8,7 @@ counter is told of each instance's control group before the group is there. Two 
 - STEADY is what a workload measures: of a run its measured commands, without preparation, clean-up and the end of its
   servers; of slices the probe from its first allocation to its last slice.
 
-Where a counter's readings are in what they read, an empty one follows on the idle host in each repeat.
+Where a counter's readings are in what they read, some empty ones follow on the idle host in each repeat.
 
 A dead instance is replaced for the next workload, and one that wants a fresh instance gets it; such starts are not
 counted, so that a repeat has one start.
@@ -35,6 +35,8 @@ from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload, Workl
 
 #: A group that is never made: on the idle host there is no instance.
 NO_GROUP = f"{PARENT_GROUP}/{IDLE}"
+#: Empty readings in a repeat: three quarters of the lines that one runs are not run as often by the next.
+EMPTIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ class Walk:
         time.sleep(self.route.idle_s)
         window.close()
         yield from window.footprints(IDLE, Phase.STEADY, None, repeat, (Scope.HOST,))
-        if self.counter.reads_itself:
+        for _ in range(EMPTIES if self.counter.reads_itself else 0):
             window.open()
             window.close()
             yield from window.footprints(EMPTY, Phase.STEADY, None, repeat, (Scope.HOST,))

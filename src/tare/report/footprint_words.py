@@ -9,7 +9,6 @@ from tare.report.footprint_model import (
     FootprintsReport,
     FrequencyReport,
     LevelReport,
-    Levels,
     Phases,
     SetReport,
     SharesReport,
@@ -17,7 +16,7 @@ from tare.report.footprint_model import (
     Views,
 )
 
-LEVELS: Mapping[Levels, str] = {
+LEVELS: Mapping[str, str] = {
     "syscalls": "System calls",
     "functions": "Kernel functions",
     "lines": "Kernel lines",

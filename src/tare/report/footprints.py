@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from pydantic import ValidationError
 
@@ -25,6 +26,7 @@ from tare.report.footprint_model import (
     FootprintsReport,
     FrequencyReport,
     LevelReport,
+    Levels,
     OverlapReport,
     Phases,
     RatioReport,
@@ -38,6 +40,11 @@ from tare.store import Store
 FILES = 20
 #: Things by workload in each of the two tables of what differs most.
 TOP = 12
+
+#: The levels whose things are sets; stacks are none.
+SETS: Mapping[Level, Levels] = MappingProxyType(
+    {Level.SYSCALLS: "syscalls", Level.FUNCTIONS: "functions", Level.LINES: "lines"}
+)
 
 Exposures = Mapping[Level, Exposure]
 
@@ -110,7 +117,7 @@ def footprints_report(found: Exposures, baseline: str, asked: Asked) -> Footprin
     lines = found.get(Level.LINES)
     beside = [] if lines is None else beside_lines(lines)
     return FootprintsReport(
-        levels=[_level(exposure, baseline, asked) for level, exposure in found.items() if level is not Level.STACKS],
+        levels=[_level(exposure, baseline, asked) for level, exposure in found.items() if level in SETS],
         weights=asked.weights.title,
         uniform=asked.weights.uniform,
         beside=beside,
@@ -148,7 +155,7 @@ def _level(exposure: Exposure, baseline: str, asked: Asked) -> LevelReport:
     files = list(_files(sets, place)) if exposure.level is Level.LINES else []
     placed = exposure.level is Level.LINES or (exposure.level is Level.FUNCTIONS and bool(asked.files))
     return LevelReport(
-        level=exposure.level.value,
+        level=SETS[exposure.level],
         platforms=list(exposure.platforms),
         baseline=base,
         workloads=list(exposure.workloads),

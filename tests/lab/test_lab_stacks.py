@@ -1,0 +1,34 @@
+"""What only a lab can show of stacks: control groups of version 2 alone, Debian's kernel, and guests of KVM."""
+
+import json
+
+import pytest
+
+from tare.analysis.stacks import Parts
+from tare.footprint import bpf, stacks
+from tare.lab import run as lab_run
+from tare.lab.run import Order
+
+pytestmark = [pytest.mark.lab, pytest.mark.host, pytest.mark.timeout(1800)]
+
+
+def test_the_guests_time_is_a_frame_and_natives_has_none(tmp_path):
+    printed = {1: b"", 2: b""}
+
+    def output(channel, data):
+        printed[channel] += data
+
+    program = tmp_path / "stacks.o"
+    program.write_bytes(bpf.compiled(stacks.SOURCE))
+    argv = ["python3", "tests/lab/stacks.py", f"/lab/files/{program.name}"]
+    order = Order(argv, "kvm", 2 << 30, 2, 900.0, (program,))
+    assert lab_run.run(order, output, lambda _: None) == 0, printed[2].decode()
+    answer = json.loads(printed[1])
+    assert answer["missed"] == []
+    own = {one["platform"]: one["hits"] for one in answer["footprints"] if one["workload"] and one["scope"] != "host"}
+    assert set(own) == {"native", "gvisor-kvm"}
+    native, gvisor = Parts.of(own["native"]), Parts.of(own["gvisor-kvm"])
+    assert native.guest == 0
+    assert native.user > 0.5 * native.samples
+    assert gvisor.guest > 0.3 * gvisor.samples
+    assert any(";entry_SYSCALL_64_after_hwframe;do_syscall_64" in stack for stack in own["gvisor-kvm"])
