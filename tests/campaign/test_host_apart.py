@@ -29,6 +29,7 @@ TINY = {
     "density-memory": {"most": 2},
     "image-size": {},
     "memory-least": {"slice_ms": 20, "rounds": 3, "warmup_ms": 10},
+    "memory-least-stream": {"slice_ms": 20, "rounds": 3, "warmup_ms": 10, "tries": 2},
 }
 
 
@@ -88,6 +89,12 @@ def test_the_least_memory_is_a_step_and_not_all(brood, prepared):
     assert figures["limit"] % 8 == 0
     assert 8 <= figures["limit"] < 512
     assert told.outputs["tries"].startswith(b"512 MiB: ")
+
+
+@pytest.mark.host
+def test_arrays_need_their_own_memory_besides(brood, prepared):
+    figures, _ = _told("memory-least-stream", brood, prepared[1])
+    assert 3 * 64 < figures["limit"] < 512
 
 
 @pytest.mark.host

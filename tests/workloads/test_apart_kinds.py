@@ -157,8 +157,9 @@ def test_the_size_of_an_image_is_in_mebibytes():
 
 
 @pytest.mark.parametrize(("rate", "enough"), [(100.0, True), (95.0, True), (94.9, False), (200.0, True), (None, False)])
-def test_memory_is_enough_when_less_than_a_twentieth_of_the_rate_is_lost(rate, enough):
-    workload = registry.get("memory-least")
+@pytest.mark.parametrize("name", ["memory-least", "memory-least-stream"])
+def test_memory_is_enough_when_less_than_a_twentieth_of_the_rate_is_lost(name, rate, enough):
+    workload = registry.get(name)
     for params in workload.profiles.values():
         assert workload.suffices(params, Attempt(2**30, 100.0), Attempt(64 * MIB, rate, "lost")) is enough
         assert set(workload.inner_params(params)) == set(workload.inner.profiles["quick"])

@@ -54,6 +54,7 @@ TINY = {
     "density-stream": {"slice_ms": 50, "rounds": 2, "array_bytes": 8 << 20},
     "linpack": {"n": 200},
     "memory-least": {"tries": 1},
+    "memory-least-stream": {"tries": 1, "array_bytes": 8 << 20},
     "ping-rtt": {"time_s": 0.5},
     "stream": {"array_bytes": 8 << 20},
     "sysbench-fileio-seqrd": {"total_mib": 16, "least_mib": 16},

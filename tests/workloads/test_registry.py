@@ -38,6 +38,7 @@ def test_all_workloads_by_family_and_name():
         "whetstone",
         "memory-footprint",
         "memory-least",
+        "memory-least-stream",
         "mmap-sweep",
         "munmap-sweep",
         "ramspeed-float",

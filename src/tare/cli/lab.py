@@ -14,7 +14,7 @@ from tare.campaign.plan import parse_time
 from tare.errors import UsageError
 from tare.image.places import Progress
 from tare.lab import build as lab_build
-from tare.lab import kernel, recipe
+from tare.lab import fixes, kernel, recipe
 from tare.lab import run as lab_run
 from tare.lab.run import Order
 
@@ -96,6 +96,32 @@ def sources(
     assert counting is not None, "that flavour has a kernel of its own"
     counting.unpack_sources(folder / "linux")
     shutil.copyfile(counting.functions, folder / "functions.csv")
+
+
+@app.command("weights")
+def weights(
+    file: Path = typer.Argument(..., help="A new file, TOML."),
+    changelog: Path = typer.Option(
+        fixes.CHANGELOG, "--changelog", help="Of Debian's kernel, as each of its packages has it."
+    ),
+) -> None:
+    """Weights for a report's attack profile: fixed CVEs a line of the kernel, by directory and file.
+
+    From the changelog of Debian's kernel: its changes' titles say where each was. A weighted sum over the lines that a
+    platform ran is how many of those CVEs they would have, were each spread evenly over the place that it was in.
+
+    Example: [cyan]tare lab weights cves.toml[/], [cyan]tare report lines.tare --html page.html --weights cves.toml[/]
+    """
+    if file.exists():
+        raise UsageError(f"{file} exists and is never overwritten", fix="give another name")
+    history = fixes.read(changelog)
+    counting = kernel.ensure("lines", _progress())
+    assert counting is not None, "that flavour has a kernel of its own"
+    lines = {path: len(numbers) for path, numbers in counting.lines().items()}
+    found = fixes.densities(history, lines, counting.config)
+    file.write_text(fixes.as_toml(found), encoding="utf-8")
+    said = f"{found.found} of {found.of} CVEs are in code of this kernel, {len(found.by_path)} places"
+    Console(highlight=False).print(said, markup=False)
 
 
 def parse_size(text: str) -> int:

@@ -75,6 +75,11 @@ class Counting:
         return dict(json.loads(gzip.decompress((self.place / "lines.json.gz").read_bytes())))
 
     @property
+    def config(self) -> str:
+        """Its configuration."""
+        return (self.place / "config").read_text()
+
+    @property
     def functions(self) -> Path:
         """Functions and the sources that have them, as CSV with the columns name and file (see `by_function`)."""
         return self.place / "functions_by_file.csv"

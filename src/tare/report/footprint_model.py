@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 Phases = Literal["start", "steady", "both"]
 Views = Literal["host", "beyond-idle", "instance"]
-Levels = Literal["syscalls", "functions", "lines"]
+Levels = Literal["syscalls", "functions", "lines", "stacks"]
 
 
 class _Frozen(BaseModel):

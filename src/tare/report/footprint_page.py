@@ -96,11 +96,12 @@ def tables(report: Report, found: Exposures) -> Iterator[tuple[str, str, str]]:
     """
     stem = Path(report.file).stem
     for level, exposure in found.items():
+        words = footprint_words.LEVELS[level.value].lower()
         if level is Level.STACKS:
             title = "stacks with their samples, folded: platform;workload;process;functions"
             yield f"{stem}-stacks.folded.gz", title, "".join(f"{line}\n" for line in folded(exposure))
             continue
-        title = f"{footprint_words.LEVELS[level.value].lower()}: hits a second by platform, scope and phase"
+        title = f"{words}: hits a second by platform, scope and phase"
         yield f"{stem}-{level.value}.csv.gz", title, _table(exposure).write_csv()
 
 

@@ -20,6 +20,7 @@ LEVELS: Mapping[str, str] = {
     "syscalls": "System calls",
     "functions": "Kernel functions",
     "lines": "Kernel lines",
+    "stacks": "Stacks",
 }
 PHASES: Mapping[Phases, str] = {"start": "start", "steady": "work", "both": "both"}
 VIEWS: Mapping[Views, str] = {"host": "whole host", "beyond-idle": "beyond idle", "instance": "instance"}

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from tare.model import Direction, Family, Metric
 from tare.workloads.apart import Attempt, LeastWorkload
-from tare.workloads.base import Params
+from tare.workloads.base import Params, SliceWorkload
 from tare.workloads.cpu import primes
 
 MIB = 2**20
@@ -35,7 +35,7 @@ class MemoryLeast(LeastWorkload):
     metrics = (Metric("limit", "MiB", Direction.LOWER, "least memory limit that degrades nothing"),)
     work_unit = "try"
     step_bytes = 8 * MIB
-    inner = primes.WORKLOAD
+    inner: ClassVar[SliceWorkload] = primes.WORKLOAD
     metric = "events-per-second"
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"degrades": 0.05, "tries": 5, "max_prime": 10_000, "slice_ms": 50, "rounds": 4, "warmup_ms": 50},

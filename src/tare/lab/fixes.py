@@ -1,0 +1,205 @@
+"""Where the kernel's fixed vulnerabilities were: from the changelog of Debian's kernel, for the weights of a report.
+
+Debian's changelog of a kernel series has the title of every change that came by a stable update, and beside it the
+CVE, if it has one. A title begins with where the change is ("net/sched: cls_u32: Fix ..."), and such words are looked
+up in the tree of the kernel that counts its lines: one after the other, each below what the one before has found. What
+cannot be found is code that this kernel does not have, a driver mostly, or a word that names no place; it is counted,
+and left out. So is a word that is the name of an option which is off (IPV6): what is compiled of its folder all the
+same is not where its fixes were.
+
+Of a fix we know that it was somewhere below the place that its title names. So it is spread evenly over all lines
+there: the density of a line is the sum over its file and the folders above of ``fixes / lines``, and the sum over all
+lines of the kernel is the number of fixes that were found. A platform's weighted sum over the lines that it runs is
+thus the number of fixed vulnerabilities that would have been in these lines, had they been spread evenly.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tare.errors import UsageError
+
+#: On every Debian machine that compiles; all packages of one kernel have the same changelog.
+CHANGELOG = Path("/usr/share/doc/linux-libc-dev/changelog.Debian.gz")
+#: Words of titles that are not names in the tree: the paths that they stand for.
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "ftrace": ("kernel/trace",),
+    "inet": ("net/ipv4",),
+    "kvm": ("virt/kvm", "arch/x86/kvm"),
+    "memcg": ("mm/memcontrol.c",),
+    "ovl": ("fs/overlayfs",),
+    "perf": ("kernel/events",),
+    "tracing": ("kernel/trace",),
+    "vfs": ("fs",),
+    "vsock": ("net/vmw_vsock",),
+    "xsk": ("net/xdp",),
+}
+#: Of equally deep places of one name ("sched") the first of these has it.
+_FIRST = ("kernel", "mm", "fs", "net", "block", "ipc", "security", "virt", "lib", "crypto", "arch", "drivers")
+#: An entry, with the lines that continue it.
+_ENTRY = re.compile(r"^    - (.+(?:\n      .+)*)", re.MULTILINE)
+_VERSION = re.compile(r"^linux \((\S+)\)", re.MULTILINE)
+_CVE = re.compile(r"CVE-\d{4}-\d+")
+#: Debian's own mark of an architecture, and that of a change taken back.
+_MARKS = re.compile(r'^(?:\[[^\]]+\] )*(?:Revert ")?')
+#: "net/sched: cls_u32: Fix" has the tags net/sched and cls_u32; "crypto: qat - fix" has crypto and qat.
+_TAG = re.compile(r"([\w./,&-]+(?: ?, ?[\w./-]+)*)(?:: +| - )")
+_OFF = re.compile(r"^# CONFIG_(\w+) is not set$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A change that a CVE is named with."""
+
+    cve: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Densities:
+    """Fixes a line, by path in the tree: a folder's end in "/". A line has that of the longest path that fits."""
+
+    by_path: Mapping[str, float]
+    found: int  # fixes that have a place in this kernel
+    of: int  # all
+    versions: tuple[str, str]  # of the changelog: the oldest with a fix, and the newest
+
+
+def read(changelog: Path) -> str:
+    """The text of a changelog, packed or not. Raises `UsageError`."""
+    try:
+        data = changelog.read_bytes()
+        return (gzip.decompress(data) if changelog.suffix == ".gz" else data).decode()
+    except (OSError, ValueError, EOFError) as error:
+        fix = "apt-get install linux-libc-dev, or name another package's changelog of the kernel with --changelog"
+        raise UsageError(f"{changelog} cannot be read: {error}", fix=fix) from error
+
+
+def fixes(changelog: str) -> list[Fix]:
+    """Each CVE once, the newest change first; those that stand beside no change of the code are left out."""
+    found: dict[str, Fix] = {}
+    for entry in _ENTRY.findall(changelog):
+        title = re.sub(r"\s+", " ", entry)
+        for cve in _CVE.findall(title):
+            found.setdefault(cve, Fix(cve, title))
+    return list(found.values())
+
+
+def versions(changelog: str) -> tuple[str, str]:
+    """The oldest and the newest version of the kernel's package with a fix in this changelog. Raises `UsageError`."""
+    starts = [(one.start(), one[1]) for one in _VERSION.finditer(changelog)]
+    ends = [*(start for start, _ in starts[1:]), len(changelog)]
+    with_fix = [name for (start, name), end in zip(starts, ends, strict=True) if fixes(changelog[start:end])]
+    if not with_fix:
+        raise UsageError("there is no CVE beside a change in this changelog", fix="give that of a Debian kernel")
+    return with_fix[-1], with_fix[0]
+
+
+def tags(title: str) -> list[list[str]]:
+    """The words that say where a change is, those of one tag together: ``[["net", "sched"], ["cls_u32"]]``."""
+    rest = _MARKS.sub("", title)
+    found = []
+    while (tag := _TAG.match(rest)) is not None:
+        found.append([word for word in re.split(r"[/,& ]+", tag[1].lower().replace("-", "_")) if word])
+        rest = rest[tag.end() :]
+    return found
+
+
+class Tree:
+    """The paths of a kernel's sources, to look up words in."""
+
+    def __init__(self, paths: Iterable[str], config: str = "") -> None:
+        """``paths``: of sources. Headers are nobody's place: their code is everywhere. ``config``: the kernel's."""
+        self._off = {name.lower() for name in _OFF.findall(config)}
+        self._named: dict[str, list[str]] = {}
+        places = {str(one) for path in paths if path.endswith(".c") for one in _upwards(path)}
+        for place in sorted(places, key=_order):
+            self._named.setdefault(PurePosixPath(place).stem.replace("-", "_"), []).append(place)
+        self._places = places
+
+    def find(self, title: str) -> tuple[str, ...]:
+        """The places that a title names; empty where it names none, or one that is not in this tree."""
+        at: tuple[str, ...] = ()
+        for words in tags(title):
+            for word in words:
+                at = self._below(at, word) if at else self._root(word)
+                if not at or word in self._off:
+                    return ()
+        return at
+
+    def _root(self, word: str) -> tuple[str, ...]:
+        if word in WORDS:
+            return tuple(path for path in WORDS[word] if path in self._places)
+        return tuple(self._named.get(word, ())[:1])
+
+    def _below(self, above: Sequence[str], word: str) -> tuple[str, ...]:
+        """The topmost of that name below, else all whose names begin with it; below a file is what lies beside it."""
+        above = [path.rpartition("/")[0] if path.endswith(".c") else path for path in above]
+        inner = [path for path in self._named.get(word, ()) if _inside(path, above)]
+        if inner:
+            least = min(path.count("/") for path in inner)
+            return tuple(path for path in inner if path.count("/") == least)
+        begin = f"{word}_"
+        alike = (path for name, paths in self._named.items() if name.startswith(begin) for path in paths)
+        return tuple(sorted(path for path in alike if _inside(path, above)))
+
+
+def densities(changelog: str, lines: Mapping[str, int], config: str = "") -> Densities:
+    """Of a kernel with so many lines with code in each source. Raises `UsageError` where the changelog has no fix."""
+    every, tree = fixes(changelog), Tree(lines, config)
+    below: Counter[str] = Counter()
+    for path, count in lines.items():
+        for place in _upwards(path):
+            below[place] += count
+    own: defaultdict[str, float] = defaultdict(float)  # fixes a line that are of just this place
+    found = 0
+    for fix in every:
+        places = tree.find(fix.title)
+        found += bool(places)
+        total = sum(below[place] for place in places)
+        for place in places:
+            own[place] += 1 / total
+    by_path = {_key(place, lines): sum(own.get(one, 0.0) for one in _upwards(place)) for place in sorted(own)}
+    return Densities(by_path, found, len(every), versions(changelog))
+
+
+def as_toml(found: Densities) -> str:
+    """What ``tare report --weights`` reads."""
+    oldest, newest = found.versions
+    title = f"CVEs of Linux {oldest} to {newest} a line, by Debian's changelog"
+    head = [
+        f"# {found.found} of {found.of} CVEs were in code of this kernel. Each is spread evenly over the lines of the",
+        "# place that its change's title names: a sum over lines is how many of them those lines would have.",
+        f"title = {json.dumps(title)}",
+        "default = 0.0",
+        "",
+        "[density]",
+    ]
+    return "\n".join([*head, *(f"{json.dumps(path)} = {value:.6g}" for path, value in found.by_path.items())]) + "\n"
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """A path and all folders above it."""
+    yield path
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _order(path: str) -> tuple[int, int, str]:
+    first = path.partition("/")[0]
+    return path.count("/"), _FIRST.index(first) if first in _FIRST else len(_FIRST), path
+
+
+def _inside(path: str, above: Iterable[str]) -> bool:
+    return any(path.startswith(f"{one}/") for one in above)
+
+
+def _key(place: str, lines: Mapping[str, int]) -> str:
+    return place if place in lines else f"{place}/"
