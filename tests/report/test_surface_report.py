@@ -144,7 +144,7 @@ def test_the_page_has_the_tables_the_figure_and_every_call(file: Path, found: Su
         "What a tenant may ask of the kernel",
         "all except 44",
         "its sentry",
-        "not counted of docker: containerd-shim",
+        "not counted of runc, docker: containerd-shim",
     ):
         assert part in shown
     assert page.count("<circle class=") == 3  # native and runc are one
@@ -154,6 +154,18 @@ def test_the_page_has_the_tables_the_figure_and_every_call(file: Path, found: Su
         assert f": {len(region.calls)}</summary>" in page
         assert all(f"<code>{call}" in page for call in region.calls)
     assert "kernel-surfaces.csv.gz" in page
+
+
+def test_a_region_is_named_by_the_fewer_platforms_and_calls_with_conditions_are_marked(tmp_path: Path) -> None:
+    every = {name: {**CALLS, "mount": Call.ALLOWED} for name in ("native", "runc", "crun")}
+    few = surface("docker", calls={**CALLS, "mount": Call.ERRNO, "keyctl": Call.ALLOWED})
+    report = build(fake_surfaces.write(tmp_path / "a.tare", [*(surface(n, calls=c) for n, c in every.items()), few]))
+    shown = [" ".join(line.split()) for line in text(report).splitlines()]
+    assert shown[shown.index("all but docker: 1") + 1] == "mount"
+    assert shown[shown.index("docker alone: 1") + 1] == "keyctl"
+    alone = surface("native", calls={**CALLS, "clone": Call.ERRNO})
+    report = build(fake_surfaces.write(tmp_path / "b.tare", [surface("docker"), alone]))
+    assert "clone*" in text(report)
 
 
 def test_names_from_a_file_are_text_everywhere(tmp_path: Path) -> None:

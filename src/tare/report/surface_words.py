@@ -88,11 +88,14 @@ def outside(surface: SurfaceReport) -> list[str]:
 
 def notes(surfaces: Sequence[SurfaceReport]) -> Iterator[str]:
     """What a reader has to know of single platforms."""
+    not_counted: dict[str, list[str]] = {}
+    for one in surfaces:
+        if names := outside(one):
+            not_counted.setdefault(", ".join(names), []).append(one.platform)
+    yield from (f"not counted of {', '.join(platforms)}: {names}" for names, platforms in not_counted.items())
     for one in surfaces:
         if one.kernel != surfaces[0].kernel:
             yield f"{one.platform} was read on {one.kernel}"
-        if not_counted := outside(one):
-            yield f"not counted of {one.platform}: {', '.join(not_counted)}"
         if one.n_read > 1:
             yield f"{one.platform} was read {one.n_read} times: this is the last"
 
@@ -128,9 +131,11 @@ def label(names: Sequence[str]) -> str:
 
 
 def through(region: RegionReport, found: SurfacesReport) -> str:
-    """Who lets the calls of a region through, and who does not."""
+    """Who lets the calls of a region through, by the fewer names: those that do, or those that do not."""
     others = [name for group in alike(found) for name in group if name not in region.platforms]
-    return f"{', '.join(region.platforms)}; not {', '.join(others)}"
+    if len(others) <= len(region.platforms):
+        return f"all but {', '.join(others)}"
+    return f"{', '.join(region.platforms)} alone"
 
 
 def marked(region: RegionReport, found: SurfacesReport) -> list[str]:
