@@ -78,12 +78,13 @@ def captured() -> list[Surface]:
 
 
 def write(path: Path, found: Iterable[Surface], *, trials: bool = False) -> Path:
-    """A campaign's file with these surfaces, and with trials or without."""
+    """A campaign's file with these surfaces; without trials as `tare surface -o` makes it, of no workload and no block."""
     shape = fake_campaign.Shape(blocks=3, rounds=2, workloads=("sysbench-cpu",))
     if trials:
         fake_campaign.write(path, shape)
     else:
-        Store.create(path, fake_campaign.record(shape)).close()
+        alone = {"workloads": [], "blocks": 0}
+        Store.create(path, fake_campaign.record(shape).model_copy(update=alone)).close()
     with Store.open(path) as store:
         for one in found:
             store.add_attachment(SURFACE_ATTACHMENT, one.model_dump_json().encode())
