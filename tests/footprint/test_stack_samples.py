@@ -75,6 +75,9 @@ def test_a_reader_is_found_in_the_kernels_read_and_only_in_its_own_group(group, 
     assert 0 < of_dd[0] < of_dd[1]
     assert 0.9 * sum(own.values()) <= of_dd[0]  # the rest is the process before it is dd
     assert all(everybodys.get(stack, 0) >= n for stack, n in own.items())
+    again = counter.read()  # as of any counter: all since the last reset
+    assert again.hits[Scope.INSTANCE] == own
+    assert sum(again.hits[Scope.HOST].values()) >= sum(everybodys.values())
     assert sum(everybodys.values()) + counts.lost <= 1.05 * 1000 * seconds * (os.cpu_count() or 1)
     counter.reset()
     assert counter.read().hits[Scope.INSTANCE] == {}

@@ -109,7 +109,8 @@ class Loaded:
     def drain(self, name: str, key: int, value: int, most: int) -> tuple[bytes, bytes]:
         """Take all elements out of a hash map, as their keys and their values in the same order.
 
-        ``key``, ``value``: how many bytes one has; ``most``: of elements in the map. Raises `HostError`.
+        ``key``, ``value``: how many bytes one has; ``most``: of elements in the map. What a program adds to an element
+        in the moment in which this is taken out may be missed. Raises `HostError`.
         """
         keys, values = ctypes.create_string_buffer(most * key), ctypes.create_string_buffer(most * value)
         count, after = ctypes.c_uint32(most), ctypes.create_string_buffer(max(key, 8))

@@ -44,6 +44,7 @@ _INTERRUPT = ("asm_", "common_interrupt", "handle_softirqs", "__do_softirq")
 _SOFTIRQ = frozenset({"handle_softirqs", "__do_softirq"})
 
 Paths = npt.NDArray[np.void]
+Numbers = npt.NDArray[np.uint64]
 
 
 class StackCounter:
@@ -56,6 +57,7 @@ class StackCounter:
         self._loaded: bpf.Loaded | None = None
         self._tallies: npt.NDArray[np.void] = np.zeros(0, TALLY)
         self._lost = 0
+        self._taken: list[tuple[Paths, Numbers]] = []  # out of the kernel since the last reset
 
     def start(self, group: str) -> None:
         """Begin to sample from nothing. ``group``: below the root of each hierarchy; it need not be there yet.
@@ -70,14 +72,16 @@ class StackCounter:
         self.reset()
 
     def read(self) -> Counts:
-        """What was sampled since `start` or the last `reset`; the next reading is of what comes after this one."""
-        paths, counts = self._drain()
+        """What was sampled since `start` or the last `reset`."""
+        self._taken.append(self._drain())
         lost = int(self._tallies["lost"].sum()) - self._lost
+        paths, counts = (np.concatenate(parts) for parts in zip(*self._taken, strict=True))
         return Counts(hits=folded(paths, counts, symbols.read(), programs(paths)), lost=lost)
 
     def reset(self) -> None:
         """Begin from nothing again."""
         self._drain()
+        self._taken.clear()
         self._lost = int(self._tallies["lost"].sum())
 
     def stop(self) -> None:
@@ -97,7 +101,7 @@ class StackCounter:
             raise
         self._loaded = loaded
 
-    def _drain(self) -> tuple[Paths, npt.NDArray[np.uint64]]:
+    def _drain(self) -> tuple[Paths, Numbers]:
         assert self._loaded is not None, "it was started"
         keys, values = self._loaded.drain("paths", PATH.itemsize, 8, ENTRIES)
         return np.frombuffer(keys, PATH), np.frombuffer(values, np.uint64)
@@ -134,7 +138,7 @@ def _ancestors(pid: int) -> set[int]:
 
 
 def folded(
-    paths: Paths, counts: Sequence[int] | npt.NDArray[np.uint64], kernel: Symbols, called: Mapping[int, str]
+    paths: Paths, counts: Sequence[int] | Numbers, kernel: Symbols, called: Mapping[int, str]
 ) -> dict[Scope, dict[str, int]]:
     """Samples by scope and folded stack: process and functions, the outermost first, with ";" between them.
 
