@@ -22,7 +22,7 @@ from tare.errors import UsageError
 from tare.footprint import conduct, lab, summary
 from tare.footprint.conduct import Order
 from tare.footprint.lab import Brought
-from tare.footprint.model import IDLE, SCHEMA, Footprint, Level
+from tare.footprint.model import EMPTY, IDLE, SCHEMA, Footprint, Level
 from tare.footprint.summary import Pool, Row
 from tare.footprint.walk import Missed, Skipped
 from tare.store.record import LeftOut
@@ -194,7 +194,9 @@ def _pools(row: Row) -> list[str]:
     def rate(pool: Pool | None) -> str:
         return f"{pool.rate:,.0f}" if pool else ""
 
-    return [distinct(row.start), distinct(row.steady), rate(row.steady), distinct(row.everybody), rate(row.everybody)]
+    # An empty reading is of no time: it has no rate.
+    everybodys = "" if row.platform == EMPTY else rate(row.everybody)
+    return [distinct(row.start), distinct(row.steady), rate(row.steady), distinct(row.everybody), everybodys]
 
 
 def _answer(progress: _Progress) -> dict[str, object]:
