@@ -78,7 +78,7 @@ def captured() -> list[Surface]:
 
 
 def write(path: Path, found: Iterable[Surface], *, trials: bool = False) -> Path:
-    """A campaign's file with these surfaces; without trials as `tare surface -o` makes it: no workloads, no blocks."""
+    """A file with these surfaces; without trials as `tare surface -o` makes it, of no workload and no block."""
     shape = fake_campaign.Shape(blocks=3, rounds=2, workloads=("sysbench-cpu",))
     if trials:
         fake_campaign.write(path, shape)
