@@ -90,25 +90,23 @@ def footprint(
     )
     file = output or Path(time.strftime("tare-footprint-%Y%m%d-%H%M%S.tare"))
     with _Progress(Console(stderr=True, highlight=False)) as progress:
-        if level in lab.LEVELS and not (here or lab.inside()):
-            progress.brought(lab.count(order, file, progress.doing, program))
-        else:
-            if program:
-                raise UsageError("--file brings a program into a lab, and none is booted", fix="leave --file out")
-            conduct.begin(order, file, progress, progress.told)
+        _count(order, file, progress, here=here, programs=program)
     if as_json:
         typer.echo(json.dumps(_answer(progress), indent=2))
-        return
-    console = Console(highlight=False)
-    names: list[str | None] = [*summary.workloads(progress.footprints)]
-    for name in names or [None]:
-        _print(console, name, summary.rows(progress.footprints, name), level)
-    for line in progress.without:
-        console.print(line, markup=False, soft_wrap=True)
-    console.print(f"in {file}", markup=False, soft_wrap=True)
+    else:
+        _print_all(progress, level, file)
 
 
 footprint.__doc__ = f"{footprint.__doc__}\n\n{_EXAMPLES}"
+
+
+def _count(order: Order, file: Path, progress: _Progress, *, here: bool, programs: Sequence[Path]) -> None:
+    if order.level in lab.LEVELS and not (here or lab.inside()):
+        progress.brought(lab.count(order, file, progress.doing, programs))
+        return
+    if programs:
+        raise UsageError("--file brings a program into a lab, and none is booted", fix="leave --file out")
+    conduct.begin(order, file, progress, progress.told)
 
 
 class _Progress(Drawn):
@@ -168,6 +166,16 @@ class _Progress(Drawn):
     def _render(self) -> Text:
         failed = f", {len(self.missed)} missed" if self.missed else ""
         return Text.assemble(("tare footprint ", "bold"), f"{self._doing}{self._left()}{failed}")
+
+
+def _print_all(progress: _Progress, level: Level, file: Path) -> None:
+    console = Console(highlight=False)
+    names: list[str | None] = [*summary.workloads(progress.footprints)]
+    for name in names or [None]:
+        _print(console, name, summary.rows(progress.footprints, name), level)
+    for line in progress.without:
+        console.print(line, markup=False, soft_wrap=True)
+    console.print(f"in {file}", markup=False, soft_wrap=True)
 
 
 def _print(console: Console, workload: str | None, rows: Sequence[Row], level: Level) -> None:
