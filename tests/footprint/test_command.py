@@ -88,10 +88,11 @@ def test_a_campaigns_file_of_another_image_is_refused_before_anything_starts_and
     fake_campaign.write(tmp_path / "night.tare", fake_campaign.Shape(blocks=1, rounds=2, workloads=("sysbench-cpu",)))
     argv = [sys.executable, "-c", MAIN, *command, "-o", "night.tare"]
     done = processes.run(argv, cwd=tmp_path, env=dict(os.environ), time_limit_s=60)
-    assert done.code == 2
-    assert "the campaign ran image sha256:0123abcd, and now there is" in done.text
-    assert "other bits, other figures" in done.text
-    assert "starting" not in done.text
+    said = done.stderr.decode()
+    assert done.code == 2, said
+    assert "the campaign ran image sha256:0123abcd, and now there is" in said
+    assert "other bits, other figures" in said
+    assert "starting" not in said
     with Store.read(tmp_path / "night.tare") as store:
         assert store.attachments() == []
         assert store.status == "complete"
