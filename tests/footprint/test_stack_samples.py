@@ -1,10 +1,8 @@
 """Stacks sampled on this very kernel, held to programs whose time is known, and folded from what it gave once."""
 
-import ctypes
 import errno
 import gzip
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -13,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from footprint.leftovers import check_nothing_stays
 from tare.analysis.stacks import Parts, entries, own_time
 from tare.errors import HostError
 from tare.footprint import clock, stacks, symbols
@@ -98,43 +97,9 @@ def test_a_group_that_is_made_later_is_known_and_work_of_its_own_is_user_mode(co
     assert parts.guest == 0
 
 
-def _loaded():
-    """Numbers and names of the BPF programs in the kernel that are called as ours are."""
-    library, found, number = ctypes.CDLL("libbpf.so.1"), [], ctypes.c_uint32(0)
-    while library.bpf_prog_get_next_id(number, ctypes.byref(number)) == 0:
-        descriptor = library.bpf_prog_get_fd_by_id(number)
-        info, length = ctypes.create_string_buffer(232), ctypes.c_uint32(232)
-        if descriptor >= 0 and library.bpf_obj_get_info_by_fd(descriptor, info, ctypes.byref(length)) == 0:
-            found.append((number.value, info.raw[64:80].rstrip(b"\0")))
-        if descriptor >= 0:
-            os.close(descriptor)
-    return {one for one in found if one[1] in OURS}
-
-
-def _gone(before):
-    deadline = time.monotonic() + 10  # the kernel lets go of programs after a grace period
-    while _loaded() - before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return _loaded() - before == set()
-
-
 @pytest.mark.host
 def test_nothing_of_it_is_in_the_kernel_after_a_kill_nor_after_a_stop(counter):
-    before = _loaded()
-    code = "import sys; from tare.footprint.stacks import StackCounter\n"
-    code += "one = StackCounter(); one.start('tare-test/killed'); print('up', flush=True); sys.stdin.read()"
-    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        assert child.stdout.readline() == b"up\n"
-        assert {name for _, name in _loaded() - before} == OURS
-    finally:
-        child.send_signal(signal.SIGKILL)
-        child.communicate()
-    assert _gone(before)
-    counter.start("tare-test/stopped")
-    counter.stop()
-    counter.stop()
-    assert _gone(before)
+    check_nothing_stays(counter, OURS)
 
 
 @pytest.mark.host

@@ -1,16 +1,13 @@
 """System calls counted on this very kernel, held to programs whose calls are known."""
 
-import ctypes
 import os
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from footprint.leftovers import check_nothing_stays
 from lab.caller import Caller
 from tare.errors import HostError
 from tare.footprint import bpf, calls, syscalls
@@ -160,41 +157,9 @@ def test_calls_by_the_32_bit_gate_are_apart_refused_ones_are_none_and_strange_nu
     assert hits["execve"] >= 1
 
 
-def _loaded():
-    """Names of all BPF programs in the kernel."""
-    library, found, number = ctypes.CDLL("libbpf.so.1"), [], ctypes.c_uint32(0)
-    while library.bpf_prog_get_next_id(number, ctypes.byref(number)) == 0:
-        descriptor = library.bpf_prog_get_fd_by_id(number)
-        info, length = ctypes.create_string_buffer(232), ctypes.c_uint32(232)
-        if descriptor >= 0 and library.bpf_obj_get_info_by_fd(descriptor, info, ctypes.byref(length)) == 0:
-            found.append((number.value, info.raw[64:80].rstrip(b"\0")))
-        if descriptor >= 0:
-            os.close(descriptor)
-    return {one for one in found if one[1] in OURS}
-
-
 @pytest.mark.host
 def test_nothing_of_it_is_in_the_kernel_after_a_kill_nor_after_a_stop(counter):
-    before = _loaded()
-    code = "import sys; from tare.footprint.syscalls import SyscallCounter\n"
-    code += "one = SyscallCounter(); one.start('tare-test/killed'); print('up', flush=True); sys.stdin.read()"
-    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        assert child.stdout.readline() == b"up\n"
-        assert {name for _, name in _loaded() - before} == OURS
-    finally:
-        child.send_signal(signal.SIGKILL)
-        child.communicate()
-    deadline = time.monotonic() + 10  # the kernel lets go of programs after a grace period
-    while _loaded() - before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert _loaded() - before == set()
-    counter.start("tare-test/stopped")
-    counter.stop()
-    counter.stop()
-    while _loaded() - before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert _loaded() - before == set()
+    check_nothing_stays(counter, OURS)
 
 
 @pytest.mark.host

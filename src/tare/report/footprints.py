@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from pydantic import ValidationError
-
 from tare.analysis.attack_profile import AttackProfile, Weights, attack_profile
 from tare.analysis.footprints import Exposure, Things, View
 from tare.analysis.frequencies import Frequency, frequencies
 from tare.analysis.inputs import NoAnswer
 from tare.analysis.overlaps import Place, Region, by_directory, by_file, place_of, regions
 from tare.analysis.unseen import chao2, jaccards
-from tare.errors import StoreError, UsageError
+from tare.errors import UsageError
 from tare.footprint.model import ATTACHMENT, Footprint, Level, Phase
+from tare.report.attached import read_attached
 from tare.report.beside_lines import STUDY, beside_lines
 from tare.report.footprint_model import (
     AttackProfileReport,
@@ -77,14 +76,7 @@ def read_footprints(store: Store) -> Iterator[Footprint]:
     """All footprints of a file in order. Raises `StoreError` for one that is none."""
     # The same names come in every footprint: each is kept once, or a file of lines would take gigabytes.
     names: dict[str, str] = {}
-    for number, data in enumerate(store.attached(ATTACHMENT), 1):
-        try:
-            found = Footprint.model_validate_json(data)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"])) or "it"
-            what = f"{store.path}: footprint {number} cannot be read: {where}: {first['msg']}"
-            raise StoreError(what, fix="read it with the version of tare that wrote it") from error
+    for found in read_attached(store, ATTACHMENT, Footprint):
         yield found.model_copy(update={"hits": {names.setdefault(one, one): n for one, n in found.hits.items()}})
 
 

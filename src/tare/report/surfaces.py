@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import ValidationError
-
 from tare import literature
-from tare.errors import StoreError
 from tare.footprint.model import SURFACE_ATTACHMENT, Abi, Call, Surface, Tasks
 from tare.literature import Study
+from tare.report.attached import read_attached
 from tare.report.surface_model import (
     BesideCallsReport,
     Calls,
@@ -34,14 +32,7 @@ _MANY = ("sandboxed", "outside")
 
 def read_surfaces(store: Store) -> Iterator[Surface]:
     """All surfaces of a file in order. Raises `StoreError` for one that is none."""
-    for number, data in enumerate(store.attached(SURFACE_ATTACHMENT), 1):
-        try:
-            yield Surface.model_validate_json(data)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"])) or "it"
-            what = f"{store.path}: surface {number} cannot be read: {where}: {first['msg']}"
-            raise StoreError(what, fix="read it with the version of tare that wrote it") from error
+    return read_attached(store, SURFACE_ATTACHMENT, Surface)
 
 
 def of_store(store: Store) -> SurfacesReport | None:
