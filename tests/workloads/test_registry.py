@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tare import plugins
 from tare.errors import ParseError, UsageError
 from tare.model import Direction, Family, Metric
 from tare.suggest import nearest
@@ -201,6 +202,7 @@ def plugin(tmp_path, monkeypatch):
         (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: tare-dd\nVersion: 1.0\n")
         (metadata / "entry_points.txt").write_text(f"[tare.workloads]\ndd-syscalls = {module}\n")
         monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(plugins, "_said", set())
         monkeypatch.delitem(sys.modules, module, raising=False)
 
     yield install

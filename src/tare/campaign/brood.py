@@ -30,12 +30,7 @@ class Brood:
         Raises `HostError` when this host's memory does not hold them, and else as `Nursery.start`, but never
         `HostError` for a start: the work is not what cannot be done here.
         """
-        dirty = [live for live in self.lives if live.dirty]
-        for live in dirty:
-            self.lives.remove(live)
-            for failed in live.dirty:
-                self.warn(failed)
-        self._end(dirty)
+        self._drop_dirty()
         self._check_fits(count, terms)
         while len(self.lives) < count:
             self._start(terms)
@@ -61,6 +56,13 @@ class Brood:
         # Also those that a Ctrl-C kept from being handed back.
         self._end(self.lives)
         self.lives.clear()
+
+    def _drop_dirty(self) -> None:
+        dirty = [live for live in self.lives if live.dirty]
+        self.lives[:] = [live for live in self.lives if not live.dirty]
+        for failed in (failed for live in dirty for failed in live.dirty):
+            self.warn(failed)
+        self._end(dirty)
 
     def _end(self, lives: Iterable[Live]) -> None:
         for failed in stop_all(lives):

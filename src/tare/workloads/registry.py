@@ -65,7 +65,7 @@ def _named(module: object) -> tuple[Any, ...]:
 
 
 def _usable(module: object) -> tuple[Workload, ...]:
-    """The ``WORKLOAD`` or the ``WORKLOADS`` of a plug-in's module. Raises `UsageError` where they break the contract."""
+    """The ``WORKLOAD`` or the ``WORKLOADS`` of a plug-in's module. Raises `UsageError` for a broken contract."""
     named = _named(module)
     if not named or not all(isinstance(workload, Workload) for workload in named):
         raise UsageError("has no WORKLOAD that is a tare.workloads.base.Workload: see docs/add-a-workload.md")
