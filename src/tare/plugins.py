@@ -46,7 +46,7 @@ def _take(
     if isinstance(module, Failed):
         raise UsageError(f"does not load: {module.reason}")
     found = {one.name: one for one in named(module)}
-    for name in found.keys() & known.keys():
+    for name in (name for name in found if name in known):
         raise UsageError(f"names {name!r}, which there is already")
     return found
 

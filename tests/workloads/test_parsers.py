@@ -69,11 +69,7 @@ def test_sysbench_may_be_late_with_its_report():
         (LATE_S, {"87256.67": "174513.34", "1363.39": "2726.78"}),  # twice the rate
         (LATE_S, {"87256.67": "43628.33", "1363.39": "681.69"}),  # half of it
         (LATE_S, {"events:              16384": "events:              32768"}),
-        (
-            "late",
-            LATE_S,
-            {"total time:                          0.1818s": "total time:                          0.3636s"},
-        ),
+        (LATE_S, {" 0.1818s": " 0.3636s"}),
     ],
 )
 def test_sysbench_that_contradicts_itself_is_refused(wall_s, damage):

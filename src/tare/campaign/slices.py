@@ -315,7 +315,9 @@ def read_result(workload: SliceWorkload, result: ProbeResult, mine: Sequence[Sha
         cpu = share.cpu_ns if share.holds(start_ns, done.end_ns - offset_ns) else None
         wall_ns = done.end_ns - done.start_ns
         late_ns = start_ns - turn.start_ns
-        if wall_ns > 0:  # else it came so late that its time was over: it is in the facts, and gives no figure
+        # What came so late that its time was over, or was too short for all parts, is in the facts and gives no figure.
+        idle = any(part.work <= 0 or part.wall_ns <= 0 for part in done.parts.values())
+        if wall_ns > 0 and not (idle and 2 * wall_ns < longest):
             parts: dict[str, tuple[float, int]] = {name: (part.work, part.wall_ns) for name, part in done.parts.items()}
             figures = workload.read_slice(parts, cpu)
             samples += [Sample(name, value, turn.round) for name, value in figures.items()]

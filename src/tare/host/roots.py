@@ -40,8 +40,8 @@ _DISK = {
 
 #: Files that a sandbox made are opened so: no link is followed, no pipe waited for.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-#: What the system says of a name behind which there is no file any more: gone, a link, a socket, a folder's gone.
-_NOT_A_FILE = {errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENOTDIR}
+#: What the system says of a name behind which there is no file any more: it is gone, a link, or a socket.
+_VANISHED = {errno.ENOENT, errno.ELOOP, errno.ENXIO}
 
 
 @contextlib.contextmanager
@@ -112,26 +112,26 @@ def drop_page_cache(place: Path) -> None:
     What is below was made by a sandbox, and may change meanwhile: links and pipes are passed over, not followed or
     waited for, and so is what has vanished.
     """
-    if not place.is_dir():
-        _drop(place)
-        return
-    for _, _, names, folder in os.fwalk(place):
-        for name in names:
-            _drop(name, folder)
+    _drop(place, None)
 
 
-def _drop(name: Path | str, folder: int | None = None) -> None:
-    """One file of a folder that is open. What is there no more, or no file any more, has no pages to be dropped."""
+def _drop(name: Path | str, folder: int | None) -> None:
+    """One file, or all below a folder. Each is opened from its folder, which the sandbox cannot exchange for a link."""
     try:
-        if not stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode):  # opening a device may do something
+        kind = os.lstat(name, dir_fd=folder).st_mode
+        if not stat.S_ISDIR(kind) and not stat.S_ISREG(kind):  # opening a device may do something
             return
         descriptor = os.open(name, _READ, dir_fd=folder)
     except OSError as error:
-        if error.errno in _NOT_A_FILE:
+        if error.errno in _VANISHED:
             return
         raise
     try:
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        kind = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(kind):
+            for below in os.listdir(descriptor):  # noqa: PTH208 (a path has no open folder)
+                _drop(below, descriptor)
+        elif stat.S_ISREG(kind):
             os.fsync(descriptor)
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
