@@ -14,11 +14,11 @@ from tare.campaign.cold import drop_start_files
 from tare.campaign.faults import Faults
 from tare.campaign.instances import Live, Nursery, stop_all
 from tare.campaign.plan import Job, Plan
-from tare.campaign.runs import Client, outputs_of, run_trial
+from tare.campaign.runs import Client, Measured, run_trial, together
 from tare.campaign.sampler import Sampler
 from tare.campaign.schedule import BlockSchedule, Stage
 from tare.campaign.slices import Sliced, run_slices
-from tare.errors import Failed, HostError, PlatformError, SessionError, UnsupportedError, attempt
+from tare.errors import Failed, HostError, ParseError, PlatformError, SessionError, UnsupportedError, attempt
 from tare.model import Arm, Mode, Sample, Status, Trial, TrialKey
 from tare.platforms.base import Platform
 from tare.store.store import Store
@@ -163,31 +163,58 @@ class BlockRunner:
 
     def _run_stage(self, block: int, stage: Stage, arms: Sequence[Arm]) -> None:
         job = self._job(stage.workload)
+        if stage.rounds:
+            self.watcher.doing(f"{stage.workload} on all in turn")
+            self._commit(self._run_rounds(job, block, arms, stage.rounds))
+            return
         for arm in arms:
-            key = TrialKey(block, stage.workload, arm)
             if stage.fresh:
                 self._stop_all()
             self.watcher.doing(f"{stage.workload} on {arm}")
-            self._commit([self._run_one(job, key)])
+            self._commit(self._run_rounds(job, block, [arm], [[arm]]))
 
-    def _run_one(self, job: Job, key: TrialKey) -> Trial:
+    def _run_rounds(self, job: Job, block: int, arms: Sequence[Arm], rounds: Sequence[Sequence[Arm]]) -> list[Trial]:
+        """One run of each arm in each round. An arm whose run fails has no more of them, and a failed trial."""
         workload = job.workload
         assert isinstance(workload, RunWorkload)
+        keys = {arm: TrialKey(block, workload.name, arm) for arm in arms}
         clock = self._clock()
-        live = attempt(partial(self._alive, key.arm))
-        if isinstance(live, Failed):
-            return self._not_started(clock, key, live)
+        failed: dict[Arm, Trial] = {}
+        for arm, key in keys.items():  # nothing starts while the others run
+            live = attempt(partial(self._alive, arm))
+            if isinstance(live, Failed):
+                failed[arm] = self._not_started(clock, key, live)
         clock = self._clock()
-        measured = attempt(partial(run_trial, workload, job.params, live, self.client))
-        self._bury(key.arm)
-        if isinstance(measured, Failed):
-            return self._failed(clock, key, measured)
-        samples = measured.samples
-        if measured.outcome.work > 0 and measured.cpu_ns is not None:
-            samples += (Sample("cpu-cost", measured.cpu_ns / measured.outcome.work),)
-        outputs = outputs_of(measured.results)
-        cpu_ns, daemon_cpu_ns = measured.cpu_ns, measured.daemon_cpu_ns
-        return clock.ended(key, self._seq[key], samples, cpu_ns=cpu_ns, daemon_cpu_ns=daemon_cpu_ns, outputs=outputs)
+        runs: dict[Arm, list[Measured]] = {arm: [] for arm in arms}
+        for order in rounds:
+            for arm in order:
+                if arm not in keys or arm in failed:
+                    continue
+                measured = attempt(partial(self._measure, job, arm))
+                self._bury(arm)
+                if isinstance(measured, Failed):
+                    failed[arm] = self._failed(clock, keys[arm], measured)
+                else:
+                    runs[arm].append(measured)
+        return [failed[arm] if arm in failed else self._ran(clock, key, runs[arm]) for arm, key in keys.items()]
+
+    def _measure(self, job: Job, arm: Arm) -> Measured:
+        assert isinstance(job.workload, RunWorkload)
+        measured = run_trial(job.workload, job.params, self._alive(arm), self.client)
+        if job.rounds and measured.outcome.series:
+            raise ParseError(f"{job.workload.name} has rounds of its own, and cannot be run in rounds")
+        return measured
+
+    def _ran(self, clock: TrialClock, key: TrialKey, runs: Sequence[Measured]) -> Trial:
+        ran = together(runs)
+        return clock.ended(
+            key,
+            self._seq[key],
+            ran.samples,
+            cpu_ns=ran.cpu_ns,
+            daemon_cpu_ns=ran.daemon_cpu_ns,
+            outputs=ran.outputs,
+        )
 
     # With instances of their own
 

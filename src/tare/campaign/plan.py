@@ -9,7 +9,7 @@ from tare import literature
 from tare.errors import UsageError
 from tare.model import Arm, Design, Family, Resources
 from tare.platforms.base import Platform
-from tare.workloads.base import Params, SliceWorkload, Workload
+from tare.workloads.base import Params, RunWorkload, SliceWorkload, Workload
 
 #: The baseline runs twice in every block: the difference of the two is the instrument's own noise.
 BASELINE_REPLICAS = 2
@@ -46,8 +46,10 @@ class Job:
 
     @property
     def rounds(self) -> int:
-        """Rounds of slices; 0 where the workload is not sliced."""
-        return int(self.params["rounds"]) if isinstance(self.workload, SliceWorkload) else 0
+        """Rounds of slices, or of runs; 0 where a block has one run of an arm."""
+        if isinstance(self.workload, SliceWorkload):
+            return int(self.params["rounds"])
+        return int(self.params.get("rounds", 0)) if isinstance(self.workload, RunWorkload) else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import dataclasses
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -93,6 +93,11 @@ class Measured:
     cpu_ns: int | None
     daemon_cpu_ns: int | None
 
+    @property
+    def cpu_cost(self) -> float | None:
+        """The whole platform's CPU time for a unit of work, in ns; None where there is no work, or no such time."""
+        return self.cpu_ns / self.outcome.work if self.outcome.work > 0 and self.cpu_ns is not None else None
+
 
 def samples_of(outcome: Outcome) -> list[Sample]:
     """The figures as samples: round 0, and of a series each in its own round."""
@@ -100,6 +105,35 @@ def samples_of(outcome: Outcome) -> list[Sample]:
     for name, values in outcome.series.items():
         samples += [Sample(name, value, at) for at, value in enumerate(values) if value is not None]
     return samples
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What the runs of one trial gave, one a round."""
+
+    samples: tuple[Sample, ...]
+    outputs: Mapping[str, bytes]
+    cpu_ns: int | None  # of all runs; None where it could not be read of one
+    daemon_cpu_ns: int | None
+
+
+def together(runs: Sequence[Measured]) -> Together:
+    """The runs of one trial as its rounds, each with its own CPU cost."""
+    samples: list[Sample] = []
+    outputs: dict[str, bytes] = {}
+    for number, run in enumerate(runs):
+        cost = run.cpu_cost
+        figures = run.samples if cost is None else (*run.samples, Sample("cpu-cost", cost))
+        samples += figures if len(runs) == 1 else [dataclasses.replace(figure, round=number) for figure in figures]
+        before = f"round {number}: " if len(runs) > 1 else ""
+        outputs |= {before + name: printed for name, printed in outputs_of(run.results).items()}
+    cpu_ns, daemon_cpu_ns = [run.cpu_ns for run in runs], [run.daemon_cpu_ns for run in runs]
+    return Together(tuple(samples), outputs, _sum(cpu_ns), _sum(daemon_cpu_ns))
+
+
+def _sum(times: Sequence[int | None]) -> int | None:
+    known = [time for time in times if time is not None]
+    return sum(known) if len(known) == len(times) else None
 
 
 def surroundings(live: Live) -> Surroundings:

@@ -17,7 +17,7 @@ class Stage:
     workload: str
     mode: Mode
     order: tuple[Arm, ...]
-    #: for slices: the order of the arms in each round; otherwise empty
+    #: for slices, and runs in rounds: the order of the arms in each round; otherwise empty
     rounds: tuple[tuple[Arm, ...], ...] = ()
     #: the arms of a round run together, each on a CPU of its own: the first on the first ...
     at_once: bool = False
@@ -51,7 +51,7 @@ def schedule_block(
 ) -> BlockSchedule:
     """The schedule of one block: the same for the same arguments, whatever ran before.
 
-    ``workloads``: each with its number of rounds (0 where it is not sliced). ``in_order``: they run in that order, as
+    ``workloads``: each with its number of rounds (0: one run of each arm). ``in_order``: they run in that order, as
     a study did, and not in a random one.
     """
     # A generator a block: a resumed campaign draws the same orders without replaying what went before.
@@ -84,11 +84,14 @@ def _stage(
         return Stage(workload.name, workload.mode, order, fresh=True)
     if workload.mode is Mode.RUN:
         fresh = isinstance(workload, RunWorkload) and workload.fresh
-        return Stage(workload.name, workload.mode, order, fresh=fresh)
+        return Stage(workload.name, workload.mode, order, _turns(generator, arms, rounds), fresh=fresh)
     if duet:
         return Stage(workload.name, workload.mode, order, _pairs(generator, arms, rounds), at_once=True)
-    turns = tuple(_shuffled(generator, arms) for _ in range(rounds))
-    return Stage(workload.name, workload.mode, order, turns)
+    return Stage(workload.name, workload.mode, order, _turns(generator, arms, rounds))
+
+
+def _turns(generator: random.Random, arms: Sequence[Arm], rounds: int) -> tuple[tuple[Arm, ...], ...]:
+    return tuple(_shuffled(generator, arms) for _ in range(rounds))
 
 
 def _pairs(generator: random.Random, arms: Sequence[Arm], rounds: int) -> tuple[tuple[Arm, ...], ...]:

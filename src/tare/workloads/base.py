@@ -151,7 +151,11 @@ class Workload(ABC):
 
 
 class RunWorkload(Workload):
-    """One run of commands an instance a block."""
+    """Runs of commands in an instance: one a block, or with the parameter ``rounds`` so many, all arms in turn.
+
+    In rounds, since a machine's speed wanders by some percent from one second to the next: short runs of all arms side
+    by side share it, and long ones after each other do not.
+    """
 
     mode: ClassVar[Mode] = Mode.RUN
     fresh: ClassVar[bool] = False  # whether it gets an instance of its own, which has done nothing before
