@@ -1,0 +1,108 @@
+"""Short runs in rounds: all arms in turn, one trial an arm, one sample a round."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from campaign.fakes import FakeNursery, FakeRun, Quiet, a_plan, a_record
+from tare import literature
+from tare.campaign.plan import Job
+from tare.campaign.runner import Runner
+from tare.campaign.schedule import schedule_block
+from tare.model import Arm, Design, Mode, TrialKey
+from tare.store.store import Store
+from tare.workloads import registry
+from tare.workloads.base import Outcome
+
+ROUNDS = 3
+
+
+@pytest.fixture
+def plan():
+    return replace(a_plan(1), jobs=(Job(FakeRun("alpha"), {"rounds": ROUNDS}), Job(FakeRun("beta"), {})))
+
+
+@pytest.fixture
+def store(tmp_path, plan):
+    with Store.create(tmp_path / "fake.tare", a_record(plan)) as store:
+        yield store
+
+
+def run(plan, store, **nursery):
+    nursery = FakeNursery(**nursery)
+    Runner(plan, store, nursery, None, Quiet()).run()
+    return nursery
+
+
+def test_every_round_has_one_run_of_each_arm_in_an_order_of_its_own(plan, store):
+    nursery = run(plan, store)
+    ran = [line.removeprefix("alpha on ") for line in nursery.log if line.startswith("alpha")]
+    arms = len(plan.arms)
+    rounds = [ran[at : at + arms] for at in range(0, len(ran), arms)]
+    assert len(rounds) == ROUNDS
+    assert all(sorted(order) == sorted(map(str, plan.arms)) for order in rounds)
+    stages = schedule_block(plan.seed, 0, plan.arms, [(job.workload, job.rounds) for job in plan.jobs]).stages
+    [stage] = [stage for stage in stages if stage.workload == "alpha"]
+    assert rounds == [[str(arm) for arm in order] for order in stage.rounds]
+
+
+def test_an_arms_runs_are_one_trial_with_a_figure_and_a_cost_a_round_and_the_cpu_time_of_all(plan, store):
+    run(plan, store)
+    samples = store.samples()
+    alpha = samples.filter((samples["workload"] == "alpha") & (samples["platform"] == "docker"))
+    assert sorted(zip(alpha["metric"], alpha["round"], alpha["value"], strict=True)) == [
+        *(("cpu-cost", number, 100.0) for number in range(ROUNDS)),
+        *(("rate", number, 42.0) for number in range(ROUNDS)),
+    ]
+    trials = store.trials()
+    [trial] = trials.filter((trials["workload"] == "alpha") & (trials["platform"] == "docker")).iter_rows(named=True)
+    assert trial["cpu_ns"] == ROUNDS * 1000
+    outputs = store.outputs(TrialKey(0, "alpha", Arm("docker")))
+    assert sorted(outputs) == [f"round {number}: 0 work" for number in range(ROUNDS)]
+
+
+def test_a_workload_without_rounds_runs_once_and_its_output_has_a_plain_name(plan, store):
+    nursery = run(plan, store)
+    assert Counter(nursery.log)["beta on docker"] == 1
+    assert list(store.outputs(TrialKey(0, "beta", Arm("docker")))) == ["0 work"]
+
+
+def test_an_arm_that_is_lost_in_a_round_fails_its_trial_has_no_more_rounds_and_disturbs_no_other(plan, store):
+    # The stages come in the seed's order; alpha's second command of docker is in a round after the first.
+    first = next(
+        stage.workload
+        for stage in schedule_block(plan.seed, 0, plan.arms, [(job.workload, job.rounds) for job in plan.jobs]).stages
+    )
+    dies = 2 if first == "alpha" else 3
+    nursery = run(plan, store, die={"docker": dies})
+    assert Counter(nursery.log)["alpha on docker"] == 2
+    rows = {(row["workload"], row["platform"]): row["status"] for row in store.trials().iter_rows(named=True)}
+    assert rows == {
+        (workload, platform): "failed" if (workload, platform) == ("alpha", "docker") else "ok"
+        for workload in ("alpha", "beta")
+        for platform in ("native", "runc", "docker")
+    }
+    assert nursery.living == set()
+
+
+def test_a_workload_with_rounds_of_its_own_is_not_run_in_rounds(plan, store, monkeypatch):
+    monkeypatch.setattr(FakeRun, "parse", lambda *_: Outcome({}, 10.0, {"rate": [1.0, 2.0]}))
+    run(plan, store)
+    reasons = {(row["workload"], row["reason"]) for row in store.trials().iter_rows(named=True)}
+    assert reasons == {("alpha", "alpha has rounds of its own, and cannot be run in rounds"), ("beta", None)}
+
+
+def test_one_platform_after_the_other_each_has_its_rounds(plan, tmp_path):
+    plan = replace(plan, design=Design.SEQUENTIAL)
+    with Store.create(tmp_path / "sequential.tare", a_record(plan).model_copy(update={"design": plan.design})) as store:
+        nursery = run(plan, store)
+    assert Counter(nursery.log)["alpha on docker"] == ROUNDS
+
+
+def test_a_study_that_is_repeated_runs_once_a_block_as_the_study_did():
+    for name in literature.names():
+        for job in literature.load(name).run.job:
+            workload = registry.get(job.workload)
+            if workload.mode is Mode.RUN:
+                assert not {**workload.profiles["quick"], **job.scaled}.get("rounds"), (name, job.workload)
