@@ -46,10 +46,11 @@ class Job:
 
     @property
     def rounds(self) -> int:
-        """Rounds of slices, or of runs; 0 where a block has one run of an arm."""
+        """Rounds of slices, or of several runs in turn; 0 where a block has one run of an arm."""
         if isinstance(self.workload, SliceWorkload):
             return int(self.params["rounds"])
-        return int(self.params.get("rounds", 0)) if isinstance(self.workload, RunWorkload) else 0
+        runs = int(self.params.get("rounds", 1)) if isinstance(self.workload, RunWorkload) else 1
+        return runs if runs > 1 else 0
 
 
 @dataclass(frozen=True, slots=True)

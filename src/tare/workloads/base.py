@@ -151,7 +151,7 @@ class Workload(ABC):
 
 
 class RunWorkload(Workload):
-    """Runs of commands in an instance: one a block, or with the parameter ``rounds`` so many, all arms in turn.
+    """Runs of commands in an instance: one a block, or as many as the parameter ``rounds`` says, all arms in turn.
 
     In rounds, since a machine's speed wanders by some percent from one second to the next: short runs of all arms side
     by side share it, and long ones after each other do not.

@@ -30,7 +30,7 @@ class SysbenchCpu(RunWorkload):
     packages = sysbench.PACKAGES
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"max_prime": 10_000, "threads": 1, "events": 300, "time_s": 1, "rounds": 4},
-        "full": {"max_prime": 10_000, "threads": 1, "time_s": 10},
+        "full": {"max_prime": 10_000, "threads": 1, "events": 0, "time_s": 10, "rounds": 1},
     }
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:

@@ -41,7 +41,14 @@ class SysbenchMemory(RunWorkload):
             "time_s": 1,
             "rounds": 5,
         },
-        "full": {"block_kib": 1024, "operation": "write", "threads": 1, "time_s": 10},
+        "full": {
+            "block_kib": 1024,
+            "operation": "write",
+            "threads": 1,
+            "total_mib": 0,
+            "time_s": 10,
+            "rounds": 1,
+        },
     }
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:

@@ -64,7 +64,7 @@ class UdpRtt(RunWorkload):
     packages = ("perl",)
     profiles: ClassVar[Mapping[str, Params]] = {
         "quick": {"time_s": 0.2, "warmup_s": 0.05, "size": 64, "rounds": 3},
-        "full": {"time_s": 10.0, "warmup_s": 1.0, "size": 64},
+        "full": {"time_s": 10.0, "warmup_s": 1.0, "size": 64, "rounds": 1},
     }
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:

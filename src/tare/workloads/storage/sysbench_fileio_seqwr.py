@@ -30,8 +30,8 @@ class SysbenchFileioSeqwr(RunWorkload):
     work_unit = "MiB"
     packages = sysbench.PACKAGES
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"total_mib": 64, "least_mib": 64, "passes": 1, "time_s": 1, "rounds": 3},
-        "full": {"total_mib": 5120, "least_mib": 5120, "passes": 0, "time_s": 30},
+        "quick": {"total_mib": 64, "least_mib": 32, "passes": 1, "time_s": 1, "rounds": 3},
+        "full": {"total_mib": 5120, "least_mib": 5120, "passes": 0, "time_s": 30, "rounds": 1},
     }
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
