@@ -22,7 +22,8 @@ def test_a_profile_has_the_studys_platforms_workloads_parameters_repetitions_and
     assert order.workloads[:2] == ["startup", "sysbench-fileio-seqrd"]
     assert (order.design, order.in_order) == (Design.SEQUENTIAL, True)
     assert _length(order).blocks == 3
-    assert order.params["sysbench-cpu"] == {"max_prime": 10_000, "threads": 1, "time_s": 1}
+    one_run = {"max_prime": 10_000, "threads": 1, "events": 0, "time_s": 1, "rounds": 1}
+    assert order.params["sysbench-cpu"] == one_run
     assert order.scale == "scaled"
 
 

@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 from tare.errors import ParseError
 from tare.workloads import registry
 from tare.workloads.output import ROUNDING
-from workloads.captures import captured, completed, text, wall_s
+from workloads.captures import CAPTURED_WITH, captured, completed, text, wall_s
 
 WORKLOADS = registry.all_workloads()
 
 #: Every good capture: workload, parameters, the outputs of its measures.
 GOOD = [
     ("sysbench-cpu", {}, ["sysbench-cpu"]),
+    ("sysbench-cpu", {"events": 300}, ["sysbench-cpu-events"]),
     ("sysbench-memory", {}, ["sysbench-memory"]),
+    ("sysbench-memory", {"total_mib": 2048}, ["sysbench-memory-total"]),
     ("sysbench-fileio-seqrd", {}, ["sysbench-fileio-seqrd"]),
     ("sysbench-fileio-seqrd", {}, ["sysbench-fileio-seqrd-late"]),
     ("sysbench-fileio-seqrd", {"passes": 0, "time_s": 1}, ["sysbench-fileio-seqrd-by-time"]),
@@ -38,7 +40,9 @@ def outcome_of(name, params, captures, at=0, damaged=None):
     if damaged is not None:
         results[at] = completed(damaged, wall_s=wall_s(captures[at]))
     try:
-        return WORKLOADS[name].parse({**WORKLOADS[name].profiles["quick"], **params}, results)
+        return WORKLOADS[name].parse(
+            {**WORKLOADS[name].profiles["quick"], **CAPTURED_WITH.get(name, {}), **params}, results
+        )
     except ParseError:
         return None
 

@@ -7,7 +7,7 @@ import pytest
 from tare.errors import ParseError
 from tare.workloads import registry
 from tare.workloads.base import Surroundings
-from workloads.captures import captured, completed, text
+from workloads.captures import CAPTURED_WITH, captured, completed, text
 
 SEQWR = {"total_mib": 256, "time_s": 2}
 IPERF_QUICK = {"time_s": 1, "omit_s": 0}
@@ -16,38 +16,54 @@ IPERF_OMIT = {"time_s": 2, "omit_s": 1}
 
 def parse(name, params, *results):
     workload = registry.get(name)
-    return workload.parse({**workload.profiles["quick"], **params}, results)
+    return workload.parse({**workload.profiles["quick"], **CAPTURED_WITH.get(name, {}), **params}, results)
 
 
 @pytest.mark.parametrize(
-    ("capture", "params", "rate", "events"),
+    ("capture", "params", "events", "seconds"),
     [
-        ("sysbench-cpu", {}, None, None),
-        ("sysbench-cpu-gvisor", {}, 4447.33, 4453),
-        ("sysbench-cpu-two-threads", {"threads": 2}, None, None),
+        ("sysbench-cpu", {}, 3364, 1.0001),
+        ("sysbench-cpu-gvisor", {}, 4453, 1.0005),
+        ("sysbench-cpu-two-threads", {"threads": 2}, 5488, 1.0016),
+        ("sysbench-cpu-events", {"events": 300}, 300, 0.7402),
     ],
 )
-def test_sysbench_cpu(capture, params, rate, events):
+def test_sysbench_cpu_has_the_rate_of_the_total_time(capture, params, events, seconds):
     outcome = parse("sysbench-cpu", params, captured(capture))
-    lines = text(capture).splitlines()
-    shown = next(line.split()[-1] for line in lines if "events per second" in line)
-    total = next(line.split()[-1] for line in lines if "total number of events" in line)
-    assert outcome.samples == {"events-per-second": rate or float(shown)}
-    assert outcome.work == (events or int(total))
+    assert outcome.samples == {"events-per-second": events / seconds}
+    assert outcome.work == events
 
 
-def test_sysbench_memory():
-    outcome = parse("sysbench-memory", {}, captured("sysbench-memory-gvisor"))
-    assert outcome.samples == {"throughput": 31333.57}
-    assert outcome.work == 31377.0
-    assert parse("sysbench-memory", {}, captured("sysbench-memory")).samples["throughput"] > 1000
+@pytest.mark.parametrize(
+    ("capture", "params", "moved", "seconds"),
+    [
+        ("sysbench-memory", {}, 23_083, 1.0012),
+        ("sysbench-memory-gvisor", {}, 31_377, 1.0004),
+        ("sysbench-memory-total", {"total_mib": 2048}, 2048, 0.6915),
+    ],
+)
+def test_sysbench_memory_has_the_rate_of_the_total_time(capture, params, moved, seconds):
+    outcome = parse("sysbench-memory", params, captured(capture))
+    assert outcome.work == pytest.approx(moved, rel=1e-3)
+    assert outcome.samples == {"throughput": outcome.work / seconds}
 
 
-def test_sysbench_fileio_read():
+@pytest.mark.parametrize(
+    ("workload", "capture"), [("sysbench-cpu", "sysbench-cpu-events"), ("sysbench-memory", "sysbench-memory-total")]
+)
+def test_a_run_that_ended_before_its_time_and_its_work_is_refused(workload, capture):
+    asked = {"sysbench-cpu": {"events": 301}, "sysbench-memory": {"total_mib": 2048, "block_kib": 1024}}[workload]
+    report = text(capture).replace("events:              2048", "events:              2047")
+    with pytest.raises(ParseError, match=r"ended after 0\.\d+ s|contradicts"):
+        parse(workload, asked, completed(report, wall_s=0.8))
+
+
+def test_sysbench_fileio_read_has_the_rate_of_the_total_time():
     outcome = parse("sysbench-fileio-seqrd", {}, captured("sysbench-fileio-seqrd-gvisor"))
-    assert outcome.samples == {"throughput": 518.13}
+    assert outcome.samples["throughput"] == pytest.approx(256 / 0.4934, rel=1e-5)
     assert outcome.work == 256, "one pass over the files"
-    assert parse("sysbench-fileio-seqrd", {}, captured("sysbench-fileio-seqrd")).samples == {"throughput": 4719.42}
+    outcome = parse("sysbench-fileio-seqrd", {}, captured("sysbench-fileio-seqrd"))
+    assert outcome.samples["throughput"] == pytest.approx(256 / 0.0537, rel=1e-5), "4719 by sysbench's own late clock"
     by_time = parse("sysbench-fileio-seqrd", {"passes": 0, "time_s": 1}, captured("sysbench-fileio-seqrd-by-time"))
     assert by_time.work > 256
 
@@ -59,7 +75,8 @@ LATE_S = 0.218
 def test_sysbench_may_be_late_with_its_report():
     # 0.1818 s in total, and rates that are of 0.1878 s: beside two others on the CPU, or just so, 5 of 100 are like it.
     outcome = parse("sysbench-fileio-seqrd", {}, captured("sysbench-fileio-seqrd-late", wall_s=LATE_S))
-    assert (outcome.samples, outcome.work) == ({"throughput": 1363.39}, 256)
+    assert outcome.samples["throughput"] == pytest.approx(256 / 0.1818), "1363 by the late clock"
+    assert outcome.work == 256
 
 
 @pytest.mark.parametrize(

@@ -34,14 +34,14 @@ def disk(free):
 
 
 def test_sysbench_cpu():
-    assert lines(plan("sysbench-cpu").measures) == ["sysbench cpu --cpu-max-prime=10000 --threads=1 --time=1 run"]
-    full = plan("sysbench-cpu", "full").measures
-    assert lines(full) == ["sysbench cpu --cpu-max-prime=10000 --threads=1 --time=10 run"]
+    command = "sysbench cpu --cpu-max-prime=10000 --threads=1"
+    assert lines(plan("sysbench-cpu").measures) == [f"{command} --events=300 --time=1 run"]
+    assert lines(plan("sysbench-cpu", "full").measures) == [f"{command} --events=0 --time=10 run"]
 
 
 def test_sysbench_memory():
     assert lines(plan("sysbench-memory").measures) == [
-        "sysbench memory --memory-block-size=1024K --memory-total-size=0 --memory-oper=write --memory-scope=global "
+        "sysbench memory --memory-block-size=1024K --memory-total-size=2048M --memory-oper=write --memory-scope=global "
         "--memory-access-mode=seq --threads=1 --time=1 run"
     ]
 
@@ -58,11 +58,11 @@ def test_memory_footprint():
 
 def test_sysbench_fileio_reads_every_file_once_in_quick():
     quick = plan("sysbench-fileio-seqrd")
-    files = "sysbench fileio --file-num=128 --file-total-size=256M"
+    files = "sysbench fileio --file-num=128 --file-total-size=128M"
     assert lines(quick.prepare) == [f"{files} prepare"]
     assert lines(quick.measures) == [
         f"{files} --file-test-mode=seqrd --file-block-size=16K --file-io-mode=sync --file-fsync-freq=100 "
-        "--file-fsync-end=on --threads=1 --events=16384 --time=10 run"
+        "--file-fsync-end=on --threads=1 --events=8192 --time=10 run"
     ]
     assert lines(quick.cleanup) == [f"{files} cleanup"]
     assert quick.drop is Drop.HOST
@@ -80,7 +80,7 @@ def test_sysbench_fileio_is_the_studys_test_in_full(mode):
 
 
 @pytest.mark.parametrize(
-    ("free", "size"), [(100 * GIB, 256), (512 * 2**20, 256), (512 * 2**20 - 1, 128), (256 * 2**20, 128)]
+    ("free", "size"), [(100 * GIB, 128), (256 * 2**20, 128), (256 * 2**20 - 1, 64), (128 * 2**20, 64)]
 )
 def test_the_files_are_halved_on_a_small_disk(free, size):
     assert f"--file-total-size={size}M" in plan("sysbench-fileio-seqrd", around=disk(free)).measures[0].argv
@@ -89,7 +89,7 @@ def test_the_files_are_halved_on_a_small_disk(free, size):
 @pytest.mark.parametrize(
     ("profile", "free", "message"),
     [
-        ("quick", 256 * 2**20 - 1, "files of 128 MiB need 256 MiB free on the data volume, which has 255"),
+        ("quick", 128 * 2**20 - 1, "files of 64 MiB need 128 MiB free on the data volume, which has 127"),
         ("full", 10 * GIB - 1, "files of 5120 MiB need 10240 MiB free on the data volume, which has 10239"),
     ],
 )

@@ -33,7 +33,7 @@ _GENERAL = (
     rf"sum: +{NUMBER}",
     r"Threads fairness:",
     rf"events \(avg/stddev\): +(?P<each>{NUMBER})/{NUMBER}",
-    rf"execution time \(avg/stddev\): +{NUMBER}/{NUMBER}",
+    rf"execution time \(avg/stddev\): +(?P<busy>{NUMBER})/{NUMBER}",
 )
 
 
@@ -61,6 +61,8 @@ def read(results: Sequence[Completed], threads: int, options: Sequence[str], fig
     positive("sysbench", "a number of events", fields["events"])
     agree("sysbench", "events", float(fields["each"]) * threads, int(fields["events"]))
     seconds = positive("sysbench", "a time", fields["seconds"])
+    if float(fields["busy"]) > seconds * (1 + ROUNDING):
+        raise ParseError(f"sysbench contradicts itself: each thread worked {fields['busy']} s of {seconds:g} s")
     return Report(seconds, results[0].wall_ns / 1e9, int(fields["events"]), fields)
 
 
