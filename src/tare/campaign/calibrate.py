@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.campaign import conduct
-from tare.campaign.conduct import Order
+from tare.campaign.order import Order
 from tare.campaign.plan import BASELINE_REPLICAS
 from tare.campaign.runner import Watcher
 from tare.campaign.slowed import slowed_name

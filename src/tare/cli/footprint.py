@@ -16,9 +16,9 @@ from tare.cli.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.cli.progress import Drawn
 from tare.errors import UsageError
 from tare.footprint import conduct, lab
-from tare.footprint.conduct import Order
 from tare.footprint.lab import Brought
 from tare.footprint.model import SCHEMA, Footprint, Level
+from tare.footprint.order import Order
 from tare.footprint.walk import Missed, Skipped
 from tare.report.footprint_run import render
 from tare.store.record import LeftOut
@@ -39,7 +39,7 @@ _EXAMPLES = """Examples:
 
 
 _WORKLOAD = typer.Option(
-    [], "-w", "--workload", help=f"A workload or family; may be given again. Default: {', '.join(conduct.WORKLOADS)}."
+    [], "-w", "--workload", help=f"A workload or family; may be given again. Default: {", ".join(WORKLOADS)}."
 )
 _LEVEL = typer.Option(
     Level.SYSCALLS,

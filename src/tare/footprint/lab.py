@@ -18,9 +18,9 @@ from tare.campaign import conduct
 from tare.campaign.plan import make_jobs
 from tare.errors import HostError, StoreError
 from tare.footprint import kmodule
-from tare.footprint.conduct import WORKLOADS, Order
 from tare.footprint.lines import READINGS, completed
 from tare.footprint.model import ATTACHMENT, Footprint, Level
+from tare.footprint.order import WORKLOADS, Order
 from tare.footprint.record import footprints, keep, numbered_after
 from tare.footprint.site import PROFILE
 from tare.footprint.walk import countable

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.campaign import conduct, preflight
-from tare.campaign.conduct import DEFAULT_MEMORY
 from tare.campaign.ground import prepared, sole_campaign
 from tare.campaign.instances import Nursery
+from tare.campaign.order import DEFAULT_MEMORY, Order
 from tare.campaign.plan import Job, Plan
 from tare.campaign.preflight import Progress, Ready
 from tare.campaign.runs import Client
@@ -92,7 +92,7 @@ def _image(wish: Wish, there: Store | None, doing: Progress) -> Image:
 def _resources(wish: Wish, there: Store | None) -> Resources:
     """Those of the campaign that is there: all that its file holds is of the same instances."""
     if there is None:
-        return conduct.resources_for(conduct.Order(cpus=wish.cpus, memory_bytes=wish.memory_bytes))
+        return conduct.resources_for(Order(cpus=wish.cpus, memory_bytes=wish.memory_bytes))
     return Resources(tuple(there.record.resources.cpus), there.record.resources.memory_bytes)
 
 
