@@ -13,7 +13,7 @@ import secrets
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from tare.errors import StoreError, UsageError
 
@@ -60,11 +60,12 @@ def check_new_campaign(file: Path) -> None:
     _check_place(file)
 
 
-def check_new(place: Path) -> None:
-    """Raise `UsageError` unless a new file or folder can be made there."""
+def check_new(place: Path, what: str = "") -> None:
+    """Raise `UsageError` unless a new file or folder can be made there. ``what``: what it will be, for the message."""
     with _translated(place, "written"):
         if os.path.lexists(place):
-            raise UsageError(f"{place} exists and is never overwritten", fix=_OTHER_NAME)
+            called = f"{place}, which will be {what}," if what else place
+            raise UsageError(f"{called} exists and is never overwritten", fix=_OTHER_NAME)
     _check_place(place)
 
 
@@ -99,7 +100,7 @@ def check_empty_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def written(place: Path, mode: str = "w", *, new: bool = False) -> Iterator[IO[Any]]:
+def written(place: Path, mode: str = "w", *, new: bool = False) -> Iterator[Any]:
     """A file to write to, which takes its place when all went well. ``new``: nothing there is replaced.
 
     ``mode``: ``w`` (UTF-8) or ``wb``. A link stays, and what it names is replaced; a pipe or a device is written to. A

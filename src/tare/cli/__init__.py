@@ -1,4 +1,4 @@
-"""The command line: one file a command, no logic. Errors are caught here, once."""
+"""The command line: in `commands` what each is asked, and beside it what each does. Errors are caught here, once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from tare import __version__
-from tare.cli import (
+from tare.cli.commands import (
     calibrate,
     clean,
     compare,

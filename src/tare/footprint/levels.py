@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 
 SCHEMA = "tare.footprint/1"
@@ -15,3 +16,12 @@ class Level(StrEnum):
     LINES = "lines"  # lines of the kernel's source that have code, as "mm/mmap.c:1405"
     # samples by process and path through the kernel, outermost first: "dd;entry_SYSCALL_64_after_hwframe;...;vfs_read"
     STACKS = "stacks"
+
+
+#: Those that a host in use does not let one count.
+LAB_LEVELS = frozenset({Level.FUNCTIONS, Level.LINES})
+
+
+def inside_lab() -> bool:
+    """Whether this host is a lab."""
+    return "TARE_LAB" in os.environ

@@ -19,6 +19,7 @@ from tare.campaign.preflight import Progress, Ready
 from tare.campaign.runs import Client
 from tare.image.build import Image
 from tare.model import Resources
+from tare.outputs import check_new_campaign
 from tare.store.record import LeftOut
 from tare.store.store import Store
 
@@ -60,16 +61,19 @@ def opened(
     file of another image or kernel.
     """
     chosen = conduct.platforms_for(wish.platforms)
+    check_resources(wish.cpus, wish.memory_bytes)
+    if not wish.file.exists():
+        check_new_campaign(wish.file)
     with contextlib.ExitStack() as stack:
         # A file that is none is told to whoever named it, whatever else runs here.
         there = stack.enter_context(Store.open(wish.file)) if wish.file.exists() else None
         stack.enter_context(sole_campaign())
         before()
         conduct.check_disk()
-        image = _image(wish, there, doing)
         stack.callback(conduct.close_all, chosen)
-        resources = _resources(wish, there)
         found, missing = preflight.available(chosen, asked=(), progress=doing)
+        image = _image(wish, there, doing)
+        resources = _resources(wish, there)
         nursery, client = stack.enter_context(prepared(image, resources, wish.subnet))
         ready, broken = preflight.try_each(found, image, nursery, asked=(), progress=doing)
         store = there or stack.enter_context(_new(wish, ready, [*missing, *broken], resources, image))
