@@ -59,7 +59,10 @@ def run_calibration(asked: Asked, *, as_json: bool) -> None:
     whole = False
     try:
         for kind in _kinds(asked.under):
-            conditions += _same(folder, kind, asked.comparisons, console)
+            try:
+                _same(folder, kind, asked.comparisons, console)
+            finally:
+                conditions += _conditions(folder, kind)
         if asked.blocks:
             found += _added(folder, asked.platforms, asked.blocks, console)
         whole = True
@@ -117,7 +120,8 @@ def _kinds(under: Load) -> tuple[Load, ...]:
     return (Load.QUIET, Load.LOADED) if under is Load.BOTH else (under,)
 
 
-def _same(folder: Path, kind: Load, comparisons: int, console: Console) -> Iterator[ConditionReport]:
+def _same(folder: Path, kind: Load, comparisons: int, console: Console) -> None:
+    """Compare the baseline with itself, as often as it has not been yet."""
     file = _file(folder, kind)
     lines = Lines(console, campaigns.blocks_for(comparisons))
     with load.busy(NEIGHBOURS) if kind is Load.LOADED else contextlib.nullcontext():
@@ -127,10 +131,19 @@ def _same(folder: Path, kind: Load, comparisons: int, console: Console) -> Itera
         else:
             console.print(f"{kind}: the baseline against itself, {comparisons} times", markup=False)
             campaigns.same_with_same(file, comparisons, lines)
+
+
+def _conditions(folder: Path, kind: Load) -> Iterator[ConditionReport]:
+    """What the comparisons under a load show, also those of a campaign that was cut off; none where none is whole."""
+    file = _file(folder, kind)
+    if not file.exists():
+        return
     with Store.read(file) as store:
         trials = store.trials()
+        if trials["block"].n_unique() < campaigns.BLOCKS:
+            return
         # Time between blocks counts too: what a user waits for is all of it.
-        each = whole_duration(trials) / max(1, trials["block"].n_unique())
+        each = whole_duration(trials) / trials["block"].n_unique()
         longer = longer_trust(store.record, store.samples(), each, LONGER_S)
         for one in trust(store.record, store.samples(), each, campaigns.BLOCKS):
             yield condition(kind.value, one, longer)

@@ -13,7 +13,7 @@ from pathlib import Path
 from tare.campaign import conduct, preflight
 from tare.campaign.ground import prepared, sole_campaign
 from tare.campaign.instances import Nursery
-from tare.campaign.order import DEFAULT_MEMORY, Order
+from tare.campaign.order import DEFAULT_MEMORY, Order, check_resources
 from tare.campaign.plan import Job, Plan
 from tare.campaign.preflight import Progress, Ready
 from tare.campaign.runs import Client
