@@ -1,4 +1,4 @@
-"""What users get: checked before anything is done, made beside its place, and there when it is whole.
+"""What users give and get: checked before anything is done; what is written is made beside its place, and whole.
 
 An output that is an input is refused. Whatever ends the writing, at the place is what was there before or all of what
 was to be written, never a part; the one thing that a kill can leave is a hidden file or folder beside it.
@@ -40,6 +40,15 @@ def require_campaign(file: Path) -> None:
             raise StoreError(f"{file} does not exist", fix=fix)
         if not file.is_file():
             raise StoreError(f"{file} is not a file", fix=fix)
+
+
+def require_file(file: Path) -> None:
+    """Raise `UsageError` unless there is such a file to read."""
+    with _translated(file, "read"):
+        if not file.exists():
+            raise UsageError(f"{file} does not exist", fix="name a file that there is")
+        if file.is_dir():
+            raise UsageError(f"{file} is a folder", fix="name a file")
 
 
 def check_new_campaign(file: Path) -> None:

@@ -113,6 +113,7 @@ def weights(
     Example: [cyan]tare lab weights cves.toml[/], [cyan]tare report lines.tare --html page.html --weights cves.toml[/]
     """
     outputs.check_new(file)
+    outputs.require_file(changelog)
 
     from tare.cli.lab import write_weights
 

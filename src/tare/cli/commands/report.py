@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from tare.outputs import check_page, require_campaign
+from tare.outputs import check_page, require_campaign, require_file
 
 
 def report(
@@ -34,10 +34,13 @@ def report(
     Examples: [cyan]tare report night.tare[/], [cyan]tare report night.tare --html night.html[/],
     [cyan]tare report night.tare --beside karna-2021[/], [cyan]tare report night.tare --json | jq .results[/]
     """
+    others = [one for one in (weights, functions) if one is not None]
+    for other in others:
+        require_file(other)
     for file in files:
         require_campaign(file)
     if html is not None:
-        check_page(html, [*files, *(one for one in (weights, functions) if one is not None)])
+        check_page(html, [*files, *others])
 
     from tare.cli.report import show_report
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from tare.outputs import require_campaign
+from tare.outputs import require_campaign, require_file
 
 
 def score(
@@ -22,6 +22,8 @@ def score(
 
     Examples: [cyan]tare score night.tare[/], [cyan]tare score night.tare --profile ours.toml[/]
     """
+    if profile is not None:
+        require_file(profile)
     require_campaign(file)
 
     from tare.cli.score import show_scores
