@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -149,7 +148,7 @@ def _take(part: Path, target: Path) -> None:
 
 
 def _part(target: Path) -> Path:
-    return target.with_name(f".tare-{secrets.token_hex(6)}")
+    return target.with_name(f".tare-{os.urandom(6).hex()}")
 
 
 def _like(target: Path, descriptor: int) -> None:

@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 
 import fake_campaign
 from tare import cli
 from tare.campaign import calibrate as campaigns
 from tare.campaign import conduct
+from tare.cli.commands.app import load
 from tare.errors import HostError
 from tare.report import html
 from tare.store import Store
@@ -157,7 +157,7 @@ def test_what_cannot_be_is_said_before_anything_is_done(nothing_is_done, run, ca
 def _options():
     """Every option of `tare run` as it is given, those of the future too."""
     values = {"--scale": ["full"], "--design": ["blocks"]}
-    for parameter in typer.main.get_command(cli.app).commands["run"].params:
+    for parameter in load("run").params:
         name = max(parameter.opts, key=len)
         if parameter.name not in {"resume", "as_json", "help"}:
             yield name, [] if parameter.is_flag else values.get(name, ["1"])

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tare.cli.commands import app
+
 #: What takes long to load, and what a short command has no use for.
 HEAVY = ("docker", "jinja2", "numpy", "plotly", "polars", "requests", "scipy", "zstandard")
 WATCH = """
@@ -19,9 +21,9 @@ finally:
 """
 
 
-def _loaded(tmp_path, *arguments):
+def _loaded(tmp_path, *arguments, watched=HEAVY):
     done = subprocess.run(
-        [sys.executable, "-c", WATCH.format(heavy=HEAVY), *arguments],
+        [sys.executable, "-c", WATCH.format(heavy=tuple(watched)), *arguments],
         cwd=tmp_path,
         env={**os.environ, "TARE_HOME": str(tmp_path / "home")},
         capture_output=True,
@@ -36,6 +38,20 @@ COMMANDS = (
     "doctor", "list", "run", "report", "compare", "score", "spread", "export", "footprint", "literature", "surface",
     "calibrate", "clean", "platform check", "platform checks", "lab run", "lab build", "lab sources", "lab weights",
 )  # fmt: skip
+
+
+def test_every_command_is_tried():
+    assert {command.split()[0] for command in COMMANDS} == set(app.COMMANDS)
+
+
+def test_the_list_of_commands_loads_none_of_them(tmp_path):
+    done, loaded = _loaded(
+        tmp_path, "--help", watched=[f"tare.cli.commands.{one.module}" for one in app.COMMANDS.values()]
+    )
+    assert (done.returncode, loaded) == (0, [])
+    for name, listed in app.COMMANDS.items():
+        assert name in done.stdout
+        assert listed.help.split()[0] in done.stdout
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

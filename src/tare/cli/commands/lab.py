@@ -15,6 +15,7 @@ from tare.lab.fixes import CHANGELOG
 
 app = typer.Typer(
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode="rich",
     help="A throwaway virtual machine that is a host of its own, with tare in it: with a working /dev/kvm, or as a Xen "
     "dom0. It works without KVM here too, by emulation: functions are verified there, speeds are not.",
