@@ -10,7 +10,7 @@ import statistics
 import time
 
 from tare.campaign import ground
-from tare.campaign.conduct import DEFAULT_MEMORY
+from tare.campaign.order import DEFAULT_MEMORY
 from tare.errors import TareError
 from tare.image import build
 from tare.model import Arm, Resources

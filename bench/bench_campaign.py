@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from tare.campaign import conduct
-from tare.campaign.conduct import Order
+from tare.campaign.order import Order
 from tare.store.store import Store
 
 BLOCKS = 3

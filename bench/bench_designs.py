@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tare.analysis import MetricResult, analyse
 from tare.campaign import conduct
-from tare.campaign.conduct import Order
+from tare.campaign.order import Order
 from tare.host import load
 from tare.model import Design
 from tare.store import Store

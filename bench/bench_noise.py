@@ -13,7 +13,7 @@ from pathlib import Path
 from bench_campaign import Watch
 
 from tare.campaign import conduct
-from tare.campaign.conduct import Order
+from tare.campaign.order import Order
 from tare.report.build import build
 
 BUDGET_S = 120.0

@@ -19,7 +19,7 @@ import sys
 from scipy import stats
 
 from tare.campaign import ground
-from tare.campaign.conduct import DEFAULT_MEMORY
+from tare.campaign.order import DEFAULT_MEMORY
 from tare.campaign.plan import make_jobs
 from tare.campaign.schedule import Stage
 from tare.campaign.slices import run_slices

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tare.campaign.conduct import Order, _length
+from tare.campaign.order import Order
 from tare.campaign.plan import make_jobs
 from tare.campaign.schedule import schedule_block
 from tare.campaign.study import foreword, full_length, ordered
@@ -21,7 +21,7 @@ def test_a_profile_has_the_studys_platforms_workloads_parameters_repetitions_and
     assert order.offered, "what does not run here is left out"
     assert order.workloads[:2] == ["startup", "sysbench-fileio-seqrd"]
     assert (order.design, order.in_order) == (Design.SEQUENTIAL, True)
-    assert _length(order).blocks == 3
+    assert order.duration().blocks == 3
     one_run = {"max_prime": 10_000, "threads": 1, "events": 0, "time_s": 1, "rounds": 1}
     assert order.params["sysbench-cpu"] == one_run
     assert order.scale == "scaled"
@@ -29,7 +29,7 @@ def test_a_profile_has_the_studys_platforms_workloads_parameters_repetitions_and
 
 def test_at_full_scale_it_is_the_studys_own():
     order = ordered(Order(profile="karna-2021"), Scale.FULL)
-    assert _length(order).blocks == 10
+    assert order.duration().blocks == 10
     assert order.params["sysbench-cpu"]["time_s"] == 10
     (job,) = make_jobs([workloads.get("sysbench-fileio-seqrd")], order.base, order.params)
     assert (job.params["total_mib"], job.params["time_s"]) == (5120, 30)
@@ -37,7 +37,7 @@ def test_at_full_scale_it_is_the_studys_own():
 
 
 def test_a_study_that_counts_hours_has_them_for_each_arm():
-    length = _length(ordered(Order(profile="li-2017"), Scale.FULL))
+    length = ordered(Order(profile="li-2017"), Scale.FULL).duration()
     assert length.blocks is None
     assert length.budget(3) == 3 * 4 * 25 * 3600
 
@@ -51,9 +51,9 @@ def test_the_users_own_options_go_before_the_studys():
     assert (order.platforms, order.workloads, order.design) == (["runc"], ["sysbench-cpu"], Design.BLOCKS)
     assert not order.offered, "one that was named and does not run is an error"
     assert order.left_out == ()
-    assert _length(order).blocks == 2
+    assert order.duration().blocks == 2
     assert order.params["sysbench-cpu"] == {"time_s": 5}
-    assert _length(ordered(Order(profile="karna-2021", budget_s=60.0))).budget_s == 60.0
+    assert ordered(Order(profile="karna-2021", budget_s=60.0)).duration().budget_s == 60.0
 
 
 def test_what_a_study_had_and_tare_has_not_is_left_out_with_the_reason():
@@ -68,7 +68,7 @@ def test_other_profiles_stay_as_they_are_and_have_no_scale():
     with pytest.raises(UsageError, match="the profile quick has no scales"):
         ordered(Order(), Scale.FULL)
     with pytest.raises(UsageError, match="there is no profile 'karna'") as refused:
-        _length(ordered(Order(profile="karna")))
+        ordered(Order(profile="karna")).duration()
     assert "karna-2021" in refused.value.fix
 
 

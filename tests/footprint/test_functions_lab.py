@@ -9,8 +9,8 @@ import fake_campaign
 from tare.cli import app
 from tare.errors import UsageError
 from tare.footprint import conduct, lab
-from tare.footprint.conduct import Order
 from tare.footprint.model import Footprint, Level, Phase, Scope
+from tare.footprint.order import Order
 from tare.footprint.record import footprints, keep
 from tare.store import Store
 

@@ -10,7 +10,7 @@ import pytest
 
 from tare.errors import HostError, ImageError
 from tare.host import processes
-from tare.image import build, recipe
+from tare.image import build, manifests, recipe
 
 
 def ensure(bench):
@@ -56,7 +56,7 @@ def test_another_agent_is_another_image_on_the_same_base(bench):
 
 
 def test_the_hash_covers_recipe_packages_and_agent():
-    manifest = build.Manifest(suite="s", recipe_hash="r", packages={"a": "1", "b": "2"})
+    manifest = manifests.Manifest(suite="s", recipe_hash="r", packages={"a": "1", "b": "2"})
     others = [
         manifest.model_copy(update={"recipe_hash": "q"}),
         manifest.model_copy(update={"packages": {"a": "1", "b": "3"}}),

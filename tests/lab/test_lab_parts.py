@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.cli.lab import parse_size
+from tare.cli.commands.lab import parse_size
 from tare.errors import ImageError, UsageError
 from tare.lab import build, headers, recipe, run
 from tare.lab.machine import LINUX, Machine, command

@@ -8,7 +8,7 @@ import pytest
 
 from campaign.fakes import Quiet
 from tare.campaign import conduct
-from tare.campaign.conduct import Order
+from tare.campaign.order import Order
 from tare.model import Mode, Status
 from tare.store.store import Store
 from tare.workloads import registry

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tare.campaign import conduct
 from tare.campaign.block import Watcher
-from tare.campaign.conduct import Order
+from tare.campaign.order import Order
 from tare.campaign.plan import BASELINE_REPLICAS
 from tare.campaign.slowed import slowed_name
 from tare.campaign.stopping import LOOK_FROM
@@ -24,7 +24,6 @@ ARMS, AT_ONCE = 1 + BASELINE_REPLICAS, 3
 BLOCKS = LOOK_FROM
 #: Work that is added, as shares of it.
 ADDED = (0.005, 0.01, 0.02, 0.05)
-ADDED_BLOCKS = 40
 #: Small events, as whole ones are added: 0.5 % of them are some in every slice.
 ADDED_PARAMS = {"slice_ms": 20, "rounds": 24, "warmup_ms": 50, "max_prime": 2500}
 

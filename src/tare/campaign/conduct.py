@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import shutil
 import time
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,75 +16,42 @@ import tare
 from tare.campaign.block import Watcher
 from tare.campaign.faults import Faults
 from tare.campaign.ground import default_cpus, prepared, quietened, sole_campaign
-from tare.campaign.plan import BASELINE_REPLICAS, Job, Plan, Profile, arms_of, how_long, make_jobs
+from tare.campaign.order import ALL, DUET_CPUS, Order, usable_cpus
+from tare.campaign.plan import Job, Plan, arms_of, make_jobs
 from tare.campaign.preflight import Progress, Ready, available, try_each
 from tare.campaign.runner import Runner
 from tare.campaign.sampler import Sampler
 from tare.campaign.slowed import extra_work, slowed_copies
 from tare.campaign.stopping import Widths, targets
-from tare.errors import Failed, HostError, StoreError, UsageError, attempt
-from tare.host import facts, state
+from tare.errors import Failed, HostError, StoreError, attempt
+from tare.host import facts, network, state
 from tare.host.tuning import Tuned
 from tare.image import build
 from tare.image.build import Image
 from tare.model import Design, Resources
+from tare.outputs import check_new_campaign
 from tare.platforms import registry as platforms
 from tare.platforms.base import Platform
 from tare.store.record import CampaignRecord, LeftOut, MetricRecord, ResourceRecord, SettingRecord, WorkloadRecord
 from tare.store.store import Store
 from tare.workloads import registry as workloads
-from tare.workloads.base import Params, Workload
+from tare.workloads.base import Workload
 
-DEFAULT_MEMORY = 1 << 30
-#: In place of a platform's name: all that there are. What does not run here is left out, and the report says why.
-ALL = "all"
-LEAST_MEMORY = 256 << 20
-DUET_CPUS = 2
 #: Below this the overlays, the data and the campaign file may not fit.
 LEAST_FREE_DISK = 2 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What the user asked for; empty and None mean the default."""
-
-    platforms: Sequence[str] = ()
-    workloads: Sequence[str] = ()
-    profile: str = "quick"
-    blocks: int | None = None
-    budget_s: float | None = None
-    seed: int | None = None
-    cpus: tuple[int, ...] = ()
-    memory_bytes: int = DEFAULT_MEMORY
-    subnet: str | None = None
-    tune: bool = False
-    design: Design = Design.BLOCKS
-    replicas: int = BASELINE_REPLICAS
-    params: Mapping[str, Params] = field(default_factory=dict)  # in place of the profile's, by workload
-    margins: Mapping[str, float] = field(default_factory=dict)  # the user's own (`plan.make_jobs`)
-    slowed: Sequence[float] = ()  # every platform also with so much more sliced work, a share of it
-    precision: float | None = None  # half-width to reach, a fraction; None: half of each margin; 0: all of the time
-    base: str | None = None  # the workloads' own profile where ``profile`` is a study's (`tare.campaign.study`)
-    length: Profile | None = None  # such a profile's
-    scale: str | None = None  # such a profile's
-    offered: bool = False  # the platforms are a profile's: one that does not run here is left out
-    left_out: Sequence[LeftOut] = ()  # known beforehand
-    in_order: bool = False  # a block's workloads run as they are listed
-
-
 def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
     """Run a new campaign into ``file``. Raises `TareError`; what is in the file by then stays."""
-    _length(order)  # what is wrong with it is said before anything is done
+    # What cannot be is said before anything is done.
+    order.check()
+    check_new_campaign(file)
     chosen = platforms_for(order.platforms)
     asked = frozenset(() if order.offered else order.platforms)
     jobs = make_jobs(_workloads(order.workloads), order.base or order.profile, order.params, order.margins)
     resources = resources_for(order)
-    _check_design(order, resources)
-    if file.exists():
-        raise StoreError(f"{file} exists and is never overwritten", fix="give another name, or --resume it")
     with sole_campaign():
-        check_disk()
-        image = image_for(jobs, watcher.doing)
+        check_host(order)
         failures: list[tuple[str, Failed]] = []  # of platforms that are left out, for a file that is not there yet
 
         def keep(what: str, failed: Failed) -> None:
@@ -93,6 +59,7 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
 
         try:
             found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=keep)
+            image = image_for(jobs, watcher.doing)
             with (
                 quietened(resources, watcher.doing, tune=order.tune) as tuned,
                 prepared(image, resources, order.subnet) as (nursery, client),
@@ -110,9 +77,27 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
             close_all(chosen)
 
 
+def check_runs_here(names: Sequence[str], progress: Progress) -> None:
+    """Try whether these platforms run here, as `begin` does. Raises `HostError` for the first that does not."""
+    chosen = platforms_for(names)
+    with sole_campaign():
+        try:
+            # There is no file yet to keep a traceback in: a fault of one that was asked for is raised.
+            available(chosen, asked=frozenset(names), progress=progress, keep=lambda _what, _failed: None)
+        finally:
+            close_all(chosen)
+
+
+def check_host(order: Order) -> None:
+    """Raise `HostError` where the disk, the agent or the subnet of a new campaign are not there."""
+    check_disk()
+    build.agent_path()
+    network.choose_subnet(order.subnet)
+
+
 def _plan(order: Order, ready: list[Ready], jobs: tuple[Job, ...], resources: Resources) -> tuple[Plan, list[Ready]]:
     """What is decided once it is known what runs here, and all that takes part."""
-    length = _length(order)
+    length = order.duration()
     extra = extra_work(ready, order.slowed)
     ready = [*ready, *slowed_copies(ready, order.slowed)]
     usable = tuple(one.platform for one in ready)
@@ -135,10 +120,6 @@ def _plan(order: Order, ready: list[Ready], jobs: tuple[Job, ...], resources: Re
         scale=order.scale,
     )
     return plan, ready
-
-
-def _length(order: Order) -> Profile:
-    return how_long(order.profile, order.blocks, order.budget_s, order.length)
 
 
 def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
@@ -186,32 +167,12 @@ def image_for(jobs: Sequence[Job], progress: Progress) -> Image:
 
 
 def resources_for(order: Order) -> Resources:
-    """What every instance gets. Raises `UsageError` for what this host or an instance cannot do with."""
-    usable = os.sched_getaffinity(0)
-    for cpu in order.cpus:
-        if cpu not in usable:
-            shown = ",".join(str(one) for one in sorted(usable))
-            raise UsageError(f"CPU {cpu} cannot be used here", fix=f"give --cpus out of {shown}")
-    if order.memory_bytes < LEAST_MEMORY:
-        raise UsageError(
-            f"{order.memory_bytes >> 20} MiB are too little for an instance",
-            fix=f"give --memory {LEAST_MEMORY >> 20} or more",
-        )
-    return Resources(order.cpus or _cpus(order, usable), order.memory_bytes)
+    """What every instance gets."""
+    return Resources(order.cpus or _cpus(order), order.memory_bytes)
 
 
-def _cpus(order: Order, usable: Collection[int]) -> tuple[int, ...]:
-    return tuple(sorted(usable)[-2:]) if order.design is Design.DUET else default_cpus()
-
-
-def _check_design(order: Order, resources: Resources) -> None:
-    if order.design is Design.DUET and len(resources.cpus) < DUET_CPUS:
-        raise UsageError("a duet plays on two CPUs", fix="give --cpus with two of them, or leave --design duet out")
-    if order.design is Design.SEQUENTIAL and order.precision:
-        raise UsageError(
-            "one platform after the other, nothing is known of a difference until the last has begun",
-            fix="leave --precision out, or give --design blocks",
-        )
+def _cpus(order: Order) -> tuple[int, ...]:
+    return tuple(usable_cpus()[-DUET_CPUS:]) if order.design is Design.DUET else default_cpus()
 
 
 def _run(runner: Runner) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tare import literature
 from tare.errors import UsageError
 from tare.model import Arm, Design, Family, Resources
-from tare.platforms.base import Platform
 from tare.workloads.base import Params, RunWorkload, SliceWorkload, Workload
+
+if TYPE_CHECKING:
+    from tare.platforms.base import Platform
 
 #: The baseline runs twice in every block: the difference of the two is the instrument's own noise.
 BASELINE_REPLICAS = 2
+#: No time that a user gives is longer: a year.
+MOST_SECONDS = 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +153,16 @@ def how_long(profile: str, blocks: int | None, budget_s: float | None, own: Prof
 
 
 def parse_time(text: str) -> float:
-    """Seconds from ``90``, ``90s``, ``5m`` or ``1.5h``."""
+    """Seconds from ``90``, ``90s``, ``5m`` or ``1.5h``: none or more, and at most a year. Raises `UsageError`."""
     units = {"s": 1.0, "m": 60.0, "h": 3600.0}
     number, unit = (text[:-1], units[text[-1]]) if text and text[-1] in units else (text, 1.0)
     try:
-        return float(number) * unit
+        seconds = float(number) * unit
     except ValueError:
-        raise UsageError(f"{text!r} is not a time", fix="write 90s, 5m or 1.5h") from None
+        seconds = math.nan
+    if not 0 <= seconds <= MOST_SECONDS:
+        raise UsageError(f"{text!r} is not a time", fix="write 90s, 5m or 1.5h")
+    return seconds
 
 
 def parse_margins(texts: Sequence[str]) -> dict[str, float]:

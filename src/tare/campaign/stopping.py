@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tare.errors import UsageError
-from tare.store.store import Store
+
+if TYPE_CHECKING:
+    from tare.store.store import Store
 
 #: The first look, and every so many blocks another: fewer blocks tell too little of how wide an interval will be.
 LOOK_FROM, LOOK_EVERY = 10, 5
@@ -28,7 +30,7 @@ class Width(Protocol):
 
 
 #: Reads a campaign's store; by workload. What it takes is analysis, which the campaign does not know.
-Widths = Callable[[Store], Mapping[str, Width]]
+Widths = Callable[["Store"], Mapping[str, Width]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from tare import literature
-from tare.campaign.conduct import Order
+from tare import lazily, literature
+from tare.campaign.order import Order
 from tare.campaign.plan import Profile
 from tare.errors import UsageError
-from tare.literature import RunJob, Scale, Study
+from tare.literature import Scale
 from tare.model import Design
-from tare.store.record import LeftOut
+
+if TYPE_CHECKING:
+    from tare.literature import RunJob, Study
+    from tare.store import record
+else:
+    record = lazily.LazyModule("tare.store.record")
 
 #: The workloads' own profile that holds what a study does not say.
 _BASE = {Scale.SCALED: "quick", Scale.FULL: "full"}
@@ -74,8 +80,8 @@ def _platforms(study: Study) -> list[str]:
     return list(dict.fromkeys(name for one in study.run.platform for name in one.run))
 
 
-def _without(study: Study) -> list[LeftOut]:
-    return [LeftOut(platform=one.study, reason=one.why) for one in study.run.platform if not one.run]
+def _without(study: Study) -> list[record.LeftOut]:
+    return [record.LeftOut(platform=one.study, reason=one.why) for one in study.run.platform if not one.run]
 
 
 def _params(job: RunJob, scale: Scale) -> dict[str, int | float | str | bool]:

@@ -1,11 +1,11 @@
-"""tare calibrate: does the instrument tell the truth on this machine, and what can it resolve?"""
+"""What `tare calibrate` does: measures campaigns whose answers are known, and shows how far they were found."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -14,10 +14,13 @@ from rich.console import Console
 from tare.analysis.calibration import injected, longer_trust, trust
 from tare.analysis.words import span
 from tare.campaign import calibrate as campaigns
+from tare.campaign import conduct
+from tare.cli.commands.calibrate import NEIGHBOURS, Load
 from tare.cli.report import to_read
 from tare.errors import UsageError
 from tare.host import facts, load, state
 from tare.model import Trial
+from tare.outputs import check_new_campaign, written
 from tare.report.calibration import (
     LATEST_CALIBRATION,
     LONGER_S,
@@ -31,68 +34,95 @@ from tare.report.calibration import (
 from tare.store import Store
 from tare.store.durations import whole_duration
 
-#: Busy processes for each CPU in the noisy half.
-NEIGHBOURS = 2
+#: The file of the campaign with added work.
+ADDED = "added.tare"
 
 
-class Load(StrEnum):
-    """Under which load the baseline is compared with itself."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a calibration consists of."""
 
-    QUIET = "quiet"
-    LOADED = "loaded"
-    BOTH = "both"
+    comparisons: int
+    under: Load
+    platforms: Sequence[str]
+    blocks: int  # with added work; 0: none of that
+    folder: Path | None  # None: a new one below TARE_HOME
 
 
-def calibrate(
-    comparisons: int = typer.Option(200, "--comparisons", help="How often the baseline is compared with itself."),
-    under: Load = typer.Option(
-        Load.BOTH, "--load", help=f"quiet: as the machine is now. loaded: with {NEIGHBOURS} busy processes a CPU."
-    ),
-    platform: list[str] = typer.Option(
-        ["docker", "gvisor"], "-p", "--platform", help="Platforms that get added work, beside native; may be repeated."
-    ),
-    blocks: int = typer.Option(campaigns.ADDED_BLOCKS, "--blocks", help="Blocks with added work; 0: none of that."),
-    output: Path | None = typer.Option(
-        None, "-o", "--output", help="Folder for the files. Those there are taken, unfinished ones go on."
-    ),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.calibration/1)."),
-) -> None:
-    """Compare what does not differ, and find work that was added: the instrument's own error on this machine.
-
-    Prints how often it cries wolf, how often its intervals hold the truth, what it finds of added work, and the
-    smallest effect that it resolves in 1, 5 and 30 minutes. `tare run` tells these from then on.
-
-    Examples: [cyan]tare calibrate[/] (an hour or two),
-    [cyan]tare calibrate --load quiet --comparisons 30 --blocks 0[/],
-    [cyan]tare calibrate -o FOLDER[/] (an earlier one's: what it has not is measured, also after a kill)
-    """
-    if comparisons < 1:
-        raise UsageError(f"{comparisons} comparisons tell nothing", fix="give --comparisons 200")
-    folder = output or state.home() / "calibration" / time.strftime("%Y%m%d-%H%M%S")
-    folder.mkdir(parents=True, exist_ok=True)
+def run_calibration(asked: Asked, *, as_json: bool) -> None:
+    """Measure what the folder has not yet, and show what there is, however it ends. Raises `TareError`."""
+    folder = asked.folder or state.home() / "calibration" / time.strftime("%Y%m%d-%H%M%S")
     console = Console(stderr=True, highlight=False)
-    conditions = [one for kind in _kinds(under) for one in _same(folder, kind, comparisons, console)]
-    found = _added(folder, platform, blocks, console) if blocks else []
-    host = facts.gather()
-    report = CalibrationReport(
-        machine=host.machine, at=time.time(), workload=campaigns.WORKLOAD, conditions=conditions, injected=found
+    _check(asked, folder, console)
+    conditions: list[ConditionReport] = []
+    found: list[InjectedReport] = []
+    whole = False
+    try:
+        for kind in _kinds(asked.under):
+            try:
+                _same(folder, kind, asked.comparisons, console)
+            finally:
+                conditions += _conditions(folder, kind)
+        if asked.blocks:
+            found += _added(folder, asked.platforms, asked.blocks, console)
+        whole = True
+    finally:
+        if conditions:
+            _show(_report(conditions, found), folder, whole=whole, as_json=as_json)
+        if not whole:
+            console.print(f"what is measured is kept; go on: tare calibrate -o {folder}", markup=False, soft_wrap=True)
+
+
+def _check(asked: Asked, folder: Path, console: Console) -> None:
+    """Platforms and places, before anything is measured."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror}", fix="give another folder with -o") from error
+    wanted = [_file(folder, kind) for kind in _kinds(asked.under)]
+    if asked.blocks:
+        wanted.append(folder / ADDED)
+    for file in wanted:
+        if not file.exists():
+            check_new_campaign(file)
+    if asked.blocks and not (folder / ADDED).exists():
+        conduct.check_runs_here(asked.platforms, lambda what: console.print(what, markup=False))
+
+
+def _report(conditions: list[ConditionReport], found: list[InjectedReport]) -> CalibrationReport:
+    return CalibrationReport(
+        machine=facts.gather().machine,
+        at=time.time(),
+        workload=campaigns.WORKLOAD,
+        conditions=conditions,
+        injected=found,
     )
+
+
+def _show(report: CalibrationReport, folder: Path, *, whole: bool, as_json: bool) -> None:
     text = report.model_dump_json(indent=2, by_alias=True)
-    (state.home() / LATEST_CALIBRATION).write_text(text)
     if as_json:
         typer.echo(text)
-        return
-    out = to_read()
-    out.print(render(report))
-    out.print(f"campaigns: {folder}", markup=False, soft_wrap=True)
+    else:
+        out = to_read()
+        out.print(render(report))
+        out.print(f"campaigns: {folder}", markup=False, soft_wrap=True)
+    if whole:
+        with written(state.home() / LATEST_CALIBRATION) as file:
+            file.write(text)
+
+
+def _file(folder: Path, kind: Load) -> Path:
+    return folder / f"{kind}.tare"
 
 
 def _kinds(under: Load) -> tuple[Load, ...]:
     return (Load.QUIET, Load.LOADED) if under is Load.BOTH else (under,)
 
 
-def _same(folder: Path, kind: Load, comparisons: int, console: Console) -> Iterator[ConditionReport]:
-    file = folder / f"{kind}.tare"
+def _same(folder: Path, kind: Load, comparisons: int, console: Console) -> None:
+    """Compare the baseline with itself, as often as it has not been yet."""
+    file = _file(folder, kind)
     lines = Lines(console, campaigns.blocks_for(comparisons))
     with load.busy(NEIGHBOURS) if kind is Load.LOADED else contextlib.nullcontext():
         if file.exists():
@@ -101,17 +131,26 @@ def _same(folder: Path, kind: Load, comparisons: int, console: Console) -> Itera
         else:
             console.print(f"{kind}: the baseline against itself, {comparisons} times", markup=False)
             campaigns.same_with_same(file, comparisons, lines)
+
+
+def _conditions(folder: Path, kind: Load) -> Iterator[ConditionReport]:
+    """What the comparisons under a load show, also those of a campaign that was cut off; none where none is whole."""
+    file = _file(folder, kind)
+    if not file.exists():
+        return
     with Store.read(file) as store:
         trials = store.trials()
+        if trials["block"].n_unique() < campaigns.BLOCKS:
+            return
         # Time between blocks counts too: what a user waits for is all of it.
-        each = whole_duration(trials) / max(1, trials["block"].n_unique())
+        each = whole_duration(trials) / trials["block"].n_unique()
         longer = longer_trust(store.record, store.samples(), each, LONGER_S)
         for one in trust(store.record, store.samples(), each, campaigns.BLOCKS):
             yield condition(kind.value, one, longer)
 
 
 def _added(folder: Path, platforms: Sequence[str], blocks: int, console: Console) -> list[InjectedReport]:
-    file = folder / "added.tare"
+    file = folder / ADDED
     if file.exists():
         console.print(f"added work: taken from {file}", markup=False)
     else:

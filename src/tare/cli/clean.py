@@ -1,4 +1,4 @@
-"""tare clean: remove what killed runs left on this host."""
+"""What `tare clean` does: removes what killed runs left on this host."""
 
 from __future__ import annotations
 
@@ -12,15 +12,8 @@ from tare.host import state
 from tare.host.journal import Journal, sweep
 
 
-def clean(
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be removed."),
-) -> None:
-    """Remove everything that earlier runs of tare made on this host and could not remove, and nothing else.
-
-    Campaign files and cached images stay. Exits 1 when something could not be removed.
-
-    Examples: [cyan]tare clean --dry-run[/], [cyan]tare clean[/]
-    """
+def remove_leftovers(*, dry_run: bool) -> None:
+    """Remove what the journal has, or say what that is. Exits 1 when something could not be removed."""
     if os.geteuid() != 0:
         raise HostError("what tare made belongs to root", fix="run tare as root (sudo)")
     console = Console(highlight=False)

@@ -1,8 +1,9 @@
-"""tare compare: platforms against each other."""
+"""What `tare compare` does: platforms against each other."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -13,19 +14,8 @@ from tare.report.compare import render, to_data
 from tare.store import Store
 
 
-def compare(
-    file: Path = typer.Argument(..., help="A campaign file."),
-    platform: list[str] = typer.Option([], "-p", "--platform", help="Only these, and the baseline; may be repeated."),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.compare/1)."),
-) -> None:
-    """Compare every platform with every other one, with what so many comparisons cost in certainty.
-
-    Over common blocks: paired max-t, whose intervals hold for all pairs at once. For `--design sequential`: Welch's
-    analysis of variance with Games-Howell, and what the studies used: analysis of variance with Tukey's HSD, and
-    Kruskal-Wallis.
-
-    Examples: [cyan]tare compare night.tare[/], [cyan]tare compare night.tare -p docker -p podman[/]
-    """
+def show_comparison(file: Path, platform: Sequence[str], *, as_json: bool) -> None:
+    """Print how these platforms (none: all) of a campaign compare."""
     with Store.read(file) as store, store.snapshot():
         found = compared_of(store.record, store.samples(), platform)
     if as_json:

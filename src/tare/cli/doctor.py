@@ -1,4 +1,4 @@
-"""tare doctor: what this host can run, and what would make its figures better."""
+"""What `tare doctor` does: says what this host can run, and what would make its figures better."""
 
 from __future__ import annotations
 
@@ -21,13 +21,8 @@ from tare.platforms.base import Availability
 _MARKS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "fail": "[red]✗[/]"}
 
 
-def doctor(
-    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.doctor/1)."),
-) -> None:
-    """Check the host and try every platform. Exits 1 when tare cannot measure here at all.
-
-    Examples: [cyan]tare doctor[/], [cyan]tare doctor --json[/]
-    """
+def examine(*, as_json: bool) -> None:
+    """Check the host, try every platform, and print it. Exits 1 when tare cannot measure here at all."""
     host = checks.checks(facts.gather())
     kernel = [ptrace.check(), *footprint_checks.checks(lab_checks.check())]
     with Console(stderr=True).status("") as status:

@@ -1,9 +1,10 @@
-"""tare footprint: what of the host's kernel platforms reach while they start and work."""
+"""What `tare footprint` does: counts what of the host's kernel platforms reach while they start and work."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -11,86 +12,23 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from tare.analysis.words import span
-from tare.campaign.plan import parse_time
-from tare.cli.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.cli.progress import Drawn
-from tare.errors import UsageError
 from tare.footprint import conduct, lab
-from tare.footprint.conduct import Order
 from tare.footprint.lab import Brought
-from tare.footprint.model import SCHEMA, Footprint, Level
+from tare.footprint.levels import SCHEMA
+from tare.footprint.model import Footprint
+from tare.footprint.order import Order
 from tare.footprint.walk import Missed, Skipped
 from tare.report.footprint_run import render
 from tare.store.record import LeftOut
 
-_EXAMPLES = """Examples:
 
-[cyan]tare footprint[/]                                        the usual platforms, the four workloads of Anjali 2020
-
-[cyan]tare footprint -p docker -p gvisor -w sysbench-cpu --repeats 5[/]
-
-[cyan]tare footprint -p gvisor -o night.tare[/]                into a campaign's file that is there, beside its figures
-
-[cyan]tare footprint --level functions -p runc -p docker -p gvisor -o kernel.tare[/]    in a lab, brought back
-
-[cyan]tare footprint --level stacks -p docker -p gvisor -w call-read-1b -o F.tare[/], then
-[cyan]tare report F.tare --html F.html[/]                      flame graphs of the host's kernel, by platform
-"""
-
-
-_WORKLOAD = typer.Option(
-    [], "-w", "--workload", help=f"A workload or family; may be given again. Default: {', '.join(conduct.WORKLOADS)}."
-)
-_LEVEL = typer.Option(
-    Level.SYSCALLS,
-    "--level",
-    help="What is counted. functions and lines: in a lab that is booted. stacks: for flame graphs, here.",
-)
-_IDLE = typer.Option("10s", "--idle", help="How long the idle host is looked at in each repeat; 0: not at all.")
-_OUTPUT = typer.Option(None, "-o", "--output", help="Campaign file: a new one, or one that gets the footprints too.")
-_PROGRAM = typer.Option(
-    [], "--file", help="A program of this host, to be on PATH in the lab (firecracker); may be given again."
-)
-
-
-def footprint(
-    platform: list[str] = PLATFORM,
-    workload: list[str] = _WORKLOAD,
-    level: Level = _LEVEL,
-    repeats: int = typer.Option(3, "--repeats", help="How often everything is counted anew, in random order."),
-    idle: str = _IDLE,
-    seed: int | None = SEED,
-    cpus: str | None = CPUS,
-    memory: int = MEMORY,
-    subnet: str | None = SUBNET,
-    output: Path | None = _OUTPUT,
-    here: bool = typer.Option(False, "--here", help="Count functions on this host itself, and not in a lab."),
-    program: list[Path] = _PROGRAM,
-    as_json: bool = typer.Option(False, "--json", help=f"Print the footprints as JSON (schema {SCHEMA})."),
-) -> None:
-    """Count what platforms make the host's kernel do: in the start, and while a workload runs.
-
-    Counted are everybody's work and that of the processes in the instance's control groups, which needs nothing
-    subtracted. Nothing of the host is changed, and nothing stays enabled, however tare ends.
-    """
-    order = Order(
-        platforms=platform,
-        workloads=workload,
-        level=level,
-        repeats=repeats,
-        idle_s=parse_time(idle),
-        seed=seed,
-        cpus=parse_cpus(cpus),
-        memory_bytes=memory * 2**20,
-        subnet=subnet,
-    )
-    file = output or Path(time.strftime("tare-footprint-%Y%m%d-%H%M%S.tare"))
+def count(order: Order, file: Path, programs: Sequence[Path] | None, *, as_json: bool) -> None:
+    """Count into a file and print it. ``programs``: in a lab that has these files too; None: on this host."""
     with _Progress(Console(stderr=True, highlight=False)) as progress:
-        if level in lab.LEVELS and not (here or lab.inside()):
-            progress.brought(lab.count(order, file, progress.doing, program))
+        if programs is not None:
+            progress.brought(lab.count(order, file, progress.doing, programs))
         else:
-            if program:
-                raise UsageError("--file brings a program into a lab, and none is booted", fix="leave --file out")
             conduct.begin(order, file, progress, progress.told)
     if as_json:
         typer.echo(json.dumps(_answer(progress), indent=2))
@@ -100,9 +38,6 @@ def footprint(
     for line in progress.without:
         console.print(line, markup=False, soft_wrap=True)
     console.print(f"in {file}", markup=False, soft_wrap=True)
-
-
-footprint.__doc__ = f"{footprint.__doc__}\n\n{_EXAMPLES}"
 
 
 class _Progress(Drawn):

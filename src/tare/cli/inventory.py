@@ -1,35 +1,21 @@
-"""tare list: the platforms, workloads and metrics that there are."""
+"""What `tare list` does: prints the platforms, workloads and metrics that there are."""
 
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from typing import Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from tare.cli.commands.inventory import What
 from tare.platforms import registry as platforms
 from tare.workloads import registry as workloads
 
 
-class What(StrEnum):
-    """What can be listed."""
-
-    PLATFORMS = "platforms"
-    WORKLOADS = "workloads"
-    METRICS = "metrics"
-
-
-def inventory(
-    what: What = typer.Argument(..., help="platforms, workloads or metrics"),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.list/1)."),
-) -> None:
-    """List what tare knows. Whether a platform runs on this host is what [bold]tare doctor[/] says.
-
-    Examples: [cyan]tare list platforms[/], [cyan]tare list metrics --json[/]
-    """
+def show_inventory(what: What, *, as_json: bool) -> None:
+    """Print what there is of a kind."""
     rows = {What.PLATFORMS: _platforms, What.WORKLOADS: _workloads, What.METRICS: _metrics}[what]()
     if as_json:
         families = {"families": platforms.offers()} if what is What.PLATFORMS else {}

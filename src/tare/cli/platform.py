@@ -1,8 +1,9 @@
-"""tare platform: one platform under the magnifying glass."""
+"""What `tare platform` does: holds one platform to what every platform promises."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import typer
 from rich.console import Console
@@ -10,22 +11,9 @@ from rich.console import Console
 from tare.contract import suite
 from tare.platforms import registry
 
-app = typer.Typer(no_args_is_help=True, help="Check that a platform keeps what every platform promises.")
 
-
-@app.command("check")
-def check(
-    name: str = typer.Argument(help="A platform of `tare list platforms`, of a plugin, or FAMILY:ARGUMENT."),
-    only: list[str] = typer.Option([], "--only", help="Only this check; repeatable."),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.check/1)."),
-) -> None:
-    """Run the contract's checks on real sandboxes of one platform. Exits 1 when a promise is broken.
-
-    Each check starts what it needs and removes it; a whole run takes half a minute for a container and some minutes
-    for an emulated machine.
-
-    Examples: [cyan]tare platform check docker[/], [cyan]tare platform check qemu --only death-is-noticed[/]
-    """
+def check_promises(name: str, only: Sequence[str], *, as_json: bool) -> None:
+    """Run the checks (``only`` these; none: all) and print them. Exits 1 when a promise is broken."""
     platform = registry.choose([name])[0]
     console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
     results: list[suite.Result] = []
@@ -49,8 +37,7 @@ def check(
         raise typer.Exit(1)
 
 
-@app.command("checks")
-def checks() -> None:
-    """List the checks and what each promises."""
+def show_checks() -> None:
+    """Print the checks and what each promises."""
     for name, title in suite.names().items():
         typer.echo(f"{name:22} {title}")

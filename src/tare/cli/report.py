@@ -1,4 +1,4 @@
-"""tare report: what a campaign found."""
+"""What `tare report` does: shows what campaigns found."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import typer
 from rich.console import Console
 
 from tare.analysis.attack_profile import Weights, load_weights
-from tare.report.build import build_all
+from tare.outputs import check_page
 from tare.report.footprints import Asked, read_files
-from tare.report.html import write_html
+from tare.report.html import materials, write_page
 from tare.report.model import to_json
 from tare.report.terminal import render_all
 
@@ -19,31 +19,18 @@ from tare.report.terminal import render_all
 PLAIN_WIDTH = 120
 
 
-def report(
-    files: list[Path] = typer.Argument(..., help="Campaign files."),
-    html: Path | None = typer.Option(None, "--html", help="Write the HTML report here (one file, opens offline)."),
-    beside: str | None = typer.Option(
-        None, "--beside", help="Set the results beside a study's published figures. Default: the profile's study."
-    ),
-    every: bool = typer.Option(False, "--all", help="Show every metric, not only the headlines."),
-    weights: Path | None = typer.Option(
-        None,
-        "--weights",
-        help="Densities of bugs for the attack profile of footprints: TOML, or CSV with name,density.",
-    ),
-    functions: Path | None = typer.Option(
-        None, "--functions", help="Source files of kernel functions for footprints: CSV with name,file."
-    ),
-    sources: Path | None = typer.Option(
-        None, "--sources", help="The kernel's source tree: the page shows hits beside the lines of footprints."
-    ),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.report/1)."),
+def show_report(
+    files: Sequence[Path],
+    *,
+    html: Path | None,
+    beside: str | None,
+    every: bool,
+    weights: Path | None,
+    functions: Path | None,
+    sources: Path | None,
+    as_json: bool,
 ) -> None:
-    """Show what campaigns found: overhead against the baseline with its 95 % interval, verdict and noise floor.
-
-    Examples: [cyan]tare report night.tare[/], [cyan]tare report night.tare --html night.html[/],
-    [cyan]tare report night.tare --beside karna-2021[/], [cyan]tare report night.tare --json | jq .results[/]
-    """
+    """Print what campaigns found, and write the page where a place is given."""
     asked = Asked(
         weights=load_weights(weights) if weights else Weights(),
         files=read_files(functions) if functions else {},
@@ -61,17 +48,24 @@ def show(
     beside: str | None = None,
     asked: Asked | None = None,
 ) -> None:
-    """Print the report, and write the HTML file when a place is given. ``beside``: a study, by name."""
-    reports = write_html(files, html, beside, asked) if html is not None else build_all(files, beside, asked)
+    """Print the report, and then write the page when a place is given: what cannot be written loses no table.
+
+    ``beside``: a study, by name.
+    """
+    read = materials(files, beside, asked)
+    reports = [one.report for one in read]
     if as_json:
         typer.echo(to_json(reports))
-        return
-    console = to_read()
-    console.print(render_all(reports, width=console.width, every_metric=every))
-    for file in files:
-        console.print(f"campaign: {file}", markup=False)
+    else:
+        console = to_read()
+        console.print(render_all(reports, width=console.width, every_metric=every))
+        for file in files:
+            console.print(f"campaign: {file}", markup=False)
     if html is not None:
-        console.print(f"report:   {html.resolve().as_uri()}", markup=False, soft_wrap=True)
+        check_page(html, files)
+        write_page(read, html)
+        if not as_json:
+            console.print(f"report:   {html.resolve().as_uri()}", markup=False, soft_wrap=True)
 
 
 def to_read() -> Console:

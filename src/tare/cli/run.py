@@ -1,149 +1,39 @@
-"""tare run: measure."""
+"""What `tare run` does: measures, and shows what it has."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import typer
 from rich.console import Console
 
-from tare import literature
 from tare.analysis.widths import Known, widths
 from tare.campaign import conduct
-from tare.campaign.conduct import Order
-from tare.campaign.plan import parse_margins, parse_time
-from tare.campaign.stopping import parse_precision
-from tare.campaign.study import foreword, ordered
-from tare.cli.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
+from tare.campaign.order import Order
+from tare.campaign.study import foreword
 from tare.cli.progress import Progress
 from tare.cli.report import show
-from tare.errors import UsageError
 from tare.host import facts, state
-from tare.literature import Scale
-from tare.model import Design
+from tare.outputs import page_of
 from tare.report import calibration
 from tare.store import Store
 
-_EXAMPLES = """Examples:
 
-[cyan]tare run[/]                                   five minutes over the usual platforms and workloads
-
-[cyan]tare run -p docker -p gvisor -w sysbench-cpu --blocks 20 -o cpu.tare[/]
-
-[cyan]tare run -p all -w startup --blocks 6[/]        every platform that runs here; the report says why others do not
-
-[cyan]tare run --time 30m --seed 7 --tune -o night.tare[/]   at most; less where all is known well enough before
-
-[cyan]tare run -p docker -w primes --precision 0.2% --time 1h[/]
-
-[cyan]tare run --profile karna-2021[/]              a study again, scaled down, and its published figures beside
-
-[cyan]tare run --resume night.tare[/]               go on after a kill or a reboot into the same kernel
-"""
-
-_WORKLOAD = typer.Option(
-    [], "-w", "--workload", help="A workload by name, or a family's (cpu, kernel ...); may be given again."
-)
-_TUNE = typer.Option(
-    False, "--tune", help="Make the host quieter for the time of the campaign, and give all settings back after it."
-)
-_PRECISION = typer.Option(
-    None,
-    "--precision",
-    help="End a workload when its 95 % intervals are at most ± this, such as 0.5%; 0: use all of the time."
-    " Default: half of its margin; with --blocks: 0.",
-)
-_MARGIN = typer.Option(
-    [],
-    "--margin",
-    help="Below what difference platforms count as equal: 2%, cpu=0.5% or primes=0.2%; may be given again."
-    " Default: 1 % CPU, 2 % memory, 5 % the rest.",
-)
-_DESIGN = typer.Option(
-    None,
-    "--design",
-    help="blocks (default): all in turn, in random order. sequential: one platform after the other, as most studies"
-    " did. duet: sliced work beside the baseline's, each on a CPU.",
-)
-_PROFILE = typer.Option(
-    "quick",
-    "--profile",
-    help="quick (a minute an arm: 5 for the usual platforms), full (30 blocks, long runs), or a study's:"
-    f" {', '.join(literature.names())} (its platforms, workloads, parameters, repetitions and order).",
-)
-_SCALE = typer.Option(
-    None,
-    "--scale",
-    help="Of a study's profile. scaled (default): shorter, and says how; full: the study's own durations and runs.",
-)
-
-
-def run(
-    platform: list[str] = PLATFORM,
-    workload: list[str] = _WORKLOAD,
-    profile: str = _PROFILE,
-    scale: Scale | None = _SCALE,
-    blocks: int | None = typer.Option(None, "--blocks", help="Run exactly so many blocks."),
-    budget: str | None = typer.Option(None, "--time", help="Run as many blocks as fit: 90s, 5m, 1.5h."),
-    precision: str | None = _PRECISION,
-    design: Design | None = _DESIGN,
-    margin: list[str] = _MARGIN,
-    seed: int | None = SEED,
-    cpus: str | None = CPUS,
-    memory: int = MEMORY,
-    subnet: str | None = SUBNET,
-    tune: bool = _TUNE,
-    output: Path | None = typer.Option(None, "-o", "--output", help="Campaign file. Default: tare-DATE-TIME.tare"),
-    resume: Path | None = typer.Option(None, "--resume", help="Go on with this campaign file."),
-    as_json: bool = typer.Option(False, "--json", help="Print the report as JSON (schema tare.report/1)."),
-) -> None:
-    """Measure what platforms cost against bare metal, and print the table.
-
-    Every block starts each platform fresh, the baseline twice, in random order. Each trial is in the campaign file
-    before the next begins; the HTML report is written beside it.
-    """
-    if resume is not None:
-        planned = (output, blocks, budget, seed, precision, scale, design)
-        if platform or workload or margin or tune or any(one is not None for one in planned):
-            raise UsageError("--resume goes on as planned and takes no other plan", fix="give --resume alone")
-        file = resume
-        _go_on(file)
-    else:
-        file = output or Path(time.strftime("tare-%Y%m%d-%H%M%S.tare"))
-        order = Order(
-            platforms=platform,
-            workloads=workload,
-            profile=profile,
-            blocks=blocks,
-            budget_s=parse_time(budget) if budget else None,
-            seed=seed,
-            cpus=parse_cpus(cpus),
-            memory_bytes=memory * 2**20,
-            subnet=subnet,
-            tune=tune,
-            margins=parse_margins(margin),
-            precision=parse_precision(precision) if precision is not None else None,
-        )
-        _begin(ordered(order, scale, design), file)
-    show([file], html=file.with_suffix(".html"), as_json=as_json)
-
-
-run.__doc__ = f"{run.__doc__}\n\n{_EXAMPLES}"
-
-
-def _begin(order: Order, file: Path) -> None:
+def measure(order: Order, file: Path, *, as_json: bool) -> None:
+    """Run a new campaign into a file, and show it. Raises `TareError`."""
     console = Console(stderr=True, highlight=False)
     if said := foreword(order):
         console.print(said, markup=False, soft_wrap=True)
     with Progress(console, file, foreword=_resolution) as progress:
         conduct.begin(order, file, progress, _widths)
+    show([file], html=page_of(file), as_json=as_json)
 
 
-def _go_on(file: Path) -> None:
+def go_on(file: Path, *, as_json: bool) -> None:
+    """Go on with a campaign, and show it. Raises `TareError`."""
     with Progress(Console(stderr=True, highlight=False), file) as progress:
         conduct.resume(file, progress, _widths)
+    show([file], html=page_of(file), as_json=as_json)
 
 
 def _resolution() -> str:

@@ -1,4 +1,4 @@
-"""tare score: a campaign in the figures by which the studies sum up."""
+"""What `tare score` does: shows a campaign in the figures by which the studies sum up."""
 
 from __future__ import annotations
 
@@ -14,19 +14,8 @@ from tare.report.score import render, to_data
 from tare.store import Store
 
 
-def score(
-    file: Path = typer.Argument(..., help="A campaign file."),
-    profile: Path | None = typer.Option(
-        None, "--profile", help="TOML: features, thresholds, priorities. Default: Kärnä's (2021), for tare's workloads."
-    ),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.score/1)."),
-) -> None:
-    """Score platforms: points by an evaluation profile (DESMET), per cent of bare metal, standardised and row scores.
-
-    A score is a sum of figures without their intervals: see `tare report` for what is sure.
-
-    Examples: [cyan]tare score night.tare[/], [cyan]tare score night.tare --profile ours.toml[/]
-    """
+def show_scores(file: Path, profile: Path | None, *, as_json: bool) -> None:
+    """Print a campaign's scores by an evaluation profile; None: the one that comes with tare."""
     told = profiles.load(profile)
     with Store.read(file) as store, store.snapshot():
         record = store.record

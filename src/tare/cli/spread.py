@@ -1,4 +1,4 @@
-"""tare spread: where a campaign's spread comes from, and where its figures change."""
+"""What `tare spread` does: says where a campaign's spread comes from, and where its figures change."""
 
 from __future__ import annotations
 
@@ -13,16 +13,8 @@ from tare.report.spread import render, to_data
 from tare.store import Store
 
 
-def spread(
-    file: Path = typer.Argument(..., help="A campaign file."),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.spread/1)."),
-) -> None:
-    """Say where the spread of each ratio comes from (starts, or rounds within them) and what more of which would help.
-
-    Also where ratios change in the course of the campaign, and figures in the course of a trial.
-
-    Examples: [cyan]tare spread night.tare[/], [cyan]tare spread --json night.tare[/]
-    """
+def show_spread(file: Path, *, as_json: bool) -> None:
+    """Print where a campaign's spread comes from, and where its figures change."""
     with Store.read(file) as store, store.snapshot():
         record, samples = store.record, store.samples()
         found = steady.steadiness(record, samples, store.slices(), store.trials())

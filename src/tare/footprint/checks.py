@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tare.errors import HostError
-from tare.footprint import lab
 from tare.footprint.counters import check
-from tare.footprint.model import Level
+from tare.footprint.levels import LAB_LEVELS, Level, inside_lab
 from tare.host.checks import Check
 
 
 def checks(of_lab: Check) -> Iterator[Check]:
     """One a level, and ``of_lab``, in which some levels are counted where need be; in a lab there is no other."""
-    inside = lab.inside()
+    inside = inside_lab()
     for level in Level:
         yield _check(level, inside=inside, lab_there=of_lab.state == "ok")
     if not inside:
@@ -26,7 +25,7 @@ def _check(level: Level, *, inside: bool, lab_there: bool) -> Check:
     try:
         check(level)
     except HostError as error:
-        if level not in lab.LEVELS:
+        if level not in LAB_LEVELS:
             return Check(name, "warn", error.what, error.fix)
         if inside:
             return Check(name, "warn", error.what, f"{command} on the host outside, which boots a lab for it")

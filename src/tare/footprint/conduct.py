@@ -4,50 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tare.campaign.conduct import DEFAULT_MEMORY
 from tare.campaign.plan import Job, make_jobs
-from tare.errors import UsageError
 from tare.footprint.counters import counter_of
-from tare.footprint.model import Counter, Footprint, Level
+from tare.footprint.model import Counter, Footprint
+from tare.footprint.order import WORKLOADS, Order
 from tare.footprint.record import footprints, keep, numbered_after
 from tare.footprint.site import PROFILE, Wish, opened
 from tare.footprint.walk import NO_GROUP, Missed, Route, Skipped, Walk, Watcher, countable
 from tare.store.record import LeftOut
 from tare.store.store import Store
 from tare.workloads import registry as workloads
-from tare.workloads.base import Params
-
-#: As of Anjali, Caraza-Harter and Swift 2020, section 3.3: CPU, network, memory (mmap and munmap), writing of files.
-WORKLOADS = ("sysbench-cpu", "iperf3-tcp", "munmap-sweep", "sysbench-fileio-seqwr")
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What the user asked for; empty and None mean the default."""
-
-    platforms: Sequence[str] = ()
-    workloads: Sequence[str] = ()
-    level: Level = Level.SYSCALLS
-    repeats: int = 3
-    idle_s: float = 10.0
-    seed: int | None = None
-    cpus: tuple[int, ...] = ()
-    memory_bytes: int = DEFAULT_MEMORY
-    subnet: str | None = None
-    params: Mapping[str, Params] = field(default_factory=dict)  # in place of the profile's, by workload
-
-    def check(self) -> None:
-        """Raise `UsageError` for what cannot be."""
-        if self.repeats < 1:
-            raise UsageError(f"{self.repeats} repeats cannot be counted", fix="give at least 1; 3 show what is stable")
-        if self.idle_s < 0:
-            raise UsageError("the idle host cannot be looked at for less than no time", fix="give --idle 10s, or 0")
-
 
 #: What a walk brought, as it comes.
 Told = Callable[[Footprint | Missed | LeftOut | Skipped], None]

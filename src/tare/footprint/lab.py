@@ -6,7 +6,6 @@ a host with nobody else's work on it, so that what everybody does is what tare d
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -15,24 +14,25 @@ from pathlib import Path
 
 import tare
 from tare.campaign import conduct
+from tare.campaign.order import LEAST_MEMORY
 from tare.campaign.plan import make_jobs
-from tare.errors import HostError, StoreError
+from tare.errors import HostError, StoreError, UsageError
 from tare.footprint import kmodule
-from tare.footprint.conduct import WORKLOADS, Order
 from tare.footprint.lines import READINGS, completed
 from tare.footprint.model import ATTACHMENT, Footprint, Level
+from tare.footprint.order import WORKLOADS, Order
 from tare.footprint.record import footprints, keep, numbered_after
 from tare.footprint.site import PROFILE
 from tare.footprint.walk import countable
 from tare.image.places import Progress
 from tare.lab import build, headers, kernel
 from tare.lab import run as lab_run
+from tare.outputs import check_new_campaign
 from tare.session.frames import STDERR
 from tare.store.store import Store
 from tare.workloads import registry as workloads
 
 #: What is counted in a lab, unless one is on a host where it can be.
-LEVELS = frozenset({Level.FUNCTIONS, Level.LINES})
 FLAVOUR = "kvm"
 MEMORY_BYTES = 4 << 30
 CPUS = 2
@@ -44,11 +44,6 @@ LAB_MODULE = f"/lab/files/{kmodule.NAME}.ko"
 _RESULT = "footprint.tare"
 #: Starts a Docker daemon for a command; in a checkout only, which goes into the lab whole.
 _DOCKER = "scripts/with_dockerd.py"
-
-
-def inside() -> bool:
-    """Whether this is a lab."""
-    return "TARE_LAB" in os.environ
 
 
 def module(progress: Progress) -> Path:
@@ -72,6 +67,9 @@ def count(order: Order, file: Path, progress: Progress, programs: Sequence[Path]
     """
     order.check()
     assert not order.params, "the command has no words for them"
+    _check_fits(order)
+    if not file.exists():
+        check_new_campaign(file)
     _check_bits(order, file, progress)
     heard = _Heard(progress)
     with tempfile.TemporaryDirectory(prefix=".tare-lab-", dir=file.absolute().parent) as scratch:
@@ -85,6 +83,20 @@ def count(order: Order, file: Path, progress: Progress, programs: Sequence[Path]
         kept = f"; {len(brought.footprints)} footprints are in {file}" if brought.footprints else ""
         raise HostError(f"counting in the lab ended with {code}{kept}: {heard.last}")
     return brought
+
+
+def _check_fits(order: Order) -> None:
+    """What the lab would find out once it is booted."""
+    for cpu in order.cpus:
+        if cpu not in range(CPUS):
+            raise UsageError(
+                f"CPU {cpu} is not in the lab", fix=f"give --cpus out of {','.join(map(str, range(CPUS)))}"
+            )
+    if not LEAST_MEMORY <= order.memory_bytes < MEMORY_BYTES:
+        raise UsageError(
+            f"an instance cannot have {order.memory_bytes >> 20} MiB in the lab",
+            fix=f"give --memory from {LEAST_MEMORY >> 20} to less than {MEMORY_BYTES >> 20}",
+        )
 
 
 class _Heard:

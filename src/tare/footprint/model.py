@@ -13,7 +13,8 @@ from typing import Annotated, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-SCHEMA = "tare.footprint/1"
+from tare.footprint.levels import Level as Level  # noqa: PLC0414 (it is one of these nouns)
+
 #: What an attachment of a campaign file that holds one footprint, as JSON, is called.
 ATTACHMENT = "footprint"
 #: The same of one surface.
@@ -29,16 +30,6 @@ SAMPLES_A_SECOND = 997
 USER, GUEST = "[user]", "[guest]"
 #: In front of a path through the kernel whose beginning is not known.
 NO_PATH = "[no path]"
-
-
-class Level(StrEnum):
-    """What is counted."""
-
-    SYSCALLS = "syscalls"  # names of system calls that the host's kernel was asked for
-    FUNCTIONS = "functions"  # kernel functions, by symbol; those of a module as "symbol [module]"
-    LINES = "lines"  # lines of the kernel's source that have code, as "mm/mmap.c:1405"
-    # samples by process and path through the kernel, outermost first: "dd;entry_SYSCALL_64_after_hwframe;...;vfs_read"
-    STACKS = "stacks"
 
 
 class Scope(StrEnum):

@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.campaign import conduct, preflight
-from tare.campaign.conduct import DEFAULT_MEMORY
 from tare.campaign.ground import prepared, sole_campaign
 from tare.campaign.instances import Nursery
+from tare.campaign.order import DEFAULT_MEMORY, Order, check_resources
 from tare.campaign.plan import Job, Plan
 from tare.campaign.preflight import Progress, Ready
 from tare.campaign.runs import Client
 from tare.errors import Failed
 from tare.image.build import Image
 from tare.model import Resources
+from tare.outputs import check_new_campaign
 from tare.store.record import LeftOut
 from tare.store.store import Store
 
@@ -61,21 +62,24 @@ def opened(
     file of another image or kernel.
     """
     chosen = conduct.platforms_for(wish.platforms)
+    check_resources(wish.cpus, wish.memory_bytes)
+    if not wish.file.exists():
+        check_new_campaign(wish.file)
     with contextlib.ExitStack() as stack:
         # A file that is none is told to whoever named it, whatever else runs here.
         there = stack.enter_context(Store.open(wish.file)) if wish.file.exists() else None
         stack.enter_context(sole_campaign())
         before()
         conduct.check_disk()
-        image = _image(wish, there, doing)
         stack.callback(conduct.close_all, chosen)
-        resources = _resources(wish, there)
         failures: list[tuple[str, Failed]] = []  # of platforms that are left out, for a file that may not be there yet
 
         def keep(what: str, failed: Failed) -> None:
             failures.append((what, failed))
 
         found, missing = preflight.available(chosen, asked=(), progress=doing, keep=keep)
+        image = _image(wish, there, doing)
+        resources = _resources(wish, there)
         nursery, client = stack.enter_context(prepared(image, resources, wish.subnet))
         ready, broken = preflight.try_each(found, image, nursery, asked=(), progress=doing, keep=keep)
         store = there or stack.enter_context(_new(wish, ready, [*missing, *broken], resources, image))
@@ -100,7 +104,7 @@ def _image(wish: Wish, there: Store | None, doing: Progress) -> Image:
 def _resources(wish: Wish, there: Store | None) -> Resources:
     """Those of the campaign that is there: all that its file holds is of the same instances."""
     if there is None:
-        return conduct.resources_for(conduct.Order(cpus=wish.cpus, memory_bytes=wish.memory_bytes))
+        return conduct.resources_for(Order(cpus=wish.cpus, memory_bytes=wish.memory_bytes))
     return Resources(tuple(there.record.resources.cpus), there.record.resources.memory_bytes)
 
 

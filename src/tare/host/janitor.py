@@ -14,13 +14,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import docker
-import docker.errors
-import requests.exceptions
-
+from tare import lazily
 from tare.errors import HostError
 from tare.host import cgroup, dockerd, processes, settings
+
+if TYPE_CHECKING:
+    import docker
+    import docker.errors
+    import requests.exceptions
+else:
+    docker, requests = lazily.LazyModule("docker"), lazily.LazyModule("requests")
 
 #: A value that describes a thing; JSON-able.
 Fact = str | int | list[str]

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import janitor, processes
+from tare.host import janitor, processes, subnets
 from tare.host.journal import Belongings
 
 BRIDGE = "tare0"
@@ -158,12 +158,7 @@ def choose_subnet(wanted: str | None = None) -> ipaddress.IPv4Network:
     """The subnet that was asked for, or the first candidate that no route of the host overlaps."""
     taken = _routes()
     if wanted is not None:
-        try:
-            subnet = ipaddress.IPv4Network(wanted)
-        except ValueError as error:
-            raise HostError(f"{wanted} is not a subnet: {error}", fix="give one such as 10.77.0.0/24") from error
-        if subnet.num_addresses < 256:
-            raise HostError(f"the subnet {wanted} is too small", fix="give a /24 or larger")
+        subnet = subnets.parse(wanted)
         clash = overlapping(subnet, taken)
         if clash is not None:
             raise HostError(
@@ -183,9 +178,14 @@ def overlapping(subnet: ipaddress.IPv4Network, taken: Sequence[ipaddress.IPv4Net
 
 
 def parse_routes(text: str) -> list[ipaddress.IPv4Network]:
-    """Destinations in the output of ``ip -j -4 route``."""
+    """Destinations in the output of ``ip -j -4 route``.
+
+    Those of tare's own bridge are left out: what a killed run left of it is removed before there is another.
+    """
     found = []
     for route in json.loads(text or "[]"):
+        if route.get("dev") == BRIDGE:
+            continue
         destination = "0.0.0.0/0" if route["dst"] == "default" else route["dst"]
         found.append(ipaddress.IPv4Network(destination, strict=False))
     return found

@@ -11,12 +11,17 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from tare import lazily
 from tare.errors import HostError
 from tare.host import janitor, mounts
 from tare.host.journal import Belongings
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazily.LazyModule("numpy")
 
 
 @dataclass(frozen=True, slots=True)

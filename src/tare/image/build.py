@@ -13,14 +13,20 @@ import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
+from tare import lazily
 from tare.errors import HostError, ImageError
 from tare.host import processes, state
 from tare.image import recipe
 from tare.image.places import Progress, beside, locked
 from tare.image.recipe import Recipe
+
+if TYPE_CHECKING:
+    from tare.image import manifests
+    from tare.image.manifests import Manifest
+else:
+    manifests = lazily.LazyModule("tare.image.manifests")
 
 #: Where the agent is inside.
 AGENT_INSIDE = "usr/local/bin/tare-agent"
@@ -30,16 +36,6 @@ HASH_INSIDE = "etc/tare-image"
 NEEDED_DISK = 3 << 30
 BUILD_LIMIT_S = 1200.0
 _OFFLINE = ("Could not resolve", "Temporary failure", "Could not connect", "Unable to connect", "Failed to fetch")
-
-
-class Manifest(BaseModel):
-    """What is in an image; recorded in every campaign."""
-
-    model_config = ConfigDict(frozen=True)
-
-    suite: str
-    recipe_hash: str
-    packages: dict[str, str]  # name -> version, of all packages
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +66,7 @@ def ensure(agent: Path, *, progress: Progress, layers: Collection[str] = ()) -> 
     with locked(state.images(), progress):
         wanted = recipe.load(layers)
         base = _base(wanted, progress)
-        manifest = _manifest(base)
+        manifest = manifests.read(base)
         agent_hash = hashlib.sha256(agent.read_bytes()).hexdigest()
         digest = image_hash(manifest, agent_hash)
         place = state.images() / digest[:16]
@@ -126,7 +122,7 @@ def _base(wanted: Recipe, progress: Progress) -> Path:
         packages = installed(root)
         _check_pins(wanted, packages)
         neutralise(wanted, root)
-        manifest = Manifest(suite=wanted.suite, recipe_hash=wanted.hash, packages=packages)
+        manifest = manifests.Manifest(suite=wanted.suite, recipe_hash=wanted.hash, packages=packages)
         (folder / "manifest.json").write_text(manifest.model_dump_json(indent=1))
     return place
 
@@ -201,10 +197,3 @@ def _check_pins(wanted: Recipe, packages: dict[str, str]) -> None:
     for name, version in wanted.pinned:
         if packages.get(name) != version:
             raise ImageError(f"the base has {name} {packages.get(name)}, the recipe pins {version}")
-
-
-def _manifest(place: Path) -> Manifest:
-    try:
-        return Manifest.model_validate_json((place / "manifest.json").read_bytes())
-    except (OSError, ValidationError) as error:
-        raise ImageError(f"the cached base {place} is damaged", fix=f"rm -r {place}; it is built anew") from error

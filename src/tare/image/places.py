@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import state
 
 Progress = Callable[[str], None]
 
@@ -27,7 +26,7 @@ def beside(place: Path, what: str = "the image") -> Iterator[Path]:
         folder.rename(place)
     except OSError as error:
         raise ImageError(
-            f"{what} cannot be written: {error.strerror}", fix=f"free some space below {state.home()}"
+            f"{what} cannot be written: {error.strerror}", fix=f"free some space below {place.parent}"
         ) from error
     finally:
         if folder.exists():

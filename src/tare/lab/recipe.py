@@ -65,6 +65,11 @@ class Recipe:
         """All of them: hosts, and hosts on a kernel of tare's."""
         return [*self.hosts, *self.variants]
 
+    def require(self, flavour: str) -> None:
+        """Raise `UsageError` for what is no flavour."""
+        if flavour not in self.flavours():
+            raise UsageError(f"the lab has no flavour {flavour!r}", fix=nearest(flavour, self.flavours()))
+
     def resolved(self, flavour: str) -> tuple[str, Kernel | None]:
         """The host of a flavour by name, and the kernel that is built for it; None: the host has its own."""
         return self.variants.get(flavour, (flavour, None))

@@ -7,14 +7,16 @@ import io
 import shutil
 import tarfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from tare import outputs
 from tare.errors import HostError, PlatformError, SessionTimeout, UsageError
 from tare.image import build as image_build
 from tare.image.places import Progress
-from tare.lab import build, goods, kernel
+from tare.lab import build, goods, kernel, recipe
 from tare.lab.machine import Parts, running
 from tare.session import Session
 from tare.session.frames import STDERR, STDOUT
@@ -29,6 +31,8 @@ PREPARE_LIMIT_S = 120.0
 FILE_LIMIT_S = 600.0
 #: Most that comes back.
 RESULTS_CAP = 1 << 30
+#: What QEMU takes of the machine that labs are.
+MOST_CPUS = 255
 #: Exit code of a command that was ended at its time limit, as of timeout(1).
 TIMED_OUT = 124
 #: How often output is looked for, in seconds.
@@ -63,11 +67,19 @@ class Order:
             raise UsageError("no command is given", fix="tare lab run -- COMMAND")
         if self.memory_bytes < 1 << 30:
             raise UsageError("a lab needs at least 1G of memory", fix="--memory 4G")
-        if self.cpus < 1:
-            raise UsageError("a lab needs at least one processor", fix="--cpus 2")
+        if not 1 <= self.cpus <= MOST_CPUS:
+            raise UsageError(f"a lab has 1 to {MOST_CPUS} processors", fix="--cpus 2")
+        if self.time_limit_s <= 0:
+            raise UsageError("a command needs some time", fix="--time-limit 30m")
+        recipe.load().require(self.flavour)
+        names = Counter(file.name for file in self.files)
         for file in self.files:
             if not file.is_file():
                 raise UsageError(f"{file} is no file", fix="give --file a file of this host")
+            if names[file.name] > 1:
+                raise UsageError(f"two files would be called {file.name} in the lab", fix="rename one of them")
+        if self.results is not None:
+            outputs.check_empty_folder(self.results)
 
 
 def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Parts:
@@ -162,7 +174,7 @@ def unpack(packed: bytes, folder: Path) -> None:
                     place.mkdir(parents=True, exist_ok=True)
                 elif member.isfile() and (source := tar.extractfile(member)) is not None:
                     place.parent.mkdir(parents=True, exist_ok=True)
-                    with source, place.open("wb") as file:
+                    with source, outputs.written(place, "wb", new=True) as file:
                         shutil.copyfileobj(source, file)
     except (OSError, tarfile.TarError) as error:
         raise HostError(

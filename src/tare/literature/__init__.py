@@ -1,7 +1,13 @@
 """The published studies as data: their printed figures, their slips, and how tare repeats them (docs/literature.md)."""
 
-from tare.literature.library import load, names, studies
-from tare.literature.model import Beside, Figure, Region, Run, RunJob, RunPlatform, Scale, Study, Told
+from typing import TYPE_CHECKING
+
+from tare import lazily
+from tare.literature.catalogue import Scale, names
+
+if TYPE_CHECKING:
+    from tare.literature.library import load, studies
+    from tare.literature.model import Beside, Figure, Region, Run, RunJob, RunPlatform, Study, Told
 
 __all__ = [
     "Beside",
@@ -17,3 +23,12 @@ __all__ = [
     "names",
     "studies",
 ]
+
+__getattr__ = lazily.exports(
+    __name__,
+    {
+        "load": "library",
+        "studies": "library",
+        **dict.fromkeys(("Beside", "Figure", "Region", "Run", "RunJob", "RunPlatform", "Study", "Told"), "model"),
+    },
+)

@@ -9,17 +9,9 @@ from importlib import resources
 from pydantic import ValidationError
 
 from tare.errors import UsageError
+from tare.literature.catalogue import SUFFIX, names
 from tare.literature.model import Study
 from tare.suggest import nearest
-
-_SUFFIX = ".toml"
-
-
-@functools.cache
-def names() -> tuple[str, ...]:
-    """The studies' names, in order: author and year."""
-    files = resources.files("tare.literature").joinpath("studies").iterdir()
-    return tuple(sorted(file.name.removesuffix(_SUFFIX) for file in files if file.name.endswith(_SUFFIX)))
 
 
 @functools.cache
@@ -27,7 +19,7 @@ def load(name: str) -> Study:
     """The study of this name. Raises `UsageError` that says the nearest names."""
     if name not in names():
         raise UsageError(f"there is no study {name!r}", fix=nearest(name, names()))
-    text = resources.files("tare.literature").joinpath("studies", f"{name}{_SUFFIX}").read_text(encoding="utf-8")
+    text = resources.files("tare.literature").joinpath("studies", f"{name}{SUFFIX}").read_text(encoding="utf-8")
     return parse(text, name)
 
 

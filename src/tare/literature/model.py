@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from tare.literature.catalogue import Scale
 from tare.model import Design, Direction
 
 Name = Annotated[str, Field(min_length=1)]
@@ -160,13 +160,6 @@ class Unread(_Strict):
 
     what: Name
     why: Name
-
-
-class Scale(StrEnum):
-    """How long a study's profile takes."""
-
-    SCALED = "scaled"  # shorter runs and fewer of them, as the study's file says
-    FULL = "full"  # the study's own durations, sizes and numbers of runs
 
 
 class Length(_Strict):

@@ -12,7 +12,9 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tare import lazily
 from tare.errors import HostError, ImageError, PlatformError, SessionError
 from tare.host import processes
 from tare.host.journal import Belongings
@@ -21,10 +23,15 @@ from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import vm
 from tare.platforms.parts.answers import CONSOLE, HTTP, TCP_ECHO, UDP_ECHO, FirstAnswer, Service
-from tare.platforms.parts.boxfile import Answers, Box, load
 from tare.platforms.parts.machine import tap
 from tare.platforms.parts.marks import FirstByte, Ping
 from tare.platforms.parts.monitors import MONITORS, Seat
+
+if TYPE_CHECKING:
+    from tare.platforms.parts import boxfile
+    from tare.platforms.parts.boxfile import Answers, Box
+else:
+    boxfile = lazily.LazyModule("tare.platforms.parts.boxfile")
 
 NO_PING = "QEMU's user-mode network answers no echo requests from outside"
 #: On QEMU's own network a guest gets this by DHCP: address, prefix, gateway.
@@ -93,7 +100,7 @@ class BlackBox(Platform):
     def of_file(cls, argument: str) -> BlackBox:
         """The box that a file describes. Raises `UsageError`."""
         file = Path(argument)
-        box = load(file)
+        box = boxfile.load(file)
         title = f"black box: what {file.name} describes, by {box.vmm}"
         way = "host stack, QEMU's user-mode network" if box.link == "user" else WAYS[box.vmm]
         card = f", {box.network}" if box.vmm == "qemu" else ""
@@ -183,10 +190,10 @@ def _shown(answers: Answers) -> list[str]:
 def own_box(vmm: str) -> Box:
     """The guest of tare's, for a monitor."""
     made = blackbox.ensure(vmm)
-    answers = Answers(udp=blackbox.ECHO_PORT, tcp=blackbox.ECHO_PORT, http=blackbox.HTTP_PORT)
+    answers = boxfile.Answers(udp=blackbox.ECHO_PORT, tcp=blackbox.ECHO_PORT, http=blackbox.HTTP_PORT)
     console, way = ENDS[vmm]
     told = {"vmm": vmm, "cmdline": OWN_CMDLINE.format(console=console, way=way), "memory": 128, "answers": answers}
-    return Box.model_validate({**told, "kernel": made.kernel, "initrd": made.initramfs})
+    return boxfile.Box.model_validate({**told, "kernel": made.kernel, "initrd": made.initramfs})
 
 
 def _own(name: str, vmm: str, title: str, card: str = "") -> BlackBox:

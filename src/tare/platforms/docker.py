@@ -9,12 +9,9 @@ import socket
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import docker
-import docker.errors
-import requests.exceptions
-
+from tare import lazily
 from tare.errors import PlatformError, SessionError, TareError
 from tare.host import cgroup, dockerd, janitor
 from tare.host.journal import Belongings
@@ -34,6 +31,13 @@ from tare.platforms.gvisor import DISK_CACHE, NETSTACK, find_runsc
 from tare.platforms.parts import helpers
 from tare.platforms.parts.layers import stored
 from tare.platforms.parts.marks import FirstByte, Ping
+
+if TYPE_CHECKING:
+    import docker
+    import docker.errors
+    import requests.exceptions
+else:
+    docker, requests = lazily.LazyModule("docker"), lazily.LazyModule("requests")
 
 LABEL = "tare"
 _PATHS = {

@@ -35,6 +35,14 @@ def choose(names: Sequence[str]) -> list[Platform]:
     return [_one(name, known) for name in dict.fromkeys(names)]
 
 
+def require(names: Sequence[str]) -> None:
+    """Raise `UsageError` for the name of no platform, as `choose` does; none is made."""
+    known = all_platforms()
+    for name in names:
+        if name not in known:
+            _maker(name, known)
+
+
 def families() -> dict[str, Callable[[str], Platform]]:
     """What makes a platform from the argument in ``FAMILY:ARGUMENT``, by family."""
     found: dict[str, Callable[[str], Platform]] = {}
@@ -59,10 +67,15 @@ def offers() -> list[dict[str, str]]:
 def _one(name: str, known: Mapping[str, Platform]) -> Platform:
     if name in known:
         return known[name]
+    maker, argument = _maker(name, known)
+    return maker(argument)
+
+
+def _maker(name: str, known: Mapping[str, Platform]) -> tuple[Callable[[str], Platform], str]:
     family, separator, argument = name.partition(":")
     makers = families()
     if separator and argument and family in makers:
-        return makers[family](argument)
+        return makers[family], argument
     raise UsageError(f"there is no platform {name!r}", fix=nearest(name, [*known, *(f"{one}:" for one in makers)]))
 
 

@@ -10,7 +10,6 @@ import csv
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from enum import StrEnum
 from typing import TextIO
 
 import polars as pl
@@ -19,6 +18,7 @@ from tare.footprint.model import Footprint, Level, Surface
 from tare.report.flames import folded
 from tare.report.footprints import exposures, read_footprints
 from tare.report.surfaces import read_surfaces
+from tare.report.tables import Format, Table
 from tare.store import Store
 
 Row = dict[str, object]
@@ -34,26 +34,6 @@ FOOTPRINT_COLUMNS = (
     "campaign", "level", "scope", "platform", "phase", "workload", "repeat", "seconds", "thing", "hits",
 )  # fmt: skip
 SURFACE_COLUMNS = ("campaign", "platform", "at", "kernel", "call", "outcome", "answers", "unread")
-
-
-class Format(StrEnum):
-    """A form of the export."""
-
-    CSV = "csv"
-    JSONL = "jsonl"
-    FOLDED = "folded"  # of stacks only
-
-
-class Table(StrEnum):
-    """What is exported."""
-
-    SAMPLES = "samples"
-    HOST = "telemetry"
-    CPUS = "telemetry-cpus"
-    INSTANCES = "telemetry-instances"
-    FOOTPRINTS = "footprints"
-    SURFACES = "surfaces"
-    STACKS = "stacks"
 
 
 def export_telemetry(store: Store, table: Table, form: Format, out: TextIO) -> int:

@@ -18,9 +18,9 @@ import polars as pl
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from tare import outputs
 from tare.analysis import CPU_COST
 from tare.analysis.words import percent, quantity
-from tare.errors import UsageError
 from tare.footprint.model import SAMPLES_A_SECOND
 from tare.report import (
     beside,
@@ -35,7 +35,7 @@ from tare.report import (
 )
 from tare.report.build import report_on
 from tare.report.footprint_page import FootprintView, footprint_view, tables
-from tare.report.footprints import Asked, of_store
+from tare.report.footprints import Asked, Exposures, of_store
 from tare.report.model import Report, ResultReport, to_json
 from tare.report.surface_page import SurfaceView, surface_view
 from tare.store import Store
@@ -86,6 +86,17 @@ class CampaignView:
     downloads: list[Download]
 
 
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a campaign's page is made of: its report, and what that was made of."""
+
+    report: Report
+    samples: pl.DataFrame
+    trials: pl.DataFrame
+    found: Exposures
+    sources: Path | None
+
+
 def write_html(paths: Sequence[Path], out: Path, study: str | None = None, asked: Asked | None = None) -> list[Report]:
     """Write one page on these campaigns (each for itself) and return their reports.
 
@@ -93,12 +104,22 @@ def write_html(paths: Sequence[Path], out: Path, study: str | None = None, asked
 
     Raises `StoreError` for a file that cannot be read, `UsageError` when ``out`` cannot be written.
     """
-    views = [_view(path, study, asked or Asked()) for path in paths]
-    try:
-        out.write_text(page(views), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{out} cannot be written: {error.strerror}", fix="choose another name with --html") from None
-    return [view.report for view in views]
+    outputs.check_page(out, paths)
+    read = materials(paths, study, asked)
+    write_page(read, out)
+    return [one.report for one in read]
+
+
+def materials(paths: Sequence[Path], study: str | None = None, asked: Asked | None = None) -> list[Material]:
+    """All that a page needs of these campaigns. Raises `StoreError`."""
+    return [_material(path, study, asked or Asked()) for path in paths]
+
+
+def write_page(read: Sequence[Material], out: Path) -> None:
+    """Draw the page, and have it take its place when it is whole. Raises `UsageError` when it cannot be written."""
+    text = page([_view(one) for one in read])
+    with outputs.written(out) as file:
+        file.write(text)
 
 
 def page(views: Sequence[CampaignView]) -> str:
@@ -140,11 +161,15 @@ def page(views: Sequence[CampaignView]) -> str:
     )
 
 
-def _view(path: Path, study: str | None, asked: Asked) -> CampaignView:
+def _material(path: Path, study: str | None, asked: Asked) -> Material:
     with Store.read(path) as store, store.snapshot():
-        samples, trials = store.samples(), store.trials()
-        found = of_store(store)
+        samples, found = store.samples(), of_store(store)
         report = report_on(store, samples, found, study, asked)
+        return Material(report, samples, store.trials(), found, asked.sources)
+
+
+def _view(of: Material) -> CampaignView:
+    report, samples, found = of.report, of.samples, of.found
     parts = samples.partition_by("workload", "metric", as_dict=True)
     empty = samples.clear()
     workloads = []
@@ -153,10 +178,10 @@ def _view(path: Path, study: str | None, asked: Asked) -> CampaignView:
         frames = {result.metric: parts.get((name, result.metric), empty) for result in results}
         workloads.append(_workload(report, results, frames))
     headlines = [result for result in report.results if result.headline or result.metric == CPU_COST]
-    seen = footprint_view(report, found, asked.sources)
+    seen = footprint_view(report, found, of.sources)
     asked_of = surface_view(report)
     more = [*surface_page.tables(report), *tables(report, found)]
-    downloads = _downloads(report, samples, trials) + [_packed(*table) for table in more]
+    downloads = _downloads(report, samples, of.trials) + [_packed(*table) for table in more]
     return CampaignView(report, headlines, workloads, figures.floor_figure(report), seen, asked_of, downloads)
 
 

@@ -4,12 +4,17 @@ What comes out of a sandbox is hostile until proven dull: everything is bounded,
 ends the session with one clear error.
 """
 
-from tare.session.messages import MAX_SLICES
-from tare.session.mute import Mute
-from tare.session.requests import Execution, Probe
-from tare.session.results import ClockOffset, ExecResult, PartResult, ProbeResult, ProbeSlice, Refused
-from tare.session.session import Session
-from tare.session.streams import ByteStream, PipeStream, SocketStream
+from typing import TYPE_CHECKING
+
+from tare import lazily
+
+if TYPE_CHECKING:
+    from tare.session.messages import MAX_SLICES
+    from tare.session.mute import Mute
+    from tare.session.requests import Execution, Probe
+    from tare.session.results import ClockOffset, ExecResult, PartResult, ProbeResult, ProbeSlice, Refused
+    from tare.session.session import Session
+    from tare.session.streams import ByteStream, PipeStream, SocketStream
 
 __all__ = [
     "MAX_SLICES",
@@ -27,3 +32,23 @@ __all__ = [
     "Session",
     "SocketStream",
 ]
+
+__getattr__ = lazily.exports(
+    __name__,
+    {
+        "MAX_SLICES": "messages",
+        "ByteStream": "streams",
+        "ClockOffset": "results",
+        "ExecResult": "results",
+        "Execution": "requests",
+        "Mute": "mute",
+        "PartResult": "results",
+        "PipeStream": "streams",
+        "Probe": "requests",
+        "ProbeResult": "results",
+        "ProbeSlice": "results",
+        "Refused": "results",
+        "Session": "session",
+        "SocketStream": "streams",
+    },
+)

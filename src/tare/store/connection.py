@@ -14,6 +14,7 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 from tare.errors import StoreError
+from tare.outputs import require_campaign
 from tare.store.record import CampaignRecord
 from tare.store.schema import APPLICATION_ID, FORMAT_VERSION, READABLE, SCHEMA, TELEMETRY
 
@@ -66,7 +67,7 @@ def make(path: Path) -> tuple[Lock, sqlite3.Connection]:
 
 def attach(path: Path) -> tuple[Lock, sqlite3.Connection, CampaignRecord]:
     """An existing file, to write to. Raises `StoreError`."""
-    _require_file(path)
+    require_campaign(path)
     lock = Lock(path)
     try:
         db, record = _admit(path, "rw")
@@ -81,7 +82,7 @@ def attach(path: Path) -> tuple[Lock, sqlite3.Connection, CampaignRecord]:
 
 def view(path: Path) -> tuple[sqlite3.Connection, CampaignRecord]:
     """An existing file, to read, also beside a writer. Raises `StoreError`."""
-    _require_file(path)
+    require_campaign(path)
     return _admit(path, _reading_mode(path))
 
 
@@ -160,13 +161,6 @@ def _bring_up(db: sqlite3.Connection) -> None:
     """Give a file of version 1, in which a campaign goes on, the tables of version 2; nothing in it changes."""
     if not has_telemetry(db):
         db.executescript(f"BEGIN IMMEDIATE;{TELEMETRY}PRAGMA user_version = {FORMAT_VERSION};COMMIT;")
-
-
-def _require_file(path: Path) -> None:
-    if not path.exists():
-        raise StoreError(f"{path} does not exist", fix="name a file that `tare run -o` made")
-    if not path.is_file():
-        raise StoreError(f"{path} is not a file", fix="name a file that `tare run -o` made")
 
 
 def _require_ours(db: sqlite3.Connection, path: Path) -> None:

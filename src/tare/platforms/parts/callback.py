@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from tare.errors import PlatformError
 from tare.host import processes
-from tare.session import SocketStream
+from tare.session.streams import SocketStream
 
 #: How often it is seen to whether the machine still runs, in seconds.
 TURN_S = 0.2

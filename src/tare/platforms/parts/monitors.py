@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tare.errors import HostError, ImageError, PlatformError
 from tare.host import janitor, network, processes
@@ -15,7 +16,9 @@ from tare.image import guest
 from tare.platforms import firecracker, xen
 from tare.platforms.base import Availability
 from tare.platforms.parts import microvm, vm
-from tare.platforms.parts.boxfile import Box
+
+if TYPE_CHECKING:
+    from tare.platforms.parts.boxfile import Box
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tare.host import processes
 from tare.platforms.base import Instant, LaunchSpec
 from tare.platforms.parts.marks import FirstByte
-from tare.session import PipeStream
+from tare.session.streams import PipeStream
 
 
 class ProcessStream(PipeStream):

@@ -17,7 +17,7 @@ from tare.errors import PlatformError
 from tare.host import cgroup, processes
 from tare.host.patience import stretched
 from tare.platforms.base import Instant, LaunchSpec
-from tare.session import SocketStream
+from tare.session.streams import SocketStream
 
 VIRSH_LIMIT_S = 30.0
 CREATE_LIMIT_S = 60.0

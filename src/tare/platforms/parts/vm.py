@@ -18,7 +18,7 @@ from tare.host.patience import stretched
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Instant, LaunchSpec, Prepared
-from tare.session import SocketStream
+from tare.session.streams import SocketStream
 
 PROGRAM = "qemu-system-x86_64"
 #: The image's filesystem, with room for what the guest writes beside /data.

@@ -6,13 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
+from tare import lazily
 from tare.errors import HostError, ParseError, UnsupportedError
 from tare.workloads.base import Command, Completed, Surroundings
-from tare.workloads.output import agree, positive, shown, text_of
+from tare.workloads.output import agree, positive, text_of
+
+if TYPE_CHECKING:
+    from tare.workloads import fio_report as reports
+    from tare.workloads.fio_report import Figures
+else:
+    reports = lazily.LazyModule("tare.workloads.fio_report")
 
 PACKAGES = ("fio", "coreutils")
 #: What fio may take beyond its work: under an emulated CPU it starts within seconds.
@@ -30,51 +35,6 @@ _NO_DIRECT = (
 )
 
 Way = Literal["read", "write"]
-
-
-class _Strict(BaseModel):
-    """Numbers are numbers, and finite; keys that are not named here are not looked at."""
-
-    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
-
-
-class Latency(_Strict):
-    """Of all requests, from submission to completion, in ns. ``bins``: how many took about so long."""
-
-    mean: float = Field(ge=0)
-    samples: int = Field(ge=0, alias="N")
-    percentile: dict[str, int] = {}
-    bins: dict[str, int] = {}
-
-
-class Figures(_Strict):
-    """What was done in one direction; ``runtime`` is in ms, rounded up."""
-
-    io_bytes: int = Field(ge=0)
-    bw_bytes: int = Field(ge=0)
-    iops: float = Field(ge=0)
-    runtime: int = Field(ge=0)
-    total_ios: int = Field(ge=0)
-    short_ios: int
-    drop_ios: int
-    lat_ns: Latency
-
-    @property
-    def busy_s(self) -> float:
-        """Time in requests, one after the other, in seconds."""
-        return self.lat_ns.mean * self.lat_ns.samples / 1e9
-
-
-class _Job(_Strict):
-    error: int
-    options: dict[str, str] = Field(alias="job options")
-    read: Figures
-    write: Figures
-
-
-class _Report(_Strict):
-    version: str = Field(alias="fio version")
-    jobs: list[_Job] = Field(min_length=1, max_length=1)
 
 
 def argv(name: str, options: Mapping[str, str | int]) -> tuple[str, ...]:
@@ -140,15 +100,7 @@ def read(done: Completed, way: Way, asked: Mapping[str, str]) -> Figures:
     asked for, or a report that contradicts itself.
     """
     _refuse_direct(done)
-    text = text_of(done)
-    try:
-        [job] = _Report.model_validate_json(text).jobs
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(step) for step in first["loc"]) or "the whole"
-        raise ParseError(
-            f"fio printed something else than a report ({where}: {first['msg']}): {shown(text)}"
-        ) from error
+    job = reports.job_of(text_of(done))
     if job.error != 0:
         raise ParseError(f"fio ended its job with error {job.error}")
     ran = {key: job.options.get(key) for key in asked}

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from tare.errors import ParseError
 from tare.model import Direction, Family, Metric
 from tare.workloads.base import Command, Completed, Drop, Outcome, Params, RunPlan, RunWorkload, Surroundings
 from tare.workloads.output import positive
 from tare.workloads.storage import fio
+
+if TYPE_CHECKING:
+    from tare.workloads.fio_report import Figures
 
 FILE = "seq-sizes"
 SIZES = ("4k", "16k", "64k", "256k", "1m")
@@ -54,7 +57,7 @@ class _SeqSizes(RunWorkload):
         return {"rw": self.way}
 
     @abstractmethod
-    def _seconds(self, figures: fio.Figures) -> float:
+    def _seconds(self, figures: Figures) -> float:
         """The time that counts."""
 
 
@@ -89,7 +92,7 @@ class SeqReadSizes(_SeqSizes):
             fetched=(FILE,),
         )
 
-    def _seconds(self, figures: fio.Figures) -> float:
+    def _seconds(self, figures: Figures) -> float:
         busy = positive("fio", "a time in requests", figures.busy_s)
         if busy > figures.runtime / 1000 + CLOCK_S:
             raise ParseError(f"fio was {busy:g} s in requests in a run of {figures.runtime} ms")
@@ -154,7 +157,7 @@ class SeqWriteSizes(_SeqSizes):
     def _asked(self) -> dict[str, str]:
         return {"rw": self.way, "end_fsync": "1"}
 
-    def _seconds(self, figures: fio.Figures) -> float:
+    def _seconds(self, figures: Figures) -> float:
         return figures.runtime / 1000
 
 

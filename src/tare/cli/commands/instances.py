@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from tare.campaign.conduct import DEFAULT_MEMORY
+from tare.campaign.order import DEFAULT_MEMORY
 from tare.errors import UsageError
 
 PLATFORM = typer.Option(

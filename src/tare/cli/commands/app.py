@@ -1,0 +1,89 @@
+"""All commands by name, and the options before them. A command's own module is loaded when that command is given."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from tare import __version__
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What is known of a command without loading it."""
+
+    module: str  # in this package; it has a function, or a group as ``app``
+    function: str
+    help: str  # what `tare --help` says of it
+
+
+COMMANDS = {
+    "doctor": Listed("doctor", "doctor", "Check the host and try every platform."),
+    "list": Listed("inventory", "inventory", "List what tare knows."),
+    "run": Listed("run", "run", "Measure what platforms cost against bare metal, and print the table."),
+    "report": Listed("report", "report", "Show what campaigns found."),
+    "compare": Listed("compare", "compare", "Compare every platform with every other one."),
+    "score": Listed("score", "score", "Score platforms as the studies sum up."),
+    "spread": Listed("spread", "spread", "Say where the spread of each ratio comes from."),
+    "export": Listed("export", "export", "Write every sample with the facts of its trial."),
+    "footprint": Listed("footprint", "footprint", "Count what platforms make the host's kernel do."),
+    "literature": Listed("literature", "literature", "Show the published studies."),
+    "surface": Listed("surface", "surface", "Read what platforms may ask of the host's kernel."),
+    "calibrate": Listed("calibrate", "calibrate", "Find the instrument's own error on this machine."),
+    "clean": Listed("clean", "clean", "Remove what earlier runs of tare left on this host."),
+    "platform": Listed("platform", "app", "Check that a platform keeps what every platform promises."),
+    "lab": Listed("lab", "app", "A throwaway virtual machine that is a host of its own."),
+}
+
+
+class _LoadedWhenGiven(TyperGroup):
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command if name is None else load(name), rest
+
+
+def load(name: str) -> Any:
+    """The command of this name, or group of commands, with all its options."""
+    listed = COMMANDS[name]
+    found = getattr(importlib.import_module(f"tare.cli.commands.{listed.module}"), listed.function)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        alone.command(name)(found)
+        found = alone
+    return typer.main.get_command(found)
+
+
+app = typer.Typer(
+    name="tare",
+    cls=_LoadedWhenGiven,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Weigh virtualization: run the same bits under every isolation technology on this machine, "
+    "and say with honest error bars what each costs against bare metal.",
+    epilog="Start with [bold]tare doctor[/], then [bold]tare run[/].",
+)
+
+
+def _not_loaded() -> None:
+    raise AssertionError("a command is loaded before it is called")
+
+
+for _name, _listed in COMMANDS.items():
+    app.command(_name, help=_listed.help)(_not_loaded)
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+    debug: bool = typer.Option(False, "--debug", help="Show a traceback for errors."),  # noqa: ARG001 (read in main)
+) -> None:
+    if version:
+        typer.echo(f"tare {__version__}")
+        raise typer.Exit

@@ -1,0 +1,61 @@
+"""tare calibrate: does the instrument tell the truth on this machine, and what can it resolve?"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+
+import typer
+
+from tare.cli.commands import given
+from tare.errors import UsageError
+
+#: Busy processes for each CPU in the noisy half.
+NEIGHBOURS = 2
+#: Blocks with added work.
+ADDED_BLOCKS = 40
+
+
+class Load(StrEnum):
+    """Under which load the baseline is compared with itself."""
+
+    QUIET = "quiet"
+    LOADED = "loaded"
+    BOTH = "both"
+
+
+def calibrate(
+    comparisons: int = typer.Option(200, "--comparisons", help="How often the baseline is compared with itself."),
+    under: Load = typer.Option(
+        Load.BOTH, "--load", help=f"quiet: as the machine is now. loaded: with {NEIGHBOURS} busy processes a CPU."
+    ),
+    platform: list[str] = typer.Option(
+        ["docker", "gvisor"], "-p", "--platform", help="Platforms that get added work, beside native; may be repeated."
+    ),
+    blocks: int = typer.Option(ADDED_BLOCKS, "--blocks", help="Blocks with added work; 0: none of that."),
+    output: Path | None = typer.Option(
+        None, "-o", "--output", help="Folder for the files. Those there are taken, unfinished ones go on."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.calibration/1)."),
+) -> None:
+    """Compare what does not differ, and find work that was added: the instrument's own error on this machine.
+
+    Prints how often it cries wolf, how often its intervals hold the truth, what it finds of added work, and the
+    smallest effect that it resolves in 1, 5 and 30 minutes. `tare run` tells these from then on.
+
+    Platforms and places are tried before anything is measured, and what was measured is shown however it ends.
+
+    Examples: [cyan]tare calibrate[/] (an hour or two),
+    [cyan]tare calibrate --load quiet --comparisons 30 --blocks 0[/],
+    [cyan]tare calibrate -o FOLDER[/] (an earlier one's: what it has not is measured, also after a kill)
+    """
+    if comparisons < 1:
+        raise UsageError(f"{comparisons} comparisons tell nothing", fix="give --comparisons 200")
+    if blocks < 0 or blocks == 1:
+        raise UsageError(f"{blocks} blocks with added work tell nothing", fix="give --blocks 40, or 0 for none")
+    if blocks:
+        given.require_platforms(platform)
+
+    from tare.cli.calibrate import Asked, run_calibration
+
+    run_calibration(Asked(comparisons, under, platform, blocks, output), as_json=as_json)

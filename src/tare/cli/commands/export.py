@@ -1,0 +1,44 @@
+"""tare export: the raw samples, for other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from tare.errors import UsageError
+from tare.outputs import check_new, require_campaign
+from tare.report.tables import Format, Table
+
+
+def export(
+    file: Path = typer.Argument(..., help="A campaign file."),
+    form: Format = typer.Option(..., "--format", help="csv, or jsonl (one JSON object a line); folded for stacks."),
+    table: Table = typer.Option(
+        Table.SAMPLES,
+        "--table",
+        help="The samples, what the host did meanwhile, what ran of its kernel, stacks, or what may be asked of it.",
+    ),
+    output: Path | None = typer.Option(None, "-o", "--output", help="Where to. Default: standard output."),
+) -> None:
+    """Write every sample with the facts of its trial, failed trials too; or the telemetry; footprints; surfaces.
+
+    Examples: [cyan]tare export night.tare --format csv -o night.csv[/],
+    [cyan]tare export night.tare --format jsonl | head[/],
+    [cyan]tare export night.tare --table telemetry --format csv[/],
+    [cyan]tare export kernel.tare --table footprints --format csv[/],
+    [cyan]tare export kernel.tare --table surfaces --format csv[/],
+    [cyan]tare export flames.tare --table stacks --format folded | flamegraph.pl > flames.svg[/]
+    """
+    if (table is Table.STACKS) != (form is Format.FOLDED):
+        raise UsageError(
+            "stacks are exported folded, and nothing else is",
+            fix="--table stacks --format folded; --table footprints --format csv has them as rows",
+        )
+    require_campaign(file)
+    if output is not None:
+        check_new(output)
+
+    from tare.cli.export import export_table
+
+    export_table(file, table, form, output)

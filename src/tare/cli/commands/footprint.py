@@ -1,0 +1,113 @@
+"""tare footprint: what of the host's kernel platforms reach while they start and work."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import typer
+
+from tare import outputs
+from tare.campaign.order import check_resources
+from tare.campaign.plan import parse_time
+from tare.cli.commands import given
+from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
+from tare.errors import UsageError
+from tare.footprint.levels import LAB_LEVELS, SCHEMA, Level, inside_lab
+from tare.footprint.order import WORKLOADS, Order
+
+_EXAMPLES = """Examples:
+
+[cyan]tare footprint[/]                                        the usual platforms, the four workloads of Anjali 2020
+
+[cyan]tare footprint -p docker -p gvisor -w sysbench-cpu --repeats 5[/]
+
+[cyan]tare footprint -p gvisor -o night.tare[/]                into a campaign's file that is there, beside its figures
+
+[cyan]tare footprint --level functions -p runc -p docker -p gvisor -o kernel.tare[/]    in a lab, brought back
+
+[cyan]tare footprint --level stacks -p docker -p gvisor -w call-read-1b -o F.tare[/], then
+[cyan]tare report F.tare --html F.html[/]                      flame graphs of the host's kernel, by platform
+"""
+
+
+_WORKLOAD = typer.Option(
+    [], "-w", "--workload", help=f"A workload or family; may be given again. Default: {', '.join(WORKLOADS)}."
+)
+_LEVEL = typer.Option(
+    Level.SYSCALLS,
+    "--level",
+    help="What is counted. functions and lines: in a lab that is booted. stacks: for flame graphs, here.",
+)
+_IDLE = typer.Option("10s", "--idle", help="How long the idle host is looked at in each repeat; 0: not at all.")
+_OUTPUT = typer.Option(None, "-o", "--output", help="Campaign file: a new one, or one that gets the footprints too.")
+_PROGRAM = typer.Option(
+    [], "--file", help="A program of this host, to be on PATH in the lab (firecracker); may be given again."
+)
+
+
+def footprint(
+    context: typer.Context,
+    platform: list[str] = PLATFORM,
+    workload: list[str] = _WORKLOAD,
+    level: Level = _LEVEL,
+    repeats: int = typer.Option(3, "--repeats", help="How often everything is counted anew, in random order."),
+    idle: str = _IDLE,
+    seed: int | None = SEED,
+    cpus: str | None = CPUS,
+    memory: int = MEMORY,
+    subnet: str | None = SUBNET,
+    output: Path | None = _OUTPUT,
+    here: bool = typer.Option(False, "--here", help="Count functions on this host itself, and not in a lab."),
+    program: list[Path] = _PROGRAM,
+    as_json: bool = typer.Option(False, "--json", help=f"Print the footprints as JSON (schema {SCHEMA})."),
+) -> None:
+    """Count what platforms make the host's kernel do: in the start, and while a workload runs.
+
+    Counted are everybody's work and that of the processes in the instance's control groups, which needs nothing
+    subtracted. Nothing of the host is changed, and nothing stays enabled, however tare ends.
+    """
+    order = Order(
+        platforms=platform,
+        workloads=workload,
+        level=level,
+        repeats=repeats,
+        idle_s=parse_time(idle),
+        seed=seed,
+        cpus=parse_cpus(cpus),
+        memory_bytes=memory * 2**20,
+        subnet=subnet,
+    )
+    in_lab = level in LAB_LEVELS and not (here or inside_lab())
+    order.check()
+    given.require_platforms(order.platforms)
+    given.require_workloads(order.workloads)
+    file = output or Path(time.strftime("tare-footprint-%Y%m%d-%H%M%S.tare"))
+    if not file.exists():
+        outputs.check_new_campaign(file)
+    _check_used(given.options(context, besides=()), in_lab=in_lab, there=file.exists())
+    for one in program:
+        if not one.is_file():
+            raise UsageError(f"{one} is no file", fix="give --file a file of this host")
+    if not in_lab:
+        check_resources(order.cpus, order.memory_bytes)
+
+    from tare.cli.footprint import count
+
+    count(order, file, program if in_lab else None, as_json=as_json)
+
+
+footprint.__doc__ = f"{footprint.__doc__}\n\n{_EXAMPLES}"
+
+
+def _check_used(options: list[str], *, in_lab: bool, there: bool) -> None:
+    """Raise `UsageError` for an option that would have no effect. ``there``: the file is one that there is."""
+    if in_lab and "--subnet" in options:
+        raise UsageError("a lab has a network of its own", fix="leave --subnet out, or count --here")
+    if not in_lab and "--file" in options:
+        raise UsageError("--file brings a program into a lab, and none is booted", fix="leave --file out")
+    for option in {"--cpus", "--memory"} & set(options) if there and not in_lab else ():
+        raise UsageError(
+            f"instances are as those of the campaign that is there, and {option} says otherwise",
+            fix=f"leave {option} out, or give a new file with -o",
+        )

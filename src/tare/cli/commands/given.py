@@ -1,0 +1,44 @@
+"""What was given on the command line: which options, and whether they name what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import typer
+
+from tare.campaign.order import ALL
+from tare.errors import UsageError
+
+
+def options(context: typer.Context, *, besides: Collection[str]) -> list[str]:
+    """The options that were given, as they are written, but for those of the parameters ``besides``."""
+    written = []
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name not in besides and source is not None and source.name != "DEFAULT":
+            written.append(max(parameter.opts, key=len))
+    return written
+
+
+def require_platforms(names: Sequence[str]) -> None:
+    """Raise `UsageError` for the name of no platform."""
+    if named := [name for name in names if name != ALL]:
+        from tare.platforms import registry
+
+        registry.require(named)
+
+
+def require_workloads(names: Sequence[str]) -> None:
+    """Raise `UsageError` for the name of no workload."""
+    if names:
+        from tare.workloads import registry
+
+        registry.choose(names)
+
+
+def require_processes(pids: Sequence[int]) -> None:
+    """Raise `UsageError` for the number of no process."""
+    for pid in pids:
+        if not Path(f"/proc/{pid}").exists():
+            raise UsageError(f"there is no process {pid}", fix="name one that runs, by its id on this host")

@@ -1,0 +1,28 @@
+"""tare list: the platforms, workloads and metrics that there are."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import typer
+
+
+class What(StrEnum):
+    """What can be listed."""
+
+    PLATFORMS = "platforms"
+    WORKLOADS = "workloads"
+    METRICS = "metrics"
+
+
+def inventory(
+    what: What = typer.Argument(..., help="platforms, workloads or metrics"),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.list/1)."),
+) -> None:
+    """List what tare knows. Whether a platform runs on this host is what [bold]tare doctor[/] says.
+
+    Examples: [cyan]tare list platforms[/], [cyan]tare list metrics --json[/]
+    """
+    from tare.cli.inventory import show_inventory
+
+    show_inventory(what, as_json=as_json)

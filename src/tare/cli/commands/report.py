@@ -1,0 +1,50 @@
+"""tare report: what a campaign found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from tare.outputs import check_page, require_campaign, require_file
+
+
+def report(
+    files: list[Path] = typer.Argument(..., help="Campaign files."),
+    html: Path | None = typer.Option(None, "--html", help="Write the HTML report here (one file, opens offline)."),
+    beside: str | None = typer.Option(
+        None, "--beside", help="Set the results beside a study's published figures. Default: the profile's study."
+    ),
+    every: bool = typer.Option(False, "--all", help="Show every metric, not only the headlines."),
+    weights: Path | None = typer.Option(
+        None,
+        "--weights",
+        help="Densities of bugs for the attack profile of footprints: TOML, or CSV with name,density.",
+    ),
+    functions: Path | None = typer.Option(
+        None, "--functions", help="Source files of kernel functions for footprints: CSV with name,file."
+    ),
+    sources: Path | None = typer.Option(
+        None, "--sources", help="The kernel's source tree: the page shows hits beside the lines of footprints."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.report/1)."),
+) -> None:
+    """Show what campaigns found: overhead against the baseline with its 95 % interval, verdict and noise floor.
+
+    Examples: [cyan]tare report night.tare[/], [cyan]tare report night.tare --html night.html[/],
+    [cyan]tare report night.tare --beside karna-2021[/], [cyan]tare report night.tare --json | jq .results[/]
+    """
+    others = [one for one in (weights, functions) if one is not None]
+    for other in others:
+        require_file(other)
+    for file in files:
+        require_campaign(file)
+    if html is not None:
+        check_page(html, [*files, *others])
+
+    from tare.cli.report import show_report
+
+    show_report(
+        files, html=html, beside=beside, every=every, weights=weights, functions=functions, sources=sources,
+        as_json=as_json,
+    )  # fmt: skip

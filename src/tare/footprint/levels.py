@@ -1,0 +1,27 @@
+"""What of the host's kernel can be counted."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+
+SCHEMA = "tare.footprint/1"
+
+
+class Level(StrEnum):
+    """What is counted."""
+
+    SYSCALLS = "syscalls"  # names of system calls that the host's kernel was asked for
+    FUNCTIONS = "functions"  # kernel functions, by symbol; those of a module as "symbol [module]"
+    LINES = "lines"  # lines of the kernel's source that have code, as "mm/mmap.c:1405"
+    # samples by process and path through the kernel, outermost first: "dd;entry_SYSCALL_64_after_hwframe;...;vfs_read"
+    STACKS = "stacks"
+
+
+#: Those that a host in use does not let one count.
+LAB_LEVELS = frozenset({Level.FUNCTIONS, Level.LINES})
+
+
+def inside_lab() -> bool:
+    """Whether this host is a lab."""
+    return "TARE_LAB" in os.environ

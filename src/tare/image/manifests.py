@@ -1,0 +1,27 @@
+"""What an image says of itself: a file of JSON beside its root."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tare.errors import ImageError
+
+
+class Manifest(BaseModel):
+    """What is in an image; recorded in every campaign."""
+
+    model_config = ConfigDict(frozen=True)
+
+    suite: str
+    recipe_hash: str
+    packages: dict[str, str]  # name -> version, of all packages
+
+
+def read(place: Path) -> Manifest:
+    """That of a base in the cache. Raises `ImageError`."""
+    try:
+        return Manifest.model_validate_json((place / "manifest.json").read_bytes())
+    except (OSError, ValidationError) as error:
+        raise ImageError(f"the cached base {place} is damaged", fix=f"rm -r {place}; it is built anew") from error

@@ -1,0 +1,26 @@
+"""What takes long to load is loaded when it is first used, so that a short command answers at once."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+
+class LazyModule(ModuleType):
+    """Stands for a module, and loads it when something of it is first asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+def exports(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package (PEP 562) whose public names are in modules of its own: ``places``, by name."""
+
+    def __getattr__(name: str) -> Any:  # noqa: N807 (it becomes the package's)
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{package}.{places[name]}"), name)
+
+    return __getattr__

@@ -1,0 +1,221 @@
+"""What users give and get: checked before anything is done; what is written is made beside its place, and whole.
+
+An output that is an input is refused. Whatever ends the writing, at the place is what was there before or all of what
+was to be written, never a part; the one thing that a kill can leave is a hidden file or folder beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tare.errors import StoreError, UsageError
+
+#: Files that SQLite keeps beside a database, or looks for there: whatever else is in their place is taken for its log.
+BESIDE_A_DATABASE = ("-wal", "-shm", "-journal")
+CAMPAIGN = ".tare"
+PAGE = ".html"
+#: How every page of tare's begins, and by which it is known that nothing but such a page is replaced.
+DOCTYPE = "<!doctype html>"
+_OTHER_NAME = "give another name"
+
+
+def page_of(campaign: Path) -> Path:
+    """Where a campaign's page is: ``night.html`` of ``night.tare``, else the whole name and ``.html``."""
+    whole = campaign.name.removesuffix(CAMPAIGN)
+    return campaign.with_name(whole + PAGE)
+
+
+def require_campaign(file: Path) -> None:
+    """Raise `StoreError` unless there is such a file."""
+    fix = "name a file that `tare run -o` made"
+    with _translated(file, "read"):
+        if not file.exists():
+            raise StoreError(f"{file} does not exist", fix=fix)
+        if not file.is_file():
+            raise StoreError(f"{file} is not a file", fix=fix)
+
+
+def require_file(file: Path) -> None:
+    """Raise `UsageError` unless there is such a file to read."""
+    with _translated(file, "read"):
+        if not file.exists():
+            raise UsageError(f"{file} does not exist", fix="name a file that there is")
+        if file.is_dir():
+            raise UsageError(f"{file} is a folder", fix="name a file")
+
+
+def check_new_campaign(file: Path) -> None:
+    """Raise `TareError` unless a new campaign's file can be made there."""
+    with _translated(file, "made"):
+        if os.path.lexists(file):
+            raise StoreError(f"{file} exists and is never overwritten", fix="give another name, or --resume it")
+        for beside in BESIDE_A_DATABASE:
+            if (other := file.with_name(file.name + beside)).exists():
+                raise StoreError(
+                    f"{other} is there: the log of a database that was called {file.name}", fix=_OTHER_NAME
+                )
+        if file.suffix.lower() in {PAGE, ".htm"}:
+            raise UsageError(
+                f"{file} is the name of a page, and a campaign is kept in a file of its own",
+                fix=f"give {file.with_suffix(CAMPAIGN)}; its page is written beside it",
+            )
+    _check_place(file)
+
+
+def check_new(place: Path, what: str = "") -> None:
+    """Raise `UsageError` unless a new file or folder can be made there. ``what``: what it will be, for the message."""
+    with _translated(place, "written"):
+        if os.path.lexists(place):
+            called = f"{place}, which will be {what}," if what else place
+            raise UsageError(f"{called} exists and is never overwritten", fix=_OTHER_NAME)
+    _check_place(place)
+
+
+def check_page(page: Path, inputs: Sequence[Path] = ()) -> None:
+    """Raise `UsageError` unless a page can be written there: nothing but another page is ever replaced."""
+    with _translated(page, "written"):
+        for file in inputs:
+            if _same(page, file):
+                raise UsageError(f"the page would replace {file}, which it is made of", fix=_OTHER_NAME)
+        if page.is_dir():
+            raise UsageError(f"{page} is a folder", fix=f"give a file in it, such as {page / 'report.html'}")
+        if page.is_file() and not _is_page(page):
+            raise UsageError(f"{page} is no page of tare's and is not replaced by one", fix=_OTHER_NAME)
+    if not _is_stream(page):
+        _check_place(_real(page))
+
+
+def check_empty_folder(folder: Path) -> None:
+    """Raise `UsageError` unless files can be put into this folder, which is empty or will be made, without harm."""
+    with _translated(folder, "written"):
+        if folder.is_dir():
+            if next(folder.iterdir(), None) is not None:
+                raise UsageError(
+                    f"{folder} has files in it, and none is ever overwritten", fix="give a new folder, or an empty one"
+                )
+            _try_folder(folder)
+            return
+        nearest = next(one for one in folder.absolute().parents if os.path.lexists(one))
+        if os.path.lexists(folder) or not nearest.is_dir():
+            raise UsageError(f"{folder} cannot be a folder: there is a file", fix=_OTHER_NAME)
+        _try_folder(nearest)
+
+
+@contextlib.contextmanager
+def written(place: Path, mode: str = "w", *, new: bool = False) -> Iterator[Any]:
+    """A file to write to, which takes its place when all went well. ``new``: nothing there is replaced.
+
+    ``mode``: ``w`` (UTF-8) or ``wb``. A link stays, and what it names is replaced; a pipe or a device is written to. A
+    file that is replaced hands on its owner and mode. Raises `UsageError` where it cannot be written.
+    """
+    encoding = None if "b" in mode else "utf-8"
+    with _translated(place, "written"):
+        if _is_stream(place):
+            with place.open(mode, encoding=encoding) as file:
+                yield file
+            return
+        target = _real(place)
+        part = _part(target)
+        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+        try:
+            with os.fdopen(descriptor, mode, encoding=encoding) as file:
+                _like(target, file.fileno())
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            (_take if new else Path.replace)(part, target)
+            _sync(target.parent)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _take(part: Path, target: Path) -> None:
+    """Rename where nothing is; unlike `Path.rename` this does not replace what came there meanwhile."""
+    try:
+        target.hardlink_to(part)
+    except FileExistsError:
+        raise
+    except OSError:  # a filesystem without hard links
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        part.replace(target)
+
+
+def _part(target: Path) -> Path:
+    return target.with_name(f".tare-{os.urandom(6).hex()}")
+
+
+def _like(target: Path, descriptor: int) -> None:
+    """Give a new file the owner and mode of what it replaces, as far as one may."""
+    with contextlib.suppress(OSError):
+        former = target.stat()
+        os.fchown(descriptor, former.st_uid, former.st_gid)
+        os.fchmod(descriptor, stat.S_IMODE(former.st_mode))
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check_place(place: Path) -> None:
+    for beside in BESIDE_A_DATABASE:
+        database = place.with_name(place.name.removesuffix(beside))
+        if place.name.endswith(beside) and database.name and database.exists():
+            raise UsageError(f"{place} is where SQLite keeps what belongs to {database}", fix=_OTHER_NAME)
+    with _translated(place, "written"):
+        if not place.parent.is_dir():
+            raise UsageError(f"{place} cannot be written: there is no folder {place.parent}", fix="make it first")
+        _try_folder(place.parent)
+
+
+def _try_folder(folder: Path) -> None:
+    """By really making a file, which a filesystem that is full or cannot be written does not let one do."""
+    trial = _part(folder / "trial")
+    try:
+        trial.touch(exist_ok=False)
+    finally:
+        trial.unlink(missing_ok=True)
+
+
+def _same(output: Path, given: Path) -> bool:
+    """Whether an output is a file that is read, by whatever name, or one that SQLite keeps beside it."""
+    if output.exists() and given.exists() and output.samefile(given):
+        return True
+    database = _real(given)
+    return _real(output) in {database, *(database.with_name(database.name + one) for one in BESIDE_A_DATABASE)}
+
+
+def _real(place: Path) -> Path:
+    return Path(os.path.realpath(place))  # of a loop of links Path.resolve raises what is no OSError
+
+
+def _is_stream(place: Path) -> bool:
+    return place.exists() and not place.is_file() and not place.is_dir()
+
+
+def _is_page(file: Path) -> bool:
+    with file.open("rb") as there:
+        start = there.read(len(DOCTYPE))
+    return start.lower() in {b"", DOCTYPE.encode()}
+
+
+@contextlib.contextmanager
+def _translated(place: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise UsageError(
+            f"{place} cannot be {what}: {error.strerror or error}", fix="see to that, or choose another place"
+        ) from error

@@ -1,0 +1,65 @@
+"""What `fio --output-format=json+` prints, read strictly."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tare.errors import ParseError
+from tare.workloads.output import shown
+
+
+class _Strict(BaseModel):
+    """Numbers are numbers, and finite; keys that are not named here are not looked at."""
+
+    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
+
+
+class Latency(_Strict):
+    """Of all requests, from submission to completion, in ns. ``bins``: how many took about so long."""
+
+    mean: float = Field(ge=0)
+    samples: int = Field(ge=0, alias="N")
+    percentile: dict[str, int] = {}
+    bins: dict[str, int] = {}
+
+
+class Figures(_Strict):
+    """What was done in one direction; ``runtime`` is in ms, rounded up."""
+
+    io_bytes: int = Field(ge=0)
+    bw_bytes: int = Field(ge=0)
+    iops: float = Field(ge=0)
+    runtime: int = Field(ge=0)
+    total_ios: int = Field(ge=0)
+    short_ios: int
+    drop_ios: int
+    lat_ns: Latency
+
+    @property
+    def busy_s(self) -> float:
+        """Time in requests, one after the other, in seconds."""
+        return self.lat_ns.mean * self.lat_ns.samples / 1e9
+
+
+class Job(_Strict):
+    error: int
+    options: dict[str, str] = Field(alias="job options")
+    read: Figures
+    write: Figures
+
+
+class Report(_Strict):
+    version: str = Field(alias="fio version")
+    jobs: list[Job] = Field(min_length=1, max_length=1)
+
+
+def job_of(text: str) -> Job:
+    """The one job of a report. Raises `ParseError`."""
+    try:
+        return Report.model_validate_json(text).jobs[0]
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(step) for step in first["loc"]) or "the whole"
+        raise ParseError(
+            f"fio printed something else than a report ({where}: {first['msg']}): {shown(text)}"
+        ) from error

@@ -1,0 +1,161 @@
+"""What `iperf3 -J` prints, read strictly; see https://github.com/esnet/iperf, iperf_api.c, iperf_print_results."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tare.errors import ParseError
+from tare.workloads.base import Completed
+from tare.workloads.output import decode, shown, text_of
+
+
+class _Strict(BaseModel):
+    """Numbers are numbers, and finite; keys that are not named here are not looked at."""
+
+    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
+
+
+class TestStart(_Strict):
+    """What the client asked the server for."""
+
+    protocol: Literal["TCP", "UDP"]
+    num_streams: int
+    omit: int
+    duration: int
+    reverse: Literal[0, 1]
+
+
+class UdpTestStart(TestStart):
+    """What only matters over UDP: the bytes of a datagram, and bits a second to be sent, 0 for as many as go."""
+
+    blksize: int
+    target_bitrate: int
+
+
+class Start(_Strict):
+    """The head of a report."""
+
+    version: str
+    test_start: TestStart
+
+
+class UdpStart(Start):
+    """The head of a report over UDP."""
+
+    test_start: UdpTestStart
+
+
+class Total(_Strict):
+    """Some streams over some time."""
+
+    seconds: float = Field(gt=0)
+    bytes: int = Field(ge=0)
+    bits_per_second: float = Field(ge=0)
+
+
+class IntervalTotal(Total):
+    """One second, or the rest of one; ``omitted`` belongs to the slow start that ``-O`` leaves out."""
+
+    omitted: bool
+
+
+class Interval(_Strict):
+    """One of the client's periodic reports: each stream, and all together."""
+
+    streams: list[Total] = Field(min_length=1)
+    sum: IntervalTotal
+
+
+class Arrived(Total):
+    """What arrived over UDP. Jitter: RFC 3550's, the mean change of the time under way, smoothed over 16 datagrams."""
+
+    jitter_ms: float = Field(ge=0)
+    lost_packets: int = Field(ge=0)
+    packets: int = Field(ge=0)
+
+
+class End(_Strict):
+    """The totals without what was omitted, as the sender and as the receiver saw them."""
+
+    sum_sent: Total
+    sum_received: Total
+
+
+class StreamEnd(_Strict):
+    """One TCP stream without what was omitted."""
+
+    sender: Total
+    receiver: Total
+
+
+class TcpEnd(End):
+    """The totals over TCP, and what they are made of."""
+
+    streams: list[StreamEnd] = Field(min_length=1)
+
+
+class UdpEnd(End):
+    """The totals over UDP; ``sum`` has the sender's bytes and the receiver's rest."""
+
+    sum_received: Arrived
+    sum: Arrived
+
+
+class Report(_Strict):
+    """A test that went well."""
+
+    start: Start
+    intervals: list[Interval] = Field(min_length=1)
+    end: End
+
+    @property
+    def moved_bytes(self) -> int:
+        """All bytes that the client moved, those of the omitted seconds too."""
+        return sum(interval.sum.bytes for interval in self.intervals)
+
+
+class TcpReport(Report):
+    """A test over TCP that went well."""
+
+    end: TcpEnd
+
+
+class UdpReport(Report):
+    """A test over UDP that went well."""
+
+    start: UdpStart
+    end: UdpEnd
+
+
+class _Failure(_Strict):
+    """What iperf3 leaves instead of a report, or at the end of half a one."""
+
+    error: str
+
+
+_Any = TypeVar("_Any", bound=Report)
+
+
+def load(model: type[_Any], done: Completed) -> _Any:
+    """The report of a test that went well. Raises `ParseError`."""
+    _refuse_failure(done)
+    text = text_of(done)
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(step) for step in first["loc"]) or "the whole"
+        raise ParseError(
+            f"iperf3 printed something else than a report ({where}: {first['msg']}): {shown(text)}"
+        ) from error
+
+
+def _refuse_failure(done: Completed) -> None:
+    """iperf3 puts its errors into the JSON and ends with 1: the reason is there, not in standard error."""
+    try:
+        failure = _Failure.model_validate_json(decode("iperf3", done.stdout))
+    except ValidationError:
+        return
+    raise ParseError(f"iperf3 failed: {failure.error}")

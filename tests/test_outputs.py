@@ -1,0 +1,179 @@
+"""Nothing that a user has is lost by what tare writes: an output that is an input is refused, and files are replaced
+whole or not at all."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tare import outputs
+from tare.errors import TareError, UsageError
+
+PAGE = "<!doctype html><title>old</title>"
+
+
+@pytest.fixture
+def campaign(tmp_path):
+    file = tmp_path / "night.tare"
+    file.write_bytes(b"SQLite format 3\0 precious")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("campaign", "page"),
+    [
+        ("night.tare", "night.html"),
+        ("cpu.docker", "cpu.docker.html"),
+        ("cpu.gvisor", "cpu.gvisor.html"),
+        ("v1.2.tare", "v1.2.html"),
+        ("cpu", "cpu.html"),
+    ],
+)
+def test_every_campaign_has_a_page_of_its_own(tmp_path, campaign, page):
+    assert outputs.page_of(tmp_path / campaign) == tmp_path / page
+
+
+def _names(campaign, tmp_path):
+    (tmp_path / "link").symlink_to(campaign)
+    (tmp_path / "hard").hardlink_to(campaign)
+    (tmp_path / "folder").symlink_to(tmp_path)
+    yield campaign
+    yield tmp_path / "link"
+    yield tmp_path / "hard"
+    yield tmp_path / "folder" / campaign.name
+    yield tmp_path / ".." / tmp_path.name / campaign.name
+    for beside in outputs.BESIDE_A_DATABASE:
+        yield campaign.with_name(campaign.name + beside)
+
+
+def test_a_page_that_is_an_input_by_any_name_is_refused(campaign, tmp_path):
+    for name in _names(campaign, tmp_path):
+        with pytest.raises(UsageError, match=r"replace|SQLite keeps"):
+            outputs.check_page(name, [campaign])
+
+
+def test_nothing_but_a_page_is_replaced_by_a_page(campaign, tmp_path):
+    with pytest.raises(UsageError, match="no page of tare's"):
+        outputs.check_page(campaign)  # that is no input
+    old = tmp_path / "old.html"
+    old.write_text(PAGE)
+    outputs.check_page(old, [campaign])
+    with pytest.raises(UsageError, match="is a folder"):
+        outputs.check_page(tmp_path, [campaign])
+
+
+@pytest.mark.parametrize(
+    "name", ["no/x.tare", "night.tare", "night.tare-wal", "x.html", "x.HTML", "n" * 300, "dangling"]
+)
+def test_a_place_where_no_campaign_can_be_is_known_before(campaign, tmp_path, name):
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(TareError) as refused:
+        outputs.check_new_campaign(tmp_path / name)
+    assert refused.value.fix
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_log_that_a_new_database_would_take_for_its_own_is_left_alone(tmp_path):
+    (tmp_path / "gone.tare-wal").write_bytes(b"what a moved campaign has not taken in")
+    with pytest.raises(TareError, match="log of a database"):
+        outputs.check_new_campaign(tmp_path / "gone.tare")
+
+
+def test_a_folder_that_takes_no_files_is_known_before():
+    with pytest.raises(UsageError, match="cannot be written"):
+        outputs.check_new_campaign(Path("/proc/x.tare"))
+
+
+def _fail_in_the_middle(place, error):
+    with outputs.written(place) as file:
+        file.write("half of")
+        file.flush()
+        raise error
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, OSError])
+def test_a_writing_that_fails_leaves_what_was_there(tmp_path, error):
+    place = tmp_path / "page.html"
+    place.write_text(PAGE)
+    with pytest.raises((error, UsageError)):
+        _fail_in_the_middle(place, error)
+    assert place.read_text() == PAGE
+    assert [one.name for one in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_what_is_written_is_whole_at_its_place_and_not_before(tmp_path):
+    place = tmp_path / "page.html"
+    with outputs.written(place) as file:
+        file.write("all of it")
+        assert not place.exists()
+    assert place.read_text() == "all of it"
+
+
+def test_a_new_file_has_the_mode_of_the_umask_and_a_replaced_one_keeps_its_own(tmp_path):
+    place = tmp_path / "page.html"
+    former = os.umask(0o027)
+    try:
+        with outputs.written(place) as file:
+            file.write("one")
+    finally:
+        os.umask(former)
+    assert stat.S_IMODE(place.stat().st_mode) == 0o640
+    place.chmod(0o600)
+    with outputs.written(place) as file:
+        file.write("two")
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+
+
+def test_a_link_stays_and_what_it_names_is_replaced(tmp_path):
+    real = tmp_path / "real.html"
+    real.write_text("old")
+    link = tmp_path / "link.html"
+    link.symlink_to(real)
+    with outputs.written(link) as file:
+        file.write("new")
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+
+
+def test_a_device_is_written_to_and_never_replaced(tmp_path):
+    device = tmp_path / "null"
+    device.symlink_to("/dev/null")
+    outputs.check_page(device)
+    with outputs.written(device) as file:
+        file.write("gone")
+    assert stat.S_ISCHR(device.stat().st_mode)
+
+
+def _write_where_somebody_else_does(place):
+    with outputs.written(place, new=True) as file:
+        file.write("ours")
+        place.write_text("somebody else's")
+
+
+def test_what_came_to_a_new_files_place_meanwhile_is_not_replaced(tmp_path):
+    place = tmp_path / "samples.csv"
+    with pytest.raises(UsageError, match="exists"):
+        _write_where_somebody_else_does(place)
+    assert place.read_text() == "somebody else's"
+    assert [one.name for one in tmp_path.iterdir()] == ["samples.csv"]
+
+
+@pytest.mark.parametrize("kind", ["filled", "file", "below a file"])
+def test_results_are_not_put_where_they_could_overwrite(tmp_path, kind):
+    folder = tmp_path / "out"
+    if kind == "filled":
+        folder.mkdir()
+        (folder / "kvm.tare").write_bytes(b"precious")
+    else:
+        folder.write_text("a file")
+    with pytest.raises(UsageError):
+        outputs.check_empty_folder(folder / "deeper" if kind == "below a file" else folder)
+
+
+def test_results_may_go_into_a_new_or_an_empty_folder(tmp_path):
+    outputs.check_empty_folder(tmp_path / "new" / "deeper")
+    (tmp_path / "empty").mkdir()
+    outputs.check_empty_folder(tmp_path / "empty")
+    assert [one.name for one in tmp_path.iterdir()] == ["empty"]
