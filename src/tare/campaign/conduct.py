@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import secrets
 import shutil
 import time
@@ -20,7 +20,7 @@ from tare.campaign.sampler import Sampler
 from tare.campaign.slowed import extra_work, slowed_copies
 from tare.campaign.stopping import Widths, targets
 from tare.errors import HostError, StoreError, UsageError
-from tare.host import facts, state
+from tare.host import facts, pinning, state, unremoved
 from tare.host.tuning import Tuned
 from tare.image import build
 from tare.image.build import Image
@@ -95,6 +95,9 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
                     _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
         finally:
             close_all(chosen)
+            if file.exists():
+                with Store.open(file) as store:
+                    keep_unremoved(store)
 
 
 def _plan(order: Order, ready: list[Ready], jobs: tuple[Job, ...], resources: Resources) -> tuple[Plan, list[Ready]]:
@@ -158,6 +161,7 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
                 _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
         finally:
             close_all(chosen)
+            keep_unremoved(store)
 
 
 def jobs_of(record: CampaignRecord) -> tuple[Job, ...]:
@@ -173,7 +177,7 @@ def image_for(jobs: Sequence[Job], progress: Progress) -> Image:
 
 def resources_for(order: Order) -> Resources:
     """What every instance gets. Raises `UsageError` for what this host or an instance cannot do with."""
-    usable = os.sched_getaffinity(0)
+    usable = pinning.usable()
     for cpu in order.cpus:
         if cpu not in usable:
             shown = ",".join(str(one) for one in sorted(usable))
@@ -325,6 +329,15 @@ def check_disk() -> None:
 
 
 def close_all(chosen: Sequence[Platform]) -> None:
-    """Give back what platforms held."""
-    for platform in chosen:
-        platform.close()
+    """Give back what platforms held. An error with one does not keep the others from it; the first is raised then."""
+    with contextlib.ExitStack() as stack:
+        for platform in reversed(chosen):
+            stack.callback(platform.close)
+
+
+def keep_unremoved(store: Store) -> None:
+    """Keep in the file what could not be removed from this host, each thing once."""
+    told = {event.text for event in store.events()}
+    for thing in unremoved.still_there():
+        if not told & {str(thing), thing.why}:
+            store.add_event("warning", str(thing))

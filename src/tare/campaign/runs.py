@@ -17,7 +17,6 @@ from tare.campaign.slices import spent
 from tare.errors import HostError, ParseError, TareError, UnsupportedError
 from tare.host import processes
 from tare.host.network import CLIENT_NAMESPACE
-from tare.host.patience import stretched
 from tare.model import Sample
 from tare.platforms.base import Address
 from tare.session import Execution
@@ -181,7 +180,7 @@ def _beside_servers(
         for command in plan.servers:
             servers.append(_start(command, live))
             if command.ready is not None:
-                servers[-1].wait_output(command.ready, READY_LIMIT_S)
+                servers[-1].wait_output(command.ready, time_limit_s=READY_LIMIT_S)
         if gate is not None:
             gate()
         return _measure(workload, params, plan, live, client, over)
@@ -189,7 +188,7 @@ def _beside_servers(
         if not live.session.dead:
             for server in servers:
                 server.kill()
-                server.wait(READY_LIMIT_S)
+                server.wait(time_limit_s=READY_LIMIT_S)
 
 
 def _measure(
@@ -258,7 +257,7 @@ def _inside(command: Command, live: Live) -> Completed:
         env=dict(command.env),
         cwd=command.cwd,
         stdin=command.stdin,
-        time_limit_s=stretched(command.time_limit_s),
+        time_limit_s=command.time_limit_s,
         output_cap=OUTPUT_CAP,
     )
     return Completed(
@@ -281,7 +280,7 @@ def _assignments(command: Command) -> list[str]:
 
 def _start(command: Command, live: Live) -> Execution:
     return live.session.start(
-        list(command.argv), env=dict(command.env), cwd=command.cwd, time_limit_s=stretched(command.time_limit_s)
+        list(command.argv), env=dict(command.env), cwd=command.cwd, time_limit_s=command.time_limit_s
     )
 
 

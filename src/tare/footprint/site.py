@@ -73,6 +73,7 @@ def opened(
         nursery, client = stack.enter_context(prepared(image, resources, wish.subnet))
         ready, broken = preflight.try_each(found, image, nursery, asked=(), progress=doing)
         store = there or stack.enter_context(_new(wish, ready, [*missing, *broken], resources, image))
+        stack.callback(conduct.keep_unremoved, store)
         for one in [*missing, *broken]:
             store.add_event("warning", f"no {wish.what} of {one.platform}: {one.reason}")
             left_out(one)

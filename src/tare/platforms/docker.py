@@ -20,6 +20,7 @@ from tare.host import cgroup, dockerd, janitor
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import oci_tar
+from tare.patience import stretched
 from tare.platforms import crun
 from tare.platforms.base import (
     NO_NETWORK,
@@ -178,7 +179,7 @@ class Docker(Platform):
         if not dockerd.listens(dockerd.named()):
             raise docker.errors.DockerException("nobody listens")
         if self._connection is None:
-            self._connection = docker.from_env(timeout=60)
+            self._connection = docker.from_env(timeout=round(stretched(60)))
         return self._connection
 
 
@@ -202,9 +203,9 @@ class AttachedStream:
         """Write all to the container's stdin."""
         view = memoryview(data)
         while view:
-            _, ready, _ = select.select([], [self._socket], [], _SEND_LIMIT_S)
+            _, ready, _ = select.select([], [self._socket], [], stretched(_SEND_LIMIT_S))
             if not ready:
-                raise SessionError(f"the container took nothing for {_SEND_LIMIT_S:.0f} s")
+                raise SessionError(f"the container took nothing for {stretched(_SEND_LIMIT_S):.0f} s")
             try:
                 view = view[self._socket.send(view, socket.MSG_DONTWAIT) :]
             except BlockingIOError:
