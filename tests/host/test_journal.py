@@ -1,15 +1,18 @@
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+import time
+from pathlib import Path
 
 import pytest
 
 from tare.errors import HostError
-from tare.host import janitor
-from tare.host.journal import Belongings, Journal, sweep
+from tare.host import janitor, unremoved
+from tare.host.journal import FORMAT, Belongings, Journal, Owner, clear_the_way, sweep
 
 
 def test_a_thing_is_on_the_disk_before_it_is_made_and_forgotten_when_it_is_gone(tmp_path):
@@ -88,11 +91,139 @@ def test_a_sweep_removes_what_a_killed_run_left(tmp_path):
     assert journal.entries() == []
 
 
-def test_an_entry_whose_writing_was_cut_off_means_that_nothing_was_made(tmp_path):
+def nobodys(entry, **changes):
+    """Make an entry that of a process which is dead, and otherwise different."""
+    data = json.loads(entry.file.read_text())
+    data["owner"]["pid"] = 1 << 22
+    entry.file.write_text(json.dumps({**data, **changes}))
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "no whole entry"),
+        ('{"kind": "fol', "no whole entry"),
+        ('{"kind": "folder", "facts": {"path": 3.5}, "owner": {}}', "no whole entry"),
+        (None, "does not know its colour"),
+    ],
+    ids=["created and not yet written", "cut off", "odd", "a new field"],
+)
+def test_an_entry_that_cannot_be_read_is_kept_and_told(tmp_path, content, why, dry_run):
     journal = Journal(tmp_path)
-    (tmp_path / "00-folder-x.json").write_text('{"kind": "fol')
-    assert journal.entries() == []
+    [entry] = journal.write(janitor.folder(tmp_path / "thing"))
+    nobodys(entry, colour="blue")
+    if content is not None:
+        entry.file.write_text(content)
+    before = entry.file.read_text()
+    [step] = sweep(journal, dry_run=dry_run)
+    assert str(entry.file) in str(step.thing)
+    assert why in step.kept
+    assert entry.file.read_text() == before
+
+
+def test_an_entry_of_a_later_format_says_who_can_clean(tmp_path):
+    journal = Journal(tmp_path)
+    [entry] = journal.write(janitor.folder(tmp_path / "thing"))
+    assert json.loads(entry.file.read_text())["format"] == FORMAT
+    nobodys(entry, format=FORMAT + 1, colour="blue")
+    [step] = sweep(journal)
+    assert f"its format is {FORMAT + 1}" in step.kept
+    assert "clean with the version that made it" in step.kept
+    assert entry.file.exists()
+
+
+#: Entries of tare at e987da8, taken while it measured runc and Docker with --tune: one of each kind there was.
+OLDER = sorted((Path(__file__).parent / "journal-1").iterdir())
+
+
+def test_entries_of_the_last_release_are_read(tmp_path):
+    for file in OLDER:
+        shutil.copy(file, tmp_path)
+    entries = Journal(tmp_path).entries()
+    assert [entry.file.name for entry in entries] == [file.name for file in OLDER]
+    assert {entry.thing.kind for entry in entries} == {
+        "setting", "iptables", "container", "netns", "link", "oci", "mount", "cgroup", "folder",
+    }  # fmt: skip
+    for entry, file in zip(entries, OLDER, strict=True):
+        assert entry.thing.facts == json.loads(file.read_text())["facts"]
+        assert not entry.owner.lives()
+
+
+def test_an_entry_never_stands_half_written_under_its_name(tmp_path):
+    """A reader that looks all the time sees whole entries, and a writer that is killed leaves none that is not."""
+    program = textwrap.dedent("""
+        import pathlib, sys
+        from tare.host import janitor
+        from tare.host.journal import Journal
+        journal = Journal(pathlib.Path(sys.argv[1]))
+        print("begins", flush=True)
+        while True:
+            [entry] = journal.write(janitor.folder(pathlib.Path("x" * 4000)))
+            journal.forget(entry)
+    """)
+    journal, seen = Journal(tmp_path), 0
+    with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"begins\n"
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            assert journal.unreadable() == []
+            seen += len(journal.entries())
+        process.kill()
+    assert seen > 0, "the writer was never met"
+
+
+def test_what_a_dead_writer_began_is_removed_and_that_of_a_living_one_is_not(tmp_path):
+    journal, me = Journal(tmp_path), Owner.me()
+    mine, dead, foreign = tmp_path / f".1-x-2.json.{me.pid}.{me.start_ticks}.{me.boot}", tmp_path / (
+        f".1-x-3.json.{1 << 22}.{me.start_ticks}.{me.boot}"
+    ), tmp_path / ".somebody-elses"  # fmt: skip
+    for file in (mine, dead, foreign):
+        file.touch()
+    assert list(sweep(journal, dry_run=True)) == []
+    assert dead.exists()
+    assert list(sweep(journal)) == []
+    assert (mine.exists(), dead.exists(), foreign.exists()) == (True, False, True)
+
+
+def test_what_cannot_be_written_leaves_no_entry(tmp_path):
+    journal = Journal(tmp_path)
+    with pytest.raises(HostError, match="cannot be written"):
+        journal.write(janitor.folder(tmp_path), janitor.Thing("x" * 300, {}))  # too long a name for a file
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [KeyError("path"), OSError(5, "Input/output error"), HostError("it is busy")])
+def test_whatever_a_remover_trips_over_is_noted_and_the_others_come_to_their_turn(tmp_path, monkeypatch, error):
+    def fails(facts):
+        raise error
+
+    monkeypatch.setitem(janitor._REMOVERS, "teapot", fails)
+    monkeypatch.setattr(unremoved, "_noted", {})
+    journal = Journal(tmp_path / "journal")
+    (tmp_path / "thing").mkdir()
+    things = Belongings(journal)
+    things.own(janitor.folder(tmp_path / "thing"), janitor.Thing("teapot", {"name": "x"}))
+    with pytest.raises(ValueError, match="first"), things:
+        raise ValueError("first")
+    assert not (tmp_path / "thing").exists()
+    [left] = unremoved.still_there()
+    assert str(left).startswith("left on this host: teapot x (")
+    assert [entry.thing.kind for entry in journal.entries()] == ["teapot"]
+    left.entry.unlink()
+    assert unremoved.still_there() == []
+
+
+def test_what_is_in_the_way_of_a_campaign_and_stays_is_noted(tmp_path, monkeypatch):
+    monkeypatch.setattr(unremoved, "_noted", {})
+    journal = Journal(tmp_path / "journal")
+    (tmp_path / "folder").mkdir()
+    lives, stays, odd = journal.write(*(janitor.file(tmp_path / "folder") for _ in range(3)))
+    nobodys(stays)
+    odd.file.write_text("")
+    clear_the_way(journal)
+    assert [left.entry for left in unremoved.still_there()] == [stays.file, odd.file]
+    assert lives.file.exists()
 
 
 def test_a_thing_of_a_later_version_stays_and_is_named(tmp_path):

@@ -119,7 +119,13 @@ def test_kvm_gives_the_lab_the_hosts_processor(tmp_path):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"argv": []}, {"memory_bytes": 1 << 20}, {"cpus": 0}, {"files": [Path("/nowhere/at/all")]}],
+    [
+        {"argv": []},
+        {"memory_bytes": 1 << 20},
+        {"cpus": 0},
+        {"files": [Path("/nowhere/at/all")]},
+        {"results": Path(__file__)},
+    ],
 )
 def test_what_cannot_be_is_said_before_anything_is_built(changes):
     usual = {"argv": ["true"], "flavour": "kvm", "memory_bytes": 4 << 30, "cpus": 2, "time_limit_s": 60}
@@ -160,6 +166,8 @@ def test_results_come_back_as_plain_files_within_their_folder(tmp_path):
         ("./link", tarfile.SYMTYPE),
         ("./device", tarfile.CHRTYPE),
     )
-    run.unpack(tar, tmp_path / "out")
+    (tmp_path / "out.tar").write_bytes(tar)
+    run.unpack(tmp_path / "out.tar", tmp_path / "out")
+    (tmp_path / "out.tar").unlink()
     found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
     assert found == ["out", "out/below", "out/below/good"]

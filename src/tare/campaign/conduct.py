@@ -24,7 +24,7 @@ from tare.campaign.sampler import Sampler
 from tare.campaign.slowed import extra_work, slowed_copies
 from tare.campaign.stopping import Widths, targets
 from tare.errors import Failed, HostError, StoreError, attempt
-from tare.host import facts, network, state
+from tare.host import facts, network, state, unremoved
 from tare.host.tuning import Tuned
 from tare.image import build
 from tare.image.build import Image
@@ -75,6 +75,9 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
                         _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
         finally:
             close_all(chosen)
+            if file.exists():
+                with Store.open(file) as store:
+                    keep_unremoved(store)
 
 
 def check_runs_here(names: Sequence[str], progress: Progress) -> None:
@@ -153,6 +156,7 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
                     _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
         finally:
             close_all(chosen)
+            keep_unremoved(store)
 
 
 def jobs_of(record: CampaignRecord) -> tuple[Job, ...]:
@@ -326,3 +330,11 @@ def close_all(chosen: Sequence[Platform]) -> list[tuple[Platform, Failed]]:
     """Give back what platforms held; an error with one keeps no other. Returns what failed."""
     ends = [(platform, attempt(platform.close)) for platform in chosen]
     return [(platform, end) for platform, end in ends if isinstance(end, Failed)]
+
+
+def keep_unremoved(store: Store) -> None:
+    """Keep in the file what could not be removed from this host, each thing once."""
+    kept = {event.text for event in store.events()}
+    for thing in unremoved.still_there():
+        if not kept & {str(thing), thing.why}:
+            store.add_event("warning", str(thing))

@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from tare.errors import HostError
-from tare.host.patience import stretched
+from tare.patience import stretched
 
 #: The last must have come to the gate by then: what is before it is preparation, not the start itself.
-GATE_LIMIT_S = stretched(60.0)
+GATE_LIMIT_S = 60.0
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ class Gate:
     def wait(self) -> None:
         """Be held until all are there. Raises `HostError` when one gave up instead, or never came."""
         try:
-            self._barrier.wait(GATE_LIMIT_S)
+            self._barrier.wait(stretched(GATE_LIMIT_S))
         except threading.BrokenBarrierError:
             if self._opened.is_set():  # somebody gave up who was faster out of it than we are
                 return

@@ -12,8 +12,8 @@ from pathlib import Path
 from tare.campaign.instances import PARENT_GROUP, Nursery
 from tare.campaign.runs import Client
 from tare.errors import HostError
-from tare.host import cgroup, janitor, network, roots, state, tuning
-from tare.host.journal import Belongings, Journal, sweep
+from tare.host import cgroup, janitor, network, pinning, roots, state, tuning
+from tare.host.journal import Belongings, Journal, clear_the_way
 from tare.host.tuning import Tuned
 from tare.image.build import Image
 from tare.model import Resources
@@ -52,8 +52,7 @@ def quietened(resources: Resources, progress: Callable[[str], None], *, tune: bo
         yield None
         return
     journal = Journal(state.journal())
-    for _ in sweep(journal):  # what a killed run set is given back first, or it would be taken for the host's own
-        pass
+    clear_the_way(journal)  # what a killed run set is given back first, or it would be taken for the host's own
     with tuning.tuned(journal, resources.cpus) as outcomes:
         for line in tuning.described(outcomes):
             progress(f"not tuned: {line}")
@@ -64,12 +63,11 @@ def quietened(resources: Resources, progress: Callable[[str], None], *, tune: bo
 def prepared(image: Image, resources: Resources, subnet: str | None) -> Iterator[tuple[Nursery, Client]]:
     """Make the campaign's network, client and control group, after removing what killed runs left."""
     journal = Journal(state.journal())
-    for _ in sweep(journal):
-        pass
+    clear_the_way(journal)
     chosen = network.choose_subnet(subnet)
     label = secrets.token_hex(3)[:5]
     work = state.work()
-    with Belongings(journal) as things:
+    with pinning.kept_off(resources.cpus), Belongings(journal) as things:
         things.own(janitor.control_group(PARENT_GROUP))
         net = network.Network(chosen)
         net.create(things)
@@ -84,13 +82,12 @@ def prepared(image: Image, resources: Resources, subnet: str | None) -> Iterator
 
 def harness_cpus(measured: tuple[int, ...]) -> tuple[int, ...]:
     """The CPUs that are left for the harness and the client; all when none are left."""
-    usable = os.sched_getaffinity(0)
-    return tuple(sorted(usable - set(measured))) or tuple(sorted(usable))
+    return tuple(sorted(pinning.usable() - set(measured)) or sorted(pinning.usable()))
 
 
 def default_cpus() -> tuple[int, ...]:
     """One CPU for the instances: the last; the first is left for the harness, the client and interrupts."""
-    return (max(os.sched_getaffinity(0)),)
+    return (max(pinning.usable()),)
 
 
 def _client(things: Belongings, image: Image, resources: Resources, folder: Path) -> Client:

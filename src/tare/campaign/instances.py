@@ -16,9 +16,9 @@ from tare.errors import Failed, HostError, PlatformError, SessionError, TareErro
 from tare.host import cgroup, janitor, memory, roots
 from tare.host.journal import Belongings, Journal
 from tare.host.network import Network
-from tare.host.patience import stretched
 from tare.image.build import Image
 from tare.model import Arm, Resources
+from tare.patience import stretched
 from tare.platforms.base import Beacon, Instance, LaunchSpec, Platform
 from tare.platforms.parts.marks import Datagram
 from tare.session import Mute, Session
@@ -27,7 +27,7 @@ from tare.workloads.base import StartMarks, Weight
 #: The control group that all instances are siblings in.
 PARENT_GROUP = "tare"
 #: A sandbox that has not said a word by then has failed to start.
-START_LIMIT_S = stretched(60.0)
+START_LIMIT_S = 60.0
 #: Most that is kept of a sandbox's console: its end.
 CONSOLE_CAP = 1 << 20
 #: Ports of instances on the host, below those that Linux hands out by itself (from 32,768).
@@ -118,7 +118,7 @@ class Nursery:
     journal: Journal
     work: Path
     datagram: Datagram
-    start_limit_s: float = field(default_factory=lambda: START_LIMIT_S)
+    start_limit_s: float = START_LIMIT_S
     #: Paths of the control groups of shared daemons that instances so far were made by.
     daemons: set[str] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -153,7 +153,7 @@ class Nursery:
             full = roots.full(self.work)  # looked at before what was made goes again
             if full is not None:
                 error.what, error.fix = f"the disk is full: {error.what}", full
-            with contextlib.suppress(HostError):  # the journal keeps what could not be removed
+            with contextlib.suppress(HostError):  # what stays is noted (`host.unremoved`)
                 things.release()
             if said:
                 what = f"{error.what}; its console ends: {said}"
@@ -198,7 +198,7 @@ class Nursery:
         if not platform.has_agent:
             return self._start_mute(platform, arm, instance, things, measured=measured)
         try:
-            session = Session.open(instance.stream, spec.start_limit_s)
+            session = Session.open(instance.stream, time_limit_s=spec.start_limit_s)
             self._check(session, platform)
             first = session.execute(["true"], time_limit_s=spec.start_limit_s)
             command_ns = time.monotonic_ns() - instance.started.monotonic_ns
@@ -221,12 +221,13 @@ class Nursery:
         session = Mute(instance.stream, platform.name)
         assert instance.answer is not None, "what has no agent is watched for its answers"
         try:
-            answered = instance.answer.wait(instance.spec.start_limit_s, lambda: session.dead is not None)
+            limit_s = instance.spec.start_limit_s
+            answered = instance.answer.wait(time_limit_s=limit_s, gone=lambda: session.dead is not None)
             if session.dead is not None:
                 raise PlatformError(f"{platform.name} ended before it answered", fix="see what its console says")
             if answered is None:
                 silent = ", ".join(map(str, instance.answer.silent()))
-                what = f"{platform.name} does not answer {silent} within {instance.spec.start_limit_s:.0f} s"
+                what = f"{platform.name} does not answer {silent} within {stretched(limit_s):.0f} s"
                 raise PlatformError(what, fix="see what its console says, and that it takes the address it is given")
         except BaseException:
             instance.abandon()

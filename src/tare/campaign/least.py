@@ -9,15 +9,15 @@ from tare.campaign.brood import Brood
 from tare.campaign.density import Told, sliced_at_once
 from tare.campaign.instances import Terms
 from tare.errors import TareError
-from tare.host.patience import stretched
 from tare.model import Sample
+from tare.patience import stretched
 from tare.workloads.apart import Attempt, LeastWorkload
 from tare.workloads.base import Params
 
 #: What the campaign's limit gives is the middle one of so many instances: one of them may be lucky.
 WHOLE = 3
 #: A start with too little memory may hang instead of failing: it has so many times what a whole one took, and this.
-PATIENCE, LEAST_LIMIT_S = 4.0, stretched(5.0)
+PATIENCE, LEAST_LIMIT_S = 4.0, 5.0
 
 
 def least(suffices: Callable[[int], bool], enough: int) -> int:
@@ -37,7 +37,8 @@ def least_memory(workload: LeastWorkload, params: Params, brood: Brood) -> Told:
     began = time.monotonic()
     limit = brood.nursery.resources.memory_bytes
     tries = [_try(workload, params, brood, Terms(memory_bytes=limit)) for _ in range(WHOLE)]
-    limit_s = LEAST_LIMIT_S + PATIENCE * (time.monotonic() - began) / WHOLE
+    usual_s = (time.monotonic() - began) / WHOLE / stretched(1.0)  # as it would be on a usual machine
+    limit_s = LEAST_LIMIT_S + PATIENCE * usual_s
     whole = sorted(tries, key=lambda tried: tried.rate or 0.0)[WHOLE // 2]
 
     def suffices(steps: int) -> bool:

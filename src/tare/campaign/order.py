@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tare.campaign.plan import BASELINE_REPLICAS, Profile, how_long
 from tare.errors import UsageError
-from tare.host import subnets
+from tare.host import pinning, subnets
 from tare.model import Design
 from tare.workloads.base import Params
 
@@ -105,4 +105,4 @@ def check_seed(seed: int | None) -> None:
 
 def usable_cpus() -> list[int]:
     """The CPUs of the host that this process may use."""
-    return sorted(os.sched_getaffinity(0))
+    return sorted(pinning.usable())

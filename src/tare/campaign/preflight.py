@@ -11,7 +11,6 @@ from typing import Any
 from tare.campaign.instances import Live, Nursery
 from tare.errors import Failed, HostError, PlatformError, TareError, attempt
 from tare.host import state
-from tare.host.patience import stretched
 from tare.image.build import Image
 from tare.model import Arm
 from tare.platforms.base import Availability, Platform
@@ -148,7 +147,7 @@ def _seen_inside(platform: Platform, live: Live) -> dict[str, Any]:
 
 
 def _said_inside(live: Live, argv: list[str]) -> str:
-    done = live.session.execute(argv, time_limit_s=stretched(10))
+    done = live.session.execute(argv, time_limit_s=10)
     said = done.stdout.decode(errors="replace").strip()
     return said if done.code == 0 and said else "unknown"
 

@@ -18,7 +18,6 @@ from tare.campaign.slices import spent
 from tare.errors import OUTPUTS, Failed, HostError, ParseError, UnsupportedError, attempt
 from tare.host import processes
 from tare.host.network import CLIENT_NAMESPACE
-from tare.host.patience import stretched
 from tare.model import Sample
 from tare.platforms.base import Address
 from tare.session import Execution
@@ -225,7 +224,7 @@ def _beside_servers(
         for command in plan.servers:
             servers.append(_start(command, live))
             if command.ready is not None:
-                servers[-1].wait_output(command.ready, READY_LIMIT_S)
+                servers[-1].wait_output(command.ready, time_limit_s=READY_LIMIT_S)
         if gate is not None:
             gate()
         return _measure(workload, params, plan, live, client, over)
@@ -237,7 +236,7 @@ def _beside_servers(
 
 def _end(server: Execution) -> None:
     server.kill()
-    server.wait(READY_LIMIT_S)
+    server.wait(time_limit_s=READY_LIMIT_S)
 
 
 def _measure(
@@ -307,7 +306,7 @@ def _inside(command: Command, live: Live) -> Completed:
         env=dict(command.env),
         cwd=command.cwd,
         stdin=command.stdin,
-        time_limit_s=stretched(command.time_limit_s),
+        time_limit_s=command.time_limit_s,
         output_cap=OUTPUT_CAP,
     )
     return Completed(
@@ -330,7 +329,7 @@ def _assignments(command: Command) -> list[str]:
 
 def _start(command: Command, live: Live) -> Execution:
     return live.session.start(
-        list(command.argv), env=dict(command.env), cwd=command.cwd, time_limit_s=stretched(command.time_limit_s)
+        list(command.argv), env=dict(command.env), cwd=command.cwd, time_limit_s=command.time_limit_s
     )
 
 

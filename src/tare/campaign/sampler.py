@@ -1,13 +1,13 @@
 """The telemetry of a campaign: a thread that reads the host's counters at a steady rate while trials run.
 
-It never touches the store: what it read waits until the next trials are committed, and goes with them. It runs on CPUs
-that are not measured where there are any, and a reading costs about a millisecond (docs/benchmarks.md).
+It never touches the store: what it read waits until the next trials are committed, and goes with them. As all
+of tare's threads it runs on CPUs that are not measured where there are any (`host.pinning`). A reading costs about a
+millisecond (docs/benchmarks.md).
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import resource
 import threading
 import time
@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from tare.campaign.ground import harness_cpus
 from tare.campaign.instances import PARENT_GROUP, Live
+from tare.campaign.strays import Strays
 from tare.errors import Failed, attempt
 from tare.host import counters, state
 from tare.host.cgroup import Group
@@ -65,8 +65,6 @@ class Sampler:
         return ticks
 
     def _run(self, lives: Lives, daemons: Collection[str], end: threading.Event) -> None:
-        with contextlib.suppress(OSError):  # the affinity of this thread alone
-            os.sched_setaffinity(0, harness_cpus(tuple(self.cpus)))
         ended = attempt(partial(self._read_on, lives, daemons, end))
         if isinstance(ended, Failed):
             self.failed = ended
@@ -104,17 +102,20 @@ class _Host:
         self._daemons: dict[str, tuple[Group, int]] = {}  # with the last figure
         self._daemons_ns = 0
         self._device = counters.device_of(state.home())
+        self._strays = Strays()
 
     def close(self) -> None:
         """Close all files."""
         for group in (self._tare, self._client, *self._instances.values(), *(one for one, _ in self._daemons.values())):
             group.close()
+        self._strays.close()
 
     def read(self, lives: Collection[Live], *, first: bool) -> Tick:
         """All counters, as near to one moment as can be: the CPUs' first, for they are compared with each other."""
         at, at_ns = time.time(), time.monotonic_ns()
-        cpus = self._cpus()
-        tare_ns, client_ns, own_ns = self._tare.cpu_ns(), self._client.cpu_ns(), _own_ns()
+        strays_ns, strays_by_cpu = self._strays.read()
+        cpus = self._cpus(strays_by_cpu)
+        tare_ns, client_ns, own_ns = self._tare.cpu_ns() - strays_ns, self._client.cpu_ns(), _own_ns()
         memory, disk = counters.memory(), counters.disk(self._device)
         received, sent = counters.network(BRIDGE)
         return Tick(
@@ -141,7 +142,7 @@ class _Host:
             instances=self._of_instances(lives),
         )
 
-    def _cpus(self) -> tuple[CpuTick, ...]:
+    def _cpus(self, strays: Sequence[int] | None) -> tuple[CpuTick, ...]:
         times = counters.cpu_times()
         # Ticks are counted where a clock interrupt finds a task: too rough for half a second, where there is better.
         by_cpu, of_tare = self._all.cpu_ns_by_cpu(), self._tare.cpu_ns_by_cpu()
@@ -151,7 +152,7 @@ class _Host:
             user, nice, system, *rest = ms
             idle, iowait, irq, softirq, steal = rest
             run_ns = ran.get(cpu, 1_000_000 * (user + nice + system))
-            tare_ns = of_tare[cpu] if of_tare else None
+            tare_ns = of_tare[cpu] - (strays[cpu] if strays else 0) if of_tare else None
             found.append(CpuTick(cpu, user, nice, system, idle, iowait, irq, softirq, steal, run_ns, tare_ns))
         return tuple(found)
 

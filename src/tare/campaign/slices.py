@@ -214,7 +214,7 @@ class _Phase:
         given = self.workload.probe_params(fitted)
         more = self.extra.get(arm.platform, {})
         probe = live.session.probe(self.workload.probe, {**given, **more}, self.warmup_ns)
-        probe.wait_ready(WARM_LIMIT_S + self.warmup_ns / 1e9)
+        probe.wait_ready(time_limit_s=WARM_LIMIT_S + self.warmup_ns / 1e9)
         # Only now: its clock is read while nothing else runs on its CPUs.
         self.offsets[arm] = live.session.sync_clock()
         self.probes[arm] = probe
@@ -287,7 +287,7 @@ class _Phase:
                 before, after = readings[turn.slot], readings[turn.slot + 1]
                 used = [spent(*pair) for pair in zip(before.cpu_ns[arm], after.cpu_ns[arm], strict=True)]
                 mine.append(Share(turn, before.end_ns, after.begin_ns, *used))
-        result = self.probes[arm].wait(GRACE_S)
+        result = self.probes[arm].wait(time_limit_s=GRACE_S)
         return read_result(self.workload, result, mine, self.offsets[arm].offset_ns)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tare.host.patience import stretched
+from tare.patience import stretched
 from tare.platforms.base import Instance
 from tare.platforms.parts.marks import Datagram
 from tare.session import Session
 from tare.workloads.base import StartMarks
 
 #: After the first command has returned, the datagram and the ping have this long to come.
-MARK_LIMIT_S = stretched(3.0)
+MARK_LIMIT_S = 3.0
 NO_AGENT = "it is a black box: no agent runs inside"
 
 
@@ -34,14 +34,14 @@ def marks(
     """Gather the marks of a start whose first command has returned."""
     reasons = {"answer_ns": "it brings no service of its own: the agent serves what is asked"}
     # The watcher and the session see the same byte; whichever the interpreter let run first is nearer to it.
-    first = min(instance.first_byte.wait(MARK_LIMIT_S) or session.first_byte_ns, session.first_byte_ns)
+    first = min(instance.first_byte.wait(time_limit_s=MARK_LIMIT_S) or session.first_byte_ns, session.first_byte_ns)
     sent = None
     if instance.address.host is None:
         reasons["datagram_ns"] = instance.address.no_ping
     else:
-        sent = datagram.wait(token, MARK_LIMIT_S)
+        sent = datagram.wait(token, time_limit_s=MARK_LIMIT_S)
         if sent is None:
-            reasons["datagram_ns"] = f"no datagram reached the host within {MARK_LIMIT_S:.0f} s"
+            reasons["datagram_ns"] = f"no datagram reached the host within {stretched(MARK_LIMIT_S):.0f} s"
     began = instance.started
     pinged = _pinged(instance, reasons)
     first_byte_ns = first - began.monotonic_ns
@@ -70,9 +70,9 @@ def _pinged(instance: Instance, reasons: dict[str, str]) -> int | None:
     if instance.ping is None:
         reasons["ping_ns"] = instance.address.no_ping
         return None
-    at = instance.ping.wait(MARK_LIMIT_S)
+    at = instance.ping.wait(time_limit_s=MARK_LIMIT_S)
     if at is None:
-        reasons["ping_ns"] = f"{instance.address.ping} did not answer within {MARK_LIMIT_S:.0f} s"
+        reasons["ping_ns"] = f"{instance.address.ping} did not answer within {stretched(MARK_LIMIT_S):.0f} s"
         return None
     return at - instance.started.monotonic_ns
 

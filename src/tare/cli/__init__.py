@@ -10,6 +10,7 @@ from rich.console import Console
 
 from tare.cli.commands.app import app
 from tare.errors import TareError
+from tare.host import unremoved
 
 INTERRUPTED = 130
 
@@ -30,8 +31,28 @@ def main() -> None:
         sys.exit(2)
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer has turned the interrupt into this
-            errors.print("interrupted: what tare made on this host is removed, what was measured is kept")
+            errors.print(interrupted(), markup=False, soft_wrap=True)
         raise
+    finally:
+        _tell_unremoved(errors)
+
+
+def interrupted() -> str:
+    """What has become of a command that was interrupted: what is on the host is looked at, and not hoped for."""
+    from tare.host import journal  # noqa: PLC0415 (costly, and by now there or not needed)
+
+    mine = [str(entry.thing) for entry in journal.of_this_process()]
+    if not mine:
+        return "interrupted: what tare made on this host is removed, what was measured is kept"
+    return f"interrupted: what was measured is kept; left on this host: {', '.join(mine)}; remove it by `tare clean`"
+
+
+def _tell_unremoved(errors: Console) -> None:
+    left = unremoved.still_there()
+    for thing in left:
+        errors.print(f"[bold yellow]warning:[/] {_plain(str(thing))}", soft_wrap=True)
+    if left:
+        errors.print(f"[bold]fix:[/] {unremoved.FIX}", soft_wrap=True)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -15,7 +15,7 @@ from tare.campaign.instances import Live
 from tare.contract.bench import Bench, BrokenPromiseError, Check, promise
 from tare.contract.leftovers import left_on_host, packet_rules
 from tare.errors import SessionError
-from tare.host.patience import stretched
+from tare.patience import stretched, until
 from tare.platforms.parts.helpers import processes_by_pid
 
 #: A program that every platform must run unchanged; any of the image's would do.
@@ -30,7 +30,7 @@ ASK = (
     "select(undef, undef, undef, 0.1) } defined $s or die $@; print <$s>"
 )
 #: What is started and does not stay has ended by then.
-HELPERS_LIMIT_S = stretched(5.0)
+HELPERS_LIMIT_S = 5.0
 #: A busy loop without end; `timeout` ends it after the same time wherever it runs, emulated or not.
 ENDLESS = "while :; do :; done"
 BUSY = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
@@ -44,7 +44,7 @@ def start_is_seen(bench: Bench) -> None:
     assert marks.first_byte_ns is not None
     assert marks.command_ns is not None
     promise(0 < marks.first_byte_ns <= marks.command_ns, "the first byte came after the first command")
-    limit_ns = bench.live.instance.spec.start_limit_s * 1e9
+    limit_ns = stretched(bench.live.instance.spec.start_limit_s) * 1e9
     promise(marks.command_ns < limit_ns, "the first command came after the start's time limit")
     for name, seen in (("datagram_ns", marks.datagram_ns), ("ping_ns", marks.ping_ns)):
         if seen is None:
@@ -143,7 +143,7 @@ def helpers_are_counted(bench: Bench) -> None:
     with bench.fresh() as live:
         if not live.instance.accounted:
             return
-        deadline = time.monotonic() + HELPERS_LIMIT_S
+        deadline = until(HELPERS_LIMIT_S)
         while outside := _outside(live, before):  # what is short-lived ends meanwhile
             promise(time.monotonic() < deadline, f"not in its control group: {outside}")
             time.sleep(0.05)

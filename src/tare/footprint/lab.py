@@ -16,7 +16,7 @@ import tare
 from tare.campaign import conduct
 from tare.campaign.order import LEAST_MEMORY
 from tare.campaign.plan import make_jobs
-from tare.errors import HostError, StoreError, UsageError
+from tare.errors import HostError, StoreError, TareError, UsageError
 from tare.footprint import kmodule
 from tare.footprint.lines import READINGS, completed
 from tare.footprint.model import ATTACHMENT, Footprint, Level
@@ -76,9 +76,7 @@ def count(order: Order, file: Path, progress: Progress, programs: Sequence[Path]
         result = Path(scratch, _RESULT)
         compiled = module(progress) if order.level is Level.FUNCTIONS else None
         code = lab_run.run(_sent(order, result.parent, compiled, programs), heard, progress)
-        if order.level is Level.LINES and result.exists():
-            _complete(result, progress)
-        brought = bring(result, file) if result.exists() else Brought((), ())
+        brought = _taken_in(result, file, order.level, progress) if result.exists() else Brought((), ())
     if code != 0:
         kept = f"; {len(brought.footprints)} footprints are in {file}" if brought.footprints else ""
         raise HostError(f"counting in the lab ended with {code}{kept}: {heard.last}")
@@ -97,6 +95,19 @@ def _check_fits(order: Order) -> None:
             f"an instance cannot have {order.memory_bytes >> 20} MiB in the lab",
             fix=f"give --memory from {LEAST_MEMORY >> 20} to less than {MEMORY_BYTES >> 20}",
         )
+
+
+def _taken_in(result: Path, file: Path, level: Level, progress: Progress) -> Brought:
+    """Put what came into the file. Where that fails, hours of counting are kept beside it, and the error says where."""
+    try:
+        if level is Level.LINES:
+            _complete(result, progress)
+        return bring(result, file)
+    except TareError as error:
+        kept = Path(tempfile.mkdtemp(prefix=f"{file.stem}-from-lab-", dir=file.absolute().parent))
+        shutil.copytree(result.parent, kept, dirs_exist_ok=True)
+        error.what += f"; what was counted is kept in {kept}"
+        raise
 
 
 class _Heard:
@@ -123,7 +134,16 @@ def _sent(order: Order, results: Path, compiled: Path | None, programs: Sequence
     flavour, files = (LINES_FLAVOUR, ()) if compiled is None else (FLAVOUR, (compiled,))
     if compiled is not None:
         argv = ["env", f"{kmodule.BROUGHT}={LAB_MODULE}", *argv]
-    return lab_run.Order(argv, flavour, MEMORY_BYTES, CPUS, LIMIT_S, (*files, *programs), results, KERNEL)
+    return lab_run.Order(
+        argv,
+        flavour,
+        MEMORY_BYTES,
+        CPUS,
+        time_limit_s=LIMIT_S,
+        files=(*files, *programs),
+        results=results,
+        kernel=KERNEL,
+    )
 
 
 def _complete(result: Path, progress: Progress) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from tare.errors import HostError
 from tare.host import processes
 from tare.host.checks import Check
-from tare.host.patience import stretched
+from tare.patience import until
 
 #: linux/ptrace.h, linux/wait.h
 _SEIZE, _INTERRUPT, _DETACH, _GET_FILTER = 0x4206, 0x4207, 17, 0x420C
@@ -87,7 +87,7 @@ def _of(thread: int) -> tuple[bytes, ...]:
 
 def _await_stop(thread: int) -> int:
     """Wait until it stands still; returns the signal that it was about to get, to be passed on, or 0."""
-    deadline = time.monotonic() + stretched(STOP_LIMIT_S)
+    deadline = until(STOP_LIMIT_S)
     while True:
         pid, status = os.waitpid(thread, os.WNOHANG | _WALL)
         if pid:

@@ -83,6 +83,7 @@ def opened(
         nursery, client = stack.enter_context(prepared(image, resources, wish.subnet))
         ready, broken = preflight.try_each(found, image, nursery, asked=(), progress=doing, keep=keep)
         store = there or stack.enter_context(_new(wish, ready, [*missing, *broken], resources, image))
+        stack.callback(conduct.keep_unremoved, store)
         for what, failed in failures:
             store.add_attachment(f"traceback of {what}", failed.traceback)
         for one in [*missing, *broken]:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.model import Resources
+from tare.patience import until
 
 #: The controllers that tare sets or reads.
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")
@@ -210,7 +211,7 @@ def usage_of(pid: int) -> Group | None:
 def destroy(path: str) -> None:
     """Kill all processes in the group and below, in every hierarchy, and remove it. No group: nothing to do."""
     folders = [root / path for root in hierarchies().every if (root / path).is_dir()]
-    deadline = time.monotonic() + 10
+    deadline = until(10)
     while folders:
         for pid in _pids(folders):
             with contextlib.suppress(ProcessLookupError):

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import cgroup, janitor, processes
+from tare.host import cgroup, janitor, pinning, processes
 from tare.host.journal import Belongings
 from tare.model import Resources
+from tare.patience import stretched, until
 
 #: How the daemons' control groups are called; they are siblings of the instances' parent.
 PREFIX = "tare-daemon"
@@ -35,7 +36,7 @@ class Daemon:
         """Ask it to end; what does not end goes with its control group, which its owner removes."""
         self.process.terminate()
         try:
-            self.process.wait(time_limit_s)
+            self.process.wait(stretched(time_limit_s))
         except subprocess.TimeoutExpired:
             processes.kill_group(self.process)
             self.process.wait()
@@ -58,12 +59,12 @@ def start(
     # A name for this one alone: another tare on the host (`tare doctor` beside a campaign) may start its own.
     group = cgroup.Group(f"{PREFIX}-{name}-{os.getpid()}{secrets.token_hex(2)}")
     things.own(janitor.control_group(group.path))
-    group.create(Resources(tuple(sorted(os.sched_getaffinity(0))), _all_memory()))
+    group.create(Resources(tuple(sorted(pinning.usable())), _all_memory()))
     with log.open("wb") as file:
         procs = group.leaf("daemon", everywhere=True)
         process = processes.start(argv, stdout=file, stderr=file, env=env, cgroup_procs=procs)
     daemon = Daemon(name, process, group)
-    deadline = time.monotonic() + time_limit_s
+    deadline = until(time_limit_s)
     while not ready():
         if process.poll() is not None or time.monotonic() > deadline:
             how = "does not answer" if process.poll() is None else f"ended with {process.poll()}"

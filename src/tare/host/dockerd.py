@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 
+from tare.patience import stretched
+
 SOCKET = "/var/run/docker.sock"
 LIMIT_S = 5.0
 
@@ -20,7 +22,7 @@ def listens(host: str) -> bool:
     if "://" in path:
         return True
     with socket.socket(socket.AF_UNIX) as caller:
-        caller.settimeout(LIMIT_S)
+        caller.settimeout(stretched(LIMIT_S))
         try:
             caller.connect(path)
         except OSError:

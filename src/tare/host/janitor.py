@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from tare import lazily
 from tare.errors import HostError
 from tare.host import cgroup, dockerd, processes, settings
+from tare.patience import stretched, until
 
 if TYPE_CHECKING:
     import docker
@@ -29,7 +30,6 @@ else:
 
 #: A value that describes a thing; JSON-able.
 Fact = str | int | list[str]
-
 
 #: Longest time that dockerd is given to finish a container that nobody knows to have been made.
 DOCKER_MAKES_S = 2.0
@@ -142,14 +142,19 @@ def setting(file: Path, former: str, written: str) -> Thing:
 
 
 def remove(thing: Thing) -> None:
-    """Remove a thing if it is there."""
+    """Remove a thing if it is there. Raises `HostError`, whatever it is that its remover trips over."""
     remover = _REMOVERS.get(thing.kind)
     if remover is None:
         raise HostError(
             f"the journal has a {thing.kind!r}, which this version of tare does not know",
             fix="clean with the version of tare that made it",
         )
-    remover(thing.facts)
+    try:
+        remover(thing.facts)
+    except HostError:
+        raise
+    except Exception as error:  # the others' removers are to come to their turn
+        raise HostError(f"{thing} cannot be removed: {error!r}") from error
 
 
 def _remove_mount(facts: Mapping[str, Fact]) -> None:
@@ -236,7 +241,7 @@ def _remove_container(facts: Mapping[str, Fact]) -> None:
     try:
         if not dockerd.listens(host):
             raise docker.errors.DockerException("nobody listens")
-        with contextlib.closing(docker.from_env(timeout=30, environment=environment)) as client:
+        with contextlib.closing(docker.from_env(timeout=round(stretched(30)), environment=environment)) as client:
             _remove_from_docker(client, name, known="id" in facts)
     except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
         _remove_from_gone_docker(facts)
@@ -250,7 +255,7 @@ def _remove_container(facts: Mapping[str, Fact]) -> None:
 
 def _remove_from_docker(client: docker.DockerClient, name: str, *, known: bool) -> None:
     # A daemon goes on making a container whose maker was killed, and does not know of it until it is made.
-    deadline = time.monotonic() + (0 if known else DOCKER_MAKES_S)
+    deadline = until(0 if known else DOCKER_MAKES_S)
     while True:
         try:
             client.containers.get(name).remove(force=True, v=True)
@@ -281,7 +286,7 @@ def _remove_from_gone_docker(facts: Mapping[str, Fact]) -> None:
 
 def _gone_soon(client: docker.DockerClient, name: str) -> bool:
     """Whether a removal that is already under way finishes within 10 s."""
-    deadline = time.monotonic() + 10
+    deadline = until(10)
     while time.monotonic() < deadline:
         try:
             client.containers.get(name)
@@ -296,7 +301,7 @@ def _remove_podman(facts: Mapping[str, Fact]) -> None:
         return
     name, tool = str(facts["name"]), f"{facts['group']}/tool"
     argv = ["podman", "--cgroup-manager=cgroupfs", "--log-level=error", "rm", "--force", "--ignore", "--time=0", name]
-    deadline = time.monotonic() + 10
+    deadline = until(10)
     while time.monotonic() < deadline:
         # A podman that is still making the container is let finish: a killed one leaves parts that none knows of.
         making = bool(cgroup.Group(tool).pids())
@@ -313,7 +318,7 @@ def _remove_lxd(facts: Mapping[str, Fact]) -> None:
     client, words, group = facts["client"], facts["words"], str(facts["group"])
     assert isinstance(client, list)
     assert isinstance(words, list)
-    deadline = time.monotonic() + 10
+    deadline = until(10)
     while True:
         # A client that is still making the container is let finish, or the daemon makes it after it was removed.
         making = bool(group and cgroup.Group(f"{group}/tool").pids())
@@ -335,7 +340,7 @@ def _remove_domain(facts: Mapping[str, Fact]) -> None:
     if processes.find("virsh") is None or (socket and not Path(socket).exists()):
         return
     virsh = ["virsh", "-q", "-c", uri]
-    deadline = time.monotonic() + 10
+    deadline = until(10)
     while True:
         # Of a domain that is just being made, this waits until it is.
         ended = processes.run([*virsh, "destroy", name], time_limit_s=30)
@@ -366,7 +371,7 @@ def _remove_xen(facts: Mapping[str, Fact]) -> None:
 
 def _remove_module(facts: Mapping[str, Fact]) -> None:
     name = str(facts["name"])
-    deadline = time.monotonic() + 10
+    deadline = until(10)
     while Path("/sys/module", name).exists():
         # What a killed user of it had open may take the kernel a while to close.
         removed = processes.run(["rmmod", name], time_limit_s=60)

@@ -2,24 +2,34 @@
 
 One small file an entry, in the order of making. An entry is forgotten when its thing is gone. `Belongings` is how
 the rest of tare makes things: journal first, then make, and remove in reverse through the one janitor.
+
+An entry appears whole or not at all: it is written under the name of its writer (`_unfinished_name`), synced, and then
+renamed. What cannot be read all the same is another version's, or was damaged: it is told and never deleted, since what
+it names may be on the host.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tare.errors import HostError
-from tare.host import janitor
+from tare.host import janitor, state, unremoved
 from tare.host.janitor import Fact, Thing
+from tare.host.unremoved import Unremoved
+
+#: Of the entries that are written. 1: those of tare up to November 2026, which name none and were written in place.
+FORMAT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,25 @@ class Owner:
         return self.boot == boot_id() and _start_ticks(self.pid) == self.start_ticks
 
 
+class _Told(BaseModel):
+    """What an entry holds. A field that is not known is refused: what it says may matter to the removal."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _OwnerRecord(_Told):
+    pid: int
+    start_ticks: int
+    boot: str
+
+
+class _Record(_Told):
+    format: Literal[1, 2] = 1
+    kind: str
+    facts: dict[str, Fact]
+    owner: _OwnerRecord
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A thing in the journal."""
@@ -47,6 +76,17 @@ class Entry:
     file: Path
     thing: Thing
     owner: Owner
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An entry of which nobody knows here what it names."""
+
+    file: Path
+    why: str
+
+    def __str__(self) -> str:
+        return f"entry {self.file}"
 
 
 class Journal:
@@ -57,12 +97,16 @@ class Journal:
         self._owner = Owner.me()
 
     def write(self, *things: Thing) -> list[Entry]:
-        """Record things that are about to be made; on return they are on the disk."""
+        """Record things that are about to be made; on return they are on the disk. Raises `HostError`: none is."""
+        entries: list[Entry] = []
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            entries = [self._write(thing) for thing in things]
+            for thing in things:
+                entries.append(self._write(thing))
             _sync_folder(self._folder)
         except OSError as error:
+            for entry in entries:
+                self.forget(entry)
             raise HostError(
                 f"the journal in {self._folder} cannot be written: {error.strerror}",
                 fix="run as root, with space on the disk, or set TARE_HOME to a folder that can be written",
@@ -75,36 +119,78 @@ class Journal:
 
     def entries(self) -> list[Entry]:
         """All things that were made and not yet removed, oldest first."""
-        if not self._folder.is_dir():
-            return []
-        found = (self._read(file) for file in sorted(self._folder.glob("*.json")))
-        return [entry for entry in found if entry is not None]
+        return [entry for entry in self._read_all() if isinstance(entry, Entry)]
+
+    def unreadable(self) -> list[Unreadable]:
+        """The entries that this version of tare cannot read."""
+        return [entry for entry in self._read_all() if isinstance(entry, Unreadable)]
+
+    def forget_unfinished(self) -> None:
+        """Remove what was begun by processes that are dead: an entry's thing is made after it is whole."""
+        for file in self._folder.glob(".*"):
+            writer = _writer(file)
+            if writer is not None and not writer.lives():
+                file.unlink(missing_ok=True)
+
+    def _read_all(self) -> Iterator[Entry | Unreadable]:
+        for file in sorted(self._folder.glob("*.json")):
+            with contextlib.suppress(FileNotFoundError):  # its owner removed it meanwhile
+                yield _read(file)
 
     def _write(self, thing: Thing) -> Entry:
-        name = f"{time.time_ns():020d}-{thing.kind}-{uuid.uuid4().hex[:8]}.json"
-        file = self._folder / name
-        owner = {"pid": self._owner.pid, "start_ticks": self._owner.start_ticks, "boot": self._owner.boot}
-        text = json.dumps({"kind": thing.kind, "facts": dict(thing.facts), "owner": owner})
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        file = self._folder / f"{time.time_ns():020d}-{thing.kind}-{uuid.uuid4().hex[:8]}.json"
+        owner = _OwnerRecord(**asdict(self._owner))
+        record = _Record(format=FORMAT, kind=thing.kind, facts=dict(thing.facts), owner=owner)
+        unfinished = self._folder / _unfinished_name(file.name, self._owner)
         try:
-            os.write(descriptor, text.encode())
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with open(descriptor, "wb") as writing:  # noqa: PTH123 (it is to be new, and closed for children)
+                writing.write(record.model_dump_json().encode())
+                writing.flush()
+                os.fsync(descriptor)
+            unfinished.rename(file)
+        except OSError:
+            unfinished.unlink(missing_ok=True)
+            raise
         return Entry(file, thing, self._owner)
 
-    @staticmethod
-    def _read(file: Path) -> Entry | None:
-        try:
-            data = json.loads(file.read_bytes())
-            facts: dict[str, Fact] = data["facts"]
-            return Entry(file, Thing(str(data["kind"]), facts), Owner(**data["owner"]))
-        except FileNotFoundError:
-            return None  # its owner removed it meanwhile
-        except (ValueError, KeyError, TypeError):
-            # Killed while this entry was being written: its thing was never made.
-            file.unlink(missing_ok=True)
-            return None
+
+def _unfinished_name(name: str, writer: Owner) -> str:
+    """What an entry is called while it is written: it tells its writer, for nothing in it can be relied on."""
+    return f".{name}.{writer.pid}.{writer.start_ticks}.{writer.boot}"
+
+
+def _writer(file: Path) -> Owner | None:
+    """Who writes an unfinished entry; None for a file that is none."""
+    parts = re.fullmatch(r"\..+\.json\.(\d+)\.(\d+)\.([0-9a-f-]+)", file.name)
+    return None if parts is None else Owner(int(parts[1]), int(parts[2]), parts[3])
+
+
+def _read(file: Path) -> Entry | Unreadable:
+    """Raises `FileNotFoundError` where it is gone."""
+    try:
+        record = _Record.model_validate_json(file.read_bytes())
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        return Unreadable(file, f"it cannot be read: {error.strerror}")
+    except ValidationError as error:
+        return Unreadable(file, _why_unreadable(error))
+    return Entry(file, Thing(record.kind, record.facts), Owner(**record.owner.model_dump()))
+
+
+def _why_unreadable(error: ValidationError) -> str:
+    """What of it this version does not understand, and what a user can do."""
+    problems = error.errors(include_url=False)
+    fields = {".".join(map(str, problem["loc"])): problem for problem in problems}
+    if "format" in fields:
+        what = f"its format is {fields['format']['input']!r}, and this version of tare knows up to {FORMAT}"
+        return f"{what}; clean with the version that made it"
+    unknown = [name for name, problem in fields.items() if problem["type"] == "extra_forbidden"]
+    if unknown:
+        what = f"this version of tare does not know its {', '.join(unknown)}"
+        return f"{what}; clean with the version that made it"
+    return "it is no whole entry; see what it names, remove that by hand, and then this file"
 
 
 class Belongings:
@@ -129,13 +215,12 @@ class Belongings:
         """Remove everything. Goes on after an error, and raises the first at the end; what failed stays noted."""
         errors: list[HostError] = []
         while self._entries:
-            entry = self._entries.pop()
-            try:
-                janitor.remove(entry.thing)
-            except HostError as error:
+            entry = self._entries[-1]
+            error = _remove(self.journal, entry)
+            self._entries.pop()  # only now: an interrupt leaves it here
+            if error is not None:
+                unremoved.note(_left(entry, error))
                 errors.append(error)
-            else:
-                self.journal.forget(entry)
         if errors:
             raise errors[0]
 
@@ -148,16 +233,32 @@ class Belongings:
         if error is None:
             self.release()
             return
-        with contextlib.suppress(HostError):  # the error under way matters more; the journal keeps the rest
+        with contextlib.suppress(HostError):  # the error under way matters more; what stays is noted (`unremoved`)
             self.release()
+
+
+def _remove(journal: Journal, entry: Entry) -> HostError | None:
+    """Remove a thing and forget it; where that fails it stays in the journal, and the error is returned."""
+    try:
+        janitor.remove(entry.thing)
+    except HostError as error:
+        return error
+    journal.forget(entry)
+    return None
+
+
+def _left(entry: Entry, error: HostError) -> Unremoved:
+    group = str(entry.thing.facts.get("path", "")) if entry.thing.kind == "cgroup" else ""
+    return Unremoved(entry.file, str(entry.thing), str(error), group)
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
     """One step of a sweep: what was (or would be) removed, or why it was not."""
 
-    thing: Thing
+    thing: Thing | Unreadable
     kept: str | None = None  # the reason why it stays
+    left: Unremoved | None = None  # where it should not have stayed: its owner is dead, or unknown
 
 
 def sweep(journal: Journal, *, dry_run: bool = False) -> Iterator[Swept]:
@@ -166,14 +267,24 @@ def sweep(journal: Journal, *, dry_run: bool = False) -> Iterator[Swept]:
         if entry.owner.lives():
             yield Swept(entry.thing, f"its run (process {entry.owner.pid}) is still going")
             continue
-        if not dry_run:
-            try:
-                janitor.remove(entry.thing)
-            except HostError as error:
-                yield Swept(entry.thing, str(error))
-                continue
-            journal.forget(entry)
-        yield Swept(entry.thing)
+        error = None if dry_run else _remove(journal, entry)
+        yield Swept(entry.thing) if error is None else Swept(entry.thing, str(error), _left(entry, error))
+    for unreadable in journal.unreadable():
+        yield Swept(unreadable, unreadable.why, Unremoved(unreadable.file, str(unreadable), unreadable.why))
+    if not dry_run:
+        journal.forget_unfinished()
+
+
+def clear_the_way(journal: Journal) -> None:
+    """Sweep before something is made. What could not be removed is noted (`unremoved`)."""
+    for step in sweep(journal):
+        if step.left is not None:
+            unremoved.note(step.left)
+
+
+def of_this_process() -> list[Entry]:
+    """The things that this very process made and that are still in the host's journal."""
+    return [entry for entry in Journal(state.home_if_any() / state.JOURNAL).entries() if entry.owner == Owner.me()]
 
 
 def _start_ticks(pid: int) -> int | None:

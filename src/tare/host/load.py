@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Iterator
 
-from tare.host import processes
+from tare.host import pinning, processes
 
 
 @contextlib.contextmanager
 def busy(per_cpu: int) -> Iterator[int]:
     """So many busy processes for each CPU, wherever the kernel puts them; gives their number. They end with this."""
-    count = per_cpu * len(os.sched_getaffinity(0))
+    count = per_cpu * len(pinning.usable())
     running = []
     try:
         for _ in range(count):

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import IO
 
 from tare.errors import HostError
-from tare.host.patience import stretched
+from tare.host import pinning
+from tare.patience import stretched
 
 #: bash, because dash cannot name descriptors above 9.
 _WAIT = """\
@@ -119,17 +120,18 @@ def start(
     full[0] = program
     if cgroup_procs:
         full = ["/bin/sh", "-ec", _ENTER, "sh", str(len(cgroup_procs)), *map(str, cgroup_procs), *full]
-    return subprocess.Popen(  # noqa: S603 (argv lists only)
-        full,
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        env=dict(env) if env is not None else None,
-        cwd=cwd,
-        start_new_session=True,
-        pass_fds=tuple(pass_fds),
-        bufsize=0,
-    )
+    with pinning.for_children():
+        return subprocess.Popen(  # noqa: S603 (argv lists only)
+            full,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            env=dict(env) if env is not None else None,
+            cwd=cwd,
+            start_new_session=True,
+            pass_fds=tuple(pass_fds),
+            bufsize=0,
+        )
 
 
 @dataclass(slots=True)

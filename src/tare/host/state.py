@@ -8,11 +8,12 @@ from pathlib import Path
 from tare.errors import HostError
 
 DEFAULT_HOME = Path("/var/lib/tare")
+JOURNAL = "journal"
 
 
 def home() -> Path:
     """The folder of everything below; made when it is missing. Raises `HostError` when it cannot be written."""
-    folder = Path(os.environ.get("TARE_HOME") or DEFAULT_HOME)
+    folder = home_if_any()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -20,6 +21,11 @@ def home() -> Path:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise _unwritable(folder, "permission denied")
     return folder.resolve()
+
+
+def home_if_any() -> Path:
+    """The same folder, which may not be there."""
+    return Path(os.environ.get("TARE_HOME") or DEFAULT_HOME)
 
 
 def images() -> Path:
@@ -34,7 +40,7 @@ def work() -> Path:
 
 def journal() -> Path:
     """What tare made on the host and has not removed yet."""
-    return _below("journal")
+    return _below(JOURNAL)
 
 
 def filesystem(folder: Path) -> str:

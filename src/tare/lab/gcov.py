@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import posixpath
 import struct
 import tarfile
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import ParseError
-from tare.host import processes
+from tare.host import pinning, processes
 
 #: Of gcov's JSON.
 FORMAT = "1"
@@ -136,7 +135,7 @@ def cover(program: Sequence[str], folder: Path, objects: Sequence[str], top: str
     """
     batches = [objects[place : place + BATCH] for place in range(0, len(objects), BATCH)]
     coverage = Coverage()
-    with ThreadPoolExecutor(max_workers=max(1, len(os.sched_getaffinity(0)))) as pool:
+    with ThreadPoolExecutor(max_workers=max(1, len(pinning.usable()))) as pool:
         for wanted, said in zip(
             batches, pool.map(lambda batch: _run(program, folder, batch, fresh), batches), strict=True
         ):

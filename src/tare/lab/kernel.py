@@ -11,7 +11,6 @@ import csv
 import gzip
 import hashlib
 import json
-import os
 import posixpath
 import re
 import shutil
@@ -23,9 +22,10 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import processes
+from tare.host import pinning, processes
 from tare.image.places import Progress, beside, locked
 from tare.lab import build, gcov, recipe
+from tare.patience import stretched, until
 
 #: Where the tree is in the build root, and so in the kernel's own names for its counters.
 TOP = "/usr/src/linux"
@@ -175,9 +175,11 @@ def _make(made: Path, wanted: recipe.Kernel, versions: Mapping[str, str], asked:
     tree = root / TOP.lstrip("/")
     log = made / "build.log"
     progress("  unpacking and configuring the source")
-    _step(root, log, ["configure", wanted.compiler], CONFIGURE_LIMIT_S)
+    _step(root, log, ["configure", wanted.compiler], limit_s=CONFIGURE_LIMIT_S)
     _check(asked, tree, made)
-    _step(root, log, ["compile", wanted.compiler, str(_jobs())], LIMIT_S, _Share(wanted.objects, progress))
+    _step(
+        root, log, ["compile", wanted.compiler, str(_jobs())], limit_s=LIMIT_S, share=_Share(wanted.objects, progress)
+    )
     shutil.copyfile(tree / "arch/x86/boot/bzImage", made / "bzImage")
     progress("  keeping the notes and the sources of its lines")
     _keep(root, tree, made, wanted.compiler)
@@ -214,11 +216,11 @@ class _Share:
 def _step(root: Path, log: Path, arguments: list[str], limit_s: float, share: _Share | None = None) -> None:
     """Run a step of the script in the root, what it says into the log. Raises `ImageError` with its last words."""
     argv = [*processes.WITH_TARE, *_ALONE, "sh", "-ec", _ENTER, "sh", str(root), *arguments]
-    began = time.monotonic()
+    end = until(limit_s)
     with log.open("wb") as file:
         process = processes.start(argv, stdout=file, stderr=file)
         try:
-            while process.poll() is None and time.monotonic() - began < limit_s:
+            while process.poll() is None and time.monotonic() < end:
                 time.sleep(_TURN_S)
                 if share is not None:
                     share(log.read_bytes())
@@ -228,13 +230,13 @@ def _step(root: Path, log: Path, arguments: list[str], limit_s: float, share: _S
                 processes.kill_group(process)
                 process.wait()
     if ended != 0:
-        raise _failed(log.read_text(errors="replace"), arguments[0], ended, limit_s)
+        raise _failed(log.read_text(errors="replace"), arguments[0], ended, limit_s=limit_s)
 
 
 def _failed(said: str, step: str, code: int | None, limit_s: float) -> ImageError:
     if code is None:
         return ImageError(
-            f"the kernel's {step} was not done in {limit_s / 60:.0f} minutes", fix="on a less busy machine"
+            f"the kernel's {step} was not done in {stretched(limit_s) / 60:.0f} minutes", fix="on a less busy machine"
         )
     if "No space left" in said:
         return ImageError("no space is left to build the kernel", fix="free some space, or set TARE_HOME")
@@ -245,7 +247,7 @@ def _failed(said: str, step: str, code: int | None, limit_s: float) -> ImageErro
 
 
 def _jobs() -> int:
-    return max(1, len(os.sched_getaffinity(0)))
+    return max(1, len(pinning.usable()))
 
 
 def linked(vmlinux: bytes) -> list[str]:

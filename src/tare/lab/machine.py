@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, PlatformError, SessionError
-from tare.host import cgroup, janitor, processes, state
+from tare.host import cgroup, janitor, pinning, processes, state
 from tare.host.journal import Belongings, Journal
 from tare.image import guest
 from tare.image.places import Progress
@@ -143,7 +143,7 @@ def running(
     with Belongings(Journal(state.journal())) as things:
         things.own(janitor.folder(space), janitor.control_group(group.path))
         space.mkdir()
-        group.create(Resources(tuple(sorted(os.sched_getaffinity(0))), memory_bytes + MONITOR_BYTES))
+        group.create(Resources(tuple(sorted(pinning.usable())), memory_bytes + MONITOR_BYTES))
         initramfs = space / "initramfs"
         initramfs.write_bytes(_initramfs(parts))
         accel, why = accelerator()
@@ -164,7 +164,7 @@ def _connected(machine: Machine, root: Path, space: Path, group: cgroup.Group) -
         try:
             stream = SocketStream(_accept(listener, process))
             try:
-                session = Session.open(stream, BOOT_LIMIT_S)
+                session = Session.open(stream, time_limit_s=BOOT_LIMIT_S)
             except SessionError as error:
                 stream.close()
                 raise _failed(f"the lab does not come up: {error.what}", machine.console) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import shutil
 import tarfile
 import time
@@ -13,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tare import outputs
-from tare.errors import HostError, PlatformError, SessionTimeout, UsageError
+from tare.errors import HostError, PlatformError, SessionTimeout, TareError, UsageError
 from tare.image import build as image_build
 from tare.image.places import Progress
 from tare.lab import build, goods, kernel, recipe
 from tare.lab.machine import Parts, running
+from tare.patience import stretched
 from tare.session import Session
 from tare.session.frames import STDERR, STDOUT
 from tare.session.messages import MAX_OUTPUT_CAP
@@ -29,14 +29,16 @@ Output = Callable[[int, bytes], None]
 PATIENCE = 12
 PREPARE_LIMIT_S = 120.0
 FILE_LIMIT_S = 600.0
-#: Most that comes back.
-RESULTS_CAP = 1 << 30
+PACK_LIMIT_S = 3600.0
+#: How much of the results comes at once, and what is left free of the disk that gets them.
+PIECE, SPARED = 32 << 20, 256 << 20
 #: What QEMU takes of the machine that labs are.
 MOST_CPUS = 255
 #: Exit code of a command that was ended at its time limit, as of timeout(1).
 TIMED_OUT = 124
 #: How often output is looked for, in seconds.
 _TURN_S = 0.1
+HOME = PurePosixPath("/lab")
 _ENV = {
     "PATH": "/lab/files:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "PYTHONPATH": "/lab/checkout/src:/goods/site-packages",
@@ -131,7 +133,7 @@ def _command(session: Session, order: Order, output: Output) -> int:
     if done.truncated:
         output(STDERR, b"tare: the command said more than 64 MiB; the rest is not shown\n")
     if done.timed_out:
-        output(STDERR, f"tare: the command was ended at its limit of {order.time_limit_s:.0f} s\n".encode())
+        output(STDERR, f"tare: the command was ended at its limit of {stretched(order.time_limit_s):.0f} s\n".encode())
         return TIMED_OUT
     return done.code if done.code is not None else 128 + (done.signal or 0)
 
@@ -152,19 +154,55 @@ def _stream(session: Session, execution: Execution, output: Output) -> None:
             session.pump_until(lambda: execution.over, turn, f"to {execution.what}", fatal=False)
 
 
-def fetch(session: Session, folder: Path) -> None:
-    """Bring what is in /lab/out into a folder here; plain files and folders, nothing else."""
-    packed = session.execute(["tar", "-C", "/lab/out", "-cf", "/lab/out.tar", "."], time_limit_s=FILE_LIMIT_S)
+def fetch(session: Session, folder: Path, lab: PurePosixPath = HOME) -> None:
+    """Bring what is in the lab's folder ``out`` into a folder here; plain files and folders, nothing else.
+
+    They come as one file beside the folder, piece by piece, however large. Where something fails after hours of work,
+    that file stays, and the error says so.
+    """
+    there, here = lab / "out.tar", folder.with_name(f"{folder.name}.from-lab.tar")
+    packed = session.execute(["tar", "-C", str(lab / "out"), "-cf", str(there), "."], time_limit_s=PACK_LIMIT_S)
     if packed.code != 0:
         raise PlatformError("the results cannot be packed in the lab", console=packed.stderr)
-    unpack(session.get("/lab/out.tar", RESULTS_CAP, time_limit_s=FILE_LIMIT_S), folder)
+    try:
+        _bring(session, there, here)
+        unpack(here, folder)
+    except TareError as error:
+        if here.exists() and here.stat().st_size > 0:
+            error.what += f"; what came of the results is kept in {here}"
+        raise
+    here.unlink()
 
 
-def unpack(packed: bytes, folder: Path) -> None:
+def _bring(session: Session, there: PurePosixPath, here: Path) -> None:
+    """A file of the lab's, whatever its size, as long as the disk here keeps some space. Raises `TareError`."""
+    told = session.execute(["stat", "-c", "%s", str(there)]).stdout.strip()
+    if not told.isdigit():
+        raise PlatformError(f"the lab does not say how large {there} is")
+    size = int(told)
+    room = max(0, shutil.disk_usage(here.parent).free - SPARED)
+    try:
+        with here.open("wb") as file:
+            for number in range(-(-min(size, room) // PIECE)):
+                words = [f"if={there}", f"bs={PIECE}", f"skip={number}", "count=1", "iflag=fullblock", "status=none"]
+                piece = session.execute(["dd", *words], time_limit_s=FILE_LIMIT_S, output_cap=PIECE).stdout
+                if len(piece) != min(PIECE, size - file.tell()):
+                    raise PlatformError(f"only {file.tell()} of {size} bytes of results came out of the lab")
+                file.write(piece)
+    except OSError as error:
+        raise HostError(f"the results cannot be written to {here}: {error.strerror}") from error
+    if size > room:
+        raise HostError(
+            f"the results have {size >> 20} MiB, and the disk of {here.parent} has room for {room >> 20} MiB",
+            fix="give --out a folder on a larger disk",
+        )
+
+
+def unpack(packed: Path, folder: Path) -> None:
     """Plain files and folders of a tar, none of them outside of the folder: a lab runs what may be hostile."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+        with tarfile.open(packed) as tar:
             for member in tar:
                 name = PurePosixPath(member.name)
                 if name.is_absolute() or ".." in name.parts:

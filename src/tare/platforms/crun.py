@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from tare.host import cgroup, janitor, processes, state
+from tare.host import cgroup, janitor, pinning, processes, state
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
@@ -55,7 +55,7 @@ def runtime() -> str:
 
 def trial_config(root: Path, group: str) -> dict[str, Any]:
     """A bundle that runs the host's own `true` in a root with nothing else."""
-    resources = Resources(tuple(sorted(os.sched_getaffinity(0))), MEMORY)
+    resources = Resources(tuple(sorted(pinning.usable())), MEMORY)
     config = bundle_config(["true"], root, root, resources, f"{group}/box", None)
     options = ["rbind", "ro"]
     config["mounts"] = [one for one in config["mounts"] if one["destination"] in {"/proc", "/dev"}] + [

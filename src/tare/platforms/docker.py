@@ -17,6 +17,7 @@ from tare.host import cgroup, dockerd, janitor
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import oci_tar
+from tare.patience import stretched
 from tare.platforms import crun
 from tare.platforms.base import (
     NO_NETWORK,
@@ -182,7 +183,7 @@ class Docker(Platform):
         if not dockerd.listens(dockerd.named()):
             raise docker.errors.DockerException("nobody listens")
         if self._connection is None:
-            self._connection = docker.from_env(timeout=60)
+            self._connection = docker.from_env(timeout=round(stretched(60)))
         return self._connection
 
 
@@ -206,9 +207,9 @@ class AttachedStream:
         """Write all to the container's stdin."""
         view = memoryview(data)
         while view:
-            _, ready, _ = select.select([], [self._socket], [], _SEND_LIMIT_S)
+            _, ready, _ = select.select([], [self._socket], [], stretched(_SEND_LIMIT_S))
             if not ready:
-                raise SessionError(f"the container took nothing for {_SEND_LIMIT_S:.0f} s")
+                raise SessionError(f"the container took nothing for {stretched(_SEND_LIMIT_S):.0f} s")
             try:
                 view = view[self._socket.send(view, socket.MSG_DONTWAIT) :]
             except BlockingIOError:

@@ -23,9 +23,9 @@ from typing import Any
 from tare.errors import HostError, ImageError, PlatformError
 from tare.host import network, processes
 from tare.host.journal import Belongings
-from tare.host.patience import stretched
 from tare.image import guest
 from tare.image.build import Image
+from tare.patience import stretched, until
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import vm
 from tare.platforms.parts.callback import CallbackStream, connected, end
@@ -141,7 +141,7 @@ class Firecracker(Platform):
             try:
                 if self._api:
                     _tell(place.folder / "api", settings(machine), process)
-                connection = connected(listener, process, spec.start_limit_s, "Firecracker")
+                connection = connected(listener, process, limit_s=spec.start_limit_s, what="Firecracker")
             except BaseException:
                 if ping is not None:
                     ping.wait(0)
@@ -220,7 +220,7 @@ def fault(said: str) -> str:
 
 
 def _tell(place: Path, told: dict[str, Any], process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + stretched(API_LIMIT_S)
+    deadline = until(API_LIMIT_S)
     api = Api(place)
     while True:
         try:

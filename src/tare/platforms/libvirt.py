@@ -127,7 +127,7 @@ class Libvirt(Platform):
     def _bury(self, house: libvirtd.House) -> PlatformError:
         what = f"{house.ended()} in the middle of its work"
         self._house = None
-        with contextlib.suppress(HostError):  # the journal keeps what could not be removed
+        with contextlib.suppress(HostError):  # what stays is noted (`host.unremoved`)
             house.stop()
         return PlatformError(what, fix="the next start has a new one; see the host's log for why it ended")
 

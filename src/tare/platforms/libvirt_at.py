@@ -218,7 +218,7 @@ class XenAt(Named):
                 raise self._refusal(house, complaint)
             watcher = virsh.watcher(spec, house.connection, name)
             try:
-                connection = connected(listener, watcher, spec.start_limit_s, "Xen", peer=endpoint.address)
+                connection = connected(listener, watcher, limit_s=spec.start_limit_s, what="Xen", peer=endpoint.address)
             except BaseException:
                 _destroy(house, name)
                 end(watcher)

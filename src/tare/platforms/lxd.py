@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.errors import TareError
-from tare.host import processes, roots
+from tare.host import pinning, processes, roots
 from tare.host.journal import Belongings
 from tare.host.network import BRIDGE
 from tare.image.build import Image
@@ -129,7 +129,7 @@ def _trivial(server: Server, ground: Ground) -> list[str]:
     ]
     name = f"tare-{ground.folder.name}"
     settings = [f"lxc.rootfs.path = dir:{root}", *binds]
-    server.new_container(ground.things, name, ground.group, sorted(os.sched_getaffinity(0)), settings, {})
+    server.new_container(ground.things, name, ground.group, sorted(pinning.usable()), settings, {})
     return [*server.environment, *server.start_argv(name, ["true"])]
 
 

@@ -24,6 +24,7 @@ from tare.host.journal import Belongings
 from tare.host.processes import Finished
 from tare.image import forms
 from tare.image.build import Image
+from tare.patience import stretched, until
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts.marks import FirstByte
 from tare.platforms.parts.pipes import ProcessStream
@@ -212,11 +213,13 @@ class Ssh(Platform):
     def _await_ready(self, stream: ProcessStream, log: Path) -> None:
         poll = select.poll()
         poll.register(stream.fileno(), select.POLLIN)
-        deadline = time.monotonic() + READY_LIMIT_S
+        deadline = until(READY_LIMIT_S)
         seen = b""
         while not seen.endswith(b"tare-ready\n"):
             if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-                raise PlatformError(f"{self.name} is not ready within {READY_LIMIT_S:.0f} s", fix=self._by_hand())
+                raise PlatformError(
+                    f"{self.name} is not ready within {stretched(READY_LIMIT_S):.0f} s", fix=self._by_hand()
+                )
             data = stream.receive(4096)
             seen += data
             if not data or len(seen) > NOISE_CAP:

@@ -23,6 +23,7 @@ from tare.host import network, processes, roots
 from tare.host.journal import Belongings
 from tare.image import forms
 from tare.image.build import Image
+from tare.patience import stretched, until
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import vm
 from tare.platforms.parts.attempt import Ground, complaint
@@ -155,7 +156,7 @@ class Uml(Platform):
             started, process = vm.begin(spec, argv)
             ping = Ping(endpoint.address) if spec.measured else None
             try:
-                stream = accept(listener, endpoint.address, process, spec.start_limit_s)
+                stream = accept(listener, endpoint.address, process, time_limit_s=spec.start_limit_s)
             except BaseException:
                 processes.kill_group(process)
                 process.wait()
@@ -208,8 +209,8 @@ def _trivial(ground: Ground) -> list[str]:
 
 def accept(listener: socket.socket, address: str, process: subprocess.Popen[bytes], time_limit_s: float) -> GuestStream:
     """The connection of the guest at this address, and of no other."""
-    deadline = time.monotonic() + time_limit_s
-    listener.settimeout(0.2)
+    deadline = until(time_limit_s)
+    listener.settimeout(vm.TURN_S)
     while time.monotonic() < deadline:
         try:
             connection, peer = listener.accept()
@@ -220,7 +221,7 @@ def accept(listener: socket.socket, address: str, process: subprocess.Popen[byte
         if peer[0] == address:
             return GuestStream(connection, process)
         connection.close()
-    raise PlatformError(f"the guest did not connect within {time_limit_s:g} s")
+    raise PlatformError(f"the guest did not connect within {stretched(time_limit_s):g} s")
 
 
 PLATFORMS = (Uml("uml", ubd=False), Uml("uml-ubd", ubd=True))

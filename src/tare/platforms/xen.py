@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, ImageError
-from tare.host import janitor, processes
+from tare.host import janitor, pinning, processes
 from tare.host.journal import Belongings
 from tare.host.network import BRIDGE
-from tare.host.patience import stretched
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
@@ -143,7 +142,7 @@ class Xen(Platform):
             started, process = _create(spec, things, domain)
             ping = Ping(endpoint.address) if spec.measured else None
             try:
-                connection = connected(listener, process, spec.start_limit_s, "Xen", peer=endpoint.address)
+                connection = connected(listener, process, limit_s=spec.start_limit_s, what="Xen", peer=endpoint.address)
             except BaseException:
                 if ping is not None:
                     ping.wait(0)
@@ -174,7 +173,7 @@ def _trivial(ground: Ground, made: guest.Guest) -> list[str]:
     name = f"tare-{ground.folder.name}"
     words = ["console=hvc0", "quiet", "panic=-1", "tare.probe"]
     file = ground.folder / "config"
-    cpus = sorted(os.sched_getaffinity(0))[-1:]
+    cpus = sorted(pinning.usable())[-1:]
     file.write_text(config(Domain(name, made.kernel, made.initramfs, words, 256 << 20, cpus)))
     ground.things.own(janitor.xen_domain(name))
     # xl itself ends well whatever becomes of the guest.
@@ -190,7 +189,7 @@ def _create(spec: LaunchSpec, things: Belongings, domain: Domain) -> tuple[Insta
 
 def off(name: str) -> None:
     """End the guest, if it is there; what stays is the janitor's."""
-    processes.run(["xl", "destroy", name], time_limit_s=stretched(DESTROY_LIMIT_S))
+    processes.run(["xl", "destroy", name], time_limit_s=DESTROY_LIMIT_S)
 
 
 def root(spec: LaunchSpec) -> Path:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tare.errors import SessionError, UsageError
+from tare.patience import until
 from tare.session import frames, messages
 from tare.session.results import ExecResult, PartResult, ProbeResult, ProbeSlice, Refused
 from tare.session.text import shown
@@ -131,7 +132,7 @@ class Execution(Pending):
         self._window = messages.STDIN_WINDOW
         self._closed = not stdin
         self._exited: messages.Exited | None = None
-        self._promise = time.monotonic() + request.time_limit_ms / 1000 + GRACE_S
+        self._promise = until(GRACE_S) + request.time_limit_ms / 1000
 
     @property
     def stdout(self) -> bytes:
@@ -200,7 +201,7 @@ class Execution(Pending):
         ``time_limit_s``, which leaves it running; without one, its own time limit (that the agent keeps) counts,
         and an agent that says nothing for `GRACE_S` more has lost the session.
         """
-        asked = self._promise if time_limit_s is None else time.monotonic() + time_limit_s
+        asked = self._promise if time_limit_s is None else until(time_limit_s)
         deadline = min(asked, self._promise)
         self._line.pump_until(lambda: self.over, deadline, f"to {self.what}", fatal=asked >= self._promise)
         return self.result()
@@ -228,7 +229,7 @@ class Execution(Pending):
             looked = len(output)
             return place >= 0
 
-        deadline = min(time.monotonic() + time_limit_s, self._promise)
+        deadline = min(until(time_limit_s), self._promise)
         what = f"to {self.what} until it says {shown(pattern)}"
         self._line.pump_until(lambda: found() or self.over, deadline, what, fatal=False)
         self.check()
@@ -277,7 +278,7 @@ class Probe(Pending):
 
     def wait_ready(self, time_limit_s: float) -> int:
         """Wait until it is allocated and warm; returns the work of the warm-up, in all parts together."""
-        deadline = time.monotonic() + time_limit_s
+        deadline = until(time_limit_s)
         ready = lambda: self.over or self._warmup_work is not None  # noqa: E731 (a condition, not a function)
         self._line.pump_until(ready, deadline, f"to warm up to {self.what}", fatal=True)
         self.check()
@@ -304,7 +305,7 @@ class Probe(Pending):
 
     def wait(self, time_limit_s: float) -> ProbeResult:
         """Wait for its end. Raises `Refused` (wrong parameters, a wrong answer) and `SessionTimeout`."""
-        deadline = time.monotonic() + time_limit_s
+        deadline = until(time_limit_s)
         self._line.pump_until(lambda: self.over, deadline, f"to {self.what}", fatal=True)
         self.check()
         if self._probed is None:

@@ -11,6 +11,7 @@ from typing import NoReturn, Self, TypeVar
 from pydantic import ValidationError
 
 from tare.errors import SessionError, SessionTimeout, UsageError
+from tare.patience import stretched, until
 from tare.session import frames, messages
 from tare.session.requests import Clocked, Execution, Pending, Probe, Transfer
 from tare.session.results import ClockOffset, ExecResult
@@ -58,7 +59,7 @@ class Session:
     def open(cls, stream: ByteStream, time_limit_s: float) -> Session:
         """Wait for the agent's hello, over at most 64 KiB of boot noise. The caller closes the stream if it fails."""
         session = cls(stream)
-        deadline = time.monotonic() + time_limit_s
+        deadline = until(time_limit_s)
         session.pump_until(lambda: session._hello is not None, deadline, "to say hello", fatal=True)
         if session._hello is None or session._first_byte_ns is None:
             session._fail("the agent did not say hello")
@@ -81,7 +82,7 @@ class Session:
 
     def ping(self, time_limit_s: float = _ANSWER_LIMIT_S) -> int:
         """The round trip in ns."""
-        sent_ns, pong = self._exchange(time_limit_s)
+        sent_ns, pong = self._exchange(time_limit_s=time_limit_s)
         return pong.received_ns - sent_ns
 
     def sync_clock(self, exchanges: int = 8) -> ClockOffset:
@@ -91,7 +92,7 @@ class Session:
         """
         best: ClockOffset | None = None
         for _ in range(exchanges):
-            sent_ns, pong = self._exchange(_ANSWER_LIMIT_S)
+            sent_ns, pong = self._exchange(time_limit_s=_ANSWER_LIMIT_S)
             middle_ns = (sent_ns + pong.received_ns) // 2
             offset = ClockOffset(pong.agent_ns - middle_ns, (pong.received_ns - sent_ns + 1) // 2)
             if best is None or offset.uncertainty_ns < best.uncertainty_ns:
@@ -105,7 +106,7 @@ class Session:
         ping = messages.Ping(id=pong.id)
         sent_ns = time.monotonic_ns()
         self._ask(pong, ping)
-        self._wait(pong, time.monotonic() + time_limit_s)
+        self._wait(pong, until(time_limit_s))
         return sent_ns, pong
 
     def execute(
@@ -144,7 +145,7 @@ class Session:
                 env=dict(sorted((env or {}).items())),
                 cwd=cwd,
                 stdin=bool(stdin),
-                time_limit_ms=max(1, round(time_limit_s * 1000)),
+                time_limit_ms=max(1, round(stretched(time_limit_s) * 1000)),
                 output_cap=output_cap,
             )
         )
@@ -154,7 +155,7 @@ class Session:
 
     def put(self, path: str, data: bytes, mode: int = 0o644, time_limit_s: float = 60.0) -> None:
         """Write a file; it appears whole or not at all. Raises `Refused`."""
-        deadline = time.monotonic() + time_limit_s
+        deadline = until(time_limit_s)
         put = Transfer(self._next_id(), f"write {shown(path)}")
         request = messages.checked(lambda: messages.Put(id=put.id, path=path, mode=mode, size=len(data)))
         self._ask(put, request)
@@ -174,7 +175,7 @@ class Session:
         get = Transfer(self._next_id(), f"read {shown(path)}", cap)
         request = messages.checked(lambda: messages.Get(id=get.id, path=path, cap=cap))
         self._ask(get, request)
-        self._wait(get, time.monotonic() + time_limit_s)
+        self._wait(get, until(time_limit_s))
         return bytes(get.received)
 
     def probe(
@@ -204,7 +205,7 @@ class Session:
         """End the agent (as PID 1 of a machine: switch it off). The session is over then."""
         end = Transfer(self._next_id(), "shut down")
         self._ask(end, messages.Shutdown(id=end.id))
-        self._wait(end, time.monotonic() + time_limit_s)
+        self._wait(end, until(time_limit_s))
         self.dead = SessionError("the session was shut down")
 
     def close(self) -> None:
@@ -270,8 +271,8 @@ class Session:
 
     def _hear_last_words(self) -> None:
         """Take what the agent may have said before it went: it raises a better reason than a broken pipe."""
-        deadline = time.monotonic() + _LAST_WORDS_S
-        while time.monotonic() < deadline and self._poll.poll(_LAST_WORDS_S * 1000):
+        deadline = until(_LAST_WORDS_S)
+        while time.monotonic() < deadline and self._poll.poll(stretched(_LAST_WORDS_S) * 1000):
             self._receive("to take what was sent to it")
 
     def _receive(self, what: str) -> None:
@@ -343,10 +344,10 @@ class Session:
         raise self.dead
 
     def _time_out(self, what: str, waited_s: float, *, fatal: bool) -> NoReturn:
-        timeout = SessionTimeout(f"the sandbox was {what}, but has not within {waited_s:.3g} s{self._last_bytes()}")
+        error = SessionTimeout(f"the sandbox was {what}, but has not within {waited_s:.3g} s{self._last_bytes()}")
         if fatal:
-            self.dead = self.dead or timeout
-        raise timeout
+            self.dead = self.dead or error
+        raise error
 
     def _last_bytes(self) -> str:
         return f"; the last it sent: {shown(self._seen, _SEEN)}" if self._seen else "; it sent nothing"

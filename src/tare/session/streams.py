@@ -9,6 +9,7 @@ import time
 from typing import Protocol
 
 from tare.errors import SessionError
+from tare.patience import stretched, until
 
 #: how long the other end may take for what is sent at once, in seconds
 SEND_LIMIT_S = 10.0
@@ -50,7 +51,7 @@ class PipeStream:
 
     def send(self, data: bytes) -> None:
         """Write all of ``data``; see `ByteStream.send`."""
-        deadline = time.monotonic() + SEND_LIMIT_S
+        deadline = until(SEND_LIMIT_S)
         left = memoryview(data)
         while left:
             try:
@@ -91,7 +92,7 @@ class SocketStream:
 
     def send(self, data: bytes) -> None:
         """Write all of ``data``; see `ByteStream.send`."""
-        deadline = time.monotonic() + SEND_LIMIT_S
+        deadline = until(SEND_LIMIT_S)
         left = memoryview(data)
         while left:
             try:
@@ -122,7 +123,7 @@ def _wait(fd: int, event: int, deadline: float | None) -> None:
     poll.register(fd, event)
     left_ms = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000
     if not poll.poll(left_ms):
-        raise SessionError(f"the sandbox did not take what was sent to it within {SEND_LIMIT_S:.0f} s")
+        raise SessionError(f"the sandbox did not take what was sent to it within {stretched(SEND_LIMIT_S):.0f} s")
 
 
 def _gone(error: OSError) -> SessionError:

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from tare.errors import StoreError
 from tare.outputs import require_campaign
+from tare.patience import stretched
 from tare.store.record import CampaignRecord
 from tare.store.schema import APPLICATION_ID, FORMAT_VERSION, READABLE, SCHEMA, TELEMETRY
 
@@ -135,7 +136,7 @@ def translated(path: Path) -> Iterator[None]:
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
-    db = sqlite3.connect(uri, uri=True, timeout=_BUSY_S, isolation_level=None)
+    db = sqlite3.connect(uri, uri=True, timeout=stretched(_BUSY_S), isolation_level=None)
     db.execute("PRAGMA foreign_keys = ON")
     return db
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tare.patience import stretched, until
+
 #: The services that are known; the ports are those that a `Service` names.
 UDP_ECHO, TCP_ECHO, HTTP = "udp-echo", "tcp-echo", "http"
 #: What the console says counts as being in service, and not as an answer.
@@ -61,7 +63,7 @@ class FirstAnswer:
 
     def wait(self, time_limit_s: float, gone: Callable[[], bool] = lambda: False) -> int | None:
         """When the first of them answered, once all have; None when one has not within the limit, or by the end."""
-        deadline = time.monotonic() + time_limit_s
+        deadline = until(time_limit_s)
         while self.silent() and time.monotonic() < deadline and not gone():
             time.sleep(0.005)
         self._stop.set()
@@ -124,7 +126,7 @@ def _connected(service: Service) -> socket.socket:
             for one in ready:
                 pending.remove(one)
                 if one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
-                    one.settimeout(ANSWER_LIMIT_S)
+                    one.settimeout(stretched(ANSWER_LIMIT_S))
                     return one
                 one.close()
                 time.sleep(INTERVAL_S)

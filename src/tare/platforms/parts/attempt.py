@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.host import cgroup, janitor, processes, state
+from tare.host import cgroup, janitor, pinning, processes, state
 from tare.host.journal import Belongings, Journal
-from tare.host.patience import stretched
 from tare.model import Resources
+from tare.patience import stretched
 
 MEMORY = 1 << 30
 LIMIT_S = 10.0
@@ -38,7 +38,7 @@ def complaint(command: Callable[[Ground], Sequence[str]]) -> str:
     with ground.things as things:
         things.own(janitor.folder(ground.folder), janitor.control_group(ground.group.path))
         ground.folder.mkdir()
-        ground.group.create(Resources(tuple(sorted(os.sched_getaffinity(0))), MEMORY))
+        ground.group.create(Resources(tuple(sorted(pinning.usable())), MEMORY))
         argv = command(ground)
         # In a group of its own: a sandbox that hangs goes with it, and so do the groups that it makes below.
         procs = ground.group.leaf("tool", everywhere=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from tare.errors import PlatformError
 from tare.host import processes
+from tare.patience import stretched, until
 from tare.session.streams import SocketStream
 
 #: How often it is seen to whether the machine still runs, in seconds.
@@ -24,7 +25,7 @@ def connected(
 
     Raises `PlatformError` when the machine ends before, or the limit is over; the process lives on then.
     """
-    deadline = time.monotonic() + limit_s
+    deadline = until(limit_s)
     listener.settimeout(TURN_S)
     fix = "see the console kept in the campaign"
     while time.monotonic() < deadline:
@@ -37,7 +38,7 @@ def connected(
         if peer is None or address[0] == peer:
             return connection
         connection.close()
-    raise PlatformError(f"the agent of {what}'s guest did not connect within {limit_s:.0f} s", fix=fix)
+    raise PlatformError(f"the agent of {what}'s guest did not connect within {stretched(limit_s):.0f} s", fix=fix)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tare.errors import PlatformError
 from tare.host.cgroup import Group
+from tare.patience import until
 
 #: A daemon may start one more while the others are moved; by then it is to have done so.
 MOVE_LIMIT_S = 5.0
@@ -48,7 +49,7 @@ def adopt(group: Group, helps: Callable[[Sequence[str]], bool], *, everywhere: b
 def move(group: Group, wanted: Callable[[], set[int]], leaf: str = LEAF, *, everywhere: bool = False) -> None:
     """Move processes into a leaf of a group until all that are ``wanted`` are in it. Raises `PlatformError`."""
     procs = group.leaf(leaf, everywhere=everywhere)
-    deadline = time.monotonic() + MOVE_LIMIT_S
+    deadline = until(MOVE_LIMIT_S)
     while outside := wanted() - set(group.pids()):
         for pid in outside:
             with contextlib.suppress(ProcessLookupError):

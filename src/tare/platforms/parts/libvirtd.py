@@ -16,9 +16,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tare.errors import HostError
 from tare.host import cgroup, daemons, janitor, processes, state
 from tare.host.journal import Belongings, Journal
-from tare.host.patience import stretched
 from tare.platforms.base import LaunchSpec
 from tare.platforms.parts.virsh import Connection
 
@@ -122,7 +122,7 @@ class Private(House):
         try:
             self._daemon = self._start(label)
         except BaseException:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(HostError):  # what stays is noted (`host.unremoved`)
                 self._things.release()
             raise
         self.pid = self._daemon.process.pid
@@ -201,7 +201,7 @@ class Private(House):
             [*argv, processes.find("libvirtd") or "libvirtd"],
             ready=(self.folder / SOCKET).exists,
             log=self.folder / "libvirtd.log",
-            time_limit_s=stretched(30),
+            time_limit_s=30,
         )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from tare.errors import PlatformError
 from tare.host import cgroup, daemons, janitor, processes, state
 from tare.host.journal import Belongings, Journal
+from tare.patience import stretched
 
 LIMIT_S = 30.0
 #: liblxc keeps its locks here, each below the path of the folder that its container is in.
@@ -229,7 +230,7 @@ def answering(sockets: Sequence[str]) -> Path | None:
     """The first of the sockets that a daemon listens on."""
     for path in sockets:
         with socket.socket(socket.AF_UNIX) as caller:
-            caller.settimeout(2)
+            caller.settimeout(stretched(2))
             try:
                 caller.connect(path)
             except OSError:

@@ -8,6 +8,8 @@ import struct
 import threading
 import time
 
+from tare.patience import stretched, until
+
 #: An echo request is sent this often until one is answered.
 PING_INTERVAL_S = 0.001
 #: Linux's number; Python's socket module does not name it.
@@ -26,7 +28,7 @@ class _Mark:
 
     def wait(self, time_limit_s: float) -> int | None:
         """When it happened; None when it did not within the limit. Nobody watches after that."""
-        self._thread.join(time_limit_s)
+        self._thread.join(stretched(time_limit_s))
         self._stop.set()
         self._thread.join()
         return self.at_ns
@@ -113,7 +115,7 @@ class Datagram:
 
     def wait(self, token: bytes, time_limit_s: float) -> int | None:
         """CLOCK_REALTIME ns at which the kernel received the datagram that holds the token; None: it never came."""
-        deadline = time.monotonic() + time_limit_s
+        deadline = until(time_limit_s)
         while (left := deadline - time.monotonic()) > 0:
             ready, _, _ = select.select([self._socket], [], [], left)
             if not ready:

@@ -6,17 +6,16 @@ longer than the rest of its start.
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import processes
-from tare.host.patience import stretched
+from tare.host import pinning, processes
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.image.places import beside, locked
+from tare.patience import stretched
 from tare.platforms.parts.inner import docker_import, padded
 from tare.platforms.parts.machine import Machine, Plug, command
 from tare.platforms.parts.vm import accept, root_bytes, root_disk
@@ -54,7 +53,7 @@ def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
     machine = Machine(
         kind="q35",
         accel=accel,
-        cpus=len(os.sched_getaffinity(0)),
+        cpus=len(pinning.usable()),
         memory_bytes=MEMORY_BYTES,
         kernel=made.kernel,
         initramfs=made.initramfs,
@@ -90,7 +89,7 @@ def _run(machine: Machine, folder: Path) -> bytes:
             with accept(listener, lambda: process.poll() is not None) as port:
                 port.settimeout(stretched(LIMIT_S))
                 said = b"".join(iter(lambda: port.recv(4096), b""))
-            process.wait(timeout=10)
+            process.wait(timeout=stretched(10))
         except (TimeoutError, subprocess.TimeoutExpired) as error:
             raise ImageError("Docker in a guest takes too long to import the image", fix="try again") from error
         finally:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tare.host import processes
+from tare.patience import stretched
 from tare.platforms.base import Instant, LaunchSpec
 from tare.platforms.parts.marks import FirstByte
 from tare.session.streams import PipeStream
@@ -28,7 +29,7 @@ class ProcessStream(PipeStream):
         """End the process: its stdin ends, and it has 5 s to follow."""
         super().close()
         try:
-            self._process.wait(timeout=5)
+            self._process.wait(timeout=stretched(5))
         except subprocess.TimeoutExpired:
             processes.kill_group(self._process)
             self._process.wait()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tare.errors import PlatformError
 from tare.host import cgroup, processes
-from tare.host.patience import stretched
+from tare.patience import stretched, until
 from tare.platforms.base import Instant, LaunchSpec
 from tare.session.streams import SocketStream
 
@@ -108,7 +108,7 @@ class Creation:
             code = self.process.wait(stretched(CREATE_LIMIT_S))
         except subprocess.TimeoutExpired:
             self.kill()
-            return f"error: no answer within {CREATE_LIMIT_S:.0f} s".encode()
+            return f"error: no answer within {stretched(CREATE_LIMIT_S):.0f} s".encode()
         return None if code == 0 else self._errors.read_bytes()
 
     def kill(self) -> None:
@@ -145,6 +145,6 @@ class DomainStream(SocketStream):
     def close(self) -> None:
         """Close it, and give the domain's processes a moment to end by themselves."""
         super().close()
-        deadline = time.monotonic() + END_LIMIT_S
+        deadline = until(END_LIMIT_S)
         while self._group.pids() and time.monotonic() < deadline:
             time.sleep(0.002)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from tare.errors import PlatformError
 from tare.host import processes, state
-from tare.host.patience import stretched
 from tare.image import forms, guest
 from tare.image.build import Image
+from tare.patience import stretched, until
 from tare.platforms.base import Instant, LaunchSpec, Prepared
 from tare.session.streams import SocketStream
 
@@ -37,6 +37,8 @@ TRANSLATED_MIB = 96
 KVM_LIMIT_S = 5.0
 CONNECT_LIMIT_S = 10.0
 COPY_LIMIT_S = 120.0
+#: How often it is seen to whether the monitor still runs, in seconds.
+TURN_S = 0.2
 
 
 def root_bytes(image: Image) -> int:
@@ -60,7 +62,7 @@ class MachineStream(SocketStream):
         """Close the port: the agent switches the machine off. By force if it does not."""
         super().close()
         try:
-            self._process.wait(timeout=2)
+            self._process.wait(timeout=stretched(2))
         except subprocess.TimeoutExpired:
             processes.kill_group(self._process)
             self._process.wait()
@@ -148,8 +150,8 @@ def copied(disk: Path, there: Path) -> Path:
 
 def accept(listener: socket.socket, gone: Callable[[], bool]) -> socket.socket:
     """The agent's port, once the machine's monitor has connected it. Raises `PlatformError` when it will not."""
-    deadline = time.monotonic() + stretched(CONNECT_LIMIT_S)
-    listener.settimeout(0.2)
+    deadline = until(CONNECT_LIMIT_S)
+    listener.settimeout(TURN_S)
     while time.monotonic() < deadline:
         try:
             return listener.accept()[0]

@@ -33,10 +33,10 @@ def plan(name: str, params: Params, around: Surroundings, options: Sequence[str]
     """
     if around.address is None or around.port is None or around.instance_port is None:
         raise HostError("iperf3 needs an instance with a network", fix=f"leave out {name} on this platform")
-    each = float(params["time_s"]) + float(params["omit_s"]) + GRACE_S
+    limit_s = float(params["time_s"]) + float(params["omit_s"]) + GRACE_S
     server = Command(
         ("iperf3", "-s", "--forceflush", "-p", str(around.instance_port)),
-        time_limit_s=2 * each,
+        time_limit_s=2 * limit_s,
         ready=b"Server listening",
     )
     times = ("-t", str(params["time_s"]), "-O", str(params["omit_s"]))
@@ -44,7 +44,9 @@ def plan(name: str, params: Params, around: Surroundings, options: Sequence[str]
     forth = ("iperf3", *where, "-J", *times, "--connect-timeout", str(CONNECT_MS), *options)
     return RunPlan(
         servers=(server,),
-        measures=tuple(Command(argv, side=Side.CLIENT, time_limit_s=each, cwd="/") for argv in (forth, (*forth, "-R"))),
+        measures=tuple(
+            Command(argv, side=Side.CLIENT, time_limit_s=limit_s, cwd="/") for argv in (forth, (*forth, "-R"))
+        ),
     )
 
 

@@ -1,0 +1,55 @@
+"""Keeps tare's own threads off the CPUs that are measured, and what it starts where that would have run anyway."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+_kept_off: list[frozenset[int]] = []  # while tare keeps off some: the CPUs that it may use else
+
+
+def usable() -> frozenset[int]:
+    """The CPUs that tare and what it starts may use, whichever it keeps off for a while."""
+    return _kept_off[0] if _kept_off else frozenset(os.sched_getaffinity(0))
+
+
+@contextlib.contextmanager
+def kept_off(measured: Collection[int]) -> Iterator[None]:
+    """Run all threads of this process, and those to come, on the CPUs that are not ``measured``; where there are any.
+
+    What is started meanwhile by `tare.host.processes` may run on all of `usable`, as if nothing had been done.
+    """
+    before = usable()
+    others = before - set(measured)
+    if not others or _kept_off:
+        yield
+        return
+    _kept_off.append(before)
+    _move_all_threads(others)
+    try:
+        yield
+    finally:
+        _move_all_threads(before)
+        _kept_off.clear()
+
+
+@contextlib.contextmanager
+def for_children() -> Iterator[None]:
+    """Have this thread where its children may run: they inherit that."""
+    if not _kept_off:
+        yield
+        return
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, usable())
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, own)
+
+
+def _move_all_threads(cpus: Collection[int]) -> None:
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+            os.sched_setaffinity(int(thread.name), cpus)

@@ -1,0 +1,38 @@
+"""What tare could not remove from this host while this process ran: noted where it happens, told by the commands.
+
+A thing that stays is in the journal too, for `tare clean`. But whoever waits for something else (a start that fails, an
+interrupt) passes over the error of a removal, and must not thereby hide it from the user.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+FIX = "`tare clean` tries again, once this run is over"
+
+
+@dataclass(frozen=True, slots=True)
+class Unremoved:
+    """A thing that is still on the host."""
+
+    entry: Path  # its file in the journal
+    what: str
+    why: str
+    group: str = ""  # its path, where it is a control group: what runs in there may still run
+
+    def __str__(self) -> str:
+        return f"left on this host: {self.what} ({self.why})"
+
+
+_noted: dict[Path, Unremoved] = {}
+
+
+def note(thing: Unremoved) -> None:
+    """Something could not be removed. Safe from every thread."""
+    _noted[thing.entry] = thing
+
+
+def still_there() -> list[Unremoved]:
+    """What was noted and was not removed since, in the order in which it was first noted."""
+    return [thing for thing in list(_noted.values()) if thing.entry.exists()]

@@ -1,0 +1,60 @@
+"""Tare's own threads leave the measured CPUs for a while; what it starts does not notice."""
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tare.host import pinning, processes
+
+ALL = frozenset(os.sched_getaffinity(0))
+ASK = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
+
+
+def threads():
+    """The CPUs of each thread of this process."""
+    names = [task.name for task in Path("/proc/self/task").iterdir()]
+    return [frozenset(os.sched_getaffinity(int(name))) for name in names]
+
+
+@pytest.fixture
+def another_thread():
+    """A thread that is there before, during and after."""
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+    thread.start()
+    yield
+    end.set()
+    thread.join()
+
+
+@pytest.mark.skipif(len(ALL) < 2, reason="needs two CPUs")
+def test_all_threads_keep_off_and_come_back_and_children_do_neither(another_thread):
+    measured = max(ALL)
+    inside = []
+    with pinning.kept_off([measured]):
+        later = threading.Thread(target=lambda: inside.append(frozenset(os.sched_getaffinity(0))))
+        later.start()
+        later.join()
+        assert set(threads()) == {ALL - {measured}}
+        assert pinning.usable() == ALL
+        assert processes.run(ASK).text.strip() == str(sorted(ALL))
+        assert set(threads()) == {ALL - {measured}}
+    assert inside == [ALL - {measured}]
+    assert len(threads()) >= 2
+    assert set(threads()) == {ALL}
+    assert pinning.usable() == ALL
+
+
+def test_where_no_other_cpu_is_left_nothing_is_done():
+    with pinning.kept_off(ALL):
+        assert set(threads()) == {ALL}
+
+
+@pytest.mark.skipif(len(ALL) < 2, reason="needs two CPUs")
+def test_they_come_back_after_an_error_too():
+    with pytest.raises(KeyboardInterrupt), pinning.kept_off([max(ALL)]):
+        raise KeyboardInterrupt
+    assert set(threads()) == {ALL}

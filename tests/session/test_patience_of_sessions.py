@@ -1,0 +1,40 @@
+"""Where all is slower, the agent and the host wait longer for a command: the real agent, by the clock."""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from tare.campaign import runs
+from tare.errors import SessionTimeout
+from tare.workloads.base import Command
+
+
+def test_a_command_has_as_much_longer_as_everything_else(session, monkeypatch):
+    monkeypatch.delenv("TARE_PATIENCE", raising=False)
+    assert session.execute(["sleep", "1"], time_limit_s=0.3).timed_out
+    monkeypatch.setenv("TARE_PATIENCE", "12")
+    done = session.execute(["sleep", "1"], time_limit_s=0.3)
+    assert not done.timed_out
+    assert done.code == 0
+
+
+@pytest.mark.parametrize(("told", "waited_s"), [("", 0.1), ("6", 0.6)])
+def test_the_host_waits_longer_too(session, monkeypatch, told, waited_s):
+    monkeypatch.setenv("TARE_PATIENCE", told)
+    sleeping = session.start(["sleep", "5"], time_limit_s=20)
+    began = time.monotonic()
+    with pytest.raises(SessionTimeout, match=f"within {waited_s:.3g}"):
+        sleeping.wait(0.1)
+    assert waited_s <= time.monotonic() - began < waited_s + 0.5
+    sleeping.kill()
+
+
+@pytest.mark.parametrize(("told", "in_time"), [("", False), ("12", True)])
+def test_a_workloads_command_has_it_once(session, monkeypatch, told, in_time):
+    monkeypatch.setenv("TARE_PATIENCE", told)
+    live = SimpleNamespace(session=session)
+    sleeping = Command(("sleep", "1"), time_limit_s=0.3)
+    assert runs._inside(sleeping, live).timed_out is not in_time
+    assert runs._start(sleeping, live).wait().timed_out is not in_time
+    assert runs._inside(Command(("sleep", "5"), time_limit_s=0.3), live).timed_out  # and not twice: 43 s
