@@ -1,6 +1,5 @@
 """What goes into a lab that counts, and what comes back from it."""
 
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -60,12 +59,14 @@ def test_without_here_a_lab_is_sent_for_and_within_one_not_again(monkeypatch, tm
     monkeypatch.setattr(conduct, "begin", lambda order, *_: sent.append("here"))
     monkeypatch.delenv("TARE_LAB", raising=False)
     words = ["footprint", "--level", "functions", "-o", str(tmp_path / "x.tare")]
-    done = CliRunner().invoke(app, [*words, "--file", "here/firecracker"])
+    program = tmp_path / "firecracker"
+    program.touch()
+    done = CliRunner().invoke(app, [*words, "--file", str(program)])
     assert done.exit_code == 0, done.output
     assert "no footprint of kata: /dev/kvm is missing" in done.output
     monkeypatch.setenv("TARE_LAB", "kvm")
     assert CliRunner().invoke(app, words).exit_code == 0
-    assert sent == [Level.FUNCTIONS, Path("here/firecracker"), "here"]
+    assert sent == [Level.FUNCTIONS, program, "here"]
 
 
 def test_programs_go_into_the_lab_beside_the_module_and_nowhere_else(tmp_path):
