@@ -20,6 +20,7 @@ from tare.campaign.schedule import BlockSchedule, Stage, schedule_block
 from tare.campaign.slices import run_slices
 from tare.campaign.stopping import Widths, is_look, need, still_wanted
 from tare.errors import HostError, PlatformError, SessionError, TareError, UnsupportedError
+from tare.host.journal import boot_id
 from tare.model import Arm, Mode, Sample, Status, Trial, TrialKey
 from tare.platforms.base import Platform
 from tare.store.durations import block_durations, workload_seconds
@@ -61,6 +62,10 @@ class Runner:
 
         Trials that are in the store stay.
         """
+        with self.store.working(boot_id()):
+            self._sampled()
+
+    def _sampled(self) -> None:
         if self.sampler is None:
             self._run()
             return
@@ -106,7 +111,7 @@ class Runner:
             block += 1
 
     def _durations(self, arms: Sequence[Arm]) -> dict[int, float]:
-        """Seconds of each block of a pass so far."""
+        """Seconds of work in each block of a pass so far."""
         trials = self.store.trials()
         if len(self.plan.passes) > 1:
             [arm] = arms

@@ -143,7 +143,7 @@ def _begin(order: Order, file: Path) -> None:
 
 def _go_on(file: Path) -> None:
     with Progress(Console(stderr=True, highlight=False), file) as progress:
-        conduct.resume(file, progress, _widths)
+        conduct.resume(file, progress, _widths, progress.warn)
 
 
 def _resolution() -> str:

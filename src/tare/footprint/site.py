@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.campaign import conduct, preflight
+from tare.campaign import conduct, preflight, same
 from tare.campaign.conduct import DEFAULT_MEMORY
 from tare.campaign.ground import prepared, sole_campaign
 from tare.campaign.instances import Nursery
 from tare.campaign.plan import Job, Plan
 from tare.campaign.preflight import Progress, Ready
 from tare.campaign.runs import Client
+from tare.host import facts
 from tare.image.build import Image
 from tare.model import Resources
 from tare.store.record import LeftOut
@@ -85,7 +86,7 @@ def _image(wish: Wish, there: Store | None, doing: Progress) -> Image:
     if there is None:
         return conduct.image_for(wish.jobs, doing)
     image = conduct.image_for([*wish.jobs, *conduct.jobs_of(there.record)], doing)
-    conduct.check_same(there.record, image)
+    same.check_same(there.record, image, facts.gather())
     return image
 
 
