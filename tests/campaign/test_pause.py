@@ -1,5 +1,6 @@
 """A campaign that was resumed has the time that it did not use yet, however long it lay."""
 
+import contextlib
 import time
 from dataclasses import replace
 
@@ -65,49 +66,44 @@ def test_pauses_take_nothing_of_the_time_that_was_planned(tmp_path, clock):
         go_on(plan, store, clock, Quiet(interrupt_after=12 * 3 + 5))
     clock.day += 10 * HOUR
     with Store.open(file) as store, pytest.raises(KeyboardInterrupt):
-        go_on(plan, store, clock, Quiet(interrupt_after=12))
+        go_on(plan, store, clock, Quiet(interrupt_after=7 + 12))  # what was left of that block, and one more
     clock.day += 10 * HOUR
     with Store.open(file) as store:
         watcher = Quiet()
         go_on(plan, store, clock, watcher)
-        whole = [key.block for key in store.done()]
+        assert watcher.trials, "the second resume ran nothing"
         assert store.trials().height == len(store.schedule()), "no block is left half done"
+        assert 1 + max(key.block for key in store.done()) == pytest.approx(HOUR / block_s, abs=1)
         worked = sum(segment.seconds for segment in store.segments())
-    assert watcher.trials, "the second resume ran nothing"
     assert HOUR - block_s - 8 * START_S < worked <= HOUR + 8 * START_S  # what a resume starts anew is work too
-    assert max(whole) + 1 == pytest.approx(HOUR / block_s, abs=1)
 
 
 class Told(Quiet):
-    def __init__(self):
-        super().__init__()
+    def __init__(self, interrupt_after=None):
+        super().__init__(interrupt_after=interrupt_after)
         self.blocks = []
 
     def block(self, number, spent_s, left_s):
         self.blocks.append((number, spent_s))
 
 
-@pytest.mark.parametrize("design", [Design.BLOCKS, Design.SEQUENTIAL])
-def test_what_a_resumed_campaign_has_spent_is_what_the_whole_one_had(tmp_path, clock, design):
+@pytest.mark.parametrize(
+    ("design", "first", "then", "last"),
+    # Within the second block, at its end, and where the third is told: one after the other, of the second arm.
+    [(Design.BLOCKS, 12 + 5, 7, 2), (Design.SEQUENTIAL, 9 + 3 + 1, 2, 5)],
+)
+def test_what_a_resumed_campaign_has_spent_is_what_it_worked(tmp_path, clock, design, first, then, last):
     plan = replace(a_plan(3), design=design)
-    watchers = {}
-    for name in ("whole", "paused"):
-        watcher = watchers[name] = Told()
-        file = tmp_path / f"{name}.tare"
-        with Store.create(file, a_record(plan)) as store:
-            if name == "paused":
-                watcher.interrupt_after = 24 if design is Design.BLOCKS else 15
-                with pytest.raises(KeyboardInterrupt):
-                    go_on(plan, store, clock, watcher)
-            else:
-                go_on(plan, store, clock, watcher)
-        if name == "paused":
-            clock.day += 10 * HOUR
-            with Store.open(file) as store:
-                watcher = watchers[name] = Told()
-                go_on(plan, store, clock, watcher)
-    last = 2 if design is Design.BLOCKS else 5  # of the pass that was cut off, which is the second of the arms
-    (block, spent_s), (_, whole_s) = (watchers[name].blocks[last] for name in ("paused", "whole"))
-    assert block == last
-    assert spent_s == pytest.approx(whole_s)
-    assert spent_s > 0
+    whole = Told()
+    with Store.create(tmp_path / "whole.tare", a_record(plan)) as store:
+        go_on(plan, store, clock, whole)
+    file = tmp_path / "paused.tare"
+    Store.create(file, a_record(plan)).close()
+    for after in (first, then, None):
+        clock.day += 10 * HOUR
+        paused = Told(after)
+        with Store.open(file) as store, contextlib.suppress(KeyboardInterrupt):
+            go_on(plan, store, clock, paused)
+    number, spent_s = paused.blocks[last]
+    assert number == last
+    assert 0 < whole.blocks[last][1] <= spent_s <= whole.blocks[last][1] + 4 * START_S, "a resume starts them anew"

@@ -315,7 +315,7 @@ class Store:
     def rows(self) -> Iterator[dict[str, object]]:
         """Every sample with the facts of its trial, whatever its status; a trial without samples gives one row.
 
-        Keys: the columns of `trials` but turn_s, then metric, round and value (None in a row without a sample). Streams.
+        Keys: the columns of `trials` but turn_s, then metric, round and value (None where there is no sample). Streams.
         """
         with connection.translated(self.path):
             yield from frames.rows(self._db, self._names)
