@@ -12,6 +12,7 @@ from campaign.fakes import FakeNursery, Quiet, a_plan
 from tare.campaign import same
 from tare.campaign.runner import Runner
 from tare.cli import app
+from tare.report.build import build
 from tare.store import Store
 from tare.store.durations import block_durations
 from tare.store.schema import FORMAT_VERSION, READABLE
@@ -95,3 +96,12 @@ def test_a_campaign_that_was_cut_off_goes_on_in_it(released, tmp_path):
         assert store.done() == set(store.schedule())
         assert sum(block_durations(store.trials()).values()) < 120.0, "the years in between are no work"
         assert len(store.segments()) == 3
+
+
+@pytest.mark.parametrize("released", CUT_OFF, ids=lambda file: file.stem)
+def test_a_report_tells_how_long_a_campaign_worked(released, tare):
+    report = build(released)
+    assert len(report.segments) == 2
+    assert report.active_s == pytest.approx(sum(one.ended - one.began for one in report.segments))
+    assert 0 < report.active_s < report.segments[1].ended - report.segments[0].began
+    assert ", pauses left out" in " ".join(tare("report", str(released)).split())
