@@ -1,8 +1,10 @@
 """Files of every version that there was: read as they are, shown by every command, and gone on in."""
 
+import contextlib
 import csv
 import io
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from campaign.fakes import FakeNursery, Quiet, a_plan
 from tare.campaign import same
 from tare.campaign.runner import Runner
 from tare.cli import app
+from tare.errors import StoreError
 from tare.report.build import build
 from tare.store import Store
 from tare.store.durations import block_durations
@@ -81,6 +84,20 @@ def test_it_is_brought_up_to_this_version_and_nothing_that_it_had_is_lost(file):
             assert all(now.equals(then) for then, now in zip(before[:2], after[:2], strict=True))
             assert after[2:] == before[2:]
             same.check_known(store)
+
+
+def test_a_file_that_is_only_opened_still_is_one_for_the_tare_that_wrote_it(file):
+    def version():
+        with contextlib.closing(sqlite3.connect(file)) as db:
+            return db.execute("PRAGMA user_version").fetchone()
+
+    before = version()
+    with Store.open(file) as store:
+        assert store.segments()
+        planned = store.schedule()[0]
+        with pytest.raises(StoreError, match="in the file already"):
+            store.plan_block(planned.block, [planned])
+    assert version() == before
 
 
 @pytest.mark.parametrize("released", CUT_OFF, ids=lambda file: file.stem)

@@ -75,14 +75,13 @@ class Told(NamedTuple):
 
 
 def attach(path: Path) -> tuple[Lock, sqlite3.Connection, Told]:
-    """An existing file, to write to; one of an older version is brought up to this one. Raises `StoreError`."""
+    """An existing file, to write to. Raises `StoreError`."""
     _require_file(path)
     lock = Lock(path)
     try:
         db, told = _admit(path, "rw")
         with translated(path):
             _write_ahead(db)
-            _bring_up(db)
     except StoreError:
         lock.release()
         raise
@@ -182,25 +181,22 @@ def version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _bring_up(db: sqlite3.Connection) -> None:
-    """Give a file of an older version, in which a campaign goes on, the tables that it lacks: all, or none.
+def bring_up(db: sqlite3.Connection) -> None:
+    """Give a file of an older version the tables that it lacks; inside of the transaction of the first write to it.
 
-    Nothing that is in it changes. When it was at work is estimated now: afterwards its own segments would hide that.
+    Not before: a file that is opened and then refused still is one for the tare that wrote it. Nothing that is in it
+    changes. When it was at work is estimated now, for segments of its own would hide that.
     """
     before = version(db)
     if before == FORMAT_VERSION:
         return
-    lacking = "".join(tables for since, tables in UPGRADES.items() if since > before)
-    try:
-        db.executescript(f"BEGIN IMMEDIATE;{lacking}PRAGMA user_version = {FORMAT_VERSION};")
-        if before < SEGMENTS_SINCE:
-            for segment in segments.estimate(db):
-                segments.add(db, segment)
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
+    for since, tables in UPGRADES.items():
+        for statement in tables.split(";") if since > before else ():
+            db.execute(statement)
+    if before < SEGMENTS_SINCE:
+        for segment in segments.estimate(db):
+            segments.add(db, segment)
+    db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
 
 
 def _require_file(path: Path) -> None:

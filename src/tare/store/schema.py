@@ -35,7 +35,7 @@ _SEGMENTS = """
 CREATE TABLE segment (id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL NOT NULL, boot TEXT);
 """
 #: What a file of an older version lacks of the next, by that next version. An older file is read as it is, without; it
-#: gets these when it is opened for writing.
+#: gets these with the first write to it.
 UPGRADES = {TELEMETRY_SINCE: _TELEMETRY, SEGMENTS_SINCE: _SEGMENTS}
 #: What this tare reads.
 READABLE = range(1, FORMAT_VERSION + 1)

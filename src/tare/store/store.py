@@ -328,6 +328,7 @@ class Store:
         with connection.translated(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
+                connection.bring_up(self._db)
                 yield
                 if self._meter is not None:
                     self._meter.advance()
