@@ -3,6 +3,7 @@
 import pytest
 
 from campaign.fakes import Quiet
+from tare.analysis.calibration import injected
 from tare.campaign import calibrate
 from tare.store.store import Store
 
@@ -27,3 +28,26 @@ def test_an_interrupted_comparison_of_the_baseline_with_itself_goes_on(tmp_path)
     calibrate.go_on(file, Quiet())  # whole: nothing is done
     with Store.read(file) as store:
         assert store.trials().equals(after)
+
+
+def test_an_interrupted_search_for_added_work_goes_on_with_its_slowed_copies(tmp_path):
+    file = tmp_path / "added.tare"
+    with pytest.raises(KeyboardInterrupt):
+        calibrate.with_added_work(file, ["native"], 4, Quiet(interrupt_after=6))
+    with Store.read(file) as store:
+        assert store.status == "interrupted"
+        assert store.record.slowed == list(calibrate.ADDED)
+        before = store.trials()
+    warnings = []
+    calibrate.go_on(file, Quiet(), warnings.append)
+    with Store.read(file) as store:
+        assert store.status == "complete"
+        after = store.trials()
+        added = calibrate.added(store.record)
+        found = {one.share: one.found for one in injected(store.record, store.samples(), added) if one.metric == "rate"}
+        assert [event.text for event in store.events() if event.level == "warning"] == warnings
+    assert after.height == 4 * (2 + len(calibrate.ADDED))
+    assert set(before["seq"]) < set(after["seq"])
+    assert set(after["status"]) == {"ok"}
+    assert [name for _, name, _ in added] == [f"native+{100 * share:g}%" for share in calibrate.ADDED]
+    assert found[0.05].point == pytest.approx(0.05, abs=0.03), "the copies do more after the resume too"

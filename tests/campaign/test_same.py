@@ -1,24 +1,55 @@
-"""What must be alike for a file to take more: the image and the kernel."""
+"""What must be alike for a file to take more: the record, the image, the host, the platforms and what they give."""
 
 from types import SimpleNamespace
 
 import pytest
 
-from campaign.fakes import a_plan, a_record
-from tare.campaign.conduct import check_same
-from tare.errors import StoreError
+import tare
+from campaign.fakes import FakePlatform, a_plan, a_record
+from tare.campaign import conduct, same
+from tare.campaign.preflight import Ready
+from tare.errors import HostError, StoreError, UsageError
 from tare.host import facts
+from tare.platforms.base import Availability
+from tare.store.record import PlatformRecord
+from tare.store.store import Store
 
 IMAGE = SimpleNamespace(hash="0123abcd" * 8)
+HERE = facts.gather()
+FAIRNESS = {"memory limit": 1 << 30, "memory seen inside": 1 << 30, "cpus pinned": [0], "network path": "bridge, veth"}
 
 
 def _record(**values):
-    here = {"image": {"hash": IMAGE.hash}, "host": {"kernel": facts.gather().kernel}}
+    here = {
+        "tare_version": tare.__version__,
+        "image": {"hash": IMAGE.hash},
+        "host": HERE.model_dump(mode="json"),
+        "fairness": {name: dict(FAIRNESS) for name in ("native", "runc", "docker")},
+    }
     return a_record(a_plan()).model_copy(update=here | values)
 
 
-def test_the_same_bits_on_the_same_kernel_are_welcome():
-    check_same(_record(), IMAGE)
+def _host(**values):
+    host = HERE.model_dump(mode="json")
+    return host | {"cpu": host["cpu"] | values.pop("cpu", {})} | values
+
+
+def _ready(*, version="0", details=None, **fairness):
+    """The campaign's platforms, of which docker is otherwise."""
+    found = []
+    for name in ("native", "runc", "docker"):
+        other = name == "docker"
+        record = PlatformRecord(name=name, title=name, version=version if other else "0", details=details or {})
+        found.append(Ready(FakePlatform(name), record, FAIRNESS | (fairness if other else {})))
+    return found
+
+
+def test_the_same_bits_on_the_same_host_are_welcome_and_nothing_is_noted():
+    record = _record()
+    same.check_same(record, IMAGE, HERE)
+    same.check_cpus(record)
+    same.check_platforms(record, _ready())
+    assert list(same.notes(record, HERE, _ready())) == []
 
 
 @pytest.mark.parametrize(
@@ -29,11 +60,111 @@ def test_the_same_bits_on_the_same_kernel_are_welcome():
             "campaign ran image 89abcdef89abcdef, and now there is 0123abcd0123abcd",
         ),
         ({"image": {}}, "other bits, other figures"),
-        ({"host": {"kernel": "5.4.13"}}, "the campaign ran on kernel 5.4.13, and this is"),
+        ({"host": {"kernel": "5.4.13"}}, f"the host's kernel was 5.4.13, and is {HERE.kernel}"),
+        ({"host": _host(cpu={"model": "Invented 9000"})}, "the host's cpu model was Invented 9000, and is"),
+        ({"host": _host(cpu={"threads": 99})}, "the host's cpu threads was 99, and is"),
+        ({"host": _host(mitigations={**HERE.mitigations, "meltdown": "nothing is done"})}, "meltdown: nothing is done"),
     ],
 )
 def test_others_are_refused_with_what_differs(other, said):
     with pytest.raises(StoreError) as refused:
-        check_same(_record(**other), IMAGE)
+        same.check_same(_record(**other), IMAGE, HERE)
     assert said in refused.value.what
     assert refused.value.fix
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "said"),
+    [
+        ({"version": "27.1"}, "docker's version was 0, and is 27.1"),
+        ({"memory limit": 1 << 29}, f"docker: memory limit was {1 << 30}, and is {1 << 29}"),
+        ({"cpus pinned": [0, 1]}, "docker: cpus pinned was 0, and is 0, 1"),
+        ({"network path": "slirp"}, "docker: network path was bridge, veth, and is slirp"),
+    ],
+)
+def test_a_platform_that_gives_something_else_is_refused(otherwise, said):
+    with pytest.raises(StoreError) as refused:
+        same.check_platforms(_record(), _ready(**otherwise))
+    assert said in refused.value.what
+    assert refused.value.fix == "begin a new campaign, or put back what it had"
+
+
+def test_details_of_a_platform_are_its_version_too():
+    platforms = [PlatformRecord(name="native", title="", version="0", details={"storage": "overlay2"})]
+    now = _ready(details={"storage": "vfs"})[:1]
+    with pytest.raises(StoreError, match="native: storage was overlay2, and is vfs"):
+        same.check_platforms(_record(platforms=platforms), now)
+
+
+def test_what_a_record_does_not_tell_is_not_held_against_it():
+    platforms = [PlatformRecord(name="docker", title="", version="0")]
+    record = _record(host={}, fairness={"docker": {"memory limit": 1 << 30}}, platforms=platforms)
+    same.check_same(record, IMAGE, HERE)
+    same.check_platforms(record, _ready(details={"storage": "vfs"}, **{"a new fact": 5})[2:])
+    same.check_platforms(record.model_copy(update={"fairness": {"cache mode": "host page cache"}}), _ready()[2:])
+
+
+def test_settings_are_noted():
+    record = _record(tare_version="0.0.9", host=_host(huge_pages="painted", memory_bytes=HERE.memory_bytes // 2))
+    seen = {"memory seen inside": 1 << 29}
+    assert list(same.notes(record, HERE, _ready(**seen))) == [
+        f"resumed: tare was 0.0.9, and is {tare.__version__}",
+        f"resumed: the host's memory bytes was {HERE.memory_bytes // 2}, and is {HERE.memory_bytes}",
+        f"resumed: the host's huge pages was painted, and is {HERE.huge_pages}",
+        f"resumed: docker: memory seen inside was {1 << 30}, and is {1 << 29}",
+    ]
+
+
+def test_another_boots_few_pages_of_memory_are_not_another_memory():
+    record = _record(host=_host(memory_bytes=HERE.memory_bytes - (1 << 20)))
+    assert list(same.notes(record, HERE, _ready(**{"memory seen inside": (1 << 30) - 4096}))) == []
+
+
+def test_a_cpu_that_is_gone_is_named():
+    resources = a_record(a_plan()).resources.model_copy(update={"cpus": [0, 4099]})
+    with pytest.raises(StoreError, match="runs on CPU 4099, which cannot be used here"):
+        same.check_cpus(_record(resources=resources))
+
+
+class TestResume:
+    """Refusals before anything is built or started."""
+
+    @pytest.fixture
+    def resume(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("TARE_HOME", str(tmp_path))
+
+        def run(record, **others):
+            file = tmp_path / "x.tare"
+            Store.create(file, record).close()
+            conduct.resume(file, SimpleNamespace(doing=lambda what: None), **others)
+
+        return run
+
+    def test_a_platform_that_no_longer_runs_is_named(self, resume, monkeypatch):
+        gone = FakePlatform("runc")
+        monkeypatch.setattr(gone, "detect", lambda: Availability(False, reason="it was removed", fix="install it"))
+        chosen = [FakePlatform("native", baseline=True), gone]
+        monkeypatch.setattr(conduct.platforms, "choose", lambda names: chosen)
+        monkeypatch.setattr(conduct, "image_for", lambda jobs, progress: IMAGE)
+        monkeypatch.setattr(conduct, "jobs_of", lambda record: ())
+        monkeypatch.setattr(conduct, "check_disk", lambda: None)
+        with pytest.raises(HostError, match="runc does not run here: it was removed") as refused:
+            resume(_record())
+        assert "\n" not in str(refused.value)
+
+    def test_one_that_this_tare_does_not_know_is_named(self, resume, monkeypatch):
+        monkeypatch.setattr(conduct, "image_for", lambda jobs, progress: IMAGE)
+        monkeypatch.setattr(conduct, "jobs_of", lambda record: ())
+        monkeypatch.setattr(conduct, "check_disk", lambda: None)
+        with pytest.raises(UsageError, match="there is no platform 'my-plugin'"):
+            resume(_record(platforms=[PlatformRecord(name="my-plugin", title="", version="0")]))
+
+
+def test_a_campaign_does_not_go_on_where_its_record_asks_for_more_than_is_known(tmp_path):
+    with Store.create(tmp_path / "x.tare", _record(tare_version="7.2.0")) as store:
+        same.check_known(store)
+        store.unknown_fields = ("weather",)
+        with pytest.raises(StoreError, match="does not know: weather") as refused:
+            same.check_known(store)
+    assert refused.value.fix == "resume with tare 7.2.0, or a later one"

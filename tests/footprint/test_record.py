@@ -55,7 +55,6 @@ def test_what_is_kept_comes_back_in_its_order_and_other_attachments_are_left_alo
         ({"seconds": float("inf")}, "no kernel"),
         ({"seconds": float("nan")}, "seconds"),
         ({"level": "rings"}, "level"),
-        ({"more": 1}, "more: Extra inputs"),
         ({"repeat": -1}, "repeat"),
     ],
 )
@@ -72,3 +71,8 @@ def test_what_is_no_footprint_at_all_is_refused(store, data):
     store.add_attachment(ATTACHMENT, data)
     with pytest.raises(StoreError, match="footprint 1 does not hold"):
         footprints(store)
+
+
+def test_what_a_newer_tare_tells_of_a_footprint_beside_is_read_past(store):
+    store.add_attachment(ATTACHMENT, json.dumps(FACTS | {"more": {"of": "it"}}).encode())
+    assert footprints(store) == [Footprint.model_validate(FACTS)]

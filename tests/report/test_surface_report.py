@@ -186,9 +186,7 @@ def test_json_has_it_and_a_file_without_has_none(file: Path, campaign: Path) -> 
     assert build(campaign).surfaces is None
 
 
-@pytest.mark.parametrize(
-    ("change", "said"), [({"at": -1}, "at"), ({"calls": {"read": "perhaps"}}, "calls.read"), ({"more": 1}, "more")]
-)
+@pytest.mark.parametrize(("change", "said"), [({"at": -1}, "at"), ({"calls": {"read": "perhaps"}}, "calls.read")])
 def test_what_is_no_surface_is_refused_with_its_place(tmp_path: Path, change: dict[str, object], said: str) -> None:
     path = fake_surfaces.write(tmp_path / "a.tare", [surface()])
     with Store.open(path) as store:
@@ -197,3 +195,13 @@ def test_what_is_no_surface_is_refused_with_its_place(tmp_path: Path, change: di
     with pytest.raises(StoreError, match="surface 2 cannot be read") as refused:
         build(path)
     assert said in refused.value.what
+
+
+def test_what_a_newer_tare_tells_of_a_surface_beside_is_read_past(tmp_path: Path) -> None:
+    newer, same = (fake_surfaces.write(tmp_path / name, [surface()]) for name in ("newer.tare", "same.tare"))
+    for path, more in ((newer, {"more": 1}), (same, {})):
+        with Store.open(path) as store:
+            there = surface().model_dump(mode="json") | more
+            there["tasks"][0] |= more
+            store.add_attachment(SURFACE_ATTACHMENT, json.dumps(there).encode())
+    assert build(newer).surfaces == build(same).surfaces

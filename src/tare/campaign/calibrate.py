@@ -10,9 +10,10 @@ from tare.campaign import conduct
 from tare.campaign.block import Watcher
 from tare.campaign.order import Order
 from tare.campaign.plan import BASELINE_REPLICAS
+from tare.campaign.preflight import Progress
 from tare.campaign.slowed import slowed_name
 from tare.campaign.stopping import LOOK_FROM
-from tare.store import Store
+from tare.store import CampaignRecord, Store
 
 WORKLOAD = "primes"
 #: Short slices, so that many comparisons fit into an hour; the design is that of every campaign. With four rounds one
@@ -45,12 +46,12 @@ def same_with_same(file: Path, comparisons: int, watcher: Watcher) -> None:
     conduct.begin(order, file, watcher)
 
 
-def go_on(file: Path, watcher: Watcher) -> None:
-    """Finish such a campaign that was ended before its last block; nothing where it is whole. Raises `TareError`."""
+def go_on(file: Path, watcher: Watcher, warn: Progress | None = None) -> None:
+    """Finish a campaign that was ended before its last block; nothing where it is whole. Raises `TareError`."""
     with Store.read(file) as store:
         whole = store.status == "complete"
     if not whole:
-        conduct.resume(file, watcher)
+        conduct.resume(file, watcher, warn=warn)
 
 
 def with_added_work(file: Path, platforms: Sequence[str], blocks: int, watcher: Watcher) -> None:
@@ -65,7 +66,10 @@ def with_added_work(file: Path, platforms: Sequence[str], blocks: int, watcher: 
     conduct.begin(order, file, watcher)
 
 
-def added(platforms: Sequence[str]) -> list[tuple[str, str, float]]:
+def added(record: CampaignRecord) -> list[tuple[str, str, float]]:
     """Which copy is of which platform, and its share of more work."""
-    names = dict.fromkeys(("native", *platforms))
-    return [(name, slowed_name(name, share), share) for name in names for share in ADDED]
+    # A file of format version 2 does not tell its shares: there were no others than these.
+    shares = record.slowed or ADDED
+    names = [one.name for one in record.platforms]
+    pairs = ((name, slowed_name(name, share), share) for name in names for share in shares)
+    return [one for one in pairs if one[1] in names]

@@ -8,11 +8,10 @@ import shutil
 import time
 import uuid
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import tare
+from tare.campaign import same
 from tare.campaign.block import Watcher
 from tare.campaign.faults import Faults
 from tare.campaign.ground import default_cpus, prepared, quietened, sole_campaign
@@ -21,9 +20,9 @@ from tare.campaign.plan import Job, Plan, arms_of, make_jobs
 from tare.campaign.preflight import Progress, Ready, available, try_each
 from tare.campaign.runner import Runner
 from tare.campaign.sampler import Sampler
-from tare.campaign.slowed import extra_work, slowed_copies
+from tare.campaign.slowed import extra_work, originals, slowed_copies
 from tare.campaign.stopping import Widths, targets
-from tare.errors import Failed, HostError, StoreError, attempt
+from tare.errors import Failed, HostError, attempt
 from tare.host import facts, network, state, unremoved
 from tare.host.tuning import Tuned
 from tare.image import build
@@ -33,6 +32,7 @@ from tare.outputs import check_new_campaign
 from tare.platforms import registry as platforms
 from tare.platforms.base import Platform
 from tare.store.record import CampaignRecord, LeftOut, MetricRecord, ResourceRecord, SettingRecord, WorkloadRecord
+from tare.store.segments import RESUMED
 from tare.store.store import Store
 from tare.workloads import registry as workloads
 from tare.workloads.base import Workload
@@ -119,44 +119,72 @@ def _plan(order: Order, ready: list[Ready], jobs: tuple[Job, ...], resources: Re
         design=order.design,
         replicas=order.replicas,
         extra=extra,
+        slowed=tuple(order.slowed),
         in_order=order.in_order,
         scale=order.scale,
     )
     return plan, ready
 
 
-def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
-    """Go on with a campaign: exactly the trials that are missing. Raises `StoreError` when it cannot be the same."""
+def resume(file: Path, watcher: Watcher, widths: Widths | None = None, warn: Progress | None = None) -> None:
+    """Go on with a campaign: exactly the trials that are missing. Raises `StoreError` when it cannot be the same.
+
+    ``warn``: is told what is not as it was, and no reason to refuse; by default as what goes on.
+    """
     # A file that is none is told to whoever named it, whatever else runs here.
     with Store.open(file) as store, sole_campaign():
         record = store.record
+        same.check_known(store)
+        same.check_cpus(record)
         check_disk()
         jobs = jobs_of(record)
         image = image_for(jobs, watcher.doing)
-        check_same(record, image)
+        same.check_same(record, image, facts.gather())
         resources = Resources(tuple(record.resources.cpus), record.resources.memory_bytes)
-        chosen = platforms.choose([platform.name for platform in record.platforms])
-        length = (record.blocks, record.time_budget_s, record.targets, record.design)
-        replicas = sum(arm.platform == chosen[0].name for arm in record.all_arms())
-        plan = Plan(record.profile, record.seed, tuple(chosen), jobs, resources, *length, replicas)
-        plan = replace(plan, in_order=record.in_order, scale=record.scale)
+        chosen = platforms.choose(originals(record))
         try:
             asked = frozenset(platform.name for platform in chosen)
             faults = Faults(store, watcher.fault)
-            available(chosen, asked=asked, progress=watcher.doing, keep=faults.keep)
+            found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=faults.keep)
             with (
                 quietened(resources, watcher.doing, tune=record.tuning is not None) as tuned,
                 prepared(image, resources, None) as (nursery, client),
             ):
-                _prepare(chosen, image, faults)
-                store.add_event("info", "resumed")
-                for line in _tuned_otherwise(record.tuning, tuned):
+                ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing, keep=faults.keep)
+                same.check_all_there([*missing, *broken])
+                same.check_platforms(record, ready)
+                plan = _plan_of(record, ready, jobs, resources)
+                store.add_event("info", RESUMED)
+                changes = [*_tuned_otherwise(record.tuning, tuned), *same.notes(record, facts.gather(), ready)]
+                for line in changes:
                     store.add_event("warning", line)
+                    (warn or watcher.doing)(line)
                 with closing(chosen, faults):
                     _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
         finally:
             close_all(chosen)
             keep_unremoved(store)
+
+
+def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ...], resources: Resources) -> Plan:
+    """The plan that a record is of, with the platforms as they are now."""
+    everything = [*ready, *slowed_copies(ready, record.slowed)]
+    return Plan(
+        profile=record.profile,
+        seed=record.seed,
+        platforms=tuple(one.platform for one in everything),
+        jobs=jobs,
+        resources=resources,
+        blocks=record.blocks,
+        budget_s=record.time_budget_s,
+        targets=record.targets,
+        design=record.design,
+        replicas=sum(arm.platform == record.baseline for arm in record.all_arms()),
+        extra=extra_work(ready, record.slowed),
+        slowed=tuple(record.slowed),
+        in_order=record.in_order,
+        scale=record.scale,
+    )
 
 
 def jobs_of(record: CampaignRecord) -> tuple[Job, ...]:
@@ -238,6 +266,7 @@ def record_of(
         in_order=plan.in_order,
         scale=plan.scale,
         tuning=None if tuned is None else [_setting_record(one) for one in tuned],
+        slowed=list(plan.slowed),
     )
 
 
@@ -278,21 +307,6 @@ def _workload_record(job: Job) -> WorkloadRecord:
     )
 
 
-def check_same(record: CampaignRecord, image: Image) -> None:
-    """Raise `StoreError` where the campaign ran other bits, or on another kernel."""
-    if record.image.get("hash") != image.hash:
-        before = str(record.image.get("hash"))[:16]
-        raise StoreError(
-            f"the campaign ran image {before}, and now there is {image.hash[:16]}: other bits, other figures",
-            fix=f"resume with tare {record.tare_version}, or begin a new campaign",
-        )
-    kernel = facts.gather().kernel
-    if record.host.get("kernel") != kernel:
-        raise StoreError(
-            f"the campaign ran on kernel {record.host.get('kernel')}, and this is {kernel}", fix="begin a new campaign"
-        )
-
-
 def check_disk() -> None:
     """Raise `HostError` where there is too little space for instances."""
     free = shutil.disk_usage(state.home()).free
@@ -301,19 +315,6 @@ def check_disk() -> None:
             f"only {free / 2**30:.1f} GiB are free below {state.home()}, {LEAST_FREE_DISK / 2**30:.0f} GiB are needed",
             fix="free some space, or set TARE_HOME to a larger disk",
         )
-
-
-def _prepare(chosen: Sequence[Platform], image: Image, faults: Faults) -> None:
-    """Make each platform's form of the image again. One whose code fails has failed trials, unless it is the baseline.
-
-    Raises `TareError` as the platforms do.
-    """
-    for platform in chosen:
-        prepared = attempt(partial(platform.prepare, image))
-        if isinstance(prepared, Failed):
-            if prepared.expected or platform.baseline:
-                raise prepared.error
-            faults.keep(f"the preparation of {platform.name}", prepared)
 
 
 @contextlib.contextmanager

@@ -74,6 +74,7 @@ class Plan:
     design: Design = Design.BLOCKS
     replicas: int = BASELINE_REPLICAS  # of the baseline; more than two to compare it with itself (`tare calibrate`)
     extra: Mapping[str, Params] = field(default_factory=dict)  # more parameters of sliced work, by platform
+    slowed: tuple[float, ...] = ()  # the shares of more work that ``extra`` comes from
     in_order: bool = False  # a block's workloads run as they are listed
     scale: str | None = None  # of a study's profile
 

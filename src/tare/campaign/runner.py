@@ -16,6 +16,7 @@ from tare.campaign.sampler import Sampler
 from tare.campaign.schedule import schedule_block
 from tare.campaign.stopping import Widths, is_look, need, still_wanted
 from tare.errors import Failed, attempt
+from tare.host.journal import boot_id
 from tare.model import Arm
 from tare.store.durations import block_durations, workload_seconds
 from tare.store.store import Store
@@ -45,6 +46,10 @@ class Runner:
 
         Trials that are in the store stay.
         """
+        with self.store.working(boot_id()):
+            self._sampled()
+
+    def _sampled(self) -> None:
         if self.sampler is None:
             self._run()
             return
@@ -93,7 +98,7 @@ class Runner:
             block += 1
 
     def _durations(self, arms: Sequence[Arm]) -> dict[int, float]:
-        """Seconds of each block of a pass so far."""
+        """Seconds of work in each block of a pass so far."""
         trials = self.store.trials()
         if len(self.plan.passes) > 1:
             [arm] = arms

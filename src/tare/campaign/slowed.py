@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tare.campaign.preflight import Ready
+from tare.store.record import CampaignRecord
 from tare.workloads.base import Params
 
 #: The agent's probes of unit `event` take it: so many numbers of a million are searched again.
@@ -29,6 +30,13 @@ def slowed_copies(ready: Sequence[Ready], shares: Sequence[float]) -> list[Ready
             record = one.record.model_copy(update={"name": platform.name})
             copies.append(replace(one, platform=platform, record=record))
     return copies
+
+
+def originals(record: CampaignRecord) -> list[str]:
+    """The platforms of a campaign that are no copies, in its order."""
+    names = [one.name for one in record.platforms]
+    copies = {slowed_name(name, share) for name in names for share in record.slowed}
+    return [name for name in names if name not in copies]
 
 
 def extra_work(ready: Sequence[Ready], shares: Sequence[float]) -> Mapping[str, Params]:

@@ -32,7 +32,6 @@ from tare.report.calibration import (
     render,
 )
 from tare.store import Store
-from tare.store.durations import whole_duration
 
 #: The file of the campaign with added work.
 ADDED = "added.tare"
@@ -127,7 +126,7 @@ def _same(folder: Path, kind: Load, comparisons: int, console: Console) -> None:
     with load.busy(NEIGHBOURS) if kind is Load.LOADED else contextlib.nullcontext():
         if file.exists():
             console.print(f"{kind}: {file} is there", markup=False)
-            campaigns.go_on(file, lines)
+            campaigns.go_on(file, lines, lines.warn)
         else:
             console.print(f"{kind}: the baseline against itself, {comparisons} times", markup=False)
             campaigns.same_with_same(file, comparisons, lines)
@@ -142,8 +141,8 @@ def _conditions(folder: Path, kind: Load) -> Iterator[ConditionReport]:
         trials = store.trials()
         if trials["block"].n_unique() < campaigns.BLOCKS:
             return
-        # Time between blocks counts too: what a user waits for is all of it.
-        each = whole_duration(trials) / trials["block"].n_unique()
+        # Time between blocks counts too: what a user waits for is all of it. A pause before a resume does not.
+        each = sum(segment.seconds for segment in store.segments()) / trials["block"].n_unique()
         longer = longer_trust(store.record, store.samples(), each, LONGER_S)
         for one in trust(store.record, store.samples(), each, campaigns.BLOCKS):
             yield condition(kind.value, one, longer)
@@ -151,14 +150,15 @@ def _conditions(folder: Path, kind: Load) -> Iterator[ConditionReport]:
 
 def _added(folder: Path, platforms: Sequence[str], blocks: int, console: Console) -> list[InjectedReport]:
     file = folder / ADDED
+    lines = Lines(console, blocks)
     if file.exists():
-        console.print(f"added work: taken from {file}", markup=False)
+        console.print(f"added work: {file} is there", markup=False)
+        campaigns.go_on(file, lines, lines.warn)
     else:
         console.print(f"added work: native, {', '.join(platforms)}, {blocks} blocks", markup=False)
-        campaigns.with_added_work(file, platforms, blocks, Lines(console, blocks))
-    added = campaigns.added(platforms)
+        campaigns.with_added_work(file, platforms, blocks, lines)
     with Store.read(file) as store:
-        return [injection(one) for one in injected(store.record, store.samples(), added)]
+        return [injection(one) for one in injected(store.record, store.samples(), campaigns.added(store.record))]
 
 
 class Lines:
@@ -180,6 +180,10 @@ class Lines:
 
     def doing(self, what: str) -> None:
         """Something begins: too much to tell."""
+
+    def warn(self, text: str) -> None:
+        """Something that whoever reads the figures must know."""
+        self._console.print(f"  {text}", markup=False, soft_wrap=True)
 
     def trial(self, trial: Trial) -> None:
         """A trial is in the store."""

@@ -125,6 +125,10 @@ class Progress(Drawn):
             self._print(what)
         self._doing = what
 
+    def warn(self, text: str) -> None:
+        """Something that whoever reads the figures must know: a line that stays."""
+        self._console.print(text, markup=False, soft_wrap=True)
+
     def trial(self, trial: Trial) -> None:
         """A trial is in the store."""
         self._counts[trial.status] += 1

@@ -32,7 +32,7 @@ def measure(order: Order, file: Path, *, as_json: bool) -> None:
 def go_on(file: Path, *, as_json: bool) -> None:
     """Go on with a campaign, and show it. Raises `TareError`."""
     with Progress(Console(stderr=True, highlight=False), file) as progress:
-        conduct.resume(file, progress, _widths)
+        conduct.resume(file, progress, _widths, progress.warn)
     show([file], html=page_of(file), as_json=as_json)
 
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from tare.errors import StoreError
 from tare.footprint.model import ATTACHMENT, SURFACE_ATTACHMENT, Footprint, Level, Surface
+from tare.store.reading import known_part, why_not
 from tare.store.store import Store
 
 #: A kernel's counters have 64 bits, and so have those that read this.
@@ -41,11 +42,9 @@ def numbered_after(there: Iterable[Footprint]) -> Callable[[Footprint], Footprin
 
 def _read(store: Store, number: int, data: bytes) -> Footprint:
     try:
-        read = Footprint.model_validate_json(data)
+        read, _ = known_part(Footprint, data)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "it"
-        raise _broken(store, number, f"{where}: {first['msg']}") from None
+        raise _broken(store, number, why_not(error)) from None
     if not math.isfinite(read.seconds) or sum(read.hits.values()) > MOST_HITS:
         raise _broken(store, number, "no kernel can have run so long, or so much")
     return read

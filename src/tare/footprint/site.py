@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.campaign import conduct, preflight
+from tare.campaign import conduct, preflight, same
 from tare.campaign.ground import prepared, sole_campaign
 from tare.campaign.instances import Nursery
 from tare.campaign.order import DEFAULT_MEMORY, Order, check_resources
@@ -18,6 +18,7 @@ from tare.campaign.plan import Job, Plan
 from tare.campaign.preflight import Progress, Ready
 from tare.campaign.runs import Client
 from tare.errors import Failed
+from tare.host import facts
 from tare.image.build import Image
 from tare.model import Resources
 from tare.outputs import check_new_campaign
@@ -98,7 +99,7 @@ def _image(wish: Wish, there: Store | None, doing: Progress) -> Image:
     if there is None:
         return conduct.image_for(wish.jobs, doing)
     image = conduct.image_for([*wish.jobs, *conduct.jobs_of(there.record)], doing)
-    conduct.check_same(there.record, image)
+    same.check_same(there.record, image, facts.gather())
     return image
 
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from tare.errors import StoreError
 from tare.store import Store
-
-Model = TypeVar("Model", bound=BaseModel)
+from tare.store.reading import Model, known_part, why_not
 
 
 def read_attached(store: Store, name: str, model: type[Model]) -> Iterator[Model]:
     """All attachments of this name in order. Raises `StoreError` for one that is none."""
     for number, data in enumerate(store.attached(name), 1):
         try:
-            yield model.model_validate_json(data)
+            yield known_part(model, data)[0]
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"])) or "it"
-            what = f"{store.path}: {name} {number} cannot be read: {where}: {first['msg']}"
+            what = f"{store.path}: {name} {number} cannot be read: {why_not(error)}"
             raise StoreError(what, fix="read it with the version of tare that wrote it") from error

@@ -36,6 +36,7 @@ from tare.report.model import (
     PlatformReport,
     Report,
     ResultReport,
+    SegmentReport,
     SettingReport,
     UnmarkedReport,
 )
@@ -65,7 +66,7 @@ def report_on(
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     marked = contamination.marks(trials, telemetry, record.resources.cpus)
     results = _results(record, analyse(record, samples, trials, marked))
-    surfaces = surfaces_of(store)
+    surfaces, segments = surfaces_of(store), store.segments()
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():
         results = []  # nothing else was asked for: a table that says "no data" everywhere would say nothing
     return Report(
@@ -100,6 +101,9 @@ def report_on(
         contaminated=_contamination(trials, marked, telemetry.host.height),
         events=[EventReport(at=event.at, level=event.level, text=event.text) for event in store.events()],
         tuning=_tuning(record),
+        active_s=sum(segment.seconds for segment in segments),
+        segments=[SegmentReport.model_validate(asdict(segment)) for segment in segments],
+        unknown_fields=list(store.unknown_fields),
     )
 
 

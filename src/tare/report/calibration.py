@@ -17,6 +17,7 @@ from tare.analysis.calibration import Injected, Rate, Trust
 from tare.analysis.intervals import Interval
 from tare.analysis.words import percent, signed, signed_range, span
 from tare.report.cells import EMPTY
+from tare.store.reading import known_part
 
 SCHEMA = "tare.calibration/1"
 #: The newest one's file, below TARE_HOME.
@@ -261,9 +262,11 @@ def _missed(injected: Sequence[InjectedReport]) -> Iterator[Text]:
 def line(home: Path, machine: str) -> str:
     """What this machine resolves, for `tare run` to say before it starts; or that nobody knows."""
     try:
-        report = CalibrationReport.model_validate_json((home / LATEST_CALIBRATION).read_text())
-    except (OSError, ValidationError):
+        report, _ = known_part(CalibrationReport, (home / LATEST_CALIBRATION).read_bytes())
+    except FileNotFoundError:
         return "not calibrated: `tare calibrate` tells what this machine can resolve"
+    except (OSError, ValidationError):
+        return f"not calibrated: {home / LATEST_CALIBRATION} cannot be read; `tare calibrate` makes it anew"
     if report.machine != machine:
         return "calibrated on another processor or kernel: `tare calibrate` tells what this one can resolve"
     first = [one for one in report.conditions if one.load == report.conditions[0].load]

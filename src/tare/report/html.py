@@ -20,7 +20,7 @@ from plotly.offline import get_plotlyjs
 
 from tare import outputs
 from tare.analysis import CPU_COST
-from tare.analysis.words import percent, quantity
+from tare.analysis.words import percent, quantity, span
 from tare.footprint.model import SAMPLES_A_SECOND
 from tare.report import (
     beside,
@@ -131,7 +131,7 @@ def page(views: Sequence[CampaignView]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": _percent, "number": _number, "when": _when, "size": _size}
+    environment.filters |= {"percent": _percent, "number": _number, "when": _when, "size": _size, "span": span}
     environment.globals |= {
         "cell": cells.cell,
         "baseline_cell": cells.baseline_cell,

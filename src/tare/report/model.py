@@ -209,6 +209,14 @@ class BesideReport(_Frozen):
     notes: list[str]  # in what its platforms and metrics differ from ours
 
 
+class SegmentReport(_Frozen):
+    """A stretch in which the campaign was at work, in UNIX seconds."""
+
+    began: float
+    ended: float
+    boot: str | None  # the kernel's id of that boot; None: not known
+
+
 class Report(_Frozen):
     """One campaign."""
 
@@ -243,6 +251,9 @@ class Report(_Frozen):
     contaminated: Contamination
     events: list[EventReport]
     tuning: list[SettingReport] | None = None  # None: the campaign ran without --tune
+    active_s: float = 0.0  # seconds of work, without what lay between the segments
+    segments: list[SegmentReport] = []
+    unknown_fields: list[str] = []  # of the file's record, which a newer tare wrote: nothing of them is in here
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.analysis import CPU_COST, WIDE_FLOOR, WITHOUT
-from tare.analysis.words import percent
+from tare.analysis.words import percent, span
 from tare.report.beside import render as render_beside
 from tare.report.cells import EMPTY, MARKS, MEANINGS, Cell, baseline_cell, cell
 from tare.report.clean import clean
@@ -43,6 +43,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False) -> G
         *_beside(report),
         *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
         *(render_footprints(report.footprints) if report.footprints is not None else ()),
+        *_newer(report),
         *_cautions(results),
         *_daemons(report),
         *_unfair(report),
@@ -77,9 +78,21 @@ def _title(report: Report) -> Text:
     planned = f" of {report.blocks_planned}" if report.blocks_planned is not None else ""
     how = "" if report.design == "blocks" else f", {report.design}"
     how = f" ({report.scale}){how}" if report.scale is not None else how
-    plan = f"profile {report.profile}{how}, seed {report.seed}, {report.blocks_done}{planned} blocks"
+    plan = f"profile {report.profile}{how}, seed {report.seed}, {report.blocks_done}{planned} blocks{_worked(report)}"
     facts = f"{report.host_title()}, {when}, {_alone(report) or plan}, {report.status}"
     return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts))
+
+
+def _worked(report: Report) -> str:
+    """How long that took."""
+    left_out = ", pauses left out" if len(report.segments) > 1 else ""
+    return f" in {span(report.active_s)}{left_out}" if report.active_s else ""
+
+
+def _newer(report: Report) -> Iterator[Text]:
+    if report.unknown_fields:
+        fields = ", ".join(report.unknown_fields)
+        yield _text(f"tare {report.tare_version} wrote more than this tare knows, and shows: {fields}", "yellow")
 
 
 def _alone(report: Report) -> str | None:

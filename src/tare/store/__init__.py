@@ -10,6 +10,7 @@ from tare.store.record import (
     SettingRecord,
     WorkloadRecord,
 )
+from tare.store.segments import Segment
 from tare.store.store import OUTPUT_CAP, Event, Output, Store
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Output",
     "PlatformRecord",
     "ResourceRecord",
+    "Segment",
     "SettingRecord",
     "Store",
     "Telemetry",

@@ -8,16 +8,19 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 from urllib.parse import quote
 
 from pydantic import ValidationError
 
+import tare
 from tare.errors import StoreError
 from tare.outputs import require_campaign
 from tare.patience import stretched
+from tare.store import segments
+from tare.store.reading import known_part, may_be_newer, why_not
 from tare.store.record import CampaignRecord
-from tare.store.schema import APPLICATION_ID, FORMAT_VERSION, READABLE, SCHEMA, TELEMETRY
+from tare.store.schema import APPLICATION_ID, FORMAT_VERSION, READABLE, SCHEMA, SEGMENTS_SINCE, UPGRADES
 
 _BUSY_S = 10.0
 
@@ -66,28 +69,34 @@ def make(path: Path) -> tuple[Lock, sqlite3.Connection]:
     return lock, db
 
 
-def attach(path: Path) -> tuple[Lock, sqlite3.Connection, CampaignRecord]:
+class Told(NamedTuple):
+    """What a file says of itself: its record, and the fields of it that this tare does not know (they stay in it)."""
+
+    record: CampaignRecord
+    unknown: tuple[str, ...] = ()
+
+
+def attach(path: Path) -> tuple[Lock, sqlite3.Connection, Told]:
     """An existing file, to write to. Raises `StoreError`."""
     require_campaign(path)
     lock = Lock(path)
     try:
-        db, record = _admit(path, "rw")
+        db, told = _admit(path, "rw")
         with translated(path):
             _write_ahead(db)
-            _bring_up(db)
     except StoreError:
         lock.release()
         raise
-    return lock, db, record
+    return lock, db, told
 
 
-def view(path: Path) -> tuple[sqlite3.Connection, CampaignRecord]:
+def view(path: Path) -> tuple[sqlite3.Connection, Told]:
     """An existing file, to read, also beside a writer. Raises `StoreError`."""
     require_campaign(path)
     return _admit(path, _reading_mode(path))
 
 
-def _admit(path: Path, mode: str) -> tuple[sqlite3.Connection, CampaignRecord]:
+def _admit(path: Path, mode: str) -> tuple[sqlite3.Connection, Told]:
     """Open and check; closed again when it is not let in."""
     with translated(path):
         db = _connect(path, mode)
@@ -100,16 +109,32 @@ def _admit(path: Path, mode: str) -> tuple[sqlite3.Connection, CampaignRecord]:
         raise
 
 
-def _load_record(db: sqlite3.Connection, path: Path) -> CampaignRecord:
+def _load_record(db: sqlite3.Connection, path: Path) -> Told:
     row = db.execute("SELECT value FROM fact WHERE name = 'record'").fetchone()
     if row is None:
         raise StoreError(f"{path} holds no campaign: it was cut off while it was made", fix="remove it and run again")
     try:
-        return CampaignRecord.model_validate_json(row[0])
+        return Told(*known_part(CampaignRecord, row[0]))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise StoreError(f"{path} is damaged: its record does not hold: {where}: {first['msg']}") from None
+        raise _unreadable(error, _writer(db), path) from None
+
+
+def _unreadable(error: ValidationError, writer: str | None, path: Path) -> StoreError:
+    """Only what this tare itself could have written is damaged when it does not hold."""
+    if writer is None or (writer == tare.__version__ and not may_be_newer(error)):
+        return StoreError(f"{path} is damaged: its record does not hold: {why_not(error)}")
+    return StoreError(
+        f"{path}: tare {writer} wrote its record, and tare {tare.__version__} does not know it: {why_not(error)}",
+        fix=f"use tare {writer}, or a later one",
+    )
+
+
+def _writer(db: sqlite3.Connection) -> str | None:
+    """The version of tare that made the file; None where nothing says it."""
+    with suppress(sqlite3.Error):
+        row = db.execute("SELECT json_extract(value, '$.tare_version') FROM fact WHERE name = 'record'").fetchone()
+        return None if row is None or row[0] is None else str(row[0])
+    return None
 
 
 def fold(db: sqlite3.Connection) -> None:
@@ -153,27 +178,39 @@ def _write_ahead(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA synchronous = FULL")
 
 
-def has_telemetry(db: sqlite3.Connection) -> bool:
-    """Whether the file has the tables of version 2: a file of version 1 that is only read stays as it is."""
-    return int(db.execute("PRAGMA user_version").fetchone()[0]) >= FORMAT_VERSION
+def version(db: sqlite3.Connection) -> int:
+    """Of the file's form; a file of an older one that is only read stays as it is, and lacks the newer tables."""
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _bring_up(db: sqlite3.Connection) -> None:
-    """Give a file of version 1, in which a campaign goes on, the tables of version 2; nothing in it changes."""
-    if not has_telemetry(db):
-        db.executescript(f"BEGIN IMMEDIATE;{TELEMETRY}PRAGMA user_version = {FORMAT_VERSION};COMMIT;")
+def bring_up(db: sqlite3.Connection) -> None:
+    """Give a file of an older version the tables that it lacks; inside of the transaction of the first write to it.
+
+    Not before: a file that is opened and then refused still is one for the tare that wrote it. Nothing that is in it
+    changes. When it was at work is estimated now, for segments of its own would hide that.
+    """
+    before = version(db)
+    if before == FORMAT_VERSION:
+        return
+    for since, tables in UPGRADES.items():
+        for statement in tables.split(";") if since > before else ():
+            db.execute(statement)
+    if before < SEGMENTS_SINCE:
+        for segment in segments.estimate(db):
+            segments.add(db, segment)
+    db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
 
 
 def _require_ours(db: sqlite3.Connection, path: Path) -> None:
     identity = db.execute("PRAGMA application_id").fetchone()[0]
     if identity != APPLICATION_ID:
         raise StoreError(f"{path} is an SQLite file, and not one of tare's", fix="name a file that `tare run -o` made")
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version not in READABLE:
-        readable = " and ".join(map(str, READABLE))
+    form = version(db)
+    if form not in READABLE:
+        writer, known = _writer(db), f"{READABLE[0]} to {READABLE[-1]}"
         raise StoreError(
-            f"{path} has format version {version}, and this tare reads versions {readable}",
-            fix="use the tare that wrote it",
+            f"{path} has format version {form}, and tare {tare.__version__} reads versions {known}",
+            fix=f"use tare {writer}, or a later one" if writer else "use the tare that wrote it",
         )
     said = db.execute("PRAGMA quick_check(1)").fetchone()[0]
     if said != "ok":

@@ -99,6 +99,7 @@ class CampaignRecord(_Frozen):
     scale: str | None = None  # of a study's profile: "scaled" or "full"
     targets: dict[str, float] = {}  # half-width at which a workload has blocks enough, as a fraction
     tuning: list[SettingRecord] | None = None  # None: the campaign ran without --tune
+    slowed: list[float] = []  # shares of more sliced work: every platform has a copy for each (`tare.campaign.slowed`)
 
     def all_arms(self) -> list[Arm]:
         """The treatments of a block, in the recorded order."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 #: "tare" in ASCII: what SQLite's header holds in every campaign file.
 APPLICATION_ID = 0x74617265
-FORMAT_VERSION = 2
-#: What this tare reads. Version 1 has no telemetry; such a file gets its tables when a campaign goes on in it.
-READABLE = (1, FORMAT_VERSION)
+FORMAT_VERSION = 3
+#: The versions from which on a file has these tables.
+TELEMETRY_SINCE, SEGMENTS_SINCE = 2, 3
 
-#: What version 2 has and version 1 has not. Counters as the host had them at that moment (`tare.model.Tick`).
-TELEMETRY = """
+#: Counters as the host had them at that moment (`tare.model.Tick`).
+_TELEMETRY = """
 CREATE TABLE tick (
     id INTEGER PRIMARY KEY, at REAL NOT NULL, at_ns INTEGER NOT NULL, first INTEGER NOT NULL,
     own_ns INTEGER NOT NULL, tare_ns INTEGER NOT NULL, client_ns INTEGER NOT NULL, daemons_ns INTEGER NOT NULL,
@@ -30,6 +30,15 @@ CREATE TABLE tick_instance (
     memory_bytes INTEGER NOT NULL, throttled INTEGER, throttled_ns INTEGER, PRIMARY KEY (tick, arm)
 ) WITHOUT ROWID;
 """
+#: When the campaign was at work, in UNIX seconds; ``ended`` moves on with every write.
+_SEGMENTS = """
+CREATE TABLE segment (id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL NOT NULL, boot TEXT);
+"""
+#: What a file of an older version lacks of the next, by that next version. An older file is read as it is, without; it
+#: gets these with the first write to it.
+UPGRADES = {TELEMETRY_SINCE: _TELEMETRY, SEGMENTS_SINCE: _SEGMENTS}
+#: What this tare reads.
+READABLE = range(1, FORMAT_VERSION + 1)
 
 SCHEMA = f"""
 -- One campaign a file. Names are told once; trials, slices and samples refer to them by small integers.
@@ -71,5 +80,4 @@ CREATE TABLE output (
 );
 CREATE TABLE attachment (id INTEGER PRIMARY KEY, at REAL NOT NULL, name TEXT NOT NULL, zstd BLOB NOT NULL);
 CREATE TABLE event (id INTEGER PRIMARY KEY, at REAL NOT NULL, level TEXT NOT NULL, text TEXT NOT NULL);
-{TELEMETRY}
-"""
+{_TELEMETRY}{_SEGMENTS}"""

@@ -19,8 +19,11 @@ import zstandard
 
 from tare.errors import StoreError
 from tare.model import Tick, Trial, TrialKey
-from tare.store import connection, frames
+from tare.store import connection, frames, segments
+from tare.store.durations import with_turns
 from tare.store.record import CampaignRecord
+from tare.store.schema import SEGMENTS_SINCE, TELEMETRY_SINCE
+from tare.store.segments import Segment
 
 #: Bytes that are kept of each raw output; the length before the cap is stored beside it.
 OUTPUT_CAP = 1 << 20
@@ -54,14 +57,15 @@ class Output:
 class Store:
     """One campaign file. Use `create`, `open` or `read`; a context manager, closing on exit."""
 
-    def __init__(
-        self, path: Path, db: sqlite3.Connection, record: CampaignRecord, lock: connection.Lock | None
-    ) -> None:
+    def __init__(self, path: Path, db: sqlite3.Connection, told: connection.Told, lock: connection.Lock | None) -> None:
         self.path = path
-        self.record = record
+        self.record = told.record
+        #: Fields of the record that this tare does not know. They stay in the file, and no campaign goes on in it.
+        self.unknown_fields = told.unknown
         self._db = db
         self._lock = lock
-        self._names = frames.Names.of(record)
+        self._meter: segments.Meter | None = None
+        self._names = frames.Names.of(self.record)
         self._arms = {arm: index for index, arm in enumerate(self._names.arms)}
         self._workloads = {workload: index for index, workload in enumerate(self._names.workloads)}
         self._metrics = {pair: index for index, pair in enumerate(self._names.metrics)}
@@ -72,21 +76,21 @@ class Store:
     def create(cls, path: Path, record: CampaignRecord) -> Store:
         """Make a new file. Raises `StoreError` when it exists (nothing is ever overwritten) or cannot be made."""
         lock, db = connection.make(path)
-        store = cls(path, db, record, lock)
+        store = cls(path, db, connection.Told(record), lock)
         store._write_names()
         return store
 
     @classmethod
     def open(cls, path: Path) -> Store:
         """Open to go on with a campaign. Raises `StoreError`; another process that writes to it counts."""
-        lock, db, record = connection.attach(path)
-        return cls(path, db, record, lock)
+        lock, db, told = connection.attach(path)
+        return cls(path, db, told, lock)
 
     @classmethod
     def read(cls, path: Path) -> Store:
         """Open to read only, also while a run is writing. Raises `StoreError`."""
-        db, record = connection.view(path)
-        return cls(path, db, record, None)
+        db, told = connection.view(path)
+        return cls(path, db, told, None)
 
     def close(self) -> None:
         """Close. A writer folds the log into the file; a reader that is still there leaves that to the next."""
@@ -116,6 +120,29 @@ class Store:
                 "INSERT INTO metric VALUES (?, ?, ?)",
                 [(i, self._workloads[w], m) for (w, m), i in self._metrics.items()],
             )
+
+    # --- time ----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def working(self, boot: str | None = None) -> Iterator[None]:
+        """Time in here is the campaign's work. Every write keeps how far it came: a kill loses what came after.
+
+        ``boot``: the kernel's id of this boot.
+        """
+        with self._writing("the segment"):
+            self._meter = segments.Meter(self._db, boot)
+        try:
+            yield
+        finally:
+            with self._writing("the segment"):
+                pass  # every write keeps the time
+            self._meter = None
+
+    def segments(self) -> list[Segment]:
+        """When the campaign was at work, in order. Of a file that does not tell, estimated from its trials."""
+        with connection.translated(self.path):
+            there = connection.version(self._db) >= SEGMENTS_SINCE
+            return (segments.kept(self._db) if there else []) or segments.estimate(self._db)
 
     # --- facts ---------------------------------------------------------------------------------------------
 
@@ -267,10 +294,10 @@ class Store:
         """Every trial, in order of the schedule: its key, how it ended and why, and what the host saw of it.
 
         Columns: seq, block, workload, platform, replica, status, reason, started (UNIX s), wall_ns, cpu_ns,
-        daemon_cpu_ns, steal, pressure, load; null where the host could not see it.
+        daemon_cpu_ns, steal, pressure, load; null where the host could not see it; turn_s (see `durations`).
         """
         with connection.translated(self.path):
-            return frames.trials(self._db, self._names)
+            return with_turns(frames.trials(self._db, self._names), self.segments())
 
     def slices(self) -> pl.DataFrame:
         """Every slice of every trial, in ns of the host's monotonic clock.
@@ -283,12 +310,12 @@ class Store:
     def telemetry(self) -> frames.Telemetry:
         """What the host was doing meanwhile; empty frames in a file that has none."""
         with connection.translated(self.path):
-            return frames.telemetry(self._db, self._names, there=connection.has_telemetry(self._db))
+            return frames.telemetry(self._db, self._names, there=connection.version(self._db) >= TELEMETRY_SINCE)
 
     def rows(self) -> Iterator[dict[str, object]]:
         """Every sample with the facts of its trial, whatever its status; a trial without samples gives one row.
 
-        Keys: the columns of `trials`, then metric, round and value (None in a row without a sample). Streams.
+        Keys: the columns of `trials` but turn_s, then metric, round and value (None where there is no sample). Streams.
         """
         with connection.translated(self.path):
             yield from frames.rows(self._db, self._names)
@@ -301,7 +328,10 @@ class Store:
         with connection.translated(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
+                connection.bring_up(self._db)
                 yield
+                if self._meter is not None:
+                    self._meter.advance()
                 self._db.execute("COMMIT")
             except sqlite3.IntegrityError as error:
                 self._roll_back()
