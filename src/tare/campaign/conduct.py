@@ -20,7 +20,7 @@ from tare.campaign.sampler import Sampler
 from tare.campaign.slowed import extra_work, slowed_copies
 from tare.campaign.stopping import Widths, targets
 from tare.errors import HostError, StoreError, UsageError
-from tare.host import facts, state
+from tare.host import beside, facts, state
 from tare.host.tuning import Tuned
 from tare.image import build
 from tare.image.build import Image
@@ -183,11 +183,8 @@ def resources_for(order: Order) -> Resources:
             f"{order.memory_bytes >> 20} MiB are too little for an instance",
             fix=f"give --memory {LEAST_MEMORY >> 20} or more",
         )
-    return Resources(order.cpus or _cpus(order, usable), order.memory_bytes)
-
-
-def _cpus(order: Order, usable: Collection[int]) -> tuple[int, ...]:
-    return tuple(sorted(usable)[-2:]) if order.design is Design.DUET else default_cpus()
+    count = DUET_CPUS if order.design is Design.DUET else 1
+    return Resources(order.cpus or default_cpus(count), order.memory_bytes)
 
 
 def _check_design(order: Order, resources: Resources) -> None:
@@ -246,7 +243,7 @@ def record_of(
         platforms=[one.record for one in ready],
         workloads=[_workload_record(job) for job in plan.jobs],
         resources=ResourceRecord(cpus=list(plan.resources.cpus), memory_bytes=plan.resources.memory_bytes),
-        host=facts.gather().model_dump(mode="json"),
+        host=beside.completed(facts.gather(), plan.resources.cpus).model_dump(mode="json"),
         image={"hash": image.hash, **image.manifest.model_dump(mode="json")},
         agent_hash=image.agent_hash,
         fairness={one.platform.name: one.fairness for one in ready},

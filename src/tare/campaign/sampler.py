@@ -65,7 +65,7 @@ class Sampler:
 
     def _run(self, lives: Lives, daemons: Collection[str], end: threading.Event) -> None:
         with contextlib.suppress(OSError):  # the affinity of this thread alone
-            os.sched_setaffinity(0, harness_cpus(tuple(self.cpus)))
+            os.sched_setaffinity(0, harness_cpus(self.cpus))
         try:
             with contextlib.closing(_Host(self.cpus, daemons)) as host:
                 self._read_on(host, lives, end)

@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.status import Status
 from rich.table import Table
 
+from tare.campaign import ground
 from tare.footprint import checks as footprint_checks
 from tare.footprint import ptrace
-from tare.host import checks, facts
+from tare.host import beside, checks, facts
 from tare.lab import checks as lab_checks
 from tare.platforms import registry as platforms
 
@@ -26,7 +27,7 @@ def doctor(
 
     Examples: [cyan]tare doctor[/], [cyan]tare doctor --json[/]
     """
-    host = checks.checks(facts.gather())
+    host = checks.checks(beside.completed(facts.gather(), ground.default_cpus()))
     kernel = [ptrace.check(), *footprint_checks.checks(lab_checks.check())]
     with Console(stderr=True).status("") as status:
         found = [_platform(name, status) for name in platforms.all_platforms()]
