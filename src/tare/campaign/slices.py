@@ -7,10 +7,12 @@ trap 3).
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from tare.campaign.instances import Live
@@ -170,7 +172,11 @@ class _Phase:
                 self.errors[arm] = _told(error)
 
     def begin(self, rounds: Sequence[Sequence[Arm]], *, at_once: bool, own_cpus: bool) -> list[Turn]:
-        """Tell every agent its slices."""
+        """Tell every agent its slices, and one of no length after everybody's last.
+
+        After its last slice a probe checks what it computed, and frees its memory: STREAM goes through all of its arrays.
+        Without the closing slice that is in the others' last round.
+        """
         ready = [[arm for arm in order if arm in self.probes] for order in rounds]
         if at_once:  # who lost the partner runs no duet
             ready = [order for order, all_of in zip(ready, rounds, strict=True) if len(order) == len(all_of)]
@@ -179,10 +185,15 @@ class _Phase:
         for arm, probe in self.probes.items():
             offset = self.offsets[arm]
             try:
-                probe.begin([(offset.to_agent(turn.start_ns), self.slice_ns) for turn in turns if turn.arm == arm])
+                slices = [(offset.to_agent(turn.start_ns), self.slice_ns) for turn in turns if turn.arm == arm]
+                probe.begin([*slices, (offset.to_agent(self._over_ns(turns)), 0)] if slices else slices)
             except SessionError as error:
                 self.errors[arm] = error
         return turns
+
+    def _over_ns(self, turns: Sequence[Turn]) -> int:
+        """When the last turn and its gap are over."""
+        return turns[-1].start_ns + self.slice_ns + self.gap_ns
 
     def watch(self, turns: Sequence[Turn]) -> list[Reading]:
         """Read all counters in the gap before each slot and after the last: one more reading than slots."""
@@ -190,12 +201,13 @@ class _Phase:
             return []
         slots = {turn.slot: turn.start_ns for turn in turns}
         instants = [start_ns - GAP_NS // 2 for start_ns in slots.values()]
-        instants.append(turns[-1].start_ns + self.slice_ns + self.gap_ns - GAP_NS // 2)
+        instants.append(self._over_ns(turns) - GAP_NS // 2)
         readings: list[Reading] = []
-        for slot, instant in enumerate(instants):
-            time.sleep(max(0, instant - time.monotonic_ns()) / 1e9)
-            readings.append(self._read())
-            self._keep_on_cpus([turn for turn in turns if turn.slot == slot])
+        with promptly():
+            for slot, instant in enumerate(instants):
+                time.sleep(max(0, instant - time.monotonic_ns()) / 1e9)
+                readings.append(self._read())
+                self._keep_on_cpus([turn for turn in turns if turn.slot == slot])
         return readings
 
     def _read(self) -> Reading:
@@ -226,9 +238,28 @@ class _Phase:
                 mine.append(Share(turn, before.end_ns, after.begin_ns, *used))
         try:
             result = self.probes[arm].wait(GRACE_S)
+            if mine:
+                result = replace(result, slices=result.slices[:-1])  # without the closing one
             return read_result(self.workload, result, mine, self.offsets[arm].offset_ns)
         except (SessionError, ParseError) as error:
             return Sliced(error=error)
+
+
+@contextlib.contextmanager
+def promptly() -> Iterator[None]:
+    """Wake this thread in time beside busy neighbours: a reading that comes late takes the CPU time of two slices.
+
+    It sleeps but for the readings, in the gaps. Where the kernel does not allow it, it goes on as it is.
+    """
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def _told(error: SessionError | HostError) -> SessionError | HostError | UnsupportedError:
