@@ -52,7 +52,8 @@ TICK_S = 0.5
 class Disturbance:
     """What disturbs the invented host, from when to when in seconds since `BEGAN`, and how much of it.
 
-    ``kind``: steal, foreign-cpu, sibling (CPU 0 as the measured core's other thread), memory-pressure (shares), swap (pages a second), throttled (periods a second).
+    ``kind``: steal, foreign-cpu, sibling (of CPU 0, as if it were the other thread of
+    the measured core), memory-pressure (shares), swap (pages a second), throttled (periods a second).
     """
 
     kind: str

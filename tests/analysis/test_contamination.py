@@ -86,7 +86,7 @@ def test_a_little_work_on_the_other_thread_is_no_contamination(tmp_path: Path) -
 
 
 def test_the_campaigns_own_client_is_nobody_else_on_the_other_thread(tmp_path: Path) -> None:
-    """As with cgroup v2, which does not count by CPU: where a core is all there is, the client is beside the measured."""
+    """As with cgroup v2, which does not count by CPU. With one core only, the client is beside the measured."""
     _, _, trials, telemetry = frames(tmp_path, Disturbance("sibling", AT, AT + 1, 0.3))
     busy = telemetry.cpus.filter(pl.col("cpu") == 0).select("tick", pl.col("run_ns").alias("busy_ns"))
     host = telemetry.host.join(busy, on="tick").with_columns(
@@ -97,9 +97,7 @@ def test_the_campaigns_own_client_is_nobody_else_on_the_other_thread(tmp_path: P
     assert contamination.marks(trials, there, CPUS, siblings=[0]).is_empty()
 
 
-@pytest.mark.parametrize(
-    ("cpus", "others"), [([1], (5,)), ([1, 5], ()), ([1, 2], (5, 6)), ([9], ())]
-)
+@pytest.mark.parametrize(("cpus", "others"), [([1], (5,)), ([1, 5], ()), ([1, 2], (5, 6)), ([9], ())])
 def test_the_other_threads_are_read_from_the_campaigns_record(cpus: list[int], others: tuple[int, ...]) -> None:
     host = {"cpu": {"siblings": [[0, 4], [1, 5], [2, 6], [3, 7]]}}
     assert contamination.other_threads(host, cpus) == others

@@ -33,7 +33,8 @@ class Listening:
 
     def did(self):
         turns = [
-            ProbeSlice(start, start + lasts, {"events": PartResult(int(lasts > 0), lasts)}) for start, lasts in self.plan
+            ProbeSlice(start, start + lasts, {"events": PartResult(int(lasts > 0), lasts)})
+            for start, lasts in self.plan
         ]
         return ProbeResult(tuple(turns), 0)
 

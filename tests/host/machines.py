@@ -32,8 +32,8 @@ LAPTOP = {
     "proc/irq/120/smp_affinity_list": "2",
 }
 
-#: A server with two sockets of four cores of two threads, numbered as Linux does on a Dell PowerEdge R710: sockets in turn,
-#: second threads last, and core numbers that begin anew on each socket.
+#: A server with two sockets of four cores of two threads, numbered as Linux does on a Dell PowerEdge R710: sockets in
+#: turn, second threads last, and core numbers that begin anew on each socket.
 TWO_SOCKETS = {
     "proc/cpuinfo": "model name\t: Intel(R) Xeon(R) CPU E5540\nflags\t\t: fpu ht vmx",
     "sys/devices/system/cpu/online": "0-15",

@@ -24,8 +24,8 @@ STEAL_LIMIT = 0.02
 #: Programs that are not the campaign's had more of the pinned CPUs' time than this share. Above it the figure of a
 #: single run moves by more than the widest margin (5 %); below are kernel threads and the system's own small work.
 FOREIGN_LIMIT = 0.05
-#: Somebody else had more of the time of the other thread of a measured core than this share. A thread that is busy all of
-#: the time takes a third to a half of the core, so this moves a run by some two per cent.
+#: Somebody else had more of the time of the other thread of a measured core than this share. A thread that is busy all
+#: of the time takes a third to a half of the core, so this moves a run by some two per cent.
 SIBLING_LIMIT = 0.05
 #: Some task waited for memory in more than this share of the time (PSI): then reclaim is measured too.
 MEMORY_PRESSURE_LIMIT = 0.01

@@ -174,8 +174,8 @@ class _Phase:
     def begin(self, rounds: Sequence[Sequence[Arm]], *, at_once: bool, own_cpus: bool) -> list[Turn]:
         """Tell every agent its slices, and one of no length after everybody's last.
 
-        After its last slice a probe checks what it computed, and frees its memory: STREAM goes through all of its arrays.
-        Without the closing slice that is in the others' last round.
+        After its last slice a probe checks what it computed, and frees its memory: STREAM goes through all of its
+        arrays. Without the closing slice that is in the others' last round.
         """
         ready = [[arm for arm in order if arm in self.probes] for order in rounds]
         if at_once:  # who lost the partner runs no duet

@@ -1,4 +1,4 @@
-"""Which CPUs share a core with the measured ones, by trial where the host does not say: most guests are shown nothing."""
+"""Which CPUs share a core with the measured ones, by trial where the host does not say: most guests see nothing."""
 
 from __future__ import annotations
 

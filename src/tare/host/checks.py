@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tare.host.facts import FULL_ASLR, CpuFacts, HostFacts
-from tare.host.topology import Cores
 
 State = Literal["ok", "warn", "fail"]
 
