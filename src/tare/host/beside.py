@@ -34,9 +34,9 @@ def completed(host: HostFacts, measured: Sequence[int]) -> HostFacts:
 
 @functools.cache
 def cores(measured: tuple[int, ...]) -> Cores | None:
-    """The cores that these CPUs are of: as the host says, else by trial; None where neither tells.
+    """The cores that these CPUs are of: as the host says, else by trial; None where neither tells. Tried once a process.
 
-    By trial, cores of other CPUs are not found, so each of those is listed by itself. Tried once a process.
+    By trial the cores of other CPUs are not found: each of those is listed by itself.
     """
     known, usable = facts.cores_of_machine(), os.sched_getaffinity(0)
     if known is not None or len(usable) > MOST or not usable.issuperset(measured):
@@ -44,11 +44,16 @@ def cores(measured: tuple[int, ...]) -> Cores | None:
     return by_trial(measured, usable, slowed)
 
 
-def by_trial(measured: Sequence[int], usable: set[int], slowed: Callable[[int, int], float]) -> Cores:
-    """The cores by what ``slowed`` finds of a CPU's speed while another is busy."""
+def by_trial(measured: Sequence[int], usable: set[int], slowed: Callable[[int, int], float]) -> Cores | None:
+    """The cores by what ``slowed`` finds of a CPU's speed while another is busy.
+
+    None where nobody is slowed down: beside neighbours that are always busy a trial shows nothing.
+    """
     own = []
     for cpu in measured:
         own.append({cpu} | {other for other in usable - {cpu} if slowed(cpu, other) < SLOWED})
+    if all(len(core) == 1 for core in own):
+        return None
     shared = set().union(*own)
     return tuple(sorted({tuple(sorted(core)) for core in own} | {(cpu,) for cpu in usable - shared}))
 
@@ -85,9 +90,9 @@ def _busy_on(cpu: int) -> Iterator[Callable[[bool], None]]:
 
 
 def _speed() -> float:
-    """Steps a second of a loop that needs nothing but the core."""
-    begin = time.perf_counter()
+    """Steps a second of CPU time of a loop that needs nothing but the core: who only waits for its turn is not slow."""
+    begin, end = time.thread_time(), time.monotonic() + TURN_S
     count = 0
-    while (now := time.perf_counter()) < begin + TURN_S:
+    while not count or time.monotonic() < end:
         count += sum(1 for _ in range(200))
-    return count / (now - begin)
+    return count / (time.thread_time() - begin)

@@ -94,12 +94,12 @@ def _processors(facts: HostFacts) -> Iterator[Check]:
 def _siblings(cpu: CpuFacts) -> Check:
     cores, how = cpu.siblings, ", by trial: the host does not say" if cpu.tried else ""
     if cores is None:
-        found = "not known: nothing says which CPUs are threads of one core"
+        found = "not known: the host does not say which CPUs are threads of one core, nor does a trial"
         advice = "who has the other thread of a measured core moves figures by some per cent, unseen: prefer bare metal"
         return Check("siblings", "warn", found, advice)
     threads = max(map(len, cores))
     if threads == 1:
-        return Check("siblings", "ok", f"none: no two CPUs share a core{how}")
+        return Check("siblings", "ok", "none: no two CPUs share a core")
     if len(cores) == 1:
         advice = "tare and its clients slow down what is measured beside them: prefer another host, or smt off"
         return Check("siblings", "warn", f"all {threads} CPUs are threads of one core{how}", advice)
