@@ -34,9 +34,9 @@ def completed(host: HostFacts, measured: Sequence[int]) -> HostFacts:
 
 @functools.cache
 def cores(measured: tuple[int, ...]) -> Cores | None:
-    """The cores that these CPUs are of: as the host says, else by trial; None where neither tells. Tried once a process.
+    """The cores that these CPUs are of: as the host says, else by trial; None where neither tells.
 
-    By trial the cores of other CPUs are not found: each of those is listed by itself.
+    By trial, once a process, the cores of other CPUs are not found: each of those is listed by itself.
     """
     known, usable = facts.cores_of_machine(), os.sched_getaffinity(0)
     if known is not None or len(usable) > MOST or not usable.issuperset(measured):
