@@ -2,7 +2,7 @@
 
 The trials of `quick` as they are and as they were, in turn within one run, so that both see the same minutes.
 
-    .venv/bin/python bench/bench_noise.py [SECONDS [TIMES [LOAD [WORKLOAD ...]]]]
+    .venv/bin/python bench/bench_noise.py [BLOCKS [TIMES [LOAD [WORKLOAD ...]]]]
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tare.store import Store
 from tare.store.durations import whole_duration
 from tare.workloads.base import Params
 
-SECONDS, TIMES = 20.0, 3
+BLOCKS, TIMES = 5, 3
 #: Two comparisons of three arms at once; rounds are about as long as with the usual platforms.
 ARMS = 6
 NEIGHBOURS = 2
@@ -39,7 +39,7 @@ BEFORE: dict[str, Params] = {
 
 def main() -> None:
     """Print a row a workload, metric and length."""
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
+    blocks = int(sys.argv[1]) if len(sys.argv) > 1 else BLOCKS
     times = int(sys.argv[2]) if len(sys.argv) > 2 else TIMES
     loaded = len(sys.argv) > 3 and sys.argv[3] == "loaded"
     names = sys.argv[4:] or list(BEFORE)
@@ -48,16 +48,16 @@ def main() -> None:
         for _ in range(times):
             for name in names:
                 for when, params in (("before", BEFORE[name]), ("now", {})):
-                    for one in measured(name, params, seconds):
+                    for one in measured(name, params, blocks):
                         seen[name, one.metric, when].append(one)
     print("| workload | metric | blocks a minute and pair: before, now | half-width a minute and pair: before, now |")
     print("| --- | --- | --- | --- |")
     for name, metric, _ in [key for key in seen if key[2] == "now"]:
-        blocks, widths = zip(*(a_minute(seen[name, metric, when]) for when in ("before", "now")), strict=True)
-        print(f"| {name} | {metric} | {blocks[0]:.0f}, {blocks[1]:.0f} | ±{widths[0]:.2%}, ±{widths[1]:.2%} |")
+        counts, widths = zip(*(a_minute(seen[name, metric, when]) for when in ("before", "now")), strict=True)
+        print(f"| {name} | {metric} | {counts[0]:.0f}, {counts[1]:.0f} | ±{widths[0]:.2%}, ±{widths[1]:.2%} |")
 
 
-def measured(name: str, params: Params, seconds: float) -> list[Trust]:
+def measured(name: str, params: Params, blocks: int) -> list[Trust]:
     """A campaign of native against itself: what its blocks say, by metric."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "bench.tare")
@@ -65,14 +65,12 @@ def measured(name: str, params: Params, seconds: float) -> list[Trust]:
             platforms=["native"],
             workloads=[name],
             params={name: params},
-            budget_s=seconds,
+            blocks=blocks,
             replicas=ARMS,
-            precision=0.0,
         )
         conduct.begin(order, file, Watch())
         with Store.read(file) as store:
             trials = store.trials()
-            blocks = trials["block"].n_unique()
             return trust(store.record, store.samples(), whole_duration(trials) / blocks, blocks)
 
 
