@@ -1,41 +1,84 @@
-"""The noise floor of the sliced probe: native against itself for two minutes, as `tare run` does it.
+"""What a minute buys: the half-width of native against itself by how long its trials are, each workload by itself.
 
-Goal: A/A half-width at most 0.3 % in wall time after two minutes on a quiet machine.
+The trials of `quick` as they are and as they were, in turn within one run, so that both see the same minutes.
+
+    .venv/bin/python bench/bench_noise.py [BLOCKS [TIMES [LOAD [WORKLOAD ...]]]]
 """
 
 from __future__ import annotations
 
-import os
+import contextlib
+import math
 import sys
 import tempfile
+from collections import defaultdict
 from pathlib import Path
 
 from bench_campaign import Watch
 
+from tare.analysis.calibration import Trust, trust
 from tare.campaign import conduct
 from tare.campaign.order import Order
-from tare.report.build import build
+from tare.host import load
+from tare.store import Store
+from tare.store.durations import whole_duration
+from tare.workloads.base import Params
 
-BUDGET_S = 120.0
+BLOCKS, TIMES = 5, 3
+#: Two comparisons of three arms at once; rounds are about as long as with the usual platforms.
+ARMS = 6
+NEIGHBOURS = 2
+#: What the trials of `quick` were until 2026-11-22, where they have changed.
+BEFORE: dict[str, Params] = {
+    "primes": {"rounds": 8, "warmup_ms": 200},
+    "stream": {"rounds": 6},
+    "udp-rtt": {"time_s": 1.0, "warmup_s": 0.2},
+    "sysbench-fileio-seqwr": {"passes": 0},
+}
 
 
 def main() -> None:
-    """Print the A/A figures."""
-    load = os.getloadavg()[0]
+    """Print a row a workload, metric and length."""
+    blocks = int(sys.argv[1]) if len(sys.argv) > 1 else BLOCKS
+    times = int(sys.argv[2]) if len(sys.argv) > 2 else TIMES
+    loaded = len(sys.argv) > 3 and sys.argv[3] == "loaded"
+    names = sys.argv[4:] or list(BEFORE)
+    seen: dict[tuple[str, str, str], list[Trust]] = defaultdict(list)
+    with load.busy(NEIGHBOURS) if loaded else contextlib.nullcontext():
+        for _ in range(times):
+            for name in names:
+                for when, params in (("before", BEFORE[name]), ("now", {})):
+                    for one in measured(name, params, blocks):
+                        seen[name, one.metric, when].append(one)
+    print("| workload | metric | blocks a minute and pair: before, now | half-width a minute and pair: before, now |")
+    print("| --- | --- | --- | --- |")
+    for name, metric, _ in [key for key in seen if key[2] == "now"]:
+        counts, widths = zip(*(a_minute(seen[name, metric, when]) for when in ("before", "now")), strict=True)
+        print(f"| {name} | {metric} | {counts[0]:.0f}, {counts[1]:.0f} | ±{widths[0]:.2%}, ±{widths[1]:.2%} |")
+
+
+def measured(name: str, params: Params, blocks: int) -> list[Trust]:
+    """A campaign of native against itself: what its blocks say, by metric."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "bench.tare")
-        conduct.begin(Order(platforms=["native"], workloads=["primes"], budget_s=BUDGET_S, seed=1), file, Watch())
-        report = build(file)
-    print(f"load before: {load:.2f}; trials contaminated by steal: {report.contaminated.n_trials}\n")
-    print("| metric | A/A | 95 % interval | half-width | blocks |")
-    print("| --- | --- | --- | --- | --- |")
-    for result in report.results:
-        floor = result.noise_floor
-        interval = f"{floor.low_percent:+.2f} to {floor.high_percent:+.2f} %"
-        print(
-            f"| {result.workload} {result.metric} | {floor.point_percent:+.2f} % | {interval} "
-            f"| {floor.half_width_percent:.2f} % | {floor.n_blocks} |"
+        order = Order(
+            platforms=["native"],
+            workloads=[name],
+            params={name: params},
+            blocks=blocks,
+            replicas=ARMS,
         )
+        conduct.begin(order, file, Watch())
+        with Store.read(file) as store:
+            trials = store.trials()
+            return trust(store.record, store.samples(), whole_duration(trials) / blocks, blocks)
+
+
+def a_minute(several: list[Trust]) -> tuple[float, float]:
+    """Blocks of three arms in a minute, and the half-width then, from the mean length and variance of blocks."""
+    variance = sum(one.block_sd**2 for one in several) / len(several)
+    blocks = 60 * len(several) / sum(one.seconds for one in several)
+    return blocks, 1.96 * math.sqrt(variance / blocks)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,8 @@ TICK_S = 0.5
 class Disturbance:
     """What disturbs the invented host, from when to when in seconds since `BEGAN`, and how much of it.
 
-    ``kind``: steal, foreign-cpu, memory-pressure (shares), swap (pages a second), throttled (periods a second).
+    ``kind``: steal, foreign-cpu, sibling (of CPU 0, as if it were the other thread of
+    the measured core), memory-pressure (shares), swap (pages a second), throttled (periods a second).
     """
 
     kind: str
@@ -234,7 +235,7 @@ def ticks(shape: Shape, trials: int) -> Iterator[Tick]:
     others have of it is theirs.
     """
     second = 1_000_000_000
-    amounts = dict.fromkeys(("steal", "foreign-cpu", "memory-pressure", "swap"), 0.0)  # so far: s, s, s, pages
+    amounts = dict.fromkeys(("steal", "foreign-cpu", "sibling", "memory-pressure", "swap"), 0.0)  # so far: s, and pages
     throttled = dict.fromkeys(arms(shape), 0.0)
     for number in range(int((trials + 4) / TICK_S)):
         now = BEGAN - 1.0 + number * TICK_S
@@ -251,7 +252,8 @@ def ticks(shape: Shape, trials: int) -> Iterator[Tick]:
         ours = int(second * (since - stolen - foreign))
         busy = int(second * (since - stolen))
         measured = CpuTick(1, int(1000 * (since - stolen)), 0, 0, 0, 0, 0, 0, int(1000 * stolen), busy, ours)
-        other = CpuTick(0, 0, 0, 0, int(1000 * since), 0, 0, 0, 0, 0, 0)
+        beside = amounts["sibling"]
+        other = CpuTick(0, int(1000 * beside), 0, 0, int(1000 * (since - beside)), 0, 0, 0, 0, int(second * beside), 0)
         yield Tick(
             at=now,
             at_ns=int(second * since) + 1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -68,6 +69,43 @@ def test_the_limit_is_of_the_trials_mean_over_its_windows(tmp_path: Path, kind: 
     found = marked(tmp_path, Disturbance(kind, AT, AT + 0.5, 2.1 * limit))
     assert set(found) == {HIT}
     assert found[HIT][kind] == pytest.approx(1.05 * limit, rel=0.02)
+
+
+def test_who_is_on_the_measured_cores_other_thread_is_seen_where_it_is_known_which_that_is(tmp_path: Path) -> None:
+    _, _, trials, telemetry = frames(tmp_path, Disturbance("sibling", AT, AT + 1, 0.3))
+    assert contamination.marks(trials, telemetry, CPUS).is_empty()  # the measured CPU itself shows nothing of it
+    found = contamination.marks(trials, telemetry, CPUS, siblings=[0])
+    assert [row[:5] for row in found.iter_rows()] == [(*HIT, "sibling")]
+    assert found["value"][0] == pytest.approx(0.3, rel=0.01)
+
+
+def test_a_little_work_on_the_other_thread_is_no_contamination(tmp_path: Path) -> None:
+    limit = contamination.SIBLING_LIMIT
+    _, _, trials, telemetry = frames(tmp_path, Disturbance("sibling", AT, AT + 0.5, 1.9 * limit))
+    assert contamination.marks(trials, telemetry, CPUS, siblings=[0]).is_empty()
+
+
+def test_the_campaigns_own_client_is_nobody_else_on_the_other_thread(tmp_path: Path) -> None:
+    """As with cgroup v2, which does not count by CPU. With one core only, the client is beside the measured."""
+    _, _, trials, telemetry = frames(tmp_path, Disturbance("sibling", AT, AT + 1, 0.3))
+    busy = telemetry.cpus.filter(pl.col("cpu") == 0).select("tick", pl.col("run_ns").alias("busy_ns"))
+    host = telemetry.host.join(busy, on="tick").with_columns(
+        pl.col("busy_ns").alias("client_ns"), pl.col("tare_ns") + pl.col("busy_ns")
+    )
+    by_cpu = telemetry.cpus.with_columns(pl.lit(None, dtype=pl.Int64).alias("tare_ns"))
+    there = replace(telemetry, cpus=by_cpu, host=host)
+    assert contamination.marks(trials, there, CPUS, siblings=[0]).is_empty()
+
+
+@pytest.mark.parametrize(("cpus", "others"), [([1], (5,)), ([1, 5], ()), ([1, 2], (5, 6)), ([9], ())])
+def test_the_other_threads_are_read_from_the_campaigns_record(cpus: list[int], others: tuple[int, ...]) -> None:
+    host = {"cpu": {"siblings": [[0, 4], [1, 5], [2, 6], [3, 7]]}}
+    assert contamination.other_threads(host, cpus) == others
+
+
+@pytest.mark.parametrize("host", [{}, {"cpu": {}}, {"cpu": {"siblings": None}}])
+def test_of_a_host_that_did_not_say_nothing_is_known(host: dict[str, Any]) -> None:
+    assert contamination.other_threads(host, [1]) == ()
 
 
 def test_every_trial_that_a_long_disturbance_overlaps_is_marked(tmp_path: Path) -> None:

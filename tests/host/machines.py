@@ -32,6 +32,23 @@ LAPTOP = {
     "proc/irq/120/smp_affinity_list": "2",
 }
 
+#: A server with two sockets of four cores of two threads, numbered as Linux does on a Dell PowerEdge R710: sockets in
+#: turn, second threads last, and core numbers that begin anew on each socket.
+TWO_SOCKETS = {
+    "proc/cpuinfo": "model name\t: Intel(R) Xeon(R) CPU E5540\nflags\t\t: fpu ht vmx",
+    "sys/devices/system/cpu/online": "0-15",
+    "sys/devices/system/cpu/smt/active": "1",
+    **{
+        f"sys/devices/system/cpu/cpu{cpu}/topology/{name}": text
+        for cpu in range(16)
+        for name, text in {
+            "thread_siblings_list": f"{cpu % 8},{cpu % 8 + 8}",
+            "core_id": f"{cpu % 8 // 2}",
+            "physical_package_id": f"{cpu % 2}",
+        }.items()
+    },
+}
+
 #: A server with AMD's driver, where an administrator did the tuning already.
 SERVER = {
     "sys/devices/system/cpu/online": "0-1",
@@ -46,6 +63,16 @@ SERVER = {
     "proc/sys/kernel/nmi_watchdog": "0",
     "proc/sys/kernel/timer_migration": "0",
     "proc/irq/8/smp_affinity_list": "0",
+}
+
+
+#: A guest of KVM with two CPUs, whose hypervisor says nothing of which threads share a core.
+HIDDEN = {
+    "proc/cpuinfo": "model name\t: Intel(R) Xeon(R) Processor\nflags\t\t: fpu ht hypervisor",
+    "sys/devices/system/cpu/online": "0-1",
+    "sys/devices/system/cpu/smt/active": "0",
+    **{f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list": f"{cpu}" for cpu in range(2)},
+    **{f"sys/devices/system/cpu/cpu{cpu}/topology/core_id": f"{cpu}" for cpu in range(2)},
 }
 
 

@@ -6,7 +6,15 @@ from tare.host.checks import GIB, checks
 from tare.host.facts import TOOLS, CpuFacts, HostFacts
 
 CPU = CpuFacts(
-    model="A CPU", microcode="0x1", sockets=1, cores=4, threads=4, smt=False, governors=("performance",), turbo=False
+    model="A CPU",
+    microcode="0x1",
+    sockets=1,
+    cores=4,
+    threads=4,
+    smt=False,
+    siblings=((0,), (1,), (2,), (3,)),
+    governors=("performance",),
+    turbo=False,
 )
 QUIET = HostFacts(
     kernel="6.1.0",
@@ -59,6 +67,9 @@ def test_a_quiet_machine_needs_no_advice():
         (changed(cgroup_missing=("memory",)), "control groups", "fail", "v2, without memory", "boot"),
         (with_cpu(threads=1, cores=1), "cpus", "warn", "1 x A CPU", "share"),
         (with_cpu(smt=True, threads=8), "smt", "warn", "on", "smt/control"),
+        (with_cpu(siblings=None), "siblings", "warn", "not known", "bare metal"),
+        (with_cpu(siblings=((0, 1, 2, 3),)), "siblings", "warn", "all 4 CPUs are threads of one core", "another host"),
+        (with_cpu(siblings=((0, 1),), tried=True), "siblings", "warn", "core, by trial", "another host"),
         (with_cpu(governors=("powersave",)), "governor", "warn", "powersave", "performance"),
         (with_cpu(governors=("performance", "powersave")), "governor", "warn", "performance, powersave", "cpupower"),
         (with_cpu(turbo=True), "turbo", "warn", "on", "no_turbo"),
@@ -99,6 +110,12 @@ def test_what_the_host_does_not_show_is_not_judged():
     )
     assert {"smt", "turbo", "clock", "huge pages", "steal", "aslr", "mitigations"}.isdisjoint(found(hidden))
     assert {check.state for check in checks(hidden)} == {"ok"}
+
+
+def test_where_there_are_other_cores_the_measured_ones_other_thread_is_left_idle():
+    check = found(with_cpu(siblings=((0, 2), (1, 3))))["siblings"]
+    assert (check.state, check.advice) == ("ok", None)
+    assert check.found == "tare leaves the other threads of measured cores idle"
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,6 +24,9 @@ STEAL_LIMIT = 0.02
 #: Programs that are not the campaign's had more of the pinned CPUs' time than this share. Above it the figure of a
 #: single run moves by more than the widest margin (5 %); below are kernel threads and the system's own small work.
 FOREIGN_LIMIT = 0.05
+#: Somebody else had more of the time of the other thread of a measured core than this share. A thread that is busy all
+#: of the time takes a third to a half of the core, so this moves a run by some two per cent.
+SIBLING_LIMIT = 0.05
 #: Some task waited for memory in more than this share of the time (PSI): then reclaim is measured too.
 MEMORY_PRESSURE_LIMIT = 0.01
 #: Pages swapped in and out a second (1 MiB where a page has 4 KiB): above what a kernel writes back of idle programs.
@@ -34,6 +38,7 @@ THROTTLED_LIMIT = 0
 REASONS: Mapping[str, str] = {
     "steal": f"steal above {percent(STEAL_LIMIT)}",
     "foreign-cpu": f"other programs on the measured CPUs above {percent(FOREIGN_LIMIT)}",
+    "sibling": f"other programs on the measured core's other thread above {percent(SIBLING_LIMIT)}",
     "throttled": "its CPU quota was used up",
     "swap": f"more than {SWAP_LIMIT} pages swapped a second",
     "memory-pressure": f"memory pressure above {percent(MEMORY_PRESSURE_LIMIT)}",
@@ -41,6 +46,7 @@ REASONS: Mapping[str, str] = {
 _LIMITS = {
     "steal": STEAL_LIMIT,
     "foreign-cpu": FOREIGN_LIMIT,
+    "sibling": SIBLING_LIMIT,
     "throttled": THROTTLED_LIMIT,
     "swap": SWAP_LIMIT,
     "memory-pressure": MEMORY_PRESSURE_LIMIT,
@@ -56,11 +62,18 @@ def limits() -> dict[str, float]:
     return dict(_LIMITS)
 
 
-def windows(telemetry: Telemetry, cpus: Collection[int]) -> pl.DataFrame:
+def other_threads(host: Mapping[str, Any], cpus: Collection[int]) -> tuple[int, ...]:
+    """The other threads of the measured cores, by what a campaign's record says of its host; none where unknown."""
+    cores = host.get("cpu", {}).get("siblings") or ()
+    return tuple(sorted({cpu for core in cores if set(core) & set(cpus) for cpu in core} - set(cpus)))
+
+
+def windows(telemetry: Telemetry, cpus: Collection[int], siblings: Collection[int] = ()) -> pl.DataFrame:
     """What happened between neighbouring ticks, a row each.
 
     Columns: tick (at its end), begin, end (UNIX s), seconds; steal and foreign-cpu (shares of the time of ``cpus``,
-    those that instances are pinned to), memory-pressure (share of the time), swap (pages a second).
+    those that instances are pinned to), sibling (the same as foreign-cpu, of the other threads of their cores; null
+    without any), memory-pressure (share of the time), swap (pages a second).
 
     Foreign is what ran on these CPUs and is none of the campaign's: neither in its control groups, nor the harness with
     its helpers, nor the platforms' shared daemons, nor the kernel's threads, which write back what instances wrote and
@@ -68,23 +81,17 @@ def windows(telemetry: Telemetry, cpus: Collection[int]) -> pl.DataFrame:
     rather too small than too large. It is null where an instance ended: its processes are then counted as the
     harness's, with all that they used in their lives.
     """
+    stolen = telemetry.cpus.filter(pl.col("cpu").is_in(list(cpus))).group_by("tick")
+    measured = stolen.agg(pl.col("steal_ms").sum(), pl.sum_horizontal(*_KINDS).sum().alias("total_ms"))
     everywhere = set(cpus) >= set(telemetry.cpus["cpu"].unique().to_list())
-    own_cpus = telemetry.cpus.filter(pl.col("cpu").is_in(list(cpus))).group_by("tick")
-    measured = own_cpus.agg(
-        pl.col("steal_ms").sum(),
-        pl.sum_horizontal(*_KINDS).sum().alias("total_ms"),
-        pl.col("run_ns").sum(),
-        # A sum would take what is not counted for nothing.
-        pl.when(pl.col("tare_ns").is_null().any()).then(None).otherwise(pl.col("tare_ns").sum()).alias("here_ns"),
-        pl.len().alias("n_cpus"),
+    within = pl.col("tare_ns") if everywhere else pl.col("tare_ns") - pl.col("client_ns")
+    ticks = telemetry.host.sort("tick").join(measured, on="tick", how="left", maintain_order="left")
+    ticks = ticks.with_columns(
+        _foreign(telemetry, cpus, within).alias("foreign-cpu"),
+        # Of tare's groups only the client's may be there: instances are kept to the measured threads.
+        _foreign(telemetry, siblings, pl.col("client_ns")).alias("sibling"),
     )
-    apart = pl.col("tare_ns") if everywhere else pl.col("tare_ns") - pl.col("client_ns")
-    ticks = telemetry.host.join(measured, on="tick", how="left").sort("tick")
-    ticks = ticks.with_columns(pl.col("here_ns").fill_null(apart))
     span_ns = pl.col("at_ns").diff()
-    ours = pl.sum_horizontal("here_ns", "own_ns", "daemons_ns", "kernel_ns")
-    foreign = ((pl.col("run_ns") - ours).diff() / (span_ns * pl.col("n_cpus"))).clip(0.0)
-    known = pl.col("own_ns").diff() <= span_ns
     swapped = (pl.col("swapped_in") + pl.col("swapped_out")).diff()
     return (
         ticks.select(
@@ -94,7 +101,8 @@ def windows(telemetry: Telemetry, cpus: Collection[int]) -> pl.DataFrame:
             pl.col("at").alias("end"),
             (span_ns / 1e9).alias("seconds"),
             (pl.col("steal_ms").diff() / pl.col("total_ms").diff()).alias("steal"),
-            pl.when(known).then(foreign).alias("foreign-cpu"),
+            "foreign-cpu",
+            "sibling",
             (pl.col("memory_pressure_us").diff() * 1000 / span_ns).alias("memory-pressure"),
             (swapped * 1e9 / span_ns).alias("swap"),
         )
@@ -103,7 +111,33 @@ def windows(telemetry: Telemetry, cpus: Collection[int]) -> pl.DataFrame:
     )
 
 
-def marks(trials: pl.DataFrame, telemetry: Telemetry | None, cpus: Collection[int]) -> pl.DataFrame:
+def _foreign(telemetry: Telemetry, cpus: Collection[int], tare_there: pl.Expr) -> pl.Series:
+    """By tick in order: the share of these CPUs' time since the tick before that was none of the campaign's.
+
+    ``tare_there``: time of tare's groups there so far, for where that is not counted by CPU.
+    """
+    there = (
+        telemetry.cpus.filter(pl.col("cpu").is_in(list(cpus)))
+        .group_by("tick")
+        .agg(
+            pl.col("run_ns").sum(),
+            # A sum would take what is not counted for nothing.
+            pl.when(pl.col("tare_ns").is_null().any()).then(None).otherwise(pl.col("tare_ns").sum()).alias("here_ns"),
+            pl.len().alias("n_cpus"),
+        )
+    )
+    ticks = telemetry.host.sort("tick").join(there, on="tick", how="left", maintain_order="left")
+    ticks = ticks.with_columns(pl.col("here_ns").fill_null(tare_there))
+    span_ns = pl.col("at_ns").diff()
+    ours = pl.sum_horizontal("here_ns", "own_ns", "daemons_ns", "kernel_ns")
+    share = ((pl.col("run_ns") - ours).diff() / (span_ns * pl.col("n_cpus"))).clip(0.0)
+    known = pl.col("own_ns").diff() <= span_ns
+    return ticks.select(pl.when(known).then(share).alias("share"))["share"]
+
+
+def marks(
+    trials: pl.DataFrame, telemetry: Telemetry | None, cpus: Collection[int], siblings: Collection[int] = ()
+) -> pl.DataFrame:
     """The marked trials among those that ended ok: a row a trial and reason.
 
     Columns: block, workload, platform, replica, reason (of `REASONS`), value (what was above the limit).
@@ -111,9 +145,9 @@ def marks(trials: pl.DataFrame, telemetry: Telemetry | None, cpus: Collection[in
     ended = trials.filter(pl.col("status") == "ok")
     found = {"steal": ended["steal"].cast(pl.Float64)}
     if telemetry is not None and not telemetry.host.is_empty():
-        seen = windows(telemetry, cpus)
+        seen = windows(telemetry, cpus, siblings)
         spans = _Spans.of(ended)
-        found |= {name: spans.mean(seen, name) for name in ("foreign-cpu", "swap", "memory-pressure")}
+        found |= {name: spans.mean(seen, name) for name in ("foreign-cpu", "sibling", "swap", "memory-pressure")}
         # What the trial itself read of steal is exact; a trial too short to have read any has its window's.
         found["steal"] = found["steal"].fill_null(spans.mean(seen, "steal"))
         found["throttled"] = _throttled(ended, spans, seen, telemetry.instances)

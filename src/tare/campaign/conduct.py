@@ -15,7 +15,7 @@ from tare.campaign import same
 from tare.campaign.block import Watcher
 from tare.campaign.faults import Faults
 from tare.campaign.ground import default_cpus, prepared, quietened, sole_campaign
-from tare.campaign.order import ALL, DUET_CPUS, Order, usable_cpus
+from tare.campaign.order import ALL, DUET_CPUS, Order
 from tare.campaign.plan import Job, Plan, arms_of, make_jobs
 from tare.campaign.preflight import Progress, Ready, available, try_each
 from tare.campaign.runner import Runner
@@ -23,7 +23,7 @@ from tare.campaign.sampler import Sampler
 from tare.campaign.slowed import extra_work, originals, slowed_copies
 from tare.campaign.stopping import Widths, targets
 from tare.errors import Failed, HostError, attempt
-from tare.host import facts, network, state, unremoved
+from tare.host import beside, facts, network, state, unremoved
 from tare.host.tuning import Tuned
 from tare.image import build
 from tare.image.build import Image
@@ -200,11 +200,8 @@ def image_for(jobs: Sequence[Job], progress: Progress) -> Image:
 
 def resources_for(order: Order) -> Resources:
     """What every instance gets."""
-    return Resources(order.cpus or _cpus(order), order.memory_bytes)
-
-
-def _cpus(order: Order) -> tuple[int, ...]:
-    return tuple(usable_cpus()[-DUET_CPUS:]) if order.design is Design.DUET else default_cpus()
+    count = DUET_CPUS if order.design is Design.DUET else 1
+    return Resources(order.cpus or default_cpus(count), order.memory_bytes)
 
 
 def _run(runner: Runner) -> None:
@@ -253,7 +250,7 @@ def record_of(
         platforms=[one.record for one in ready],
         workloads=[_workload_record(job) for job in plan.jobs],
         resources=ResourceRecord(cpus=list(plan.resources.cpus), memory_bytes=plan.resources.memory_bytes),
-        host=facts.gather().model_dump(mode="json"),
+        host=beside.completed(facts.gather(), plan.resources.cpus).model_dump(mode="json"),
         image={"hash": image.hash, **image.manifest.model_dump(mode="json")},
         agent_hash=image.agent_hash,
         fairness={one.platform.name: one.fairness for one in ready},

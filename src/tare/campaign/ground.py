@@ -6,13 +6,13 @@ import contextlib
 import fcntl
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from tare.campaign.instances import PARENT_GROUP, Nursery
 from tare.campaign.runs import Client
 from tare.errors import HostError
-from tare.host import cgroup, janitor, network, pinning, roots, state, tuning
+from tare.host import beside, cgroup, facts, janitor, network, pinning, roots, state, topology, tuning
 from tare.host.journal import Belongings, Journal, clear_the_way
 from tare.host.tuning import Tuned
 from tare.image.build import Image
@@ -67,7 +67,7 @@ def prepared(image: Image, resources: Resources, subnet: str | None) -> Iterator
     chosen = network.choose_subnet(subnet)
     label = secrets.token_hex(3)[:5]
     work = state.work()
-    with pinning.kept_off(resources.cpus), Belongings(journal) as things:
+    with pinning.kept_off(pinning.usable() - set(harness_cpus(resources.cpus))), Belongings(journal) as things:
         things.own(janitor.control_group(PARENT_GROUP))
         net = network.Network(chosen)
         net.create(things)
@@ -80,14 +80,14 @@ def prepared(image: Image, resources: Resources, subnet: str | None) -> Iterator
             datagram.close()
 
 
-def harness_cpus(measured: tuple[int, ...]) -> tuple[int, ...]:
-    """The CPUs that are left for the harness and the client; all when none are left."""
-    return tuple(sorted(pinning.usable() - set(measured)) or sorted(pinning.usable()))
+def harness_cpus(measured: Collection[int]) -> tuple[int, ...]:
+    """The CPUs that are left for the harness and the client, away from the measured cores where that can be."""
+    return topology.elsewhere(pinning.usable(), measured, beside.cores(tuple(measured)))
 
 
-def default_cpus() -> tuple[int, ...]:
-    """One CPU for the instances: the last; the first is left for the harness, the client and interrupts."""
-    return (max(pinning.usable()),)
+def default_cpus(count: int = 1) -> tuple[int, ...]:
+    """The CPUs for the instances, each of another core where there are enough."""
+    return topology.choose(pinning.usable(), facts.cores_of_machine(), count)
 
 
 def _client(things: Belongings, image: Image, resources: Resources, folder: Path) -> Client:

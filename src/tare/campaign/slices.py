@@ -7,10 +7,12 @@ trap 3).
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -124,8 +126,8 @@ def in_parts(rounds: Sequence[Sequence[Arm]]) -> list[Sequence[Sequence[Arm]]]:
 
 
 def _most_slices(rounds: Sequence[Sequence[Arm]]) -> int:
-    """Of any arm."""
-    return max(Counter(arm for order in rounds for arm in order).values(), default=0)
+    """Of any arm, the closing one with them."""
+    return 1 + max(Counter(arm for order in rounds for arm in order).values(), default=0)
 
 
 def _run_part(phase: _Phase, stage: Stage, rounds: Sequence[Sequence[Arm]]) -> dict[Arm, Sliced]:
@@ -228,7 +230,11 @@ class _Phase:
         return result
 
     def begin(self, rounds: Sequence[Sequence[Arm]], *, at_once: bool, own_cpus: bool) -> list[Turn]:
-        """Tell every agent its slices."""
+        """Tell every agent its slices, and one of no length after everybody's last.
+
+        After its last slice a probe checks what it computed, and frees its memory: STREAM goes through all of its
+        arrays. Without the closing slice that is in the others' last round.
+        """
         ready = [[arm for arm in order if arm in self.probes] for order in rounds]
         if at_once:  # who lost the partner runs no duet
             ready = [order for order, all_of in zip(ready, rounds, strict=True) if len(order) == len(all_of)]
@@ -237,8 +243,13 @@ class _Phase:
         for arm, probe in self.probes.items():
             offset = self.offsets[arm]
             mine = [(offset.to_agent(turn.start_ns), self.slice_ns) for turn in turns if turn.arm == arm]
-            self._guarded(arm, partial(probe.begin, mine))
+            closing = [(offset.to_agent(self._over_ns(turns)), 0)] if mine else []
+            self._guarded(arm, partial(probe.begin, [*mine, *closing]))
         return turns
+
+    def _over_ns(self, turns: Sequence[Turn]) -> int:
+        """When the last turn and its gap are over."""
+        return turns[-1].start_ns + self.slice_ns + self.gap_ns
 
     def watch(self, turns: Sequence[Turn]) -> list[Reading]:
         """Read all counters in the gap before each slot and after the last: one more reading than slots."""
@@ -246,12 +257,13 @@ class _Phase:
             return []
         slots = {turn.slot: turn.start_ns for turn in turns}
         instants = [start_ns - GAP_NS // 2 for start_ns in slots.values()]
-        instants.append(turns[-1].start_ns + self.slice_ns + self.gap_ns - GAP_NS // 2)
+        instants.append(self._over_ns(turns) - GAP_NS // 2)
         readings: list[Reading] = []
-        for slot, instant in enumerate(instants):
-            time.sleep(max(0, instant - time.monotonic_ns()) / 1e9)
-            readings.append(self._read())
-            self._keep_on_cpus([turn for turn in turns if turn.slot == slot])
+        with promptly():
+            for slot, instant in enumerate(instants):
+                time.sleep(max(0, instant - time.monotonic_ns()) / 1e9)
+                readings.append(self._read())
+                self._keep_on_cpus([turn for turn in turns if turn.slot == slot])
         return readings
 
     def _read(self) -> Reading:
@@ -288,7 +300,26 @@ class _Phase:
                 used = [spent(*pair) for pair in zip(before.cpu_ns[arm], after.cpu_ns[arm], strict=True)]
                 mine.append(Share(turn, before.end_ns, after.begin_ns, *used))
         result = self.probes[arm].wait(time_limit_s=GRACE_S)
+        if mine:
+            result = replace(result, slices=result.slices[:-1])  # without the closing one
         return read_result(self.workload, result, mine, self.offsets[arm].offset_ns)
+
+
+@contextlib.contextmanager
+def promptly() -> Iterator[None]:
+    """Wake this thread in time beside busy neighbours: a reading that comes late takes the CPU time of two slices.
+
+    It sleeps but for the readings, in the gaps. Where the kernel does not allow it, it goes on as it is.
+    """
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def _told(error: Exception) -> Exception:

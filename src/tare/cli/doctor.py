@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.status import Status
 from rich.table import Table
 
+from tare.campaign import ground
 from tare.errors import Failed, attempt
 from tare.footprint import checks as footprint_checks
 from tare.footprint import ptrace
-from tare.host import checks, facts
+from tare.host import beside, checks, facts
 from tare.lab import checks as lab_checks
 from tare.platforms import registry as platforms
 from tare.platforms.base import Availability
@@ -23,7 +24,7 @@ _MARKS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "fail": "[red]✗[/]"}
 
 def examine(*, as_json: bool) -> None:
     """Check the host, try every platform, and print it. Exits 1 when tare cannot measure here at all."""
-    host = checks.checks(facts.gather())
+    host = checks.checks(beside.completed(facts.gather(), ground.default_cpus()))
     kernel = [ptrace.check(), *footprint_checks.checks(lab_checks.check())]
     with Console(stderr=True).status("") as status:
         found = [_platform(name, status) for name in platforms.all_platforms()]

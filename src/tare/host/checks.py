@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tare.host.facts import FULL_ASLR, HostFacts
+from tare.host.facts import FULL_ASLR, CpuFacts, HostFacts
 
 State = Literal["ok", "warn", "fail"]
 
@@ -88,6 +88,22 @@ def _processors(facts: HostFacts) -> Iterator[Check]:
             bad=cpu.smt,
             advice="the other thread of a core takes its share: echo off > /sys/devices/system/cpu/smt/control",
         )
+    yield _siblings(cpu)
+
+
+def _siblings(cpu: CpuFacts) -> Check:
+    cores, how = cpu.siblings, ", by trial: the host does not say" if cpu.tried else ""
+    if cores is None:
+        found = "not known: the host does not say which CPUs are threads of one core, nor does a trial"
+        advice = "who has the other thread of a measured core moves figures by some per cent, unseen: prefer bare metal"
+        return Check("siblings", "warn", found, advice)
+    threads = max(map(len, cores))
+    if threads == 1:
+        return Check("siblings", "ok", "none: no two CPUs share a core")
+    if len(cores) == 1:
+        advice = "tare and its clients slow down what is measured beside them: prefer another host, or smt off"
+        return Check("siblings", "warn", f"all {threads} CPUs are threads of one core{how}", advice)
+    return Check("siblings", "ok", f"tare leaves the other threads of measured cores idle{how}")
 
 
 def _frequency(facts: HostFacts) -> Iterator[Check]:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from tare.host import cgroup, processes, state
+from tare.host import cgroup, processes, state, topology
 
 CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
 
@@ -40,6 +40,9 @@ class CpuFacts(_Facts):
     cores: int
     threads: int
     smt: bool | None  # whether cores run more than one thread now
+    #: the CPUs of each core; None: not known. By trial (`tare.host.beside`) only the measured ones' cores are right
+    siblings: topology.Cores | None = None
+    tried: bool = False  # whether siblings are known by trial, because the host does not say
     governors: tuple[str, ...]  # of all CPUs, each once; empty where the kernel does not set the frequency
     turbo: bool | None
 
@@ -188,7 +191,7 @@ def _cgroup() -> tuple[CgroupVersion, tuple[str, ...]]:
 
 def _cpu() -> CpuFacts:
     model, microcode, _ = parse_cpuinfo(_text("proc/cpuinfo"))
-    online = parse_cpu_list(_text("sys/devices/system/cpu/online"))
+    online = _online()
     own = [f"sys/devices/system/cpu/cpu{number}" for number in online]
     # A machine without a topology (some VMs) gives empty texts: one socket, and every thread a core.
     cores = {_text(f"{folder}/topology/thread_siblings_list") or folder for folder in own}
@@ -202,9 +205,21 @@ def _cpu() -> CpuFacts:
         cores=len(cores),
         threads=len(online),
         smt=smt == "1" if smt else None,
+        siblings=cores_of_machine(),
         governors=tuple(sorted(governors)),
         turbo=_turbo(),
     )
+
+
+def cores_of_machine() -> topology.Cores | None:
+    """The CPUs of each core of this machine; None where that is not known, as in most guests."""
+    lists = {cpu: _text(f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") for cpu in _online()}
+    _, _, virtual = parse_cpuinfo(_text("proc/cpuinfo"))
+    return topology.cores_of({cpu: parse_cpu_list(text) for cpu, text in lists.items()}, virtual=virtual)
+
+
+def _online() -> tuple[int, ...]:
+    return parse_cpu_list(_text("sys/devices/system/cpu/online"))
 
 
 def _turbo() -> bool | None:

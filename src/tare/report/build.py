@@ -64,7 +64,8 @@ def report_on(
 ) -> Report:
     """The report of an open store, from samples and footprints (read once by the caller, who may want them too)."""
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
-    marked = contamination.marks(trials, telemetry, record.resources.cpus)
+    cpus = record.resources.cpus
+    marked = contamination.marks(trials, telemetry, cpus, contamination.other_threads(record.host, cpus))
     results = _results(record, analyse(record, samples, trials, marked))
     surfaces, segments = surfaces_of(store), store.segments()
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():

@@ -25,7 +25,7 @@ class Dhrystone(SliceWorkload):
     probe = "dhrystone"
     parts: ClassVar[Mapping[str, str]] = {"dhrystones-per-second": "runs"}
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"slice_ms": 100, "rounds": 6, "warmup_ms": 200},
+        "quick": {"slice_ms": 100, "rounds": 4, "warmup_ms": 100},
         "full": {"slice_ms": 100, "rounds": 40, "warmup_ms": 500},
     }
 

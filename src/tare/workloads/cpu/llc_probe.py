@@ -48,7 +48,7 @@ class LlcProbe(SliceWorkload):
     probe = "llc-probe"
     parts: ClassVar[Mapping[str, str]] = {"probes-per-second": "probes"}
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"bytes": last_level_bytes(), "slice_ms": 100, "rounds": 6, "warmup_ms": 200},
+        "quick": {"bytes": last_level_bytes(), "slice_ms": 100, "rounds": 4, "warmup_ms": 200},
         "full": {"bytes": last_level_bytes(), "slice_ms": 100, "rounds": 100, "warmup_ms": 500},
     }
 

@@ -25,7 +25,7 @@ class Primes(SliceWorkload):
     probe = "primes"
     parts: ClassVar[Mapping[str, str]] = {"events-per-second": "events"}
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"max_prime": 10_000, "slice_ms": 100, "rounds": 8, "warmup_ms": 200},
+        "quick": {"max_prime": 10_000, "slice_ms": 100, "rounds": 4, "warmup_ms": 100},
         "full": {"max_prime": 10_000, "slice_ms": 100, "rounds": 40, "warmup_ms": 500},
     }
 

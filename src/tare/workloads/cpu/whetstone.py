@@ -27,7 +27,7 @@ class Whetstone(SliceWorkload):
     probe = "whetstone"
     parts: ClassVar[Mapping[str, str]] = {"mwips": "kilo-instructions"}
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"slice_ms": 100, "rounds": 6, "warmup_ms": 200},
+        "quick": {"slice_ms": 100, "rounds": 4, "warmup_ms": 100},
         "full": {"slice_ms": 100, "rounds": 40, "warmup_ms": 500},
     }
 

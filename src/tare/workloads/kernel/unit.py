@@ -29,7 +29,7 @@ class UnitCost(SliceWorkload):
 def unit_cost(name: str, title: str, call: str, unit: str = "call") -> UnitCost:
     """The workload of one call: ``unit`` is what the agent counts for it."""
     profiles = {
-        "quick": {"call": call, "slice_ms": 100, "rounds": 6, "warmup_ms": 100},
+        "quick": {"call": call, "slice_ms": 100, "rounds": 4, "warmup_ms": 100},
         "full": {"call": call, "slice_ms": 100, "rounds": 40, "warmup_ms": 500},
     }
     attributes = {

@@ -42,7 +42,7 @@ class Ramspeed(SliceWorkload):
     #: ``mem`` is made of four parts; copy stands for them here, so that a slice without it is refused.
     parts: ClassVar[Mapping[str, str]] = {"mem": "copy", **{name: name for name in (*KERNELS, "write", "read")}}
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"block_bytes": MIB, "array_bytes": 32 * MIB, "slice_ms": 100, "rounds": 6, "warmup_ms": 100},
+        "quick": {"block_bytes": MIB, "array_bytes": 32 * MIB, "slice_ms": 100, "rounds": 4, "warmup_ms": 100},
         "full": {"block_bytes": MIB, "array_bytes": 32 * MIB, "slice_ms": 100, "rounds": 40, "warmup_ms": 500},
     }
 

@@ -35,7 +35,7 @@ class Stream(SliceWorkload):
     probe = "stream"
     parts: ClassVar[Mapping[str, str]] = {"triad": "triad", "copy": "copy", "scale": "scale", "add": "add"}
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"array_bytes": 128 * MIB, "slice_ms": 100, "rounds": 6, "warmup_ms": 100},
+        "quick": {"array_bytes": 128 * MIB, "slice_ms": 100, "rounds": 4, "warmup_ms": 100},
         "full": {"array_bytes": 256 * MIB, "slice_ms": 100, "rounds": 40, "warmup_ms": 500},
     }
 

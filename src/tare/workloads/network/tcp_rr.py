@@ -111,7 +111,7 @@ class TcpRr(RunWorkload):
     work_unit = "request"
     packages = ("perl",)
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"time_s": 1.0, "warmup_s": 0.2, "size": 64},
+        "quick": {"time_s": 0.5, "warmup_s": 0.1, "size": 64},
         "full": {"time_s": 10.0, "warmup_s": 1.0, "size": 64},
     }
 

@@ -58,14 +58,17 @@ def total_mib(params: Params, around: Surroundings) -> int:
     return total
 
 
-def plan(mode: str, params: Params, around: Surroundings) -> RunPlan:
+def plan(mode: str, params: Params, around: Surroundings, *, syncs: bool = False) -> RunPlan:
     """Make the files, write them back and drop them from the cache, run, remove them.
 
-    ``passes`` is how often the files are gone through at most; 0 is as often as ``time_s`` allows.
+    ``passes`` is how often the files are gone through at most; 0 is as often as ``time_s`` allows. ``syncs``: the mode
+    writes, and so calls fsync, which sysbench counts as requests.
     """
     total = total_mib(params, around)
     files = ("sysbench", "fileio", f"--file-num={FILES}", f"--file-total-size={total}M")
     requests = int(params["passes"]) * total * 1024 // BLOCK_KIB
+    if syncs:
+        requests += requests // FSYNC_FREQUENCY * FILES
     run = (
         *files,
         f"--file-test-mode={mode}",

@@ -1,0 +1,98 @@
+"""Which CPUs share a core with the measured ones, by trial where the host does not say: most guests see nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from tare.host import facts, processes
+from tare.host.facts import HostFacts
+from tare.host.topology import Cores
+
+#: Below this share of its speed a CPU is slowed down by the other one: threads of one core leave each other 0.5 to 0.7
+#: of it, and those that share a cache and a clock rate 0.9 and more.
+SLOWED = 0.85
+#: Turns with the other CPU busy and as many without, and how long each is.
+TURNS, TURN_S = 8, 0.02
+#: Above so many CPUs it would take longer than it is worth; such guests are mostly shown their topology.
+MOST = 16
+
+
+def completed(host: HostFacts, measured: Sequence[int]) -> HostFacts:
+    """The facts with what a trial shows of the measured CPUs' cores, where the host itself does not say."""
+    found = cores(tuple(measured)) if host.cpu.siblings is None else None
+    if found is None:
+        return host
+    return host.model_copy(update={"cpu": host.cpu.model_copy(update={"siblings": found, "tried": True})})
+
+
+@functools.cache
+def cores(measured: tuple[int, ...]) -> Cores | None:
+    """The cores that these CPUs are of: as the host says, else by trial; None where neither tells.
+
+    By trial, once a process, the cores of other CPUs are not found: each of those is listed by itself.
+    """
+    known, usable = facts.cores_of_machine(), os.sched_getaffinity(0)
+    if known is not None or len(usable) > MOST or not usable.issuperset(measured):
+        return known
+    return by_trial(measured, usable, slowed)
+
+
+def by_trial(measured: Sequence[int], usable: set[int], slowed: Callable[[int, int], float]) -> Cores | None:
+    """The cores by what ``slowed`` finds of a CPU's speed while another is busy.
+
+    None where nobody is slowed down: beside neighbours that are always busy a trial shows nothing.
+    """
+    own = []
+    for cpu in measured:
+        own.append({cpu} | {other for other in usable - {cpu} if slowed(cpu, other) < SLOWED})
+    if all(len(core) == 1 for core in own):
+        return None
+    shared = set().union(*own)
+    return tuple(sorted({tuple(sorted(core)) for core in own} | {(cpu,) for cpu in usable - shared}))
+
+
+def slowed(cpu: int, other: int) -> float:
+    """The share of its speed that a CPU keeps while another one is busy: median of turns with it and without."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {cpu})
+    try:
+        with _busy_on(other) as told:
+            shares = []
+            for _ in range(TURNS):
+                speed = {}
+                for busy in random.sample((True, False), 2):
+                    told(busy)
+                    speed[busy] = _speed()
+                shares.append(speed[True] / speed[False])
+    finally:
+        os.sched_setaffinity(0, before)
+    return sorted(shares)[TURNS // 2]
+
+
+@contextlib.contextmanager
+def _busy_on(cpu: int) -> Iterator[Callable[[bool], None]]:
+    """A process on this CPU that works or does not, as it is told."""
+    process = processes.start([*processes.WITH_TARE, sys.executable, "-c", "while True: pass"])
+    try:
+        os.sched_setaffinity(process.pid, {cpu})
+        time.sleep(5 * TURN_S)  # until it has started
+        yield lambda busy: os.kill(process.pid, signal.SIGCONT if busy else signal.SIGSTOP)
+    finally:
+        processes.kill_group(process)
+        process.wait()
+
+
+def _speed() -> float:
+    """Steps a second of CPU time of a loop that needs nothing but the core: who only waits for its turn is not slow."""
+    begin, end = time.thread_time(), time.monotonic() + TURN_S
+    count = 0
+    while not count or time.monotonic() < end:
+        count += sum(1 for _ in range(200))
+    return count / (time.thread_time() - begin)

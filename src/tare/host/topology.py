@@ -1,0 +1,53 @@
+"""Which CPUs share a core, and which to measure on: the other thread of a measured core is best left to nobody.
+
+What runs on it takes a third to a half of the core's speed, in CPU time too, so that no counter of the measured CPU
+shows it. Pure functions on what ``/sys`` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+#: The CPUs of each core, each once.
+Cores = tuple[tuple[int, ...], ...]
+
+
+def cores_of(siblings: Mapping[int, tuple[int, ...]], *, virtual: bool) -> Cores | None:
+    """The cores from every online CPU's ``thread_siblings_list``, those that are offline left out; None: not known.
+
+    ``virtual``: a guest whose every core has one thread may have been shown that for two halves of one core, so that
+    nothing is known.
+    """
+    if not siblings or not all(cpu in group for cpu, group in siblings.items()):
+        return None
+    cores = tuple(sorted({tuple(cpu for cpu in group if cpu in siblings) for group in siblings.values()}))
+    return None if virtual and all(len(core) == 1 for core in cores) else cores
+
+
+def siblings_of(cpus: Collection[int], cores: Iterable[Sequence[int]] | None) -> tuple[int, ...]:
+    """The other threads of these CPUs' cores; none where the cores are not known."""
+    return tuple(sorted({cpu for core in cores or () if set(core) & set(cpus) for cpu in core} - set(cpus)))
+
+
+def choose(usable: Collection[int], cores: Cores | None, count: int = 1) -> tuple[int, ...]:
+    """So many CPUs for the instances, each of a core of its own while there are any: the last ones.
+
+    The first CPUs are left for the harness, the client and interrupts.
+    """
+    own: dict[int, list[int]] = {}  # the usable CPUs of each core, the last first, by the last
+    for cpu in sorted(usable, reverse=True):
+        core = (cpu, *siblings_of((cpu,), cores))
+        own.setdefault(max(set(core) & set(usable)), []).append(cpu)
+    by_core = [own[last] for last in sorted(own, reverse=True)]
+    # One thread of each core; second ones only when there are no more cores.
+    order = [core[turn] for turn in range(max(map(len, by_core))) for core in by_core if turn < len(core)]
+    return tuple(sorted(order[:count]))
+
+
+def elsewhere(usable: Collection[int], measured: Collection[int], cores: Cores | None) -> tuple[int, ...]:
+    """The CPUs that are left for the harness and the client.
+
+    Those of other cores than the measured; where there are none, other threads; where there are none either, all.
+    """
+    others = set(usable) - set(measured)
+    return tuple(sorted(others - set(siblings_of(measured, cores)) or others or set(usable)))

@@ -1,0 +1,81 @@
+"""What the agents are told of their slices, and the thread that reads between them; the agents here only listen."""
+
+import os
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+
+from campaign.fakes import FakeLive, FakeNursery
+from tare.campaign import slices
+from tare.campaign.schedule import Stage
+from tare.model import Arm, Mode
+from tare.session import ClockOffset
+from tare.session.results import PartResult, ProbeResult, ProbeSlice
+from tare.workloads import registry
+
+ARMS = (Arm("native"), Arm("native", 1), Arm("docker"))
+PARAMS = {"max_prime": 10_000, "slice_ms": 1, "rounds": 2, "warmup_ms": 0}
+
+
+@dataclass
+class Listening:
+    """A session whose agent does exactly what it is told to."""
+
+    plan: list[tuple[int, int]] = field(default_factory=list)  # start and duration in ns
+    dead = None
+
+    def probe(self, name, params, warmup_ns):
+        return SimpleNamespace(wait_ready=lambda limit_s: None, begin=self.plan.extend, wait=lambda limit_s: self.did())
+
+    def sync_clock(self):
+        return ClockOffset(0, 0)
+
+    def did(self):
+        turns = [
+            ProbeSlice(start, start + lasts, {"events": PartResult(int(lasts > 0), lasts)})
+            for start, lasts in self.plan
+        ]
+        return ProbeResult(tuple(turns), 0)
+
+
+@pytest.fixture
+def lives(monkeypatch):
+    monkeypatch.setattr(slices, "COARSEST", float("inf"))  # such an agent is never late: its clock seems to stand
+    nursery = FakeNursery()
+    made = {arm: FakeLive(nursery, arm, None) for arm in ARMS}
+    for live in made.values():
+        live.session = Listening()
+    return made
+
+
+def test_nobody_ends_before_all_slices_are_over(lives):
+    """A probe checks its work when it ends: STREAM goes through all of its memory, in another's last slice."""
+    stage = Stage("primes", Mode.SLICES, ARMS, (ARMS, ARMS))
+    done = slices.run_slices(registry.get("primes"), PARAMS, stage, lives)
+    plans = [live.session.plan for live in lives.values()]
+    last = max(start + lasts for plan in plans for start, lasts in plan if lasts)
+    closing = {plan[-1] for plan in plans}
+    assert len(closing) == 1
+    [(start, lasts)] = closing
+    assert lasts == 0
+    assert start >= last + slices.GAP_NS
+    assert all(sliced.error is None for sliced in done.values())
+    assert {len(sliced.slices) for sliced in done.values()} == {2}  # the closing one is none of them
+
+
+def test_the_thread_that_reads_comes_first_only_while_it_reads():
+    usual = os.sched_getscheduler(0)
+    with slices.promptly():
+        first = os.sched_getscheduler(0)
+    assert os.sched_getscheduler(0) == usual
+    assert first == (os.SCHED_RR if os.geteuid() == 0 else usual)
+
+
+def test_where_the_kernel_refuses_that_it_goes_on_all_the_same(monkeypatch):
+    def refused(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(slices.os, "sched_setscheduler", refused)
+    with slices.promptly():
+        pass

@@ -1,0 +1,136 @@
+"""Which CPUs share a core, and which are measured: on trees of ``/sys`` of several machines, as pure functions."""
+
+import os
+
+import pytest
+
+from host import machines
+from tare.campaign import ground
+from tare.host import beside, facts, topology
+
+R710 = tuple((cpu, cpu + 8) for cpu in range(8))
+SPLIT = {0: (0, 1), 1: (0, 1), 2: (2, 3), 3: (2, 3)}  # neighbours in number share a core, as on many AMD guests
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """Makes this process see another machine, all CPUs of which it may use."""
+
+    def become(texts, usable, slowed=None):
+        beside.cores.cache_clear()
+        monkeypatch.setattr(beside, "slowed", slowed)  # None: a trial would fail
+        monkeypatch.setattr(facts, "ROOT", machines.write(tmp_path / "root", texts))
+        monkeypatch.setattr(ground.os, "sched_getaffinity", lambda _: set(usable))
+
+    yield become
+    beside.cores.cache_clear()
+
+
+def test_two_sockets_with_core_numbers_that_repeat(machine):
+    machine(machines.TWO_SOCKETS, range(16))
+    assert facts.cores_of_machine() == R710
+
+
+def test_a_guest_that_is_shown_whole_cores_only_is_not_known(machine):
+    machine(machines.HIDDEN, range(2))
+    assert facts.cores_of_machine() is None
+
+
+def test_a_guest_that_is_shown_threads_is_believed():
+    assert topology.cores_of(SPLIT, virtual=True) == ((0, 1), (2, 3))
+
+
+@pytest.mark.parametrize("siblings", [{}, {0: (), 1: ()}, {0: (0, 1), 1: ()}, {0: (1,), 1: (1,)}])
+def test_a_machine_that_does_not_say_is_not_known(siblings):
+    assert topology.cores_of(siblings, virtual=False) is None
+
+
+def test_threads_that_are_offline_are_nobodys():
+    assert topology.cores_of({0: (0, 8), 1: (1, 9)}, virtual=False) == ((0,), (1,))
+
+
+def test_on_two_sockets_the_other_thread_of_the_measured_core_is_left_idle(machine):
+    machine(machines.TWO_SOCKETS, range(16))
+    assert ground.default_cpus() == (15,)
+    assert 7 not in ground.harness_cpus((15,))
+    assert set(ground.harness_cpus((15,))) == set(range(16)) - {7, 15}
+
+
+def test_where_the_topology_is_hidden_it_is_the_last_cpu_and_all_others_are_for_the_harness(machine):
+    machine(machines.HIDDEN, range(2), lambda _cpu, _other: 0.65)
+    assert ground.default_cpus() == (1,)
+    assert ground.harness_cpus((1,)) == (0,)
+
+
+@pytest.mark.parametrize(
+    ("usable", "cores", "count", "chosen"),
+    [
+        (range(16), R710, 1, (15,)),
+        (range(16), R710, 2, (14, 15)),
+        (range(16), R710, 9, (7, *range(8, 16))),
+        (range(8), R710, 1, (7,)),  # the second threads belong to somebody else
+        (range(4), ((0, 1), (2, 3)), 2, (1, 3)),  # and not the two threads of one core
+        (range(2), ((0, 1),), 1, (1,)),
+        (range(2), None, 2, (0, 1)),
+        ((5,), None, 1, (5,)),
+        ((5,), R710, 2, (5,)),
+    ],
+)
+def test_each_cpu_is_of_another_core_while_there_are_any(usable, cores, count, chosen):
+    assert topology.choose(usable, cores, count) == chosen
+
+
+@pytest.mark.parametrize(
+    ("usable", "measured", "cores", "left"),
+    [
+        (range(4), (3,), ((0, 1), (2, 3)), (0, 1)),
+        (range(2), (1,), ((0, 1),), (0,)),  # one core: its other thread is better than the measured one
+        (range(2), (0, 1), None, (0, 1)),
+        (range(4), (1, 3), ((0, 1), (2, 3)), (0, 2)),
+        (range(4), (3,), None, (0, 1, 2)),
+    ],
+)
+def test_the_harness_is_on_other_cores_then_other_threads_then_anywhere(usable, measured, cores, left):
+    assert topology.elsewhere(usable, measured, cores) == left
+
+
+def test_where_the_host_does_not_say_a_trial_does(machine):
+    """Four CPUs of a guest; whoever is busy beside its sibling takes a third of it."""
+    machine(machines.HIDDEN, range(4), lambda cpu, other: 0.66 if cpu // 2 == other // 2 else 0.97)
+    assert beside.cores((3,)) == ((0,), (1,), (2, 3))
+    assert ground.harness_cpus((3,)) == (0, 1)
+    assert beside.by_trial((1, 3), {0, 1, 2, 3}, beside.slowed) == ((0, 1), (2, 3))
+
+
+def test_a_host_that_says_is_not_tried(machine):
+    machine(machines.TWO_SOCKETS, range(16))  # a trial would fail
+    assert beside.cores((15,)) == R710
+
+
+def test_too_many_cpus_are_not_tried(machine):
+    machine(machines.HIDDEN, range(64))
+    assert beside.cores((63,)) is None
+
+
+def test_the_facts_are_completed_and_say_how(machine, tmp_path, monkeypatch):
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+    always = {"proc/loadavg": "0.1 0.1 0.1 1/100 200", "proc/uptime": "100.0 200.0"}
+    machine(always | machines.HIDDEN, range(2), lambda _cpu, _other: 0.65)
+    completed = beside.completed(facts.gather(), (1,))
+    assert (completed.cpu.siblings, completed.cpu.tried) == (((0, 1),), True)
+    machine(always | machines.TWO_SOCKETS, range(16))
+    said = facts.gather()
+    assert beside.completed(said, (15,)) is said
+
+
+def test_a_trial_that_shows_nothing_proves_nothing(machine):
+    machine(machines.HIDDEN, range(2), lambda _cpu, _other: 0.99)
+    assert beside.cores((1,)) is None
+
+
+def test_who_only_waits_for_its_turn_is_not_slowed_down():
+    """A real trial of the one pair whose answer is known on any machine: a CPU and itself."""
+    before = os.sched_getaffinity(0)
+    cpu = max(before)
+    assert beside.slowed(cpu, cpu) > beside.SLOWED
+    assert os.sched_getaffinity(0) == before
