@@ -1,7 +1,7 @@
 """What verdicts say of platforms whose truth is known: stalls, rare modes, failures, coarse metrics, and no difference.
 
-"Before" is the rule until 2026-11-22: Student's interval of the blocks' Hodges-Lehmann estimates alone (`before`). "After" is
-what `tare report` says. Every table has its own seed.
+"Before" is the rule until 2026-11-22: Student's interval of the blocks' Hodges-Lehmann estimates alone (`before`).
+"After" is what `tare report` says. Every table has its own seed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def stalling() -> None:
     rng, question = np.random.default_rng(10), Question("rate", Direction.HIGHER, 0.01)
     print("\n## 10. Stalls: rounds at half speed, 12 blocks, margin 1 %\n")
     print(
-        "| rounds | share slow | whose | rate lost | median typical Op | equivalent before | after | slower after | stalls said |"
+        "| rounds | slow | whose | rate lost | median typical Op | equivalent before | after | slower after | stalls said |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for rounds, share, everybody in ((8, 0.05, 0), (20, 0.1, 0), (20, 0.2, 0), (20, 0.1, 1), (20, 0.02, 1)):
@@ -80,7 +80,8 @@ def stalling() -> None:
             lost.append(-float(np.expm1(total_ratios(grid, 2, [0, 1]).logs.mean())))
             typical.append(-float(np.expm1(block_ratios(grid, 2, [0, 1]).logs.mean())))
         print(
-            f"| {rounds} | {share:.0%} | {'all' if everybody else 'docker'} | {np.mean(lost):.1%} | {np.median(typical):.2%} "
+            f"| {rounds} | {share:.0%} | {'all' if everybody else 'docker'} | {np.mean(lost):.1%} "
+            f"| {np.median(typical):.2%} "
             f"| {percents(old, Kind.EQUIVALENT)} | {percents(new, Kind.EQUIVALENT, Kind.TYPICAL)} "
             f"| {percents(new, Kind.SLOWER)} | {100 * said / new.total():.1f} |"
         )
@@ -168,9 +169,8 @@ def coarse() -> None:
         print(f"| {blocks} | {percents(old, *ALARMS)} | {percents(new, *ALARMS)} |")
     for blocks in (2, 7, 8):
         grid = grid_of(np.repeat([41.0, 41.0, 250.0], blocks).reshape(3, blocks, 1))
-        print(
-            f"\nThe same figures in {blocks} blocks (250 against 41): before {before(question, grid)}, after {after(question, grid)}"
-        )
+        told = f"before {before(question, grid)}, after {after(question, grid)}"
+        print(f"\nThe same figures in {blocks} blocks (250 against 41): {told}")
 
 
 def _own_drift(rng: np.random.Generator, blocks: int, rounds: int) -> Floats:
@@ -206,7 +206,7 @@ def silent() -> None:
     """Native and platform equal: does anything get worse?"""
     print("\n## No difference, margin 1 %; of 100\n")
     print(
-        "| noise | rounds | blocks | false before | false after | interval holds: typical | totals | equal before | after |"
+        "| noise | rounds | blocks | false before | after | intervals hold: typical | totals | equal before | after |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     question = Question("rate", Direction.HIGHER, 0.01)

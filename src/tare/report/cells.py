@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tare.analysis.intervals import Interval
 from tare.analysis.verdicts import TIMES_FROM
@@ -46,7 +46,14 @@ class Cell:
 
 
 def cell(result: ResultReport, platform: PlatformReport) -> Cell:
-    """The cell of a platform that is not the baseline."""
+    """The cell of a platform that is not the baseline; beside a figure stands how many trials it is not from."""
+    shown = _cell(result, platform)
+    if not platform.n_failed or platform.op_percent is None:
+        return shown
+    return replace(shown, span=f"{shown.span}, {platform.n_failed} failed")
+
+
+def _cell(result: ResultReport, platform: PlatformReport) -> Cell:
     mark = MARKS[platform.verdict]
     over = _overhead(platform)
     if over is None:
