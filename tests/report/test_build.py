@@ -40,7 +40,7 @@ def test_the_report_has_every_metric_and_platform(campaign: Path) -> None:
     report = build(campaign)
     record = fake_campaign.record(fake_campaign.Shape())
     assert (report.schema_, report.id, report.status, report.baseline) == (
-        "tare.report/1",
+        "tare.report/2",
         record.id,
         "complete",
         "native",
@@ -103,11 +103,23 @@ def test_a_figure_that_the_baseline_lacks_is_shown_without_a_ratio(campaign: Pat
     assert (shown.figure, shown.span) == ("3.00 ms", "no baseline")
 
 
+def test_failed_trials_stand_in_the_cell_and_take_the_verdict(campaign: Path) -> None:
+    report = build(campaign)
+    [result] = [one for one in report.results if (one.workload, one.metric) == ("iperf3-tcp", "throughput")]
+    failing = entry(report, "iperf3-tcp", "throughput", "gvisor-ptrace")
+    assert cell(result, failing).span.endswith(", 4 failed")
+    assert failing.verdict == "inconclusive"  # 3.3 times slower, in the two thirds that did not fail
+    [finding] = [one for one in failing.findings if one.kind == "failures"]
+    assert (finding.numbers["failed"], finding.numbers["trials"]) == (4, 12)
+    assert finding.text in failing.notes
+    assert "failed" not in cell(result, entry(report, "iperf3-tcp", "throughput", "docker")).span
+
+
 def test_json_holds_to_its_schema_and_comes_back(campaign: Path) -> None:
     report = build(campaign)
     data = json.loads(to_json([report]))
     jsonschema.validate(data, Report.model_json_schema(by_alias=True))
-    assert data["schema"] == "tare.report/1"
+    assert data["schema"] == "tare.report/2"
     assert Report.model_validate(data) == report
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tare.analysis.findings import Finding
 from tare.analysis.intervals import Interval
 from tare.analysis.verdicts import Kind, Verdict
 from tare.model import Direction
@@ -47,6 +48,14 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True)
+class Tails:
+    """How slow the slowest rounds are beside the baseline's slowest, as overheads; None where rounds are too few."""
+
+    p95: float | None
+    p99: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Unmarked:
     """What a platform's figure would be without the trials that are marked as contaminated."""
 
@@ -68,11 +77,14 @@ class PlatformResult:
     described: Description
     ratio: Interval | None = None  # 95 %
     bootstrap: Interval | None = None  # of the ratio, 95 %
-    overhead: Interval | None = None  # 95 %
+    overhead: Interval | None = None  # 95 %, of the typical round
+    totals: Interval | None = None  # 95 %, of work over time of whole blocks; equal to it where a block has one round
+    tails: Tails | None = None  # None: a block has one round
     variability_overhead: float | None = None
     variability: Interval | None = None  # the same with its 95 % interval; from five blocks on
     verdict: Verdict = _NOTHING
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()  # the findings' words are among them
     unmarked: Unmarked | None = None  # None: neither its trials nor the baseline's are marked
 
 

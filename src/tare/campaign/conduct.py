@@ -8,6 +8,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import tare
@@ -297,10 +298,7 @@ def _workload_record(job: Job) -> WorkloadRecord:
         margin=job.margin,
         work_unit=workload.work_unit,
         params=dict(job.params),
-        metrics=[
-            MetricRecord(name=one.name, unit=one.unit, direction=one.direction, title=one.title)
-            for one in workload.all_metrics
-        ],
+        metrics=[MetricRecord.model_validate(asdict(metric)) for metric in workload.all_metrics],
     )
 
 

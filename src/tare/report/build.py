@@ -20,6 +20,8 @@ from tare.analysis import (
     contamination,
 )
 from tare.analysis.fairness import differences
+from tare.analysis.findings import Finding, sentence
+from tare.analysis.results import Tails
 from tare.literature import Scale
 from tare.report.beside import beside
 from tare.report.footprints import Asked, Exposures, footprints_report, of_store
@@ -30,6 +32,7 @@ from tare.report.model import (
     DifferenceReport,
     EventReport,
     FailureReport,
+    FindingReport,
     LeftOutReport,
     NoiseFloorReport,
     PlatformFacts,
@@ -66,7 +69,7 @@ def report_on(
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     cpus = record.resources.cpus
     marked = contamination.marks(trials, telemetry, cpus, contamination.other_threads(record.host, cpus))
-    results = _results(record, analyse(record, samples, trials, marked))
+    results = _results(record, analyse(record, samples, trials, marked, store.slices()))
     surfaces, segments = surfaces_of(store), store.segments()
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():
         results = []  # nothing else was asked for: a table that says "no data" everywhere would say nothing
@@ -152,7 +155,7 @@ def _result(workload: WorkloadRecord, result: MetricResult) -> ResultReport:
         direction=result.direction.value,
         margin_percent=100 * result.margin,
         noise_floor=_floor(result.noise_floor) if result.noise_floor else None,
-        platforms=[_platform(platform) for platform in result.platforms],
+        platforms=[_platform(platform, result.unit) for platform in result.platforms],
     )
 
 
@@ -169,8 +172,10 @@ def _floor(floor: NoiseFloor) -> NoiseFloorReport:
     )
 
 
-def _platform(result: PlatformResult) -> PlatformReport:
+def _platform(result: PlatformResult, unit: str) -> PlatformReport:
     op, op_low, op_high = _percents(result.overhead)
+    totals, totals_low, totals_high = _percents(result.totals)
+    tails = result.tails or Tails(None, None)
     variability = result.variability_overhead
     return PlatformReport(
         platform=result.platform,
@@ -191,15 +196,25 @@ def _platform(result: PlatformResult) -> PlatformReport:
         op_percent=op,
         op_low_percent=op_low,
         op_high_percent=op_high,
+        totals_percent=totals,
+        totals_low_percent=totals_low,
+        totals_high_percent=totals_high,
+        p95_percent=None if tails.p95 is None else 100 * tails.p95,
+        p99_percent=None if tails.p99 is None else 100 * tails.p99,
         variability_overhead_percent=None if variability is None else 100 * variability,
         variability_low_percent=None if result.variability is None else 100 * result.variability.low,
         variability_high_percent=None if result.variability is None else 100 * result.variability.high,
         verdict=result.verdict.kind.value,
         verdict_text=result.verdict.text,
+        findings=[_finding(finding, unit) for finding in result.findings],
         notes=list(result.notes),
         contaminated_by=dict(result.counts.reasons),
         unmarked=_unmarked(result.unmarked) if result.unmarked else None,
     )
+
+
+def _finding(finding: Finding, unit: str) -> FindingReport:
+    return FindingReport(kind=finding.kind.value, numbers=dict(finding.numbers), text=sentence(finding, unit))
 
 
 def _unmarked(found: Unmarked) -> UnmarkedReport:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tare.analysis.intervals import Interval
 from tare.analysis.verdicts import TIMES_FROM
@@ -18,6 +18,7 @@ MARKS: Mapping[VerdictKind, str] = {
     "slower": "▲",
     "faster": "▼",
     "equivalent": "=",
+    "typical": "≈",
     "inconclusive": "?",
     "invalid": "!",
     "no-data": EMPTY,
@@ -27,6 +28,7 @@ MEANINGS: Mapping[VerdictKind, str] = {
     "slower": "worse than the baseline by more than the margin",
     "faster": "better by more than the margin",
     "equivalent": "the difference is within the margin",
+    "typical": "the same of all runs seen, too few to exclude rare slow ones",
     "inconclusive": "too few blocks, or too much noise, to tell",
     "invalid": "the two baseline arms differ, or the ratio drifts: trust nothing there",
     "no-data": "no figure",
@@ -44,7 +46,14 @@ class Cell:
 
 
 def cell(result: ResultReport, platform: PlatformReport) -> Cell:
-    """The cell of a platform that is not the baseline."""
+    """The cell of a platform that is not the baseline; beside a figure stands how many trials it is not from."""
+    shown = _cell(result, platform)
+    if not platform.n_failed or platform.op_percent is None:
+        return shown
+    return replace(shown, span=f"{shown.span}, {platform.n_failed} failed")
+
+
+def _cell(result: ResultReport, platform: PlatformReport) -> Cell:
     mark = MARKS[platform.verdict]
     over = _overhead(platform)
     if over is None:

@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict
 from tare.report.footprint_model import FootprintsReport
 from tare.report.surface_model import SurfacesReport
 
-SCHEMA = "tare.report/1"
+SCHEMA = "tare.report/2"
 SCHEMA_MANY = "tare.reports/1"
 
-VerdictKind = Literal["baseline", "slower", "faster", "equivalent", "inconclusive", "invalid", "no-data"]
+VerdictKind = Literal["baseline", "slower", "faster", "equivalent", "typical", "inconclusive", "invalid", "no-data"]
 
 
 class _Frozen(BaseModel):
@@ -32,6 +32,14 @@ class NoiseFloorReport(_Frozen):
     n_blocks: int
     excludes_zero: bool
     reason: str | None  # why there is no figure
+
+
+class FindingReport(_Frozen):
+    """A finding beside a verdict: its code and its numbers."""
+
+    kind: str
+    numbers: dict[str, float]
+    text: str
 
 
 class UnmarkedReport(_Frozen):
@@ -68,11 +76,17 @@ class PlatformReport(_Frozen):
     op_percent: float | None
     op_low_percent: float | None
     op_high_percent: float | None
+    totals_percent: float | None = None
+    totals_low_percent: float | None = None
+    totals_high_percent: float | None = None
+    p95_percent: float | None = None
+    p99_percent: float | None = None
     variability_overhead_percent: float | None
     variability_low_percent: float | None = None
     variability_high_percent: float | None = None
     verdict: VerdictKind
     verdict_text: str
+    findings: list[FindingReport] = []
     notes: list[str]
     contaminated_by: dict[str, int] = {}  # reason: trials
     unmarked: UnmarkedReport | None = None  # None: no trial of it or of the baseline is marked

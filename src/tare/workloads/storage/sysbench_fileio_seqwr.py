@@ -1,8 +1,8 @@
 """sysbench fileio seqwr: writing files from one end to the other, with fsync of all of them every 100 writes.
 
-The test of Kärnä 2021, 5.1.4, in `full` with its 5 GB and 30 seconds; `quick` goes through 64 MiB once in each round, or
-as far as a second takes it. The files exist before and are written back, so that no block is allocated and no dirty page of the
-preparation is flushed while it is measured.
+The test of Kärnä 2021, 5.1.4, in `full` with its 5 GB and 30 seconds; `quick` goes through 64 MiB once in each
+round, or as far as a second takes it. The files exist before and are written back, so that no block is allocated and no
+dirty page of the preparation is flushed while it is measured.
 """
 
 from __future__ import annotations
