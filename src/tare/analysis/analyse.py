@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -180,7 +181,7 @@ def _within_noise(context: _Context, verdict: Verdict, logs: LogIntervals) -> Ve
 def _would_take(context: _Context, logs: LogIntervals, n_blocks: int) -> str:
     """How long until the interval fits into the margin, were there no difference: half of it on either side."""
     target = context.question.margin / 2
-    blocks = blocks_needed(overhead(logs.wide, context.question.direction).half_width, n_blocks, target)
+    blocks = blocks_needed(logs.wide.half_width, n_blocks, math.log1p(target))
     if blocks <= n_blocks or context.block_s is None:
         return ""
     takes = span(blocks * context.block_s)

@@ -64,7 +64,7 @@ def report_on(
     """The report of an open store, from samples and footprints (read once by the caller, who may want them too)."""
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     marked = contamination.marks(trials, telemetry, record.resources.cpus)
-    results = _results(record, analyse(record, samples, trials, marked))
+    results = results_of(record, analyse(record, samples, trials, marked))
     surfaces = surfaces_of(store)
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():
         results = []  # nothing else was asked for: a table that says "no data" everywhere would say nothing
@@ -128,7 +128,13 @@ def _facts(record: CampaignRecord, trials: pl.DataFrame) -> list[PlatformFacts]:
     ]
 
 
-def _results(record: CampaignRecord, results: list[MetricResult]) -> list[ResultReport]:
+def platform_names(record: CampaignRecord) -> list[str]:
+    """The baseline first, as tables have them."""
+    return [record.baseline, *(one.name for one in record.platforms if one.name != record.baseline)]
+
+
+def results_of(record: CampaignRecord, results: list[MetricResult]) -> list[ResultReport]:
+    """Results as data, with the titles of the record."""
     workloads = {workload.name: workload for workload in record.workloads}
     return [_result(workloads[result.workload], result) for result in results]
 
