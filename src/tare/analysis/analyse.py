@@ -162,6 +162,7 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
         variability_overhead=variability_overhead(described.sd, context.base.sd),
         variability=_variability(grid, arm, context.baseline),
         verdict=verdict,
+        pairs=seen.pairs,
         notes=(*empty.notes, *_cautions(context, seen, logs), *drift_note, *_floor_cautions(context)),
     )
 

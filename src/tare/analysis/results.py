@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tare.analysis.grid import BlockRatios
 from tare.analysis.intervals import Interval
 from tare.analysis.verdicts import Kind, Verdict
 from tare.model import Direction
@@ -74,6 +75,9 @@ class PlatformResult:
     verdict: Verdict = _NOTHING
     notes: tuple[str, ...] = ()
     unmarked: Unmarked | None = None  # None: neither its trials nor the baseline's are marked
+    pairs: BlockRatios | None = field(default=None, compare=False)  # None: nothing is paired
+    p: float | None = None  # of its verdict, adjusted for all of a report; see `multiplicity`
+    survives_holm: bool | None = None  # None: there is no verdict that could, or nobody corrected them
 
 
 @dataclass(frozen=True, slots=True)

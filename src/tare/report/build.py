@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,7 +19,9 @@ from tare.analysis import (
     analyse,
     contamination,
 )
+from tare.analysis.dependence import dependence
 from tare.analysis.fairness import differences
+from tare.analysis.multiplicity import corrected
 from tare.literature import Scale
 from tare.report.beside import beside
 from tare.report.footprints import Asked, Exposures, footprints_report, of_store
@@ -27,10 +29,12 @@ from tare.report.model import (
     SCHEMA,
     BesideReport,
     Contamination,
+    DependenceReport,
     DifferenceReport,
     EventReport,
     FailureReport,
     LeftOutReport,
+    MultiplicityReport,
     NoiseFloorReport,
     PlatformFacts,
     PlatformReport,
@@ -64,7 +68,8 @@ def report_on(
     """The report of an open store, from samples and footprints (read once by the caller, who may want them too)."""
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     marked = contamination.marks(trials, telemetry, record.resources.cpus)
-    results = results_of(record, analyse(record, samples, trials, marked))
+    analysed, together = corrected(analyse(record, samples, trials, marked))
+    results = results_of(record, analysed)
     surfaces = surfaces_of(store)
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():
         results = []  # nothing else was asked for: a table that says "no data" everywhere would say nothing
@@ -100,6 +105,8 @@ def report_on(
         contaminated=_contamination(trials, marked, telemetry.host.height),
         events=[EventReport(at=event.at, level=event.level, text=event.text) for event in store.events()],
         tuning=_tuning(record),
+        multiplicity=MultiplicityReport.model_validate(asdict(together)),
+        dependence=_dependence(analysed),
     )
 
 
@@ -116,6 +123,24 @@ def _tuning(record: CampaignRecord) -> list[SettingReport] | None:
     if record.tuning is None:
         return None
     return [SettingReport.model_validate(one.model_dump()) for one in record.tuning]
+
+
+def _dependence(results: Sequence[MetricResult]) -> DependenceReport | None:
+    pairs = [platform.pairs for result in results for platform in result.platforms if platform.pairs is not None]
+    seen = dependence(pairs)
+    if seen is None:
+        return None
+    low, high = seen.interval
+    return DependenceReport(
+        n_series=seen.n_series,
+        n_blocks=seen.n_blocks,
+        correlation=seen.correlation,
+        low=low,
+        high=high,
+        p=seen.p,
+        too_narrow=seen.too_narrow,
+        note=seen.note(),
+    )
 
 
 def _facts(record: CampaignRecord, trials: pl.DataFrame) -> list[PlatformFacts]:
@@ -200,6 +225,8 @@ def _platform(result: PlatformResult) -> PlatformReport:
         notes=list(result.notes),
         contaminated_by=dict(result.counts.reasons),
         unmarked=_unmarked(result.unmarked) if result.unmarked else None,
+        p_adjusted=result.p,
+        survives_holm=result.survives_holm,
     )
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from tare.analysis import CPU_COST, WIDE_FLOOR, WITHOUT
 from tare.analysis.words import percent
 from tare.report.beside import render as render_beside
-from tare.report.cells import EMPTY, MARKS, MEANINGS, Cell, baseline_cell, cell
+from tare.report.cells import EMPTY, MARKS, MEANINGS, Cell, baseline_cell, cell, together
 from tare.report.clean import clean
 from tare.report.footprint_terminal import render as render_footprints
 from tare.report.model import Report, ResultReport, VerdictKind
@@ -44,7 +44,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False) -> G
         *_beside(report),
         *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
         *(render_footprints(report.footprints) if report.footprints is not None else ()),
-        *_cautions(results),
+        *_cautions(report, results),
         *_daemons(report),
         *_unfair(report),
         *_failures(report),
@@ -177,6 +177,8 @@ def _legend(report: Report) -> Text:
     )
     text.append("Margins: " + ", ".join(f"{family} {percent(margin / 100)}" for margin, family in margins) + ".\n")
     text.append("; ".join(parts) + ".")
+    if said := together(report):
+        text.append(f"\n{said}")
     return text
 
 
@@ -185,7 +187,7 @@ def _beside(report: Report) -> Iterator[RenderableType]:
         yield from render_beside(report.beside, clean(report.baseline))
 
 
-def _cautions(results: list[ResultReport]) -> Iterator[RenderableType]:
+def _cautions(report: Report, results: list[ResultReport]) -> Iterator[RenderableType]:
     """The verdicts that a cell is too small for, and the notes, in words; what holds for several metrics once."""
     said: dict[tuple[str, str, str], list[str]] = {}
     for result in results:
@@ -198,7 +200,8 @@ def _cautions(results: list[ResultReport]) -> Iterator[RenderableType]:
             for text in texts:
                 said.setdefault((result.workload, platform.platform, text), []).append(result.metric)
     lines = [f"{where} on {who} ({', '.join(metrics)}): {text}" for (where, who, text), metrics in said.items()]
-    yield from _list("Cautions", [*_wide_floors(results), *lines, *_unmarked(results)])
+    alike = [report.dependence.note] if report.dependence is not None and report.dependence.note is not None else []
+    yield from _list("Cautions", [*alike, *_wide_floors(results), *lines, *_unmarked(results)])
 
 
 def _unmarked(results: list[ResultReport]) -> Iterator[str]:
