@@ -51,8 +51,8 @@ def stopping(campaigns: int = 600) -> None:
     print("\nWhen a row ends: coverage of its 95 % interval, false verdicts, blocks (worst and mean over 12 truths)")
     for name in ("width of the log ratio", "and clear of the margin", "at the first verdict"):
         covered, false, blocks = [], [], []
-        for deviation in (0.01, 0.03, 0.1):
-            for effect in (0.0, MARGIN / 2, 0.03, 0.5):
+        for deviation in (0.01, 0.05, 0.1):
+            for effect in (0.0, math.log1p(MARGIN), 0.03, 0.5):
                 ended = list(_ended(name, effect, deviation, campaigns))
                 covered.append(np.mean([low <= effect <= high for low, high, _, _ in ended]))
                 if effect < MARGIN:
