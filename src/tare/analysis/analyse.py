@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -198,6 +199,7 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
         variability=_variability(grid, arm, context.baseline),
         verdict=verdict,
         findings=tuple(findings),
+        pairs=seen.pairs,
         notes=(*empty.notes, *notes, *_cautions(context, seen, logs), *drift_note, *_floor_cautions(context)),
     )
 
@@ -224,8 +226,8 @@ def _would_take(context: _Context, seen: Evidence, n_blocks: int) -> str:
     if seen.hidden.no_verdict or not looks:
         return ""
     target = context.question.margin / 2
-    widest = max(overhead(look.wide, context.question.direction).half_width for look in looks)
-    blocks = blocks_needed(widest, n_blocks, target)
+    widest = max(look.wide.half_width for look in looks)
+    blocks = blocks_needed(widest, n_blocks, math.log1p(target))
     if blocks <= n_blocks or context.block_s is None:
         return ""
     takes = span(blocks * context.block_s)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rich.console import Console
 
-from tare.analysis.widths import Known, widths
+from tare.analysis.estimates import Estimates
+from tare.analysis.widths import Known
 from tare.campaign import conduct
 from tare.campaign.order import Order
 from tare.campaign.study import foreword
@@ -24,15 +25,17 @@ def measure(order: Order, file: Path, *, as_json: bool) -> None:
     console = Console(stderr=True, highlight=False)
     if said := foreword(order):
         console.print(said, markup=False, soft_wrap=True)
-    with Progress(console, file, foreword=_resolution) as progress:
-        conduct.begin(order, file, progress, _widths)
+    estimates = Estimates()
+    with Progress(console, file, estimates, foreword=_resolution) as progress:
+        conduct.begin(order, file, progress, _widths(estimates))
     show([file], html=page_of(file), as_json=as_json)
 
 
 def go_on(file: Path, *, as_json: bool) -> None:
     """Go on with a campaign, and show it. Raises `TareError`."""
-    with Progress(Console(stderr=True, highlight=False), file) as progress:
-        conduct.resume(file, progress, _widths, progress.warn)
+    estimates = Estimates()
+    with Progress(Console(stderr=True, highlight=False), file, estimates) as progress:
+        conduct.resume(file, progress, _widths(estimates), progress.warn)
     show([file], html=page_of(file), as_json=as_json)
 
 
@@ -40,5 +43,9 @@ def _resolution() -> str:
     return calibration.line(state.home(), facts.gather().machine)
 
 
-def _widths(store: Store) -> Mapping[str, Known]:
-    return widths(store.record, store.samples())
+def _widths(estimates: Estimates) -> Callable[[Store], Mapping[str, Known]]:
+    def widths(store: Store) -> Mapping[str, Known]:
+        estimates.read(store)
+        return estimates.known()
+
+    return widths

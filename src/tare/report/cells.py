@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tare.analysis.intervals import Interval
 from tare.analysis.verdicts import TIMES_FROM
 from tare.analysis.words import decimals, percent, quantity, signed, times_range
-from tare.report.model import PlatformReport, ResultReport, VerdictKind
+from tare.report.model import PlatformReport, Report, ResultReport, VerdictKind
 
 #: What a cell without a figure shows.
 EMPTY = "–"  # noqa: RUF001 (a dash)
@@ -23,6 +23,9 @@ MARKS: Mapping[VerdictKind, str] = {
     "invalid": "!",
     "no-data": EMPTY,
 }
+
+#: Beside a figure whose verdict may well be one of those that chance gives in a table of this size.
+UNSURE = "†"
 
 MEANINGS: Mapping[VerdictKind, str] = {
     "slower": "worse than the baseline by more than the margin",
@@ -61,10 +64,37 @@ def _cell(result: ResultReport, platform: PlatformReport) -> Cell:
     times = _times(result, platform)
     if times is not None:
         size, span = times_range(times)
-        return Cell(platform.verdict, mark, f"{size} ×", span.replace(" to ", " … "))  # noqa: RUF001 (the sign of a factor)
+        return Cell(platform.verdict, mark, f"{size} ×{_unsure(platform)}", span.replace(" to ", " … "))  # noqa: RUF001 (the sign of a factor)
     digits = decimals(100 * (over.high - over.low))
     point, low, high = (signed(100 * value, digits) for value in (over.point, over.low, over.high))
-    return Cell(platform.verdict, mark, f"{point} %", f"{low} … {high}")
+    return Cell(platform.verdict, mark, f"{point} %{_unsure(platform)}", f"{low} … {high}")
+
+
+def together(report: Report) -> str:
+    """What to make of all verdicts at once, in words; nothing where there is none."""
+    many = report.multiplicity
+    if many is None or not many.n_rows:
+        return ""
+    said = (
+        f"Of {many.n_rows} figures {many.n_different} are slower or faster; if no platform differed, chance alone would"
+        f" make {_few(many.by_chance)} so."
+    )
+    unsure = many.n_different - many.n_different_sure
+    if unsure:
+        said += f" {UNSURE} take as a hint: {unsure} of them may be chance (Holm's correction over all figures)."
+    elif many.n_different:
+        said += " All of them survive Holm's correction over all figures."
+    if many.n_equivalent:
+        said += f" Of {many.n_equivalent} equivalents {many.n_equivalent_sure} survive it."
+    return said
+
+
+def _few(number: float) -> str:
+    return f"about {number:.1f}" if number >= 0.05 else "none"
+
+
+def _unsure(platform: PlatformReport) -> str:
+    return UNSURE if platform.verdict in {"slower", "faster"} and platform.survives_holm is False else ""
 
 
 def baseline_cell(result: ResultReport, platform: PlatformReport) -> Cell:

@@ -138,6 +138,7 @@ def page(views: Sequence[CampaignView]) -> str:
         "noise": cells.noise,
         "marks": cells.MARKS,
         "meanings": cells.MEANINGS,
+        "together": cells.together,
         "summary": figures.summary,
         "beside_lines": beside.lines,
         "words": footprint_words,
