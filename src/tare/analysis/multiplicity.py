@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
+from tare.analysis.intervals import Interval
 from tare.analysis.many import holm
 from tare.analysis.results import MetricResult, PlatformResult
-from tare.analysis.verdicts import Kind
+from tare.analysis.verdicts import EQUAL, Kind
+from tare.model import Direction
 
 #: The share of reports in which some verdict may be wrong, once they are corrected.
 LEVEL = 0.05
@@ -19,7 +21,9 @@ DIFFERENT = frozenset({Kind.SLOWER, Kind.FASTER})
 #: Where the distribution of a standard deviation is looked at: as many parts of it, equally likely.
 _QUANTILES = (np.arange(200) + 0.5) / 200
 #: What data may say of a row; the other kinds say that there is nothing to say.
-_OPEN = DIFFERENT | {Kind.EQUIVALENT, Kind.INCONCLUSIVE}
+_OPEN = DIFFERENT | EQUAL | {Kind.INCONCLUSIVE}
+#: Of the intervals against false alarms: one in a hundred, which two looks share (`evidence`).
+_SURE, _SURE_OF_TWO = 0.995, 0.9975
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +39,22 @@ class Multiplicity:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """A platform's mean log ratio with its standard error, and the margin's two ends, all natural logarithms."""
+class _Look:
+    """One mean log ratio of a row with its standard error, and the margin's two ends, all natural logarithms."""
 
     point: float
     error: float
     df: int
     low: float  # ln(1 - margin)
     high: float  # ln(1 + margin)
+    sure: float  # the quantile of the interval against false alarms
 
     @classmethod
-    def of(cls, result: MetricResult, platform: PlatformResult) -> _Row | None:
-        """From the 95 % interval, which is the mean ± t(0.975, n - 1) standard errors; None where there is none."""
-        if platform.ratio is None or platform.verdict.kind not in _OPEN:
-            return None
-        df = platform.n_blocks - 1
-        half_width = math.log(platform.ratio.high / platform.ratio.low) / 2
-        error = half_width / float(special.stdtrit(df, 0.975))
-        return cls(math.log(platform.ratio.point), error, df, math.log1p(-result.margin), math.log1p(result.margin))
+    def of(cls, logs: Interval, n_blocks: int, margin: float, sure: float) -> _Look:
+        """From the 95 % interval, which is the mean ± t(0.975, n - 1) standard errors."""
+        df = n_blocks - 1
+        error = logs.half_width / float(special.stdtrit(df, 0.975))
+        return cls(logs.point, error, df, math.log1p(-margin), math.log1p(margin), sure)
 
     def p_different(self) -> float:
         """That blocks show as much though the ratio lies within the margin: at its end, on either side.
@@ -83,7 +85,7 @@ class _Row:
         """
         if not self.error > 0:
             return 0.0
-        wide, sure = (float(special.stdtrit(self.df, level)) for level in (0.975, 0.995))
+        wide, sure = (float(special.stdtrit(self.df, level)) for level in (0.975, self.sure))
         deviations = np.sqrt(special.chdtri(self.df, _QUANTILES) / self.df)
         return sum(
             float(special.ndtr(-np.maximum(wide * deviations + margin / self.error, sure * deviations)).mean())
@@ -92,6 +94,47 @@ class _Row:
 
     def _beyond(self, statistic: float) -> float:
         return float(special.stdtr(self.df, -statistic))
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A platform's figure in a report: the typical round, and where it is another thing whole blocks too."""
+
+    looks: tuple[_Look, ...]
+
+    @classmethod
+    def of(cls, result: MetricResult, platform: PlatformResult) -> _Row | None:
+        """None where nothing could be said of it."""
+        if platform.ratio is None or platform.verdict.kind not in _OPEN:
+            return None
+        logs = [_logs(platform.ratio)]
+        if platform.totals is not None and platform.totals != platform.overhead:
+            logs.append(_logs_of_overhead(platform.totals, result.direction))
+        sure = _SURE if len(logs) == 1 else _SURE_OF_TWO
+        return cls(tuple(_Look.of(look, platform.n_blocks, result.margin, sure) for look in logs))
+
+    def p_different(self) -> float:
+        """Either look may show a difference: the lesser p times their number (Bonferroni)."""
+        return min(1.0, len(self.looks) * min(look.p_different() for look in self.looks))
+
+    def p_equivalent(self) -> float:
+        """Both looks must lie within the margin."""
+        return max(look.p_equivalent() for look in self.looks)
+
+    def called_by_chance(self) -> float:
+        """At most so likely: looks at the same blocks agree more often than not."""
+        return sum(look.called_by_chance() for look in self.looks)
+
+
+def _logs(ratio: Interval) -> Interval:
+    return Interval(math.log(ratio.point), math.log(ratio.low), math.log(ratio.high))
+
+
+def _logs_of_overhead(over: Interval, direction: Direction) -> Interval:
+    """The log ratio that an overhead is of."""
+    if direction is Direction.LOWER:
+        return Interval(math.log1p(over.point), math.log1p(over.low), math.log1p(over.high))
+    return Interval(math.log1p(-over.point), math.log1p(-over.high), math.log1p(-over.low))
 
 
 def corrected(results: Sequence[MetricResult]) -> tuple[list[MetricResult], Multiplicity]:
@@ -122,12 +165,12 @@ def corrected(results: Sequence[MetricResult]) -> tuple[list[MetricResult], Mult
 
 def _amend(platform: PlatformResult, different: float, equivalent: float) -> PlatformResult:
     kind = platform.verdict.kind
-    p = equivalent if kind is Kind.EQUIVALENT else different
+    p = equivalent if kind in EQUAL else different
     return replace(platform, p=p, survives_holm=None if kind is Kind.INCONCLUSIVE else p <= LEVEL)
 
 
 def _counted(results: Sequence[MetricResult], n_rows: int, by_chance: float) -> Multiplicity:
     verdicts = [(one.verdict.kind, bool(one.survives_holm)) for result in results for one in result.platforms]
     different = [sure for kind, sure in verdicts if kind in DIFFERENT]
-    equal = [sure for kind, sure in verdicts if kind is Kind.EQUIVALENT]
+    equal = [sure for kind, sure in verdicts if kind in EQUAL]
     return Multiplicity(n_rows, len(different), by_chance, sum(different), len(equal), sum(equal))
