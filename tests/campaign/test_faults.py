@@ -22,6 +22,15 @@ from tare.store.store import Store
 from tare.workloads.apart import ImageWorkload
 from tare.workloads.base import Command, Outcome, RunPlan
 
+OPENED = []
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
 
 def campaign(tmp_path, plan=None, nursery=None, watcher=None, **more):
     """Run it; the rows by workload and platform, what the watcher was told, and the file."""
@@ -31,6 +40,7 @@ def campaign(tmp_path, plan=None, nursery=None, watcher=None, **more):
     with store:
         Runner(plan, store, nursery or FakeNursery(), None, watcher, **more).run()
     store = Store.read(tmp_path / "x.tare")
+    OPENED.append(store)
     return list(store.trials().iter_rows(named=True)), watcher, store
 
 
