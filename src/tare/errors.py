@@ -1,5 +1,8 @@
 """Errors that a user can cause: what is wrong, why, and the fix. Caught once, in ``tare.cli``.
 
+Others are faults, of tare, a plug-in or a library. `attempt` is the one boundary at which a part may fail, in either
+way, without ending the whole: a trial of a campaign, a platform of several, the display.
+
 TareError
 ├── UsageError          an argument names something that does not exist
 ├── HostError           the host lacks something that tare needs
@@ -14,7 +17,15 @@ TareError
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+#: The attribute of an error, also of one that is not ours, that holds what the tools had printed by then.
+OUTPUTS = "outputs"
 
 
 class TareError(Exception):
@@ -68,3 +79,55 @@ class ImageError(TareError):
 
 class StoreError(TareError):
     """A campaign file cannot be read, or is not ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What a part of the whole failed for."""
+
+    error: Exception
+
+    @property
+    def expected(self) -> bool:
+        """Whether it is an error with words for a user, and no fault of somebody's code."""
+        return isinstance(self.error, TareError)
+
+    @property
+    def reason(self) -> str:
+        """One line: the error's own words; of a fault its kind, and where it came up."""
+        if self.expected:
+            return str(self.error)
+        kind, place = self.origin
+        said = " ".join(str(self.error).split())
+        return f"{kind}{f': {said}' if said else ''} ({place})"
+
+    @property
+    def origin(self) -> tuple[str, str]:
+        """The kind of the error, and the place in the code where it came up."""
+        frames = traceback.extract_tb(self.error.__traceback__)
+        place = f"in {frames[-1].name}, {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "nowhere"
+        return type(self.error).__name__, place
+
+    @property
+    def traceback(self) -> bytes:
+        """Of a fault the whole traceback, its causes' too; empty for what is expected."""
+        return b"" if self.expected else "".join(traceback.format_exception(self.error)).encode(errors="replace")
+
+    @property
+    def outputs(self) -> dict[str, bytes]:
+        """What the tools had printed by then, by name, and the traceback."""
+        printed: Mapping[str, bytes] = getattr(self.error, OUTPUTS, {})
+        return {**printed, **({"traceback": self.traceback} if self.traceback else {})}
+
+
+def attempt(task: Callable[[], T]) -> T | Failed:
+    """Do what may fail alone. Raises only what ends the whole: an interrupt, an exit, and `StoreError`.
+
+    Nothing that was measured could be kept any more when the store fails.
+    """
+    try:
+        return task()
+    except StoreError:
+        raise
+    except Exception as error:  # noqa: BLE001 (the one boundary: others write plug-ins, and a tenant may do anything)
+        return Failed(error)

@@ -1,10 +1,12 @@
 """What the documents say of platforms: all are there; the guide's own is found by its entry point and really run."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
+from tare import plugins
 from tare.contract.leftovers import left_on_host
 from tare.model import Arm
 from tare.platforms import registry
@@ -39,6 +41,28 @@ def plugin(tmp_path, monkeypatch):
 def test_it_is_found_by_its_entry_point(plugin):
     [platform] = registry.choose(["unshare"])
     assert platform.title.startswith("util-linux")
+
+
+BROKEN = {
+    "import no_such_module": "does not load: ModuleNotFoundError: No module named 'no_such_module'",
+    "1 / 0": "does not load: ZeroDivisionError",
+    "PLATFORMS = (5,)": "has no PLATFORMS",
+    "from tare.platforms.runc import PLATFORMS": "names 'runc', which there is already",
+    "from tare.platforms.native import PLATFORMS": "names a baseline",
+}
+
+
+@pytest.mark.parametrize("source", BROKEN)
+def test_a_broken_one_is_left_out_with_one_line_that_says_whose_it_is(plugin, tmp_path, monkeypatch, capsys, source):
+    monkeypatch.setattr(plugins, "_said", set())
+    monkeypatch.delitem(sys.modules, "tare_unshare", raising=False)
+    (tmp_path / "tare_unshare.py").write_text(source)
+    assert "unshare" not in registry.all_platforms()
+    assert [one.name for one in registry.choose(["native", "runc"])] == ["native", "runc"]
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("the plug-in 'unshare' of tare-unshare 1 (tare.platforms: tare_unshare) is left out: it ")
+    assert BROKEN[source] in line
+    sys.modules.pop("tare_unshare", None)
 
 
 @pytest.mark.host

@@ -7,7 +7,6 @@ module names in ``FAMILIES`` who makes it.
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
@@ -15,18 +14,18 @@ from types import ModuleType
 import tare.platforms
 from tare.errors import UsageError
 from tare.platforms.base import Platform
+from tare.plugins import with_plugins
 from tare.suggest import nearest
 
 GROUP = "tare.platforms"
 
 
 def all_platforms() -> dict[str, Platform]:
-    """Every known platform by name: the baseline first, then by name."""
-    found: dict[str, Platform] = {}
-    for platform in (*_built_in(), *_registered()):
-        if platform.name in found:
-            raise UsageError(f"two platforms are called {platform.name!r}", fix="uninstall one of the plugins")
-        found[platform.name] = platform
+    """Every known platform by name: the baseline first, then by name.
+
+    A plug-in that does not load, has no platforms, or takes a name that is taken is left out (`tare.plugins`).
+    """
+    found = with_plugins(_built_in(), GROUP, _usable)
     return dict(sorted(found.items(), key=lambda item: (not item[1].baseline, item[0])))
 
 
@@ -72,9 +71,14 @@ def _built_in() -> Iterator[Platform]:
         yield from _of(module)
 
 
-def _registered() -> Iterator[Platform]:
-    for point in importlib.metadata.entry_points(group=GROUP):
-        yield from _of(point.load())
+def _usable(module: object) -> Sequence[Platform]:
+    """The ``PLATFORMS`` of a plug-in's module. Raises `UsageError` where they are none."""
+    platforms = _of(module)
+    if not platforms or not all(isinstance(platform, Platform) for platform in platforms):
+        raise UsageError("has no PLATFORMS that are each a tare.platforms.base.Platform: see docs/add-a-platform.md")
+    if any(platform.baseline for platform in platforms):
+        raise UsageError("names a baseline, and there is one")
+    return platforms
 
 
 def _modules() -> Iterator[ModuleType]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import pkgutil
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import tare.workloads
 from tare.errors import UsageError
 from tare.model import Family
+from tare.plugins import with_plugins
 from tare.suggest import nearest
 from tare.workloads.base import Workload
 from tare.workloads.contract import problems
@@ -21,13 +21,9 @@ GROUP = "tare.workloads"
 def all_workloads() -> dict[str, Workload]:
     """Every known workload by name: by family in the order of `Family`, then by name.
 
-    Raises `UsageError` when a plugin does not load, breaks the contract, or takes a name that is taken.
+    A plug-in that does not load, breaks the contract, or takes a name that is taken is left out (`tare.plugins`).
     """
-    found: dict[str, Workload] = {}
-    for workload in (*_built_in(), *_registered()):
-        if workload.name in found:
-            raise UsageError(f"two workloads are called {workload.name!r}", fix="uninstall one of the plugins")
-        found[workload.name] = workload
+    found = with_plugins(_built_in(), GROUP, _usable)
     families = list(Family)
     return dict(sorted(found.items(), key=lambda item: (families.index(item[1].family), item[0])))
 
@@ -68,24 +64,12 @@ def _named(module: object) -> tuple[Any, ...]:
     return getattr(module, "WORKLOADS", ()) if one is None else (one,)
 
 
-def _registered() -> Iterator[Workload]:
-    for point in importlib.metadata.entry_points(group=GROUP):
-        yield from _load(point)
-
-
-def _load(point: importlib.metadata.EntryPoint) -> tuple[Workload, ...]:
-    """The ``WORKLOAD`` or the ``WORKLOADS`` of the module that the entry point names."""
-    whose = f"the workload plugin {point.name!r} ({point.value})"
-    fix = "repair or uninstall it; docs/add-a-workload.md has the contract"
-    try:
-        module = point.load()
-    except (ImportError, AttributeError, SyntaxError, TypeError) as error:
-        # TypeError: instantiating a subclass that lacks `plan`, `parse` or `read`.
-        raise UsageError(f"{whose} does not load: {error}", fix=fix) from error
+def _usable(module: object) -> tuple[Workload, ...]:
+    """The ``WORKLOAD`` or the ``WORKLOADS`` of a plug-in's module. Raises `UsageError` for a broken contract."""
     named = _named(module)
     if not named or not all(isinstance(workload, Workload) for workload in named):
-        raise UsageError(f"{whose} has no WORKLOAD that is a tare.workloads.base.Workload", fix=fix)
-    found = [problem for workload in named for problem in problems(workload)]
-    if found:
-        raise UsageError(f"{whose} {'; '.join(found)}", fix=fix)
+        raise UsageError("has no WORKLOAD that is a tare.workloads.base.Workload: see docs/add-a-workload.md")
+    breaches = [problem for workload in named for problem in problems(workload)]
+    if breaches:
+        raise UsageError(f"{'; '.join(breaches)}: see docs/add-a-workload.md")
     return named
