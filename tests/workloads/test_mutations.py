@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tare.errors import ParseError
 from tare.workloads import registry
 from tare.workloads.output import ROUNDING
-from workloads.captures import captured, completed, text
+from workloads.captures import captured, completed, text, wall_s
 
 WORKLOADS = registry.all_workloads()
 
@@ -18,6 +18,7 @@ GOOD = [
     ("sysbench-cpu", {}, ["sysbench-cpu"]),
     ("sysbench-memory", {}, ["sysbench-memory"]),
     ("sysbench-fileio-seqrd", {}, ["sysbench-fileio-seqrd"]),
+    ("sysbench-fileio-seqrd", {}, ["sysbench-fileio-seqrd-late"]),
     ("sysbench-fileio-seqrd", {"passes": 0, "time_s": 1}, ["sysbench-fileio-seqrd-by-time"]),
     ("sysbench-fileio-seqwr", {"total_mib": 256, "time_s": 2}, ["sysbench-fileio-seqwr"]),
     ("udp-rtt", {}, ["udp-rtt"]),
@@ -35,7 +36,7 @@ def outcome_of(name, params, captures, at=0, damaged=None):
     """The outcome with the output at one place replaced; None when it is refused."""
     results = [captured(capture) for capture in captures]
     if damaged is not None:
-        results[at] = completed(damaged)
+        results[at] = completed(damaged, wall_s=wall_s(captures[at]))
     try:
         return WORKLOADS[name].parse({**WORKLOADS[name].profiles["quick"], **params}, results)
     except ParseError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tare.errors import ParseError
 from tare.workloads.base import Completed
-from tare.workloads.output import positive, read_lines, text_of
+from tare.workloads.output import ROUNDING, agree, positive, read_lines, text_of
 
 PACKAGES = ("sysbench",)
 #: What sysbench may take beyond its ``--time``: it starts, opens files, and flushes at the end.
@@ -32,7 +32,7 @@ _GENERAL = (
     rf"95th percentile: +{NUMBER}",
     rf"sum: +{NUMBER}",
     r"Threads fairness:",
-    rf"events \(avg/stddev\): +{NUMBER}/{NUMBER}",
+    rf"events \(avg/stddev\): +(?P<each>{NUMBER})/{NUMBER}",
     rf"execution time \(avg/stddev\): +{NUMBER}/{NUMBER}",
 )
 
@@ -42,6 +42,7 @@ class Report:
     """One run. ``fields`` are the named groups of the test's own lines."""
 
     seconds: float
+    wall_s: float  # of the whole command
     events: int
     fields: dict[str, str]
 
@@ -58,7 +59,25 @@ def read(results: Sequence[Completed], threads: int, options: Sequence[str], fig
     if int(fields["threads"]) != threads:
         raise ParseError(f"sysbench ran {fields['threads']} threads and not {threads}")
     positive("sysbench", "a number of events", fields["events"])
-    return Report(positive("sysbench", "a time", fields["seconds"]), int(fields["events"]), fields)
+    agree("sysbench", "events", float(fields["each"]) * threads, int(fields["events"]))
+    seconds = positive("sysbench", "a time", fields["seconds"])
+    return Report(seconds, results[0].wall_ns / 1e9, int(fields["events"]), fields)
+
+
+def require_rate(report: Report, what: str, count: float, rate: float) -> None:
+    """A rate must be the count by the time that it is of. Raises `ParseError`.
+
+    That time is not the printed total: sysbench 1.0.20 reads the total first, then goes through its histogram of
+    latencies, and reads the clock of the rates last (sysbench.c, report_cumulative). What it does in between takes 0.5
+    to 6 ms, and as long as it likes on a busy CPU, which is much of a run of 0.1 s. So the time is no shorter than the
+    total, and no longer than the whole command took.
+    """
+    seconds = count / positive("sysbench", f"{what} a second", rate)
+    if not report.seconds * (1 - ROUNDING) <= seconds <= max(report.wall_s, report.seconds) * (1 + ROUNDING):
+        raise ParseError(
+            f"sysbench contradicts itself on {what}: {count:g} at {rate:g} a second are {seconds:.4f} s, its total time"
+            f" is {report.seconds:g} s and the command took {report.wall_s:.4f} s"
+        )
 
 
 def require_time(report: Report, asked_s: float) -> None:

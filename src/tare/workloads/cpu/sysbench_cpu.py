@@ -12,7 +12,7 @@ from tare.errors import ParseError
 from tare.model import Direction, Family, Metric
 from tare.workloads import sysbench
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Surroundings
-from tare.workloads.output import agree, positive
+from tare.workloads.output import positive
 
 
 class SysbenchCpu(RunWorkload):
@@ -52,7 +52,7 @@ class SysbenchCpu(RunWorkload):
             raise ParseError(f"sysbench searched primes to {report.fields['limit']}, not {params['max_prime']}")
         sysbench.require_time(report, float(params["time_s"]))
         rate = positive("sysbench", "events per second", report.fields["rate"])
-        agree("sysbench", "events per second", rate, report.events / report.seconds)
+        sysbench.require_rate(report, "events", report.events, rate)
         return Outcome({"events-per-second": rate}, work=report.events)
 
 

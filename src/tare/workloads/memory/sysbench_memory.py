@@ -78,7 +78,7 @@ def _outcome(report: sysbench.Report, block_kib: int) -> Outcome:
     throughput = positive("sysbench", "throughput", report.fields["throughput"])
     agree("sysbench", "MiB transferred", moved, int(report.fields["operations"]) * block_kib / 1024)
     agree("sysbench", "operations a second", float(report.fields["rate"]), throughput * 1024 / block_kib)
-    agree("sysbench", "MiB a second", throughput, moved / report.seconds)
+    sysbench.require_rate(report, "MiB", moved, throughput)
     return Outcome({"throughput": throughput}, work=moved)
 
 

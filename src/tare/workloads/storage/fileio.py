@@ -18,8 +18,6 @@ FILES = 128
 BLOCK_KIB = 16
 #: fsync of every file after so many writes.
 FSYNC_FREQUENCY = 100
-#: By how much sysbench's two clocks, that of the total time and that of the rates, may differ.
-CLOCK_S = 0.002
 #: Slowest disk that is waited for while the files are made.
 SLOWEST_MIB_S = 10.0
 
@@ -92,12 +90,24 @@ def read(params: Params, results: Sequence[Completed], test: str) -> sysbench.Re
     """Read a run. ``test`` is how sysbench calls the mode. Raises `ParseError`."""
     report = sysbench.read(results, 1, (*_OPTIONS, rf"Doing {test} test"), _FIGURES)
     total = float(report.fields["total"]) * (1024 if report.fields["unit"] == "G" else 1)
-    rate = sum(float(report.fields[name]) for name in ("reads", "writes", "fsyncs"))
-    # The last fsync of each file comes after the last event, and the clock of the rates ends a little earlier or later.
-    agree("sysbench", "events", rate * report.seconds, report.events, slack=FILES + rate * CLOCK_S)
+    sysbench.require_rate(report, "requests", _requests(report), _rate(report))
     if not float(params["least_mib"]) <= total <= float(params["total_mib"]):
         raise ParseError(f"sysbench used files of {total:g} MiB, {params['total_mib']} were asked for")
     return report
+
+
+def _rate(report: sysbench.Report) -> float:
+    return sum(float(report.fields[name]) for name in ("reads", "writes", "fsyncs"))
+
+
+def _requests(report: sysbench.Report) -> int:
+    """An event is one request, and where anything was written each file has a last fsync after the last event."""
+    return report.events + (FILES if float(report.fields["writes"]) > 0 else 0)
+
+
+def written_mib(report: sysbench.Report) -> float:
+    """What was written: the writes' share of the requests."""
+    return _requests(report) * float(report.fields["writes"]) / _rate(report) * BLOCK_KIB / 1024
 
 
 def throughput(report: sysbench.Report, way: str, other: str) -> float:

@@ -43,7 +43,7 @@ class SysbenchFileioSeqwr(RunWorkload):
         fsyncs = positive("sysbench", "fsyncs a second", report.fields["fsyncs"])
         if params["passes"] == 0:
             sysbench.require_time(report, float(params["time_s"]))
-        return Outcome({"throughput": moved, "fsyncs-per-second": fsyncs}, work=moved * report.seconds)
+        return Outcome({"throughput": moved, "fsyncs-per-second": fsyncs}, work=fileio.written_mib(report))
 
 
 WORKLOAD = SysbenchFileioSeqwr()
