@@ -123,6 +123,7 @@ class FakeLive(Live):
         self.command_ns = 2_000_000
         self.arm = arm
         self.marks = marks
+        self.dirty = []
         self.session = SimpleNamespace(execute=self._execute, dead=None, hello=SimpleNamespace(image="0" * 64))
         spec = SimpleNamespace(
             resources=Resources((0,), 1 << 30),
@@ -168,6 +169,7 @@ class Quiet:
     """A watcher that keeps what it was told; it can raise at a given trial, as a Ctrl-C would."""
 
     trials: list = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
     interrupt_after: int | None = None
 
     def block(self, number, spent_s, left_s):
@@ -175,6 +177,9 @@ class Quiet:
 
     def doing(self, what):
         pass
+
+    def fault(self, line):
+        self.faults.append(line)
 
     def trial(self, trial):
         self.trials.append(trial)

@@ -2,8 +2,9 @@ import itertools
 from collections import Counter
 
 from tare.campaign.schedule import schedule_block
-from tare.campaign.slices import plan_turns
+from tare.campaign.slices import in_parts, plan_turns
 from tare.model import Arm, Design, Mode
+from tare.session import MAX_SLICES
 from tare.workloads import registry
 
 ARMS = (Arm("native", 0), Arm("native", 1), Arm("runc"), Arm("docker"), Arm("gvisor"))
@@ -75,3 +76,24 @@ def test_turns_at_once_begin_together_each_on_a_cpu_of_its_own():
         (1, ARMS[3], 100_000_000, 1, 0),
         (1, ARMS[0], 100_000_000, 1, 1),
     ]
+
+
+def test_a_duet_of_many_platforms_fits_into_probes_part_by_part():
+    arms = (Arm("native", 0), Arm("native", 1), *(Arm(f"platform-{number}") for number in range(30)))
+    llc_probe = registry.get("llc-probe")
+    schedule = schedule_block(1, 0, arms, [(llc_probe, 100)], Design.DUET)
+    [stage] = schedule.stages
+    assert len(stage.rounds) == 3100, "so often the baseline plays"
+    parts = in_parts(stage.rounds)
+    assert tuple(order for part in parts for order in part) == stage.rounds
+    assert len(parts) == 4
+    for part in parts:
+        slices = Counter(arm for order in part for arm in order)
+        assert max(slices.values()) <= MAX_SLICES
+        assert slices.keys() == set(arms)
+
+
+def test_what_fits_into_one_probe_is_not_parted():
+    rounds = (ARMS,) * MAX_SLICES
+    assert in_parts(rounds) == [rounds]
+    assert len(in_parts((*rounds, ARMS))) == 2

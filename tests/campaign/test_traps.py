@@ -69,6 +69,18 @@ def test_a_slice_that_the_host_read_too_late_or_too_soon_has_no_cpu_time():
     assert first.start_ns == 0
 
 
+def test_a_slice_that_came_too_late_to_do_all_its_parts_has_no_figure_and_the_others_have():
+    first, second, third = _ticking(1, count=3).slices
+    end_ns = second.start_ns + 20_000  # of the 100 ms there were 20 us left, on a busy CPU
+    late = ProbeSlice(second.start_ns, end_ns, {"events": PartResult(0, end_ns - second.start_ns)})
+    sliced = _read(ProbeResult((first, late, third), 0))
+    assert [one.round for one in sliced.samples if one.metric == "events-per-second"] == [0, 2]
+    assert [one.round for one in sliced.slices] == [0, 1, 2]
+    idle = ProbeSlice(second.start_ns, second.end_ns, {"events": PartResult(0, second.end_ns - second.start_ns)})
+    with pytest.raises(ParseError, match="did no 'events' in a slice"):
+        _read(ProbeResult((first, idle, third), 0))
+
+
 # 2. A control group's weight is a treatment: all have the same, native too.
 
 NAMES = ("native", "runc", "docker", "gvisor", "bubblewrap")

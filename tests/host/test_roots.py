@@ -2,6 +2,8 @@
 
 import errno
 import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,42 @@ def test_links_and_pipes_of_a_sandbox_are_passed_over(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     roots.drop_page_cache(tmp_path)
     assert (tmp_path / "file").read_bytes() == b"x" * 4096
+
+
+def test_what_a_sandbox_changes_while_its_files_are_dropped_is_passed_over(tmp_path):
+    """A tenant that makes, removes and exchanges its files all the time."""
+    end = threading.Event()
+
+    def churn():
+        while not end.is_set():
+            for number in range(20):
+                folder = tmp_path / f"folder{number}"
+                folder.mkdir(exist_ok=True)
+                (folder / "file").write_bytes(b"x")
+                (tmp_path / f"file{number}").write_bytes(b"x")
+            for number in range(20):
+                (tmp_path / f"file{number}").unlink()
+                (tmp_path / f"file{number}").symlink_to("/dev/zero" if number % 2 else tmp_path)
+                (tmp_path / f"folder{number}" / "file").unlink()
+                (tmp_path / f"folder{number}").rmdir()
+                (tmp_path / f"folder{number}").symlink_to("/etc")
+            for number in range(20):
+                (tmp_path / f"file{number}").unlink()
+                (tmp_path / f"folder{number}").unlink()
+
+    tenant = threading.Thread(target=churn)
+    tenant.start()
+    try:
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            roots.drop_page_cache(tmp_path)
+    finally:
+        end.set()
+        tenant.join()
+
+
+def test_what_is_not_there_has_nothing_to_be_dropped(tmp_path):
+    roots.drop_page_cache(tmp_path / "none")
 
 
 def test_what_is_cached_of_a_file_is_seen_until_it_is_dropped(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,7 +16,7 @@ from tare.campaign.slices import Sliced, run_slices
 from tare.errors import HostError, UnsupportedError
 from tare.host import processes
 from tare.model import Arm, Mode, Resources
-from tare.session import ProbeResult, Refused, Session
+from tare.session import MAX_SLICES, ProbeResult, Refused, Session
 from tare.workloads import registry
 from tare.workloads.base import Params, SliceWorkload
 from tare.workloads.kernel.unit import UnitCost
@@ -123,13 +124,13 @@ def test_ramspeed_moves_all_streams(name: str, session: Session) -> None:
 # As a campaign runs them: what is refused is a row of its own kind.
 
 
-def sliced(session: Session, name: str, memory_bytes: int = 2**30, **params: Any) -> Sliced:
-    """One stage of two rounds on this agent, as if it was an instance."""
+def sliced(session: Session, name: str, memory_bytes: int = 2**30, rounds: int = 2, **params: Any) -> Sliced:
+    """One stage of some rounds on this agent, as if it was an instance."""
     spec = SimpleNamespace(resources=Resources((0,), memory_bytes))
     clock = {"cpu_ns": time.process_time_ns, "daemon_cpu_ns": lambda: None}
     live = cast("Live", SimpleNamespace(arm=ARM, session=session, instance=SimpleNamespace(spec=spec), **clock))
-    stage = Stage(name, Mode.SLICES, (ARM,), rounds=((ARM,), (ARM,)))
-    schedule = {"slice_ms": 20, "rounds": 2, "warmup_ms": 5}
+    stage = Stage(name, Mode.SLICES, (ARM,), rounds=((ARM,),) * rounds)
+    schedule = {"slice_ms": 20, "rounds": rounds, "warmup_ms": 5}
     workload = WORKLOADS[name]
     return run_slices(workload, {**workload.profiles["quick"], **schedule, **params}, stage, {ARM: live})[ARM]
 
@@ -138,6 +139,18 @@ def test_a_campaign_runs_them(session: Session) -> None:
     done = sliced(session, "call-getpid")
     assert done.error is None
     assert [one.metric for one in done.samples if one.metric == "rate"] == ["rate", "rate"]
+
+
+def test_more_slices_than_one_probe_takes_are_run_in_parts(session: Session) -> None:
+    rounds = MAX_SLICES + 2
+    done = sliced(session, "call-getpid", rounds=rounds, slice_ms=1)
+    assert done.error is None
+    assert [one.round for one in done.slices] == list(range(rounds))
+    counted = {one.round for one in done.samples if one.metric == "rate"}  # one that came too late has no figure
+    assert counted <= set(range(rounds))
+    assert min(counted) < MAX_SLICES // 2 < max(counted)
+    assert all(one.start_ns < other.start_ns for one, other in pairwise(done.slices))
+    assert done.work > 0
 
 
 def test_what_the_platform_lacks_is_no_failure(session: Session) -> None:

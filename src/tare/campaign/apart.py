@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tare.campaign.brood import Brood
 from tare.campaign.density import Told, probes, runs, starts, weights
 from tare.campaign.least import least_memory
@@ -20,6 +22,7 @@ from tare.workloads.apart import (
     WeightDensity,
 )
 from tare.workloads.base import Params
+from tare.workloads.contract import checked
 
 
 def run_apart(workload: ApartWorkload, params: Params, brood: Brood, client: Client) -> Told:
@@ -29,24 +32,29 @@ def run_apart(workload: ApartWorkload, params: Params, brood: Brood, client: Cli
     parsers do.
     """
     try:
-        match workload:
-            case ProbeDensity():
-                return probes(workload, params, brood)
-            case RunDensity():
-                return runs(workload, params, brood, client)
-            case StartDensity():
-                return starts(workload, params, brood)
-            case WeightDensity():
-                return weights(workload, params, brood)
-            case LeastWorkload():
-                return least_memory(workload, params, brood)
-            case ImageWorkload():
-                return _image(workload, brood)
+        told = _run(workload, params, brood, client)
+        return replace(told, samples=checked(workload, told.samples))
     except SessionError:
         brood.keep_last_words()
         raise
     finally:
         brood.clear()
+
+
+def _run(workload: ApartWorkload, params: Params, brood: Brood, client: Client) -> Told:
+    match workload:
+        case ProbeDensity():
+            return probes(workload, params, brood)
+        case RunDensity():
+            return runs(workload, params, brood, client)
+        case StartDensity():
+            return starts(workload, params, brood)
+        case WeightDensity():
+            return weights(workload, params, brood)
+        case LeastWorkload():
+            return least_memory(workload, params, brood)
+        case ImageWorkload():
+            return _image(workload, brood)
     raise UsageError(
         f"{workload.name} is of no kind that a campaign can run", fix="see the classes in tare.workloads.apart"
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tare.campaign.gate import Gate, at_once
 from tare.campaign.instances import USUAL, Live, Nursery, Terms, stop_all
-from tare.errors import HostError, PlatformError
+from tare.errors import Failed, HostError, PlatformError
 from tare.host import counters
 from tare.model import Arm
 from tare.platforms.base import Platform
@@ -20,7 +20,7 @@ class Brood:
     platform: Platform
     arm: Arm
     nursery: Nursery
-    warn: Callable[[str], None]  # told what could not be removed
+    warn: Callable[[Failed], None]  # told what could not be ended or removed
     keep: Callable[[bytes], None]  # given the console of one that was lost
     lives: list[Live] = field(default_factory=list)
 
@@ -30,6 +30,7 @@ class Brood:
         Raises `HostError` when this host's memory does not hold them, and else as `Nursery.start`, but never
         `HostError` for a start: the work is not what cannot be done here.
         """
+        self._drop_dirty()
         self._check_fits(count, terms)
         while len(self.lives) < count:
             self._start(terms)
@@ -53,9 +54,19 @@ class Brood:
     def clear(self) -> None:
         """End all."""
         # Also those that a Ctrl-C kept from being handed back.
-        for error in stop_all(self.lives):
-            self.warn(str(error))
+        self._end(self.lives)
         self.lives.clear()
+
+    def _drop_dirty(self) -> None:
+        dirty = [live for live in self.lives if live.dirty]
+        self.lives[:] = [live for live in self.lives if not live.dirty]
+        for failed in (failed for live in dirty for failed in live.dirty):
+            self.warn(failed)
+        self._end(dirty)
+
+    def _end(self, lives: Iterable[Live]) -> None:
+        for failed in stop_all(lives):
+            self.warn(failed)
 
     def _start(self, terms: Terms) -> Live:
         try:

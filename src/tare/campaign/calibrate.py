@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.campaign import conduct
+from tare.campaign.block import Watcher
 from tare.campaign.conduct import Order
 from tare.campaign.plan import BASELINE_REPLICAS
-from tare.campaign.runner import Watcher
 from tare.campaign.slowed import slowed_name
 from tare.campaign.stopping import LOOK_FROM
 from tare.store import Store

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -9,17 +10,20 @@ import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import tare
+from tare.campaign.block import Watcher
+from tare.campaign.faults import Faults
 from tare.campaign.ground import default_cpus, prepared, quietened, sole_campaign
 from tare.campaign.plan import BASELINE_REPLICAS, Job, Plan, Profile, arms_of, how_long, make_jobs
 from tare.campaign.preflight import Progress, Ready, available, try_each
-from tare.campaign.runner import Runner, Watcher
+from tare.campaign.runner import Runner
 from tare.campaign.sampler import Sampler
 from tare.campaign.slowed import extra_work, slowed_copies
 from tare.campaign.stopping import Widths, targets
-from tare.errors import HostError, StoreError, UsageError
+from tare.errors import Failed, HostError, StoreError, UsageError, attempt
 from tare.host import facts, state
 from tare.host.tuning import Tuned
 from tare.image import build
@@ -82,17 +86,26 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
     with sole_campaign():
         check_disk()
         image = image_for(jobs, watcher.doing)
+        failures: list[tuple[str, Failed]] = []  # of platforms that are left out, for a file that is not there yet
+
+        def keep(what: str, failed: Failed) -> None:
+            failures.append((what, failed))
+
         try:
-            found, missing = available(chosen, asked=asked, progress=watcher.doing)
+            found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=keep)
             with (
                 quietened(resources, watcher.doing, tune=order.tune) as tuned,
                 prepared(image, resources, order.subnet) as (nursery, client),
             ):
-                ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing)
+                ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing, keep=keep)
                 plan, ready = _plan(order, ready, jobs, resources)
                 record = record_of(plan, ready, image, [*order.left_out, *missing, *broken], asked, tuned)
                 with Store.create(file, record) as store:
-                    _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
+                    faults = Faults(store, watcher.fault)
+                    for what, failed in failures:
+                        faults.keep(what, failed)
+                    with closing(chosen, faults):
+                        _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
         finally:
             close_all(chosen)
 
@@ -145,17 +158,18 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
         plan = replace(plan, in_order=record.in_order, scale=record.scale)
         try:
             asked = frozenset(platform.name for platform in chosen)
-            available(chosen, asked=asked, progress=watcher.doing)
+            faults = Faults(store, watcher.fault)
+            available(chosen, asked=asked, progress=watcher.doing, keep=faults.keep)
             with (
                 quietened(resources, watcher.doing, tune=record.tuning is not None) as tuned,
                 prepared(image, resources, None) as (nursery, client),
             ):
-                for platform in chosen:
-                    platform.prepare(image)
+                _prepare(chosen, image, faults)
                 store.add_event("info", "resumed")
                 for line in _tuned_otherwise(record.tuning, tuned):
                     store.add_event("warning", line)
-                _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
+                with closing(chosen, faults):
+                    _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
         finally:
             close_all(chosen)
 
@@ -324,7 +338,30 @@ def check_disk() -> None:
         )
 
 
-def close_all(chosen: Sequence[Platform]) -> None:
-    """Give back what platforms held."""
+def _prepare(chosen: Sequence[Platform], image: Image, faults: Faults) -> None:
+    """Make each platform's form of the image again. One whose code fails has failed trials, unless it is the baseline.
+
+    Raises `TareError` as the platforms do.
+    """
     for platform in chosen:
-        platform.close()
+        prepared = attempt(partial(platform.prepare, image))
+        if isinstance(prepared, Failed):
+            if prepared.expected or platform.baseline:
+                raise prepared.error
+            faults.keep(f"the preparation of {platform.name}", prepared)
+
+
+@contextlib.contextmanager
+def closing(chosen: Sequence[Platform], faults: Faults) -> Iterator[None]:
+    """Let platforms give back what they hold while the file is still there that keeps what fails of it."""
+    try:
+        yield
+    finally:
+        for platform, failed in close_all(chosen):
+            faults.keep(f"the end of {platform.name}", failed)
+
+
+def close_all(chosen: Sequence[Platform]) -> list[tuple[Platform, Failed]]:
+    """Give back what platforms held; an error with one keeps no other. Returns what failed."""
+    ends = [(platform, attempt(platform.close)) for platform in chosen]
+    return [(platform, end) for platform, end in ends if isinstance(end, Failed)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tare.campaign.starts import marks, marks_from_outside
-from tare.errors import HostError, PlatformError, SessionError, TareError
+from tare.errors import Failed, HostError, PlatformError, SessionError, TareError, attempt
 from tare.host import cgroup, janitor, memory, roots
 from tare.host.journal import Belongings, Journal
 from tare.host.network import Network
@@ -58,6 +58,12 @@ class Live:
     things: Belongings
     marks: StartMarks | None
     command_ns: int  # from the start instant until its first command had returned; without an agent: had answered
+    dirty: list[Failed] = field(default_factory=list)  # what could not be undone of what a trial did in it
+
+    @property
+    def usable(self) -> bool:
+        """Whether the next trial may have it."""
+        return self.session.dead is None and not self.dirty
 
     def cpu_ns(self) -> int | None:
         """CPU time of the whole platform so far; None where this host does not see its work."""
@@ -93,12 +99,12 @@ class Live:
 
     def stop(self) -> None:
         """End the instance and remove what was made for it. Raises `HostError` when something stays."""
-        with contextlib.suppress(SessionError):
-            self.session.close()
-        self.instance.spec.group.close()
-        for daemon in self.instance.daemons:
-            daemon.close()
-        self.things.release()
+        with contextlib.ExitStack() as ends:  # each is done whatever becomes of the one before; the first comes last
+            ends.callback(self.things.release)
+            for group in (*self.instance.daemons, self.instance.spec.group):
+                ends.callback(group.close)
+            with contextlib.suppress(SessionError):
+                self.session.close()
 
 
 @dataclass(slots=True)
@@ -234,15 +240,10 @@ class Nursery:
             raise PlatformError(f"{platform.name} runs other bits: image {seen or 'unknown'}, not {self.image.hash}")
 
 
-def stop_all(lives: Iterable[Live]) -> list[HostError]:
-    """End instances; an error with one does not keep the others alive. Returns the errors."""
-    errors = []
-    for live in lives:
-        try:
-            live.stop()
-        except HostError as error:
-            errors.append(error)
-    return errors
+def stop_all(lives: Iterable[Live]) -> list[Failed]:
+    """End instances; an error with one does not keep the others alive. Returns what failed."""
+    ends = [attempt(live.stop) for live in lives]
+    return [end for end in ends if isinstance(end, Failed)]
 
 
 def read_console(log: Path) -> bytes:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tare.campaign.instances import Live, Nursery
-from tare.errors import HostError, TareError
+from tare.errors import Failed, HostError, PlatformError, TareError, attempt
 from tare.host import state
 from tare.host.patience import stretched
 from tare.image.build import Image
@@ -18,6 +19,8 @@ from tare.store.record import LeftOut, PlatformRecord
 
 CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 Progress = Callable[[str], None]
+#: Given what a platform's code failed for, and where: for the campaign's file.
+Keep = Callable[[str, Failed], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +33,20 @@ class Ready:
 
 
 def available(
-    platforms: Iterable[Platform], *, asked: Collection[str], progress: Progress
+    platforms: Iterable[Platform], *, asked: Collection[str], progress: Progress, keep: Keep
 ) -> tuple[list[tuple[Platform, Availability]], list[LeftOut]]:
-    """Try each platform. One that was asked for by its name and is missing is an error; else it is left out."""
+    """Try each platform. One that was asked for by its name and is missing is an error; else it is left out.
+
+    One whose code fails is left out too, unless it is the baseline.
+    """
     found: list[tuple[Platform, Availability]] = []
     left_out: list[LeftOut] = []
     for platform in platforms:
         progress(f"looking for {platform.name}")
-        answer = platform.detect()
-        if answer.available:
+        answer = attempt(platform.detect)
+        if isinstance(answer, Failed):
+            left_out.append(_without(platform, answer, asked, keep, "the detection of"))
+        elif answer.available:
             found.append((platform, answer))
         elif platform.name in asked or platform.baseline:
             raise HostError(f"{platform.name} does not run here: {answer.reason}", fix=answer.fix or None)
@@ -54,19 +62,36 @@ def try_each(
     *,
     asked: Collection[str],
     progress: Progress,
+    keep: Keep,
 ) -> tuple[list[Ready], list[LeftOut]]:
-    """Start every platform once and throw the instance away: caches are warm, and what cannot start is known."""
+    """Start every platform once and throw the instance away: caches are warm, and what cannot start is known.
+
+    Who is left out, and who not, is as in `available`.
+    """
     ready: list[Ready] = []
     left_out: list[LeftOut] = []
     for platform, answer in found:
         progress(f"trying {platform.name}")
-        try:
-            ready.append(_try(platform, answer, image, nursery))
-        except TareError as error:
-            if platform.name in asked or platform.baseline:
-                raise
-            left_out.append(LeftOut(platform=platform.name, reason=error.what, fix=error.fix))
+        tried = attempt(partial(_try, platform, answer, image, nursery))
+        if isinstance(tried, Failed):
+            left_out.append(_without(platform, tried, asked, keep, "the first start of"))
+        else:
+            ready.append(tried)
     return ready, left_out
+
+
+def _without(platform: Platform, failed: Failed, asked: Collection[str], keep: Keep, what: str) -> LeftOut:
+    """Go on without a platform. Raises its error when it was asked for by its name, or is the baseline."""
+    error = failed.error
+    if isinstance(error, TareError):
+        if platform.name in asked or platform.baseline:
+            raise error
+        return LeftOut(platform=platform.name, reason=error.what, fix=error.fix)
+    if platform.baseline:
+        fix = "run it again with --debug for the traceback, and tell who wrote the platform"
+        raise PlatformError(f"{what} {platform.name} failed: {failed.reason}", fix=fix) from error
+    keep(f"{what} {platform.name}", failed)
+    return LeftOut(platform=platform.name, reason=failed.reason)
 
 
 def _try(platform: Platform, answer: Availability, image: Image, nursery: Nursery) -> Ready:

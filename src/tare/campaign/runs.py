@@ -9,12 +9,13 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tare.campaign import caches
 from tare.campaign.instances import Live
 from tare.campaign.slices import spent
-from tare.errors import HostError, ParseError, TareError, UnsupportedError
+from tare.errors import OUTPUTS, Failed, HostError, ParseError, UnsupportedError, attempt
 from tare.host import processes
 from tare.host.network import CLIENT_NAMESPACE
 from tare.host.patience import stretched
@@ -31,8 +32,10 @@ from tare.workloads.base import (
     RunWorkload,
     Side,
     Surroundings,
+    Weight,
     WeighWorkload,
 )
+from tare.workloads.contract import checked, require_work
 
 #: Longest time that a server may take until it says that it is ready.
 READY_LIMIT_S = 10.0
@@ -85,6 +88,7 @@ class Measured:
     """What the measured part of a trial gave."""
 
     outcome: Outcome
+    samples: tuple[Sample, ...]
     results: tuple[Completed, ...]
     cpu_ns: int | None
     daemon_cpu_ns: int | None
@@ -139,19 +143,25 @@ def run_trial(
     commands ended well, whatever is thought of what they printed.
 
     Raises `HostError` (the surroundings do not suffice), `UnsupportedError` (the platform cannot do it), `ParseError`
-    (a command failed, or its output is strange) or `SessionError` (the instance is lost).
+    (a command failed, or its output is strange) or `SessionError` (the instance is lost); and whatever the workload
+    does. What could not be cleaned up afterwards is in ``live.dirty``, whether the run went well or not.
     """
     plan = workload.plan(params, surroundings(live))
     _require_tools(workload, plan, live)
     try:
         _all(plan.prepare, live, client)
-        measured = _beside_servers(workload, params, plan, live, client, gate, over)
-    except (ParseError, UnsupportedError):
-        with contextlib.suppress(ParseError, UnsupportedError):  # what went wrong first is what is told
-            _all(plan.cleanup, live, client)
-        raise
-    _all(plan.cleanup, live, client)
-    return measured
+        return _beside_servers(workload, params, plan, live, client, gate, over)
+    finally:
+        for command in plan.cleanup:
+            if command.side is Side.CLIENT or not live.session.dead:
+                _tidy(live, partial(_all, (command,), live, client))
+
+
+def _tidy(live: Live, task: Callable[[], object]) -> None:
+    """Undo what the trial did. Where that fails the trial is what it is, and the instance is not as it was."""
+    result = attempt(task)
+    if isinstance(result, Failed):
+        live.dirty.append(result)
 
 
 def _require_tools(workload: RunWorkload, plan: RunPlan, live: Live) -> None:
@@ -186,10 +196,14 @@ def _beside_servers(
             gate()
         return _measure(workload, params, plan, live, client, over)
     finally:
-        if not live.session.dead:
-            for server in servers:
-                server.kill()
-                server.wait(READY_LIMIT_S)
+        for server in servers:
+            if not live.session.dead:
+                _tidy(live, partial(_end, server))
+
+
+def _end(server: Execution) -> None:
+    server.kill()
+    server.wait(READY_LIMIT_S)
 
 
 def _measure(
@@ -200,8 +214,8 @@ def _measure(
     client: Client,
     over: Callable[[], None] | None,
 ) -> Measured:
-    scale = workload if isinstance(workload, WeighWorkload) else None
-    before = live.weigh() if scale else None
+    weighed = isinstance(workload, WeighWorkload)
+    before = live.weigh() if weighed else None
     results: list[Completed] = []
     cpu, daemon = _Meter(), _Meter()
     for command in plan.measures:
@@ -213,12 +227,10 @@ def _measure(
         caches.require_fetched(kept, plan, live)
     if over is not None and all(done.exit_code == 0 for done in results):
         over()
-    after = live.weigh() if scale else None
-    outcome = _parse(workload, params, results)
+    after = live.weigh() if weighed else None
+    outcome, samples = _read(workload, params, results, before, after)
     caches.require_uncached(plan, live)
-    if scale and before and after:
-        outcome = dataclasses.replace(outcome, samples={**outcome.samples, **scale.weigh(before, after)})
-    return Measured(outcome, tuple(results), cpu.spent_ns, daemon.spent_ns)
+    return Measured(outcome, samples, tuple(results), cpu.spent_ns, daemon.spent_ns)
 
 
 @dataclass(slots=True)
@@ -232,16 +244,19 @@ class _Meter:
         self.spent_ns = None if one is None or self.spent_ns is None else self.spent_ns + one
 
 
-def _parse(workload: RunWorkload, params: Params, results: Sequence[Completed]) -> Outcome:
+def _read(
+    workload: RunWorkload, params: Params, results: Sequence[Completed], before: Weight | None, after: Weight | None
+) -> tuple[Outcome, tuple[Sample, ...]]:
+    """What the workload makes of the results, held to the contract; an error has what was printed with it."""
     try:
-        return workload.parse(params, results)
-    except TareError as error:
-        error.outputs = outputs_of(results)
+        outcome = workload.parse(params, results)
+        if isinstance(workload, WeighWorkload) and before and after:
+            outcome = dataclasses.replace(outcome, samples={**outcome.samples, **workload.weigh(before, after)})
+        require_work(workload, outcome)
+        return outcome, checked(workload, samples_of(outcome))
+    except Exception as error:
+        setattr(error, OUTPUTS, outputs_of(results))
         raise
-    except Exception as error:  # others write parsers, and what one trips over must not end a campaign
-        wrong = ParseError(f"the parser of {workload.name} fails on what it got: {error!r}")
-        wrong.outputs = outputs_of(results)
-        raise wrong from error
 
 
 def _run(command: Command, live: Live, client: Client) -> Completed:

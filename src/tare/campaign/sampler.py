@@ -13,10 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from tare.campaign.ground import harness_cpus
 from tare.campaign.instances import PARENT_GROUP, Live
-from tare.errors import TareError
+from tare.errors import Failed, attempt
 from tare.host import counters, state
 from tare.host.cgroup import Group
 from tare.host.network import BRIDGE
@@ -35,7 +36,7 @@ class Sampler:
 
     cpus: Sequence[int]  # those that instances are pinned to
     interval_s: float = INTERVAL_S
-    failed: str | None = None  # why it ended before its time
+    failed: Failed | None = None  # why it ended before its time
     cpu_ns: int = 0  # what all readings cost
     readings: int = 0
     _ticks: list[Tick] = field(default_factory=list)
@@ -66,13 +67,15 @@ class Sampler:
     def _run(self, lives: Lives, daemons: Collection[str], end: threading.Event) -> None:
         with contextlib.suppress(OSError):  # the affinity of this thread alone
             os.sched_setaffinity(0, harness_cpus(tuple(self.cpus)))
-        try:
-            with contextlib.closing(_Host(self.cpus, daemons)) as host:
-                self._read_on(host, lives, end)
-        except (OSError, ValueError, LookupError, TareError) as error:
-            self.failed = f"the telemetry ended: {error}"
+        ended = attempt(partial(self._read_on, lives, daemons, end))
+        if isinstance(ended, Failed):
+            self.failed = ended
 
-    def _read_on(self, host: _Host, lives: Lives, end: threading.Event) -> None:
+    def _read_on(self, lives: Lives, daemons: Collection[str], end: threading.Event) -> None:
+        with contextlib.closing(_Host(self.cpus, daemons)) as host:
+            self._read_steadily(host, lives, end)
+
+    def _read_steadily(self, host: _Host, lives: Lives, end: threading.Event) -> None:
         due = time.monotonic()
         over = False
         while not over:

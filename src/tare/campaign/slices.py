@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
+from typing import TypeVar
 
 from tare.campaign.instances import Live
 from tare.campaign.schedule import Stage
-from tare.errors import HostError, ParseError, SessionError, UnsupportedError
+from tare.errors import Failed, ParseError, UnsupportedError, attempt
 from tare.model import Arm, Sample, SliceFacts
-from tare.session import ClockOffset, Probe, ProbeResult, Refused
+from tare.session import MAX_SLICES, ClockOffset, Probe, ProbeResult, Refused
 from tare.workloads.base import Params, SliceWorkload
+from tare.workloads.contract import checked
+
+T = TypeVar("T")
 
 #: Idle time between two slices: the one before may end late, and the host reads the counters in the middle.
 GAP_NS = 10_000_000
@@ -56,7 +62,7 @@ class Sliced:
     cpu_ns: int | None = None
     daemon_cpu_ns: int | None = None
     work: float = 0.0  # of all slices, in the workload's units
-    error: SessionError | ParseError | HostError | UnsupportedError | None = None
+    error: Exception | None = None
 
 
 def plan_turns(
@@ -92,15 +98,60 @@ def run_slices(
 ) -> dict[Arm, Sliced]:
     """Run one stage in all live instances. An instance that fails does not disturb the others.
 
-    ``extra``: more parameters of the probe, by platform.
+    ``extra``: more parameters of the probe, by platform. A probe takes at most `MAX_SLICES`: where an arm has more,
+    which the baseline of a duet with many platforms has, the rounds are run in several parts, each with new probes.
     """
-    phase = _Phase(workload, params, lives, extra)
+    sliced: dict[Arm, Sliced] = {}
+    first = 0
+    for rounds in in_parts(stage.rounds):
+        there = {arm for order in rounds for arm in order}
+        sound = {arm: live for arm, live in lives.items() if arm in there and not _failed(sliced.get(arm))}
+        part = _run_part(_Phase(workload, params, sound, extra), stage, rounds)
+        sliced |= {arm: _joined(sliced.get(arm), one, first) for arm, one in part.items()}
+        first += len(rounds)
+    return {arm: sliced.get(arm, Sliced(error=ParseError("it had no slices"))) for arm in lives}
+
+
+def in_parts(rounds: Sequence[Sequence[Arm]]) -> list[Sequence[Sequence[Arm]]]:
+    """The rounds in as few parts of one size as there must be for no arm to have more than `MAX_SLICES` in one."""
+    parts = math.ceil(_most_slices(rounds) / MAX_SLICES)
+    while True:
+        size = max(1, math.ceil(len(rounds) / max(1, parts)))
+        split = [rounds[at : at + size] for at in range(0, len(rounds), size)]
+        if all(_most_slices(part) <= MAX_SLICES for part in split):
+            return split
+        parts += 1
+
+
+def _most_slices(rounds: Sequence[Sequence[Arm]]) -> int:
+    """Of any arm."""
+    return max(Counter(arm for order in rounds for arm in order).values(), default=0)
+
+
+def _run_part(phase: _Phase, stage: Stage, rounds: Sequence[Sequence[Arm]]) -> dict[Arm, Sliced]:
     phase.warm_up()
-    turns = phase.begin(stage.rounds, at_once=stage.at_once, own_cpus=stage.own_cpus)
+    turns = phase.begin(rounds, at_once=stage.at_once, own_cpus=stage.own_cpus)
     readings = phase.watch(turns)
     if stage.at_once and stage.own_cpus:
         phase.release()
-    return {arm: phase.collect(arm, turns, readings) for arm in lives}
+    return {arm: phase.collect(arm, turns, readings) for arm in phase.lives}
+
+
+def _failed(sliced: Sliced | None) -> bool:
+    return sliced is not None and sliced.error is not None
+
+
+def _joined(before: Sliced | None, after: Sliced, first: int) -> Sliced:
+    """The slices of one arm in two parts as those of one; the second part begins with round ``first``."""
+    if before is None or after.error is not None:
+        return after
+    return Sliced(
+        (*before.samples, *(replace(one, round=first + one.round) for one in after.samples)),
+        (*before.slices, *(replace(one, round=first + one.round) for one in after.slices)),
+        _total((before.cpu_ns, after.cpu_ns)),
+        _total((before.daemon_cpu_ns, after.daemon_cpu_ns)),
+        before.work + after.work,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +188,7 @@ class _Phase:
     extra: Mapping[str, Params]
     offsets: dict[Arm, ClockOffset] = field(default_factory=dict)
     probes: dict[Arm, Probe] = field(default_factory=dict)
-    errors: dict[Arm, SessionError | HostError | UnsupportedError] = field(default_factory=dict)
+    errors: dict[Arm, Exception] = field(default_factory=dict)  # the first of each
 
     @property
     def slice_ns(self) -> int:
@@ -154,20 +205,27 @@ class _Phase:
 
     def warm_up(self) -> None:
         """Let every probe allocate and warm up, one after the other: together they would size each other's chunks."""
-        for arm, live in self.lives.items():
-            if arm in self.errors:
-                continue
-            try:
-                fitted = self.workload.fitted(self.params, live.instance.spec.resources.memory_bytes)
-                given = self.workload.probe_params(fitted)
-                more = self.extra.get(arm.platform, {})
-                probe = live.session.probe(self.workload.probe, {**given, **more}, self.warmup_ns)
-                probe.wait_ready(WARM_LIMIT_S + self.warmup_ns / 1e9)
-                # Only now: its clock is read while nothing else runs on its CPUs.
-                self.offsets[arm] = live.session.sync_clock()
-                self.probes[arm] = probe
-            except (SessionError, HostError) as error:
-                self.errors[arm] = _told(error)
+        for arm in self.lives:
+            self._guarded(arm, partial(self._warm, arm))
+
+    def _warm(self, arm: Arm) -> None:
+        live = self.lives[arm]
+        fitted = self.workload.fitted(self.params, live.instance.spec.resources.memory_bytes)
+        given = self.workload.probe_params(fitted)
+        more = self.extra.get(arm.platform, {})
+        probe = live.session.probe(self.workload.probe, {**given, **more}, self.warmup_ns)
+        probe.wait_ready(WARM_LIMIT_S + self.warmup_ns / 1e9)
+        # Only now: its clock is read while nothing else runs on its CPUs.
+        self.offsets[arm] = live.session.sync_clock()
+        self.probes[arm] = probe
+
+    def _guarded(self, arm: Arm, task: Callable[[], T]) -> T | None:
+        """Do something for one arm: what it fails for is its own, and no other's. None when it did."""
+        result = attempt(task)
+        if isinstance(result, Failed):
+            self.errors.setdefault(arm, _told(result.error))
+            return None
+        return result
 
     def begin(self, rounds: Sequence[Sequence[Arm]], *, at_once: bool, own_cpus: bool) -> list[Turn]:
         """Tell every agent its slices."""
@@ -178,10 +236,8 @@ class _Phase:
         turns = plan_turns(ready, first_ns, self.slice_ns, gap_ns=self.gap_ns, at_once=at_once, own_cpus=own_cpus)
         for arm, probe in self.probes.items():
             offset = self.offsets[arm]
-            try:
-                probe.begin([(offset.to_agent(turn.start_ns), self.slice_ns) for turn in turns if turn.arm == arm])
-            except SessionError as error:
-                self.errors[arm] = error
+            mine = [(offset.to_agent(turn.start_ns), self.slice_ns) for turn in turns if turn.arm == arm]
+            self._guarded(arm, partial(probe.begin, mine))
         return turns
 
     def watch(self, turns: Sequence[Turn]) -> list[Reading]:
@@ -200,38 +256,42 @@ class _Phase:
 
     def _read(self) -> Reading:
         begin = time.monotonic_ns()
-        counters = {arm: (live.cpu_ns(), live.daemon_cpu_ns()) for arm, live in self.lives.items()}
+        counters = {arm: self._counters(arm) for arm in self.lives}
         return Reading(begin, time.monotonic_ns(), counters)
+
+    def _counters(self, arm: Arm) -> tuple[int | None, int | None]:
+        live = self.lives[arm]
+        read = None if arm in self.errors else self._guarded(arm, lambda: (live.cpu_ns(), live.daemon_cpu_ns()))
+        return read or (None, None)
 
     def _keep_on_cpus(self, turns: Sequence[Turn]) -> None:
         for turn in turns:
             if turn.cpu is not None:
                 live = self.lives[turn.arm]
-                live.keep_on([live.instance.spec.resources.cpus[turn.cpu]])
+                self._guarded(turn.arm, partial(live.keep_on, [live.instance.spec.resources.cpus[turn.cpu]]))
 
     def release(self) -> None:
         """Let all run wherever they may again."""
-        for live in self.lives.values():
-            live.keep_on(live.instance.spec.resources.cpus)
+        for arm, live in self.lives.items():
+            self._guarded(arm, partial(live.keep_on, live.instance.spec.resources.cpus))
 
     def collect(self, arm: Arm, turns: Sequence[Turn], readings: Sequence[Reading]) -> Sliced:
         """Take in what an agent has to say."""
-        if arm in self.errors:
-            return Sliced(error=self.errors[arm])
+        sliced = None if arm in self.errors else self._guarded(arm, partial(self._taken, arm, turns, readings))
+        return sliced or Sliced(error=self.errors[arm])
+
+    def _taken(self, arm: Arm, turns: Sequence[Turn], readings: Sequence[Reading]) -> Sliced:
         mine = []
         for turn in turns:
             if turn.arm == arm:
                 before, after = readings[turn.slot], readings[turn.slot + 1]
                 used = [spent(*pair) for pair in zip(before.cpu_ns[arm], after.cpu_ns[arm], strict=True)]
                 mine.append(Share(turn, before.end_ns, after.begin_ns, *used))
-        try:
-            result = self.probes[arm].wait(GRACE_S)
-            return read_result(self.workload, result, mine, self.offsets[arm].offset_ns)
-        except (SessionError, ParseError) as error:
-            return Sliced(error=error)
+        result = self.probes[arm].wait(GRACE_S)
+        return read_result(self.workload, result, mine, self.offsets[arm].offset_ns)
 
 
-def _told(error: SessionError | HostError) -> SessionError | HostError | UnsupportedError:
+def _told(error: Exception) -> Exception:
     """What the platform has no means for is no fault of the session."""
     return UnsupportedError(error.what) if isinstance(error, Refused) and error.code == UNSUPPORTED else error
 
@@ -255,7 +315,9 @@ def read_result(workload: SliceWorkload, result: ProbeResult, mine: Sequence[Sha
         cpu = share.cpu_ns if share.holds(start_ns, done.end_ns - offset_ns) else None
         wall_ns = done.end_ns - done.start_ns
         late_ns = start_ns - turn.start_ns
-        if wall_ns > 0:  # else it came so late that its time was over: it is in the facts, and gives no figure
+        # What came so late that its time was over, or was too short for all parts, is in the facts and gives no figure.
+        idle = any(part.work <= 0 or part.wall_ns <= 0 for part in done.parts.values())
+        if wall_ns > 0 and not (idle and 2 * wall_ns < longest):
             parts: dict[str, tuple[float, int]] = {name: (part.work, part.wall_ns) for name, part in done.parts.items()}
             figures = workload.read_slice(parts, cpu)
             samples += [Sample(name, value, turn.round) for name, value in figures.items()]
@@ -264,7 +326,7 @@ def read_result(workload: SliceWorkload, result: ProbeResult, mine: Sequence[Sha
         raise ParseError(f"all of its {len(mine)} slices came too late")
     own, shared = _total(one.cpu_ns for one in mine), _total(one.daemon_cpu_ns for one in mine)
     work = sum(part.work for done in result.slices for part in done.parts.values()) / workload.work_scale
-    return Sliced(tuple(samples), tuple(facts), own, shared, work)
+    return Sliced(checked(workload, samples), tuple(facts), own, shared, work)
 
 
 def tick(result: ProbeResult) -> int:

@@ -144,3 +144,7 @@ class Lines:
 
     def trial(self, trial: Trial) -> None:
         """A trial is in the store."""
+
+    def fault(self, line: str) -> None:
+        """A part failed by a fault in somebody's code, and the campaign goes on."""
+        self._console.print(f"  {line}", markup=False)

@@ -10,11 +10,13 @@ from rich.console import Console
 from rich.status import Status
 from rich.table import Table
 
+from tare.errors import Failed, attempt
 from tare.footprint import checks as footprint_checks
 from tare.footprint import ptrace
 from tare.host import checks, facts
 from tare.lab import checks as lab_checks
 from tare.platforms import registry as platforms
+from tare.platforms.base import Availability
 
 _MARKS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "fail": "[red]✗[/]"}
 
@@ -52,10 +54,10 @@ def doctor(
 def _platform(name: str, status: Status) -> dict[str, Any]:
     status.update(f"trying {name}")
     platform = platforms.all_platforms()[name]
-    try:
-        answer = platform.detect()
-    finally:
-        platform.close()
+    answer = attempt(platform.detect)
+    if isinstance(answer, Failed):
+        answer = Availability(False, reason=f"its detection failed: {answer.reason}")
+    attempt(platform.close)  # nothing was started that could stay
     return {
         "name": name,
         "title": platform.title,

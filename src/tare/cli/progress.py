@@ -12,10 +12,11 @@ from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.segment import Segments
 from rich.text import Text
 
 from tare.analysis.words import span
-from tare.errors import StoreError
+from tare.errors import Failed, StoreError, attempt
 from tare.model import Status, Trial
 from tare.report.build import build
 from tare.report.terminal import headline
@@ -24,12 +25,30 @@ from tare.report.terminal import headline
 REDRAWS = 0.5
 
 
+class _Picture(Live):
+    """The display of rich, also drawn by a thread of its own: what it fails for is given to whoever shows it."""
+
+    def __init__(self, console: Console, draw: Callable[[], RenderableType], give_up: Callable[[Failed], None]) -> None:
+        self._give_up = give_up
+        super().__init__(get_renderable=draw, console=console, refresh_per_second=REDRAWS, transient=True, screen=False)
+
+    def refresh(self) -> None:
+        """Draw again."""
+        drawn = attempt(super().refresh)
+        if isinstance(drawn, Failed):
+            self._give_up(drawn)
+
+
 class Drawn(ABC):
-    """What a terminal shows while a command works, redrawn in place; elsewhere nothing is drawn. A context."""
+    """What a terminal shows while a command works, redrawn in place; elsewhere nothing is drawn. A context.
+
+    It is never what ends the work: when drawing or printing fails, it is off from then on.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live: Live | None = None
+        self._off = False
 
     @abstractmethod
     def _render(self) -> RenderableType:
@@ -37,21 +56,39 @@ class Drawn(ABC):
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
-            self._live = Live(
-                get_renderable=self._render,
-                console=self._console,
-                refresh_per_second=REDRAWS,
-                transient=True,
-                screen=False,
-            )
-            self._live.start()
+            self._live = _Picture(self._console, self._draw, self._give_up)
+            self._safely(self._live.start)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._live is not None:
-            self._live.stop()
+            self._safely(self._live.stop)
+
+    def _draw(self) -> RenderableType:
+        """What there is to see now, down to its characters, so that nothing of it fails later."""
+        if self._off:
+            return Text("")
+        drawn = attempt(lambda: Segments(list(self._console.render(self._render()))))
+        if isinstance(drawn, Failed):
+            self._give_up(drawn)
+            return Text("")
+        return drawn
+
+    def _safely(self, show: Callable[[], object]) -> None:
+        shown = None if self._off else attempt(show)
+        if isinstance(shown, Failed):
+            self._give_up(shown)
+
+    def _give_up(self, failed: Failed) -> None:
+        if not self._off:
+            self._off = True
+            line = f"the display is off, and the work goes on: {failed.reason}"
+            attempt(lambda: self._console.print(line, markup=False, highlight=False, soft_wrap=True))
+
+    def _print(self, line: str) -> None:
+        self._safely(lambda: self._console.print(line, markup=False, highlight=False, soft_wrap=True))
 
 
 class Progress(Drawn):
@@ -74,23 +111,27 @@ class Progress(Drawn):
         self._block = number
         self._left = None if left_s is None else (left_s, time.monotonic())
         if number > 0:
-            self._narrow()
+            self._safely(self._narrow)
         if not self._console.is_terminal:
             left = "" if left_s is None else f", about {span(left_s)} left"
-            self._console.print(f"block {number + 1} begins after {span(spent_s)}{left}{self._bad()}")
+            self._print(f"block {number + 1} begins after {span(spent_s)}{left}{self._bad()}")
 
     def doing(self, what: str) -> None:
         """Something begins."""
         if self._foreword is not None:
-            self._console.print(self._foreword(), markup=False)
-            self._foreword = None
+            foreword, self._foreword = self._foreword, None
+            self._safely(lambda: self._print(foreword()))
         if not self._console.is_terminal and self._block < 0 and what != self._doing:
-            self._console.print(what, markup=False)
+            self._print(what)
         self._doing = what
 
     def trial(self, trial: Trial) -> None:
         """A trial is in the store."""
         self._counts[trial.status] += 1
+
+    def fault(self, line: str) -> None:
+        """A part failed by a fault in somebody's code, and the campaign goes on."""
+        self._print(line)
 
     def _narrow(self) -> None:
         if not self._console.is_terminal:

@@ -17,6 +17,7 @@ from tare.campaign.instances import Nursery
 from tare.campaign.plan import Job, Plan
 from tare.campaign.preflight import Progress, Ready
 from tare.campaign.runs import Client
+from tare.errors import Failed
 from tare.image.build import Image
 from tare.model import Resources
 from tare.store.record import LeftOut
@@ -69,10 +70,17 @@ def opened(
         image = _image(wish, there, doing)
         stack.callback(conduct.close_all, chosen)
         resources = _resources(wish, there)
-        found, missing = preflight.available(chosen, asked=(), progress=doing)
+        failures: list[tuple[str, Failed]] = []  # of platforms that are left out, for a file that may not be there yet
+
+        def keep(what: str, failed: Failed) -> None:
+            failures.append((what, failed))
+
+        found, missing = preflight.available(chosen, asked=(), progress=doing, keep=keep)
         nursery, client = stack.enter_context(prepared(image, resources, wish.subnet))
-        ready, broken = preflight.try_each(found, image, nursery, asked=(), progress=doing)
+        ready, broken = preflight.try_each(found, image, nursery, asked=(), progress=doing, keep=keep)
         store = there or stack.enter_context(_new(wish, ready, [*missing, *broken], resources, image))
+        for what, failed in failures:
+            store.add_attachment(f"traceback of {what}", failed.traceback)
         for one in [*missing, *broken]:
             store.add_event("warning", f"no {wish.what} of {one.platform}: {one.reason}")
             left_out(one)

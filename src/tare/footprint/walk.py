@@ -20,6 +20,7 @@ import random
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from tare.campaign.instances import PARENT_GROUP, Live, Nursery, Terms, stop_all
@@ -27,7 +28,7 @@ from tare.campaign.plan import Job
 from tare.campaign.runs import Client, run_trial
 from tare.campaign.schedule import Stage
 from tare.campaign.slices import run_slices
-from tare.errors import ParseError, TareError, UnsupportedError
+from tare.errors import Failed, ParseError, UnsupportedError, attempt
 from tare.footprint.model import EMPTY, IDLE, Counter, Counts, Footprint, Phase, Scope
 from tare.model import Arm
 from tare.platforms.base import Platform
@@ -163,7 +164,7 @@ class Walk:
             yield from seen
             self._step()
             for job in jobs if live is not None else ():
-                if live is None or live.session.dead is not None or _fresh(job.workload):
+                if live is None or not live.usable or _fresh(job.workload):
                     self._end(live)
                     live = None
                     live, seen = self._start(platform, job, repeat)
@@ -181,14 +182,9 @@ class Walk:
         number = self.nursery.number()
         window = _Window(self.counter)
         self.counter.start(self.nursery.group(number))
-        try:
-            if platform.elsewhere:
-                raise UnsupportedError("it runs on another host, whose kernel is not seen from here")
-            window.open()
-            terms = Terms(gate=window.open, number=number)
-            live = self.nursery.start(platform, Arm(platform.name), measured=False, terms=terms)
-        except TareError as error:
-            return None, [Missed(platform.name, job.workload.name if job else None, repeat, str(error))]
+        live = attempt(partial(self._launch, platform, window, Terms(gate=window.open, number=number)))
+        if isinstance(live, Failed):
+            return None, [self._missed(platform, job, repeat, live)]
         try:
             window.close()
         except BaseException:
@@ -196,18 +192,27 @@ class Walk:
             raise
         return live, list(window.footprints(platform.name, Phase.START, None, repeat, _scopes(live)))
 
+    def _launch(self, platform: Platform, window: _Window, terms: Terms) -> Live:
+        if platform.elsewhere:
+            raise UnsupportedError("it runs on another host, whose kernel is not seen from here")
+        window.open()
+        return self.nursery.start(platform, Arm(platform.name), measured=False, terms=terms)
+
+    def _missed(self, platform: Platform, job: Job | None, repeat: int, failed: Failed) -> Missed:
+        """Say why there is no footprint; of a fault in somebody's code the traceback is kept."""
+        if not failed.expected:
+            self.warn(failed.traceback.decode())
+        return Missed(platform.name, job.workload.name if job else None, repeat, failed.reason)
+
     def _work(self, platform: Platform, job: Job, live: Live, repeat: int) -> Iterator[Footprint | Missed]:
         workload = job.workload
         self._tell(f"{workload.name} on {platform.name}", repeat)
         window = _Window(self.counter)
-        try:
-            self._run(job, live, window)
-        except TareError as error:
-            # What it printed is no matter here: on an emulated host a tool may contradict itself, and has run all the
-            # same.
-            if not (isinstance(error, ParseError) and window.closed):
-                yield Missed(platform.name, workload.name, repeat, str(error))
-                return
+        ran = attempt(partial(self._run, job, live, window))
+        # What it printed is no matter here: on an emulated host a tool may contradict itself, and has run all the same.
+        if isinstance(ran, Failed) and not (isinstance(ran.error, ParseError) and window.closed):
+            yield self._missed(platform, job, repeat, ran)
+            return
         yield from window.footprints(platform.name, Phase.STEADY, workload.name, repeat, _scopes(live))
 
     def _run(self, job: Job, live: Live, window: _Window) -> None:
@@ -225,8 +230,8 @@ class Walk:
             raise sliced.error
 
     def _end(self, live: Live | None) -> None:
-        for error in stop_all([live] if live is not None else []):
-            self.warn(str(error))
+        for failed in stop_all([live] if live is not None else []):
+            self.warn(failed.reason)
 
     def _tell(self, what: str, repeat: int) -> None:
         self.watcher.doing(f"{what}, repeat {repeat + 1} of {self.route.repeats}")

@@ -38,6 +38,11 @@ _DISK = {
     errno.EROFS: "mount the filesystem of {place} writable (dmesg says why it is not), with space on it",
 }
 
+#: Files that a sandbox made are opened so: no link is followed, no pipe waited for.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+#: What the system says of a name behind which there is no file any more: it is gone, a link, or a socket.
+_VANISHED = {errno.ENOENT, errno.ELOOP, errno.ENXIO}
+
 
 @contextlib.contextmanager
 def told(what: str, place: Path) -> Iterator[None]:
@@ -104,22 +109,31 @@ def chroot_mounts(things: Belongings, root: Path, data: Path) -> None:
 def drop_page_cache(place: Path) -> None:
     """Write back and drop the cached pages of a file, or of all below a folder; nothing else on the host is touched.
 
-    What is below was made by a sandbox: links and pipes are passed over, not followed or waited for.
+    What is below was made by a sandbox, and may change meanwhile: links and pipes are passed over, not followed or
+    waited for, and so is what has vanished.
     """
-    if place.is_file():
-        _drop(place)
-    for below, _, names in os.walk(place):
-        for name in names:
-            path = Path(below, name)
-            if stat.S_ISREG(path.lstat().st_mode):
-                _drop(path)
+    _drop(place, None)
 
 
-def _drop(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+def _drop(name: Path | str, folder: int | None) -> None:
+    """One file, or all below a folder. Each is opened from its folder, which the sandbox cannot exchange for a link."""
     try:
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        kind = os.lstat(name, dir_fd=folder).st_mode
+        if not stat.S_ISDIR(kind) and not stat.S_ISREG(kind):  # opening a device may do something
+            return
+        descriptor = os.open(name, _READ, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _VANISHED:
+            return
+        raise
+    try:
+        kind = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(kind):
+            for below in os.listdir(descriptor):  # noqa: PTH208 (a path has no open folder)
+                _drop(below, descriptor)
+        elif stat.S_ISREG(kind):
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(descriptor)
 
@@ -127,7 +141,7 @@ def _drop(path: Path) -> None:
 def cached_share(file: Path) -> float | None:
     """What share of a file the host's page cache holds, 0 to 1 (mincore(2)); None where there is no such file."""
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(file, _READ)
     except OSError:
         return None
     try:
@@ -136,6 +150,8 @@ def cached_share(file: Path) -> float | None:
             return None
         with mmap.mmap(descriptor, found.st_size, prot=mmap.PROT_READ) as pages:
             return _resident_share(pages)
+    except ValueError:  # a sandbox has made it shorter meanwhile
+        return None
     finally:
         os.close(descriptor)
 

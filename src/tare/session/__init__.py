@@ -4,6 +4,7 @@ What comes out of a sandbox is hostile until proven dull: everything is bounded,
 ends the session with one clear error.
 """
 
+from tare.session.messages import MAX_SLICES
 from tare.session.mute import Mute
 from tare.session.requests import Execution, Probe
 from tare.session.results import ClockOffset, ExecResult, PartResult, ProbeResult, ProbeSlice, Refused
@@ -11,6 +12,7 @@ from tare.session.session import Session
 from tare.session.streams import ByteStream, PipeStream, SocketStream
 
 __all__ = [
+    "MAX_SLICES",
     "ByteStream",
     "ClockOffset",
     "ExecResult",

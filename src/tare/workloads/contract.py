@@ -1,13 +1,20 @@
-"""What every workload must keep to beyond its types; checked on plugins when they load and on our own in the tests."""
+"""What every workload must keep to beyond its types.
+
+`problems` is asked of plugins when they load and of our own in the tests, `checked` of the figures of every trial.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from math import isfinite
+from numbers import Real
 
-from tare.model import Family
-from tare.workloads.base import SliceWorkload, Workload
+from tare.errors import ParseError
+from tare.model import Family, Mode, Sample
+from tare.workloads.base import Outcome, SliceWorkload, Workload
 
 #: Names of workloads and metrics: lower case words and digits, joined by single dashes.
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -37,6 +44,38 @@ def problems(workload: Workload) -> list[str]:
     ]
     # What looks at the values relies on their types.
     return wrong or [*_texts(workload), *_metrics(workload), *_profiles(workload), *_slices(workload)]
+
+
+def checked(workload: Workload, samples: Iterable[Sample]) -> tuple[Sample, ...]:
+    """The figures of one trial, as they may go into the file.
+
+    Raises `ParseError` for a metric that the workload does not declare, a figure that is no number, two of one round,
+    and where the headline is missing: of a start, and of what starts instances of its own, some cannot be seen.
+    """
+    figures = list(samples)
+    declared = [metric.name for metric in workload.all_metrics]
+    for sample in figures:
+        if sample.metric not in declared:
+            raise ParseError(f"{workload.name} gives {sample.metric!r}, which is none of its metrics")
+        if not _is_number(sample.value):
+            raise ParseError(f"{workload.name} gives {sample.value!r} as its {sample.metric}")
+    for (metric, number), times in Counter((one.metric, one.round) for one in figures).items():
+        if times > 1:
+            raise ParseError(f"{workload.name} gives {times} figures of {metric} in round {number}")
+    given = {sample.metric for sample in figures}
+    if not given or (workload.mode in {Mode.RUN, Mode.SLICES} and declared[0] not in given):
+        raise ParseError(f"{workload.name} gives no {declared[0]}, which is its headline")
+    return tuple(Sample(one.metric, float(one.value), one.round) for one in figures)
+
+
+def require_work(workload: Workload, outcome: Outcome) -> None:
+    """Raise `ParseError` where the work done is no number from 0 on; 0 is of what has no cost."""
+    if not (_is_number(outcome.work) and outcome.work >= 0):
+        raise ParseError(f"{workload.name} did {outcome.work!r} {workload.work_unit} of work")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and isfinite(value)
 
 
 def _texts(workload: Workload) -> Iterator[str]:

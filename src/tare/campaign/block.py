@@ -1,0 +1,312 @@
+"""The trials of a block: each has its row, whatever a platform, a workload or a tenant does (`tare.errors.attempt`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+from tare.campaign.apart import run_apart
+from tare.campaign.brood import Brood
+from tare.campaign.clock import TrialClock
+from tare.campaign.cold import drop_start_files
+from tare.campaign.faults import Faults
+from tare.campaign.instances import Live, Nursery, stop_all
+from tare.campaign.plan import Job, Plan
+from tare.campaign.runs import Client, outputs_of, run_trial
+from tare.campaign.sampler import Sampler
+from tare.campaign.schedule import BlockSchedule, Stage
+from tare.campaign.slices import Sliced, run_slices
+from tare.errors import Failed, HostError, PlatformError, SessionError, UnsupportedError, attempt
+from tare.model import Arm, Mode, Sample, Status, Trial, TrialKey
+from tare.platforms.base import Platform
+from tare.store.store import Store
+from tare.workloads.apart import ApartWorkload
+from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload
+from tare.workloads.contract import checked
+
+
+class Watcher(Protocol):
+    """Is told what goes on; for progress on a terminal."""
+
+    def block(self, number: int, spent_s: float, left_s: float | None) -> None:
+        """A block begins."""
+
+    def doing(self, what: str) -> None:
+        """Something begins that may take longer than a moment."""
+
+    def trial(self, trial: Trial) -> None:
+        """A trial is in the store."""
+
+    def fault(self, line: str) -> None:
+        """A part failed by a fault in somebody's code, and the campaign goes on; once for each such fault."""
+
+
+@dataclass(slots=True)
+class BlockRunner:
+    """Runs one block after the other, with fresh instances in each."""
+
+    plan: Plan
+    store: Store
+    nursery: Nursery
+    client: Client
+    watcher: Watcher
+    sampler: Sampler | None
+    faults: Faults
+    lives: dict[Arm, Live] = field(default_factory=dict)
+    done: set[TrialKey] = field(default_factory=set)
+    _seq: Mapping[TrialKey, int] = field(default_factory=dict)
+
+    def run(self, schedule: BlockSchedule, seq: Mapping[TrialKey, int]) -> bool:
+        """Run what is missing of a block; ``seq``: the trials' places in the whole schedule. False when nothing is."""
+        missing = [key for key in schedule.trials() if key not in self.done]
+        if not missing:
+            return False
+        self._seq = seq
+        try:
+            self._start_arms(schedule, missing)
+            for stage in schedule.stages:
+                arms = [key.arm for key in missing if key.workload == stage.workload and key not in self.done]
+                if stage.mode is Mode.RUN:
+                    self._run_stage(schedule.block, stage, arms)
+                elif stage.mode is Mode.SLICES:
+                    self._slice_stage(schedule.block, stage, arms)
+                elif stage.fresh:  # cold starts, and what starts instances of its own
+                    self._stage_apart(schedule.block, stage, arms)
+        finally:
+            self._stop_all()
+        return True
+
+    def _stop_all(self) -> None:
+        self.watcher.doing("stopping the block's instances")
+        self._end(self.lives.values())
+        self.lives.clear()
+
+    def _end(self, lives: Iterable[Live]) -> None:
+        for failed in stop_all(lives):
+            self.faults.keep("the end of an instance", failed)
+
+    # Starts
+
+    def _start_arms(self, schedule: BlockSchedule, missing: Sequence[TrialKey]) -> None:
+        alone = {stage.workload for stage in schedule.stages if stage.fresh}
+        needed = {key.arm for key in missing if key.workload not in alone}
+        measuring = [stage.workload for stage in schedule.stages if stage.mode is Mode.START and not stage.fresh]
+        for arm in schedule.launch_order:
+            if arm not in needed:
+                continue
+            keys = [TrialKey(schedule.block, name, arm) for name in measuring]
+            keys = [key for key in keys if key in missing]
+            self.watcher.doing(f"starting {arm}")
+            clock = self._clock()
+            live = attempt(partial(self._start, arm, measured=bool(keys)))
+            if isinstance(live, Failed):
+                self._commit([self._not_started(clock, key, live) for key in keys])
+            else:
+                self._commit([self._started(key, live, clock) for key in keys])
+
+    def _start(self, arm: Arm, *, measured: bool) -> Live:
+        try:
+            live = self.nursery.start(self._platform(arm), arm, measured=measured)
+        except PlatformError as error:
+            self._keep_console(arm, error.console)
+            raise
+        self.lives[arm] = live
+        return live
+
+    def _started(self, key: TrialKey, live: Live, clock: TrialClock) -> Trial:
+        workload = self._job(key.workload).workload
+        assert isinstance(workload, StartWorkload)
+        assert live.marks is not None, "the start was measured"
+        marks = live.marks
+        figures = attempt(
+            lambda: (checked(workload, [Sample(*pair) for pair in workload.read(marks).items()]), live.cpu_ns())
+        )
+        if isinstance(figures, Failed):
+            return self._failed(clock, key, figures)
+        samples, cpu_ns = figures
+        unseen = "\n".join(f"{mark}: {reason}" for mark, reason in marks.reasons.items())
+        outputs = {"not seen": unseen.encode()} if unseen else {}
+        return clock.ended(key, self._seq[key], samples, cpu_ns=cpu_ns, daemon_cpu_ns=None, outputs=outputs)
+
+    def _alive(self, arm: Arm) -> Live:
+        """The arm's instance of this block; a fresh one when it died. Raises `TareError` when it does not start."""
+        self._bury(arm)  # what has no agent is only seen to be gone when it is looked at
+        live = self.lives.get(arm)
+        return live if live is not None else self._start(arm, measured=False)
+
+    def _bury(self, arm: Arm) -> None:
+        """End an instance that is lost or dirty, so that the arm's next trial gets a fresh one. Another stays."""
+        live = self.lives.get(arm)
+        if live is None or live.usable:
+            return
+        del self.lives[arm]
+        if live.session.dead is not None:
+            self._keep_console(arm, live.console())
+        for failed in live.dirty:
+            self.faults.keep(f"the clean-up after a trial on {arm}, which is started anew", failed)
+        self._end([live])
+
+    def _why_lost(self, arm: Arm, error: SessionError) -> str:
+        """What is said of a lost instance: the daemon's end, where that is why."""
+        ailment = attempt(self._platform(arm).ailment)
+        if ailment is None or isinstance(ailment, Failed):
+            return str(error)
+        return str(PlatformError(f"{ailment.what}: {error.what}", fix=ailment.fix))
+
+    def _keep_console(self, arm: Arm, console: bytes) -> None:
+        if console:
+            self.store.add_attachment(f"console of {arm}", console)
+
+    # Runs
+
+    def _run_stage(self, block: int, stage: Stage, arms: Sequence[Arm]) -> None:
+        job = self._job(stage.workload)
+        for arm in arms:
+            key = TrialKey(block, stage.workload, arm)
+            if stage.fresh:
+                self._stop_all()
+            self.watcher.doing(f"{stage.workload} on {arm}")
+            self._commit([self._run_one(job, key)])
+
+    def _run_one(self, job: Job, key: TrialKey) -> Trial:
+        workload = job.workload
+        assert isinstance(workload, RunWorkload)
+        clock = self._clock()
+        live = attempt(partial(self._alive, key.arm))
+        if isinstance(live, Failed):
+            return self._not_started(clock, key, live)
+        clock = self._clock()
+        measured = attempt(partial(run_trial, workload, job.params, live, self.client))
+        self._bury(key.arm)
+        if isinstance(measured, Failed):
+            return self._failed(clock, key, measured)
+        samples = measured.samples
+        if measured.outcome.work > 0 and measured.cpu_ns is not None:
+            samples += (Sample("cpu-cost", measured.cpu_ns / measured.outcome.work),)
+        outputs = outputs_of(measured.results)
+        cpu_ns, daemon_cpu_ns = measured.cpu_ns, measured.daemon_cpu_ns
+        return clock.ended(key, self._seq[key], samples, cpu_ns=cpu_ns, daemon_cpu_ns=daemon_cpu_ns, outputs=outputs)
+
+    # With instances of their own
+
+    def _stage_apart(self, block: int, stage: Stage, arms: Sequence[Arm]) -> None:
+        job = self._job(stage.workload)
+        for arm in arms:
+            key = TrialKey(block, stage.workload, arm)
+            self._stop_all()
+            self.watcher.doing(f"{stage.workload} on {arm}")
+            self._commit([self._start_cold(key) if stage.mode is Mode.START else self._run_apart(job, key)])
+
+    def _start_cold(self, key: TrialKey) -> Trial:
+        clock = self._clock()
+        dropped = attempt(partial(drop_start_files, self._platform(key.arm), self.nursery.image))
+        if isinstance(dropped, Failed):
+            return self._failed(clock, key, dropped)
+        clock = self._clock()
+        live = attempt(partial(self._start, key.arm, measured=True))
+        return self._not_started(clock, key, live) if isinstance(live, Failed) else self._started(key, live, clock)
+
+    def _run_apart(self, job: Job, key: TrialKey) -> Trial:
+        workload = job.workload
+        assert isinstance(workload, ApartWorkload)
+        clock, keep = self._clock(), partial(self._keep_console, key.arm)
+        warn = partial(self.faults.keep, f"the end of an instance of {key.arm}")
+        brood = Brood(self._platform(key.arm), key.arm, self.nursery, warn, keep)
+        told = attempt(partial(run_apart, workload, job.params, brood, self.client))
+        if isinstance(told, Failed):
+            if isinstance(told.error, PlatformError):
+                keep(told.error.console)
+            return self._failed(clock, key, told)
+        return clock.ended(
+            key,
+            self._seq[key],
+            told.samples,
+            cpu_ns=told.cpu_ns,
+            daemon_cpu_ns=told.daemon_cpu_ns,
+            outputs=told.outputs,
+        )
+
+    # Slices
+
+    def _slice_stage(self, block: int, stage: Stage, arms: Sequence[Arm]) -> None:
+        if not arms:
+            return
+        job = self._job(stage.workload)
+        assert isinstance(job.workload, SliceWorkload)
+        self.watcher.doing(f"{stage.workload} on all in turn")
+        clock = self._clock()
+        trials: list[Trial] = []
+        lives: dict[Arm, Live] = {}
+        for arm in arms:
+            live = attempt(partial(self._alive, arm))
+            if isinstance(live, Failed):
+                trials.append(self._not_started(clock, TrialKey(block, stage.workload, arm), live))
+            else:
+                lives[arm] = live
+        clock = self._clock()
+        ran = attempt(partial(run_slices, job.workload, job.params, stage, lives, self.plan.extra)) if lives else {}
+        sliced_by = dict.fromkeys(lives, Sliced(error=ran.error)) if isinstance(ran, Failed) else ran
+        for arm, sliced in sliced_by.items():
+            self._bury(arm)
+            trials.append(self._sliced(clock, TrialKey(block, stage.workload, arm), sliced))
+        self._commit(trials)
+
+    def _sliced(self, clock: TrialClock, key: TrialKey, sliced: Sliced) -> Trial:
+        if sliced.error is not None:
+            return self._failed(clock, key, Failed(sliced.error))
+        return clock.ended(
+            key,
+            self._seq[key],
+            sliced.samples,
+            cpu_ns=sliced.cpu_ns,
+            daemon_cpu_ns=sliced.daemon_cpu_ns,
+            slices=sliced.slices,
+        )
+
+    # Common
+
+    def _commit(self, trials: Sequence[Trial]) -> None:
+        if not trials:
+            return
+        ticks = self.sampler.drain() if self.sampler is not None else ()
+        committed = attempt(partial(self.store.commit_trials, trials, ticks))
+        if isinstance(committed, Failed):  # a figure from inside is more than the file can hold
+            self.store.commit_trials((), ticks)
+            trials = [self._unkept(trial) for trial in trials]
+        for trial in trials:
+            self.done.add(trial.key)
+            self.watcher.trial(trial)
+
+    def _unkept(self, trial: Trial) -> Trial:
+        """Write a trial alone, as a failed one when it cannot be written."""
+        committed = attempt(partial(self.store.commit_trials, (trial,)))
+        if isinstance(committed, Failed):
+            self.faults.tell(str(trial.key), committed)
+            bare = replace(trial, samples=(), slices=(), cpu_ns=None, daemon_cpu_ns=None, outputs=committed.outputs)
+            trial = replace(bare, status=Status.FAILED, reason=committed.reason)
+            self.store.commit_trials((trial,))
+        return trial
+
+    def _clock(self) -> TrialClock:
+        return TrialClock.begin(self.plan.resources.cpus)
+
+    def _failed(self, clock: TrialClock, key: TrialKey, failed: Failed) -> Trial:
+        """The row of a trial that failed: what the surroundings or the platform lack is no failure of it."""
+        error = failed.error
+        self.faults.tell(f"{key.workload} on {key.arm}", failed)
+        reason = self._why_lost(key.arm, error) if isinstance(error, SessionError) else failed.reason
+        unsupported = isinstance(error, HostError | UnsupportedError)
+        status = Status.UNSUPPORTED if unsupported else Status.FAILED
+        return clock.failed(key, self._seq[key], reason, status=status, outputs=failed.outputs)
+
+    def _not_started(self, clock: TrialClock, key: TrialKey, failed: Failed) -> Trial:
+        """The same where there is no instance: whatever a start lacks, the workload is not what is unsupported."""
+        return replace(self._failed(clock, key, failed), status=Status.FAILED)
+
+    def _job(self, workload: str) -> Job:
+        return next(job for job in self.plan.jobs if job.workload.name == workload)
+
+    def _platform(self, arm: Arm) -> Platform:
+        return next(platform for platform in self.plan.platforms if platform.name == arm.platform)

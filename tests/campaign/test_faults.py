@@ -1,0 +1,399 @@
+"""A trial may fail, a campaign not: every kind of fault at every place where others' code is called."""
+
+import errno
+import sqlite3
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from campaign.fakes import FakeFresh, FakeNursery, FakePlatform, FakeRun, FakeStart, Quiet, a_plan, a_record
+from tare.campaign import block as blocks
+from tare.campaign import conduct, runs
+from tare.campaign.brood import Brood
+from tare.campaign.instances import Live, stop_all
+from tare.campaign.plan import Job
+from tare.campaign.preflight import available, try_each
+from tare.campaign.runner import Runner
+from tare.campaign.stopping import LOOK_FROM
+from tare.errors import Failed, HostError, ParseError, PlatformError, SessionTimeout, StoreError, attempt
+from tare.model import Arm, Status, TrialKey
+from tare.store.store import Store
+from tare.workloads.apart import ImageWorkload
+from tare.workloads.base import Command, Outcome, RunPlan
+
+OPENED = []
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
+
+def campaign(tmp_path, plan=None, nursery=None, watcher=None, **more):
+    """Run it; the rows by workload and platform, what the watcher was told, and the file."""
+    plan = plan or a_plan(2)
+    store = Store.create(tmp_path / "x.tare", a_record(plan))
+    watcher = watcher or Quiet()
+    with store:
+        Runner(plan, store, nursery or FakeNursery(), None, watcher, **more).run()
+    store = Store.read(tmp_path / "x.tare")
+    OPENED.append(store)
+    return list(store.trials().iter_rows(named=True)), watcher, store
+
+
+def failing(rows, **wanted):
+    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+def raising(error):
+    def fail(*_, **__):
+        raise error
+
+    return fail
+
+
+FAULTS = [
+    TypeError("an int is no str"),
+    KeyError("rate"),
+    FileNotFoundError(2, "No such file", "/data/x"),
+    ValueError(),
+]
+
+
+@pytest.mark.parametrize("error", FAULTS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("method", ["plan", "parse"])
+def test_a_fault_in_a_workload_is_a_failed_row_with_its_traceback_told_once(tmp_path, monkeypatch, method, error):
+    monkeypatch.setattr(FakeRun, method, raising(error))
+    rows, watcher, store = campaign(tmp_path)
+    bad = failing(rows, workload="alpha")
+    assert {row["status"] for row in bad} == {"failed"}
+    assert {row["status"] for row in failing(rows, workload="start")} == {"ok"}
+    assert len(rows) == 2 * 3 * 4
+    for row in bad:
+        assert row["reason"].startswith(type(error).__name__)
+        assert "(in fail, test_faults.py:" in row["reason"]
+        assert "\n" not in row["reason"]
+        outputs = store.outputs(TrialKey(row["block"], "alpha", Arm(row["platform"], row["replica"])))
+        assert b"Traceback (most recent call last)" in outputs["traceback"].data
+        assert ("0 work" in outputs) == (method == "parse"), "what the tools printed stays too"
+    assert len(watcher.faults) == 1, "16 trials, one fault"
+    assert type(error).__name__ in watcher.faults[0]
+
+
+def test_a_fault_in_a_start_workload(tmp_path, monkeypatch):
+    monkeypatch.setattr(FakeStart, "read", raising(TypeError("unsupported operand")))
+    rows, watcher, _ = campaign(tmp_path)
+    assert {row["status"] for row in failing(rows, workload="start")} == {"failed"}
+    assert {row["status"] for row in failing(rows, workload="alpha")} == {"ok"}
+    assert len(watcher.faults) == 1
+
+
+class Broken(FakeNursery):
+    """A platform plug-in whose start, or whose stop, raises anything."""
+
+    def __init__(self, where, error):
+        super().__init__()
+        self.where, self.error = where, error
+
+    def start(self, platform, arm, **more):
+        if self.where == "start" and arm.platform == "docker":
+            raise self.error
+        live = super().start(platform, arm, **more)
+        if self.where == "stop" and arm.platform == "docker":
+            live.stop = raising(self.error)
+        return live
+
+
+@pytest.mark.parametrize(
+    "error", [*FAULTS, OSError(errno.ENODEV, "No such device")], ids=lambda error: type(error).__name__
+)
+def test_a_start_that_raises_anything_fails_that_platforms_trials_alone(tmp_path, error):
+    rows, watcher, _ = campaign(tmp_path, nursery=Broken("start", error))
+    assert {row["status"] for row in failing(rows, platform="docker")} == {"failed"}
+    assert {row["status"] for row in rows if row["platform"] != "docker"} == {"ok"}
+    assert len(watcher.faults) == 1
+
+
+def test_a_stop_that_raises_anything_is_an_event_with_its_traceback(tmp_path):
+    rows, watcher, store = campaign(tmp_path, nursery=Broken("stop", RuntimeError("wedged")))
+    assert {row["status"] for row in rows} == {"ok"}
+    warnings = [event.text for event in store.events() if event.level == "warning"]
+    assert len(warnings) == 2, "one a block"
+    assert all(text.startswith("the end of an instance: RuntimeError: wedged (in fail") for text in warnings)
+    assert {name for name, _ in store.attachments()} == {"traceback of the end of an instance"}
+    assert len(watcher.faults) == 1
+
+
+def test_stopping_goes_on_past_one_that_cannot_be_stopped():
+    nursery = FakeNursery()
+    lives = [nursery.start(FakePlatform("runc"), Arm("runc", number), measured=False) for number in range(3)]
+    lives[1].stop = raising(AttributeError("stop"))
+    [failed] = stop_all(lives)
+    assert isinstance(failed.error, AttributeError)
+    assert nursery.living == {"runc#2"}
+
+
+def test_what_an_instance_has_is_released_when_its_session_or_group_cannot_be_closed():
+    done = []
+    group = SimpleNamespace(close=raising(OSError(5, "Input/output error")))
+    instance = SimpleNamespace(
+        spec=SimpleNamespace(group=group), daemons=[SimpleNamespace(close=lambda: done.append("daemon"))]
+    )
+    session = SimpleNamespace(close=raising(ValueError("no file")))
+    things = SimpleNamespace(release=lambda: done.append("things"))
+    live = Live(Arm("runc"), instance, session, things, None, 0)
+    with pytest.raises((OSError, ValueError)):
+        live.stop()
+    assert done == ["daemon", "things"]
+
+
+def test_the_analysis_between_blocks_may_fail(tmp_path):
+    plan = replace(a_plan(LOOK_FROM + 1), targets={"alpha": 0.01})
+    rows, watcher, store = campaign(tmp_path, plan, widths=raising(ZeroDivisionError("division by zero")))
+    assert len(rows) == (LOOK_FROM + 1) * 3 * 4
+    assert any("a look at the intervals: ZeroDivisionError" in event.text for event in store.events())
+    assert len(watcher.faults) == 1
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason"),
+    [
+        (Outcome({"rate": 1.0, "other": 2.0}, work=1), "gives 'other', which is none of its metrics"),
+        (Outcome({"rate": float("nan")}, work=1), "gives nan as its rate"),
+        (Outcome({"rate": float("inf")}, work=1), "gives inf as its rate"),
+        (Outcome({"rate": "fast"}, work=1), "gives 'fast' as its rate"),
+        (Outcome({"rate": 1.0}, work=1, series={"rate": [2.0]}), "gives 2 figures of rate in round 0"),
+        (Outcome({}, work=1), "gives no rate, which is its headline"),
+        (Outcome({"cpu-cost": 1.0}, work=1), "gives no rate, which is its headline"),
+        (Outcome({"rate": 1.0}, work=-1), "did -1 event of work"),
+        (Outcome({"rate": 1.0}, work=float("nan")), "did nan event of work"),
+        (None, "AttributeError: 'NoneType' object has no attribute 'work'"),
+    ],
+)
+def test_a_broken_outcome_is_a_failed_trial_with_the_reason(tmp_path, monkeypatch, outcome, reason):
+    monkeypatch.setattr(FakeRun, "parse", lambda *_: outcome)
+    rows, _, store = campaign(tmp_path)
+    bad = failing(rows, workload="beta")
+    assert {row["status"] for row in bad} == {"failed"}
+    assert all(reason in row["reason"] for row in bad)
+    assert len(rows) == 2 * 3 * 4
+    assert store.outputs(TrialKey(0, "beta", Arm("runc")))["0 work"].data == b"42.0"
+
+
+def test_a_figure_that_the_file_cannot_hold_fails_its_own_trial(tmp_path, monkeypatch):
+    def huge(workload, params, live, client):
+        measured = run(workload, params, live, client)
+        return replace(measured, cpu_ns=2**70) if live.arm.platform == "runc" else measured
+
+    run = runs.run_trial
+    monkeypatch.setattr(blocks, "run_trial", huge)
+    rows, _, _ = campaign(tmp_path)
+    bad = [row for row in failing(rows, platform="runc") if row["workload"] != "start"]
+    assert {row["status"] for row in bad} == {"failed"}
+    assert all("OverflowError" in row["reason"] for row in bad)
+    assert {row["status"] for row in rows if row not in bad} == {"ok"}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
+def test_an_interrupt_and_an_exit_end_it(tmp_path, monkeypatch, error):
+    monkeypatch.setattr(FakeRun, "parse", raising(error))
+    with pytest.raises(type(error)):
+        campaign(tmp_path)
+
+
+def test_a_full_disk_ends_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(Store, "commit_trials", raising(StoreError("database or disk is full")))
+    with pytest.raises(StoreError, match="disk is full"):
+        campaign(tmp_path)
+
+
+def test_the_boundary_lets_the_store_and_interrupts_through_and_nothing_else():
+    assert attempt(lambda: 3) == 3
+    for error in (StoreError("full"), KeyboardInterrupt(), SystemExit(), GeneratorExit()):
+        with pytest.raises(type(error)):
+            attempt(raising(error))
+    for error in (
+        MemoryError(),
+        RecursionError(),
+        sqlite3.ProgrammingError("x"),
+        PlatformError("no"),
+        AssertionError(),
+    ):
+        failed = attempt(raising(error))
+        assert failed.error is error
+        assert failed.expected == isinstance(error, PlatformError)
+        assert bool(failed.traceback) == (not failed.expected)
+
+
+# What is left after a trial
+
+
+class Tidying(FakeRun):
+    """Has a clean-up, and a server in other tests."""
+
+    def plan(self, params, around):
+        return RunPlan(measures=(Command(("work", self.name)),), cleanup=(Command(("tidy", "after")),))
+
+
+def _wedged(nursery, monkeypatch, error):
+    """Every `tidy` fails."""
+    start = nursery.start
+
+    def begin(platform, arm, **more):
+        live = start(platform, arm, **more)
+        execute = live.session.execute
+
+        def execute_or_fail(argv, **options):
+            if argv[0] == "tidy":
+                nursery.log.append(f"tidy on {arm}")
+                raise error
+            return execute(argv, **options)
+
+        live.session.execute = execute_or_fail
+        return live
+
+    monkeypatch.setattr(nursery, "start", begin)
+    return nursery
+
+
+def _tidying():
+    plan = a_plan(1)
+    return replace(plan, jobs=(plan.jobs[0], Job(Tidying("alpha"), {}), Job(Tidying("beta"), {})))
+
+
+@pytest.mark.parametrize("error", [SessionTimeout("alive 10 s after SIGKILL"), ParseError("rm: busy"), TypeError("x")])
+def test_a_result_that_was_read_is_kept_when_the_clean_up_fails_and_the_instance_is_replaced(
+    tmp_path, monkeypatch, error
+):
+    nursery = _wedged(FakeNursery(), monkeypatch, error)
+    rows, _, store = campaign(tmp_path, _tidying(), nursery)
+    assert {row["status"] for row in rows} == {"ok"}
+    starts = [line for line in nursery.log if line == "start runc" or line == "start runc measured"]
+    assert len(starts) == 2, "the second workload gets an instance that is as it was"
+    texts = [event.text for event in store.events()]
+    assert any(text.startswith("the clean-up after a trial on runc, which is started anew: ") for text in texts)
+
+
+@pytest.mark.parametrize(
+    "error", [HostError("no room"), SessionTimeout("nothing came"), ParseError("odd"), KeyError("x")]
+)
+def test_the_clean_up_runs_after_every_error_while_the_session_lives(tmp_path, monkeypatch, error):
+    monkeypatch.setattr(Tidying, "parse", raising(error))
+    nursery = FakeNursery()
+    rows, _, _ = campaign(tmp_path, _tidying(), nursery)
+    ran = failing(rows, workload="alpha")
+    status = Status.UNSUPPORTED if isinstance(error, HostError) else Status.FAILED
+    assert {row["status"] for row in ran} == {status.value}
+    assert nursery.log.count("after on runc") == 2
+
+
+def test_a_server_that_does_not_end_costs_the_instance_and_not_the_result(monkeypatch):
+    live = FakeNursery().start(FakePlatform("runc"), Arm("runc"), measured=False)
+    server = SimpleNamespace(kill=lambda: None, wait=raising(SessionTimeout("alive 10 s after SIGKILL")))
+    live.session.start = lambda *_, **__: server
+
+    class Served(FakeRun):
+        def plan(self, params, around):
+            return RunPlan(measures=(Command(("work", "x")),), servers=(Command(("serve",)),))
+
+    measured = runs.run_trial(Served("served"), {}, live, None)
+    assert measured.outcome.samples == {"rate": 42.0}
+    assert not live.usable
+    assert [str(failed.error) for failed in live.dirty] == ["alive 10 s after SIGKILL"]
+
+
+# Instances of a trial's own, slices
+
+
+class Sizes(ImageWorkload):
+    name, title, family = "sizes", "fake sizes", FakeRun.family
+    metrics, work_unit, profiles = FakeRun.metrics, "image", {"quick": {}, "full": {}}
+
+    def read(self, sizes):
+        raise LookupError("no size")
+
+
+def test_a_fault_where_a_trial_has_instances_of_its_own(tmp_path):
+    plan = a_plan(1, more=(Sizes(), FakeFresh("gamma")))
+    rows, watcher, _ = campaign(tmp_path, plan)
+    assert {row["status"] for row in failing(rows, workload="sizes")} == {"failed"}
+    assert {row["status"] for row in failing(rows, workload="gamma")} == {"ok"}
+    assert len(watcher.faults) == 1
+
+
+def test_a_dirty_instance_is_not_grown_on():
+    nursery = FakeNursery()
+    told = []
+    brood = Brood(FakePlatform("runc"), Arm("runc"), nursery, told.append, pytest.fail)
+    first, _ = brood.grow(2)
+    first.dirty.append(Failed(ParseError("rm: busy")))
+    assert all(live is not first for live in brood.grow(2))
+    assert [str(failed.error) for failed in told] == ["rm: busy"]
+    assert nursery.numbers == 2
+
+
+def test_a_fault_in_a_whole_stage_of_slices_fails_its_trials(tmp_path, monkeypatch):
+    from tare.workloads import registry  # noqa: PLC0415 (the real probe's workload, for its metrics)
+
+    primes = registry.get("primes")
+    plan = replace(a_plan(1), jobs=(Job(FakeRun("alpha"), {}), Job(primes, {**primes.profiles["quick"], "rounds": 2})))
+    monkeypatch.setattr(blocks, "run_slices", raising(IndexError("list index out of range")))
+    rows, watcher, _ = campaign(tmp_path, plan)
+    assert {row["status"] for row in failing(rows, workload="primes")} == {"failed"}
+    assert {row["status"] for row in failing(rows, workload="alpha")} == {"ok"}
+    assert len(watcher.faults) == 1
+
+
+# Before the first trial, and after the last
+
+
+class Faulty(FakePlatform):
+    """Fails at one of its methods."""
+
+    def __init__(self, name, method, *, baseline=False):
+        super().__init__(name, baseline=baseline)
+        setattr(self, method, raising(AttributeError(f"{name} has no {method}")))
+
+
+def test_a_platform_whose_detection_fails_is_left_out_also_where_it_was_asked_for():
+    kept = []
+    platforms = [FakePlatform("native", baseline=True), Faulty("odd", "detect")]
+    found, left_out = available(platforms, asked=("odd",), progress=lambda _: None, keep=lambda *one: kept.append(one))
+    assert [platform.name for platform, _ in found] == ["native"]
+    assert left_out[0].reason.startswith("AttributeError: odd has no detect (in fail, test_faults.py:")
+    assert kept[0][0] == "the detection of odd"
+    assert b"Traceback" in kept[0][1].traceback
+
+
+def test_a_platform_whose_preparation_fails_is_left_out():
+    kept = []
+    odd = Faulty("odd", "prepare")
+    arguments = {"asked": ("odd",), "progress": lambda _: None, "keep": lambda *one: kept.append(one)}
+    ready, left_out = try_each([(odd, odd.detect())], None, FakeNursery(), **arguments)
+    assert ready == []
+    assert left_out[0].reason.startswith("AttributeError: odd has no prepare")
+    assert len(kept) == 1
+
+
+@pytest.mark.parametrize("method", ["detect", "prepare"])
+def test_without_the_baseline_it_ends_with_one_line(method):
+    native = Faulty("native", method, baseline=True)
+    arguments = {"asked": (), "progress": lambda _: None, "keep": pytest.fail}
+    calls = {
+        "detect": lambda: available([native], **arguments),
+        "prepare": lambda: try_each([(native, native.detect())], None, FakeNursery(), **arguments),
+    }
+    with pytest.raises(PlatformError, match=f"native has no {method}"):
+        calls[method]()
+
+
+def test_one_that_cannot_be_closed_keeps_no_other_open():
+    closed = []
+    other = FakePlatform("other")
+    other.close = lambda: closed.append("other")
+    [(platform, failed)] = conduct.close_all([Faulty("odd", "close"), other])
+    assert (platform.name, closed) == ("odd", ["other"])
+    assert "odd has no close" in failed.reason

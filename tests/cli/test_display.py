@@ -1,0 +1,91 @@
+"""The display of a campaign on a terminal: whatever of it fails, the work goes on."""
+
+import io
+import time
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from tare.cli import progress
+from tare.cli.progress import Progress
+
+
+class Terminal(io.StringIO):
+    """A terminal that can vanish."""
+
+    gone = False
+
+    def write(self, text):
+        if self.gone:
+            raise OSError(5, "Input/output error")
+        return super().write(text)
+
+
+@pytest.fixture
+def terminal():
+    return Terminal()
+
+
+@pytest.fixture
+def console(terminal):
+    return Console(file=terminal, force_terminal=True, width=100)
+
+
+class Unrenderable:
+    def __rich_console__(self, console, options):
+        yield Text("half of it")
+        raise IndexError("a drawing bug")
+
+
+def work(shown):
+    """What a campaign tells."""
+    for number in range(3):
+        shown.block(number, 1.0, 2.0)
+        shown.doing("starting runc")
+        time.sleep(0.3)
+        shown.fault("a fault")
+
+
+@pytest.mark.parametrize("where", ["render", "table", "table of a block"])
+def test_a_drawing_bug_turns_the_display_off_with_one_line(console, terminal, tmp_path, monkeypatch, capfd, where):
+    monkeypatch.setattr(progress, "REDRAWS", 20)
+    shown = Progress(console, tmp_path / "x.tare")
+    if where == "render":
+        monkeypatch.setattr(shown, "_render", lambda: 1 / 0)
+    elif where == "table":
+        shown._table = Unrenderable()
+    else:
+        monkeypatch.setattr(progress, "build", lambda _: ().index(0))
+    with shown:
+        work(shown)
+    written = terminal.getvalue()
+    assert written.count("the display is off, and the work goes on: ") == 1
+    assert {"render": "ZeroDivisionError", "table": "IndexError"}.get(where, "ValueError") in written
+    assert "Traceback" not in written + capfd.readouterr().err
+
+
+def test_a_terminal_that_vanishes_ends_nothing(console, terminal, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(progress, "REDRAWS", 20)
+    with Progress(console, tmp_path / "x.tare") as shown:
+        time.sleep(0.2)
+        terminal.gone = True
+        work(shown)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_an_interrupt_passes(console, tmp_path, monkeypatch):
+    shown = Progress(console, tmp_path / "x.tare")
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shown, "_narrow", interrupt)
+    with pytest.raises(KeyboardInterrupt), shown:
+        shown.block(1, 1.0, None)
+
+
+def test_a_foreword_that_fails_is_left_out(console, terminal, tmp_path):
+    with Progress(console, tmp_path / "x.tare", foreword=lambda: {}["line"]) as shown:
+        shown.doing("starting runc")
+    assert "the display is off, and the work goes on: KeyError: 'line'" in terminal.getvalue()
