@@ -1,6 +1,5 @@
 """What goes into a lab that counts, and what comes back from it."""
 
-
 import pytest
 from typer.testing import CliRunner
 

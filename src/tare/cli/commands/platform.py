@@ -6,7 +6,9 @@ import typer
 
 from tare.cli.commands import given
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check that a platform keeps what every platform promises.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Check that a platform keeps what every platform promises."
+)
 
 
 @app.command("check")
