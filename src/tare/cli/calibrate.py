@@ -143,9 +143,11 @@ def _conditions(folder: Path, kind: Load) -> Iterator[ConditionReport]:
             return
         # Time between blocks counts too: what a user waits for is all of it. A pause before a resume does not.
         each = sum(segment.seconds for segment in store.segments()) / trials["block"].n_unique()
-        longer = longer_trust(store.record, store.samples(), each, LONGER_S)
-        for one in trust(store.record, store.samples(), each, campaigns.BLOCKS):
-            yield condition(kind.value, one, longer)
+        record, samples = store.record, store.samples()
+    with contextlib.suppress(ValueError):  # no comparison is whole: arms failed, or it was cut off
+        found = trust(record, samples, each, campaigns.BLOCKS)
+        longer = longer_trust(record, samples, each, LONGER_S)
+        yield from (condition(kind.value, one, longer) for one in found)
 
 
 def _added(folder: Path, platforms: Sequence[str], blocks: int, console: Console) -> list[InjectedReport]:
