@@ -44,9 +44,8 @@ def test_an_interrupted_search_for_added_work_goes_on_with_its_slowed_copies(tmp
         assert store.status == "complete"
         after = store.trials()
         added = calibrate.added(store.record)
-        found = {
-            one.share: one.found for one in injected(store.record, store.samples(), added) if one.metric != "cpu-cost"
-        }
+        told = injected(store.record, store.samples(), added)
+        found = {one.share: one.found for one in told if one.metric != "cpu-cost"}
         assert [event.text for event in store.events() if event.level == "warning"] == warnings
     assert after.height == 4 * (2 + len(calibrate.ADDED))
     assert set(before["seq"]) < set(after["seq"])
