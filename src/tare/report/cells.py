@@ -53,7 +53,7 @@ def cell(result: ResultReport, platform: PlatformReport) -> Cell:
     shown = _cell(result, platform)
     if not platform.n_failed or platform.op_percent is None:
         return shown
-    return replace(shown, span=f"{shown.span}, {platform.n_failed} failed")
+    return replace(shown, span=f"{shown.span},\n{platform.n_failed} failed")
 
 
 def _cell(result: ResultReport, platform: PlatformReport) -> Cell:
