@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,18 +12,20 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tare.analysis import contamination
+from tare.analysis.amounts import Scale, amount, scale
 from tare.analysis.drift import drift
 from tare.analysis.evidence import Evidence, evidence, reference
 from tare.analysis.fairness import refusals
 from tare.analysis.grid import Grid
 from tare.analysis.inputs import NoAnswer
-from tare.analysis.intervals import Interval
+from tare.analysis.intervals import Interval, smallest_effect, standard_error
 from tare.analysis.overhead import overhead, ratio, variability_overhead
-from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
+from tare.analysis.results import Counts, Description, Lone, MetricResult, NoiseFloor, PlatformResult
 from tare.analysis.spread import sd_ratio_bonett, variability
 from tare.analysis.unmarked import beside
-from tare.analysis.verdicts import CPU_COST, Kind, LogIntervals, Question, Verdict, decide, describe, gate, judge
+from tare.analysis.verdicts import Kind, LogIntervals, Question, Verdict, decide, describe, gate, judge, too_few
 from tare.analysis.widths import blocks_needed
+from tare.analysis.wording import CPU_COST, wording
 from tare.analysis.words import percent, signed_range, span
 from tare.model import Design
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
@@ -43,6 +46,7 @@ class _Context:
 
     grid: Grid
     question: Question
+    scale: Scale  # of what is added
     design: Design
     baseline: tuple[int, ...]  # positions of its arms
     n_blocks: int  # of the campaign, with any trial of this workload
@@ -98,12 +102,14 @@ def _metric(
     block_s: float | None,
 ) -> MetricResult:
     grid = Grid.of(samples, record.all_arms())
-    question = Question(metric.name, metric.direction, workload.margin)
+    words = wording(metric.name, metric.unit, metric.direction, workload.family)
+    question = Question(metric.name, metric.direction, workload.margin, words)
+    told_in = scale(metric.unit, workload.family, workload.work_unit)
     baseline = tuple(grid.of_platform(record.baseline))
     floor, closed = _noise_floor(grid, question, baseline, record.design)
     described = _describe(grid, baseline)
     context = _Context(
-        grid, question, record.design, baseline, n_blocks, floor, closed, described, refusals(record), block_s
+        grid, question, told_in, record.design, baseline, n_blocks, floor, closed, described, refusals(record), block_s
     )
     others = dict.fromkeys(arm.platform for arm in grid.arms if arm.platform != record.baseline)
     nothing = Counts()
@@ -132,25 +138,27 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
     grid = context.grid
     (arm,) = grid.of_platform(name)[:1]
     described = _describe(grid, [arm])
-    empty = PlatformResult(name, 0, context.n_blocks, counts, described, notes=tuple(_contamination(counts)))
+    design = context.design
+    base = reference(grid, grid.arms[context.baseline[0]].platform, design)
+    added = None if name in context.refused else amount(grid, arm, base, design, context.scale)
+    notes = tuple(_contamination(counts))
+    empty = PlatformResult(name, 0, context.n_blocks, counts, described, amount=added, notes=notes)
     refusal = context.refused.get(name) or _refusal(context, arm, counts)
     if refusal is not None:
         return replace(empty, verdict=Verdict(Kind.NO_DATA, refusal))
-    design = context.design
-    seen = evidence(grid, arm, reference(grid, grid.arms[context.baseline[0]].platform, design), design)
+    seen = evidence(grid, arm, base, design)
     count, logs = seen.n_blocks, seen.logs
     result = replace(empty, n_blocks=count, n_left_out=context.n_blocks - count)
     if logs is None:
-        text = f"inconclusive: {count} {'block' if count == 1 else 'blocks'} with the baseline, at least 2 are needed"
-        return replace(result, verdict=Verdict(Kind.INCONCLUSIVE, text))
-    verdict = _within_noise(context, judge(context.question, logs), logs)
+        return replace(result, lone=_lone(context, seen), verdict=too_few(context.question, count, seen.lone, added))
+    verdict = _within_noise(context, judge(context.question, logs, added), logs)
     if verdict.kind is Kind.INCONCLUSIVE:
         verdict = replace(verdict, text=verdict.text + _would_take(context, logs, count))
     drifts = drift(seen)
     closing = drifts.closes(context.question) if drifts else None
     closed = context.closed or closing
     if closed is not None:
-        what = describe(context.question, logs.wide)
+        what = describe(context.question, logs.wide, added)
         verdict = Verdict(Kind.INVALID, f"invalid: {closed}; what was seen: {what}")
     drift_note = [str(drifts)] if drifts is not None and closing is None else []
     return replace(
@@ -163,6 +171,13 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
         verdict=verdict,
         notes=(*empty.notes, *_cautions(context, seen, logs), *drift_note, *_floor_cautions(context)),
     )
+
+
+def _lone(context: _Context, seen: Evidence) -> Lone | None:
+    if seen.lone is None:
+        return None
+    log = Interval(seen.lone, seen.lone, seen.lone)
+    return Lone(ratio(log).point, overhead(log, context.question.direction).point)
 
 
 def _within_noise(context: _Context, verdict: Verdict, logs: LogIntervals) -> Verdict:
@@ -228,7 +243,9 @@ def _noise_floor(
     drifts = drift(seen)
     if closed is None and drifts is not None and (why := drifts.closes(question)) is not None:
         closed = f"of the two baseline arms {why}"
-    return NoiseFloor(over, seen.n_blocks, None, excludes_zero), closed
+    error = standard_error(seen.logs.wide, seen.n_blocks)
+    least = math.expm1(smallest_effect(error, seen.n_blocks)) if error > 0 else None
+    return NoiseFloor(over, seen.n_blocks, None, excludes_zero, least), closed
 
 
 def _variability(grid: Grid, arm: int, baseline: Sequence[int]) -> Interval | None:
@@ -269,7 +286,7 @@ def _cautions(context: _Context, seen: Evidence, logs: LogIntervals) -> list[str
         other = decide(question, replace(logs, wide=seen.bootstrap))
         if other is not decide(question, logs):
             between = signed_range(overhead(seen.bootstrap, question.direction))
-            notes.append(f"the bootstrap (BCa) says {other.value}: {between}")
+            notes.append(f"the bootstrap (BCa) says {other.word}: {between}")
     if context.design is Design.SEQUENTIAL:
         notes.append(AFTER_EACH_OTHER)
     return notes
@@ -303,7 +320,7 @@ def _flag_disagreement(results: list[MetricResult]) -> list[MetricResult]:
         for platform in result.platforms:
             kinds = {headline[platform.platform], platform.verdict.kind}
             if result.metric == CPU_COST and len(kinds) == 2 and kinds <= sure:
-                note = f"differs from {results[0].metric}, which is {headline[platform.platform].value}"
+                note = f"differs from {results[0].metric}, which is {headline[platform.platform].word}"
                 platform = replace(platform, notes=(*platform.notes, note))  # noqa: PLW2901 (the amended one)
             platforms.append(platform)
         flagged.append(replace(result, platforms=tuple(platforms)))

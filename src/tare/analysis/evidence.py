@@ -24,6 +24,7 @@ class Evidence:
     logs: LogIntervals | None  # None: fewer than two blocks
     bootstrap: Interval | None = None
     pairs: BlockRatios | None = None
+    lone: float | None = None  # the log ratio of one block, which has no interval
 
 
 def reference(grid: Grid, platform: str, design: Design) -> tuple[int, ...]:
@@ -42,7 +43,7 @@ def evidence(grid: Grid, arm: int, baseline: Sequence[int], design: Design) -> E
     pairs = block_ratios(grid, arm, baseline)
     count = pairs.logs.size
     if count < LEAST:
-        return Evidence(count, None)
+        return Evidence(count, None, lone=float(pairs.logs[0]) if count else None)
     logs = LogIntervals(*(t_interval(pairs.logs, level) for level in (_WIDE, _NARROW, _SURE)))
     return Evidence(count, logs, bca_interval(pairs.logs, _WIDE), pairs)
 
@@ -53,6 +54,6 @@ def _side_by_side(grid: Grid, arm: int, baseline: Sequence[int]) -> Evidence:
     others = np.log(np.concatenate([grid.block_values(one) for one in baseline]))
     count = min(values.size, others.size)
     if count < LEAST:
-        return Evidence(count, None)
+        return Evidence(count, None, lone=float(values.mean() - others.mean()) if count else None)
     found = LogIntervals(*(welch_interval(values, others, level) for level in (_WIDE, _NARROW, _SURE)))
     return Evidence(count, found)

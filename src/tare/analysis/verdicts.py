@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tare.analysis.amounts import Amount
 from tare.analysis.intervals import Interval
 from tare.analysis.overhead import overhead, times_worse
+from tare.analysis.wording import SPEED, Wording
 from tare.analysis.words import magnitude_range, percent, signed_range, times_range
 from tare.model import Direction
 
-#: The metric that every timed workload has (docs/method.md); it has words of its own.
-CPU_COST = "cpu-cost"
 #: Beyond this factor a percentage is hard to read.
 TIMES_FROM = 2.0
 
@@ -27,22 +27,39 @@ class Kind(StrEnum):
     INVALID = "invalid"
     NO_DATA = "no-data"
 
+    @property
+    def word(self) -> str:
+        """The same for a reader: memory is not slower, it is worse."""
+        return {Kind.SLOWER: "worse", Kind.FASTER: "better"}.get(self, self.value)
+
+
+class Side(StrEnum):
+    """On which side of the baseline a platform lies for sure."""
+
+    WORSE = "worse"
+    BETTER = "better"
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What can be said, and the same in words."""
+    """What can be said, and the same in words.
+
+    ``certain``: that there is a difference, and to which side; by how much is another question. None: it is not known.
+    """
 
     kind: Kind
     text: str
+    certain: Side | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a metric is asked: its name for the words, its direction, its margin as a fraction."""
+    """What a metric is asked: its name, its direction, its margin as a fraction, and the words for a difference."""
 
     metric: str
     direction: Direction
     margin: float
+    words: Wording = SPEED
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,49 +80,75 @@ def decide(question: Question, logs: LogIntervals) -> Kind:
     lies wholly inside the margin. Else: inconclusive.
     """
     wide, narrow = overhead(logs.wide, question.direction), overhead(logs.narrow, question.direction)
-    sure = logs.sure.low > 0 or logs.sure.high < 0
-    if wide.low > question.margin and sure:
+    side = certain(question, logs)
+    if wide.low > question.margin and side is Side.WORSE:
         return Kind.SLOWER
-    if wide.high < -question.margin and sure:
+    if wide.high < -question.margin and side is Side.BETTER:
         return Kind.FASTER
     if -question.margin < narrow.low and narrow.high < question.margin:
         return Kind.EQUIVALENT
     return Kind.INCONCLUSIVE
 
 
-def judge(question: Question, logs: LogIntervals) -> Verdict:
-    """Decide, and say it in words with the interval."""
-    kind = decide(question, logs)
+def certain(question: Question, logs: LogIntervals) -> Side | None:
+    """The side of the baseline on which the 99 % interval lies; None where it holds zero."""
+    sure = overhead(logs.sure, question.direction)
+    return Side.WORSE if sure.low > 0 else Side.BETTER if sure.high < 0 else None
+
+
+def judge(question: Question, logs: LogIntervals, amount: Amount | None = None) -> Verdict:
+    """Decide, and say it in words with the interval; ``amount``: what is added, for metrics that tell it first."""
+    kind, side = decide(question, logs), certain(question, logs)
     over = overhead(logs.wide, question.direction)
     margin = percent(question.margin)
+    if over.low <= 0 <= over.high:
+        seen = _with_amount(question, signed_range(over), amount)
+    else:
+        seen = describe(question, logs.wide, amount)
     if kind in {Kind.SLOWER, Kind.FASTER}:
-        return Verdict(kind, describe(question, logs.wide))
-    certain = over.low > 0 or over.high < 0  # a difference there is; the margin says whether it counts
-    seen = describe(question, logs.wide) if certain else signed_range(over)
+        return Verdict(kind, seen, side)
     if kind is Kind.EQUIVALENT:
-        return Verdict(kind, f"equivalent within {margin} ({seen})")
-    if over.low > question.margin or over.high < -question.margin:
-        return Verdict(kind, f"inconclusive: {seen}, but chance does as much in more than 1 of 100")
-    if certain:
-        return Verdict(kind, f"inconclusive: {seen}: on both sides of the {margin} margin")
-    resolved = percent(over.half_width)
-    return Verdict(kind, f"inconclusive: {seen}; resolves ±{resolved}, the margin is {margin}")
+        return Verdict(kind, f"equivalent within {margin} ({seen})", side)
+    if side is not None:
+        open_size = f"{side} for sure; whether by more than the {margin} margin is open"
+        return Verdict(kind, f"inconclusive: {seen}: {open_size}", side)
+    if over.low > 0 or over.high < 0:
+        chance = "were there no difference, more than 1 of 100 campaigns would show as much"
+        return Verdict(kind, f"inconclusive: {seen}, but {chance}")
+    return Verdict(kind, f"inconclusive: {seen}; known to ±{percent(over.half_width)}, the margin is {margin}")
 
 
-def describe(question: Question, logs: Interval) -> str:
-    """The size of a difference in words: "4.1 % slower, 3.6 to 4.7"; beyond twice: "3.3 times slower, 3.2 to 3.4"."""
+def too_few(question: Question, n_blocks: int, log: float | None, amount: Amount | None = None) -> Verdict:
+    """What fewer blocks than an interval needs say: of one, with its log ratio, what was measured."""
+    if log is None:
+        return Verdict(Kind.INCONCLUSIVE, f"inconclusive: {n_blocks} blocks with the baseline, at least 2 are needed")
+    seen, _, _ = describe(question, Interval(log, log, log), amount).rpartition(", ")
+    return Verdict(Kind.INCONCLUSIVE, f"inconclusive: {seen} in 1 block, and an interval needs 2")
+
+
+def describe(question: Question, logs: Interval, amount: Amount | None = None) -> str:
+    """The size of a difference in words: "4.1 % slower, 3.6 to 4.7"; beyond twice: "3.3 times slower, 3.2 to 3.4".
+
+    With the amount first where the metric wants that: "+132 ms (128 to 137): 45 times slower, 43 to 47".
+    """
     over, factor = overhead(logs, question.direction), times_worse(logs, question.direction)
     worse = over.point > 0
     times = factor if worse else Interval(1 / factor.point, 1 / factor.high, 1 / factor.low)
+    words = question.words
     if times.point > TIMES_FROM:
         size, span = times_range(times)
-        if question.metric != CPU_COST:
-            return f"{size} times {'slower' if worse else 'faster'}, {span}"
-        return f"costs {size} times {'the' if worse else 'less'} CPU, {span}"
-    size, span = magnitude_range(over)
-    if question.metric != CPU_COST:
-        return f"{size} {'slower' if worse else 'faster'}, {span}"
-    return f"costs {size} {'more' if worse else 'less'} CPU, {span}"
+        phrase = words.times_worse if worse else words.times_better
+    else:
+        size, span = magnitude_range(over)
+        phrase = words.worse if worse else words.better
+    return _with_amount(question, f"{phrase.format(size)}, {span}", amount)
+
+
+def _with_amount(question: Question, seen: str, amount: Amount | None) -> str:
+    if amount is None or not question.words.amount_first:
+        return seen
+    size, span = amount.in_words()
+    return f"{size} ({span}): {seen}" if span else f"{size}: {seen}"
 
 
 def gate(question: Question, baseline: LogIntervals | None) -> str | None:

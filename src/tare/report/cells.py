@@ -1,35 +1,47 @@
-"""One platform's figure in a table, the same in the terminal and in HTML: a mark, the overhead, its interval."""
+"""One platform's figure in a table, the same in the terminal and in HTML: a mark, the difference, its interval."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from tare.analysis.intervals import Interval
 from tare.analysis.verdicts import TIMES_FROM
-from tare.analysis.words import decimals, percent, quantity, signed, times_range
+from tare.analysis.wording import wording
+from tare.analysis.words import amount_range, decimals, percent, quantity, signed, times_range
+from tare.model import Direction, Family
 from tare.report.model import PlatformReport, ResultReport, VerdictKind
 
 #: What a cell without a figure shows.
 EMPTY = "–"  # noqa: RUF001 (a dash)
-#: Never by colour alone: each verdict has a mark of its own.
-MARKS: Mapping[VerdictKind, str] = {
+
+#: What a reader is shown of a verdict: inconclusive is two things, a difference of open size and no answer at all.
+Look = VerdictKind | Literal["surely-worse", "surely-better"]
+
+#: Never by colour alone: each look has a mark of its own. Filled: beyond the margin; hollow: that is open.
+MARKS: Mapping[Look, str] = {
     "baseline": "",
     "slower": "▲",
     "faster": "▼",
+    "surely-worse": "△",
+    "surely-better": "▽",
     "equivalent": "=",
     "inconclusive": "?",
     "invalid": "!",
     "no-data": EMPTY,
 }
 
-MEANINGS: Mapping[VerdictKind, str] = {
-    "slower": "worse than the baseline by more than the margin",
-    "faster": "better by more than the margin",
-    "equivalent": "the difference is within the margin",
-    "inconclusive": "too few blocks, or too much noise, to tell",
-    "invalid": "the two baseline arms differ, or the ratio drifts: trust nothing there",
-    "no-data": "no figure",
+#: A word or two, and what they mean, in the order of the legend.
+MEANINGS: Mapping[Look, tuple[str, str]] = {
+    "slower": ("worse", "than the baseline by more than the margin"),
+    "faster": ("better", "by more than the margin"),
+    "surely-worse": ("surely worse", "whether by more than the margin is open"),
+    "surely-better": ("surely better", "whether by more than the margin is open"),
+    "equivalent": ("equivalent", "the difference is within the margin"),
+    "inconclusive": ("cannot tell", "too few blocks, or too much noise, to say which is better"),
+    "invalid": ("invalid", "the two baseline arms differ, or the ratio drifts: trust nothing there"),
+    "no-data": ("no data", "no figure"),
 }
 
 
@@ -37,25 +49,34 @@ MEANINGS: Mapping[VerdictKind, str] = {
 class Cell:
     """What a table shows of one platform in one metric."""
 
-    kind: VerdictKind
+    look: Look
     mark: str
-    figure: str  # "+4.1 %", a factor, or the baseline's value with its unit
+    figure: str  # "+4.1 %", a factor, an amount with one of both, or the baseline's value with its unit
     span: str  # "3.6 … 4.7", or what stands for it
+
+    @property
+    def spoken(self) -> str:
+        """The mark, for who hears the page."""
+        return MEANINGS[self.look][0] if self.look in MEANINGS else ""
+
+
+def look(platform: PlatformReport) -> Look:
+    """What is shown of a platform's verdict."""
+    if platform.verdict == "inconclusive" and platform.certain is not None:
+        return "surely-worse" if platform.certain == "worse" else "surely-better"
+    return platform.verdict
+
+
+def mark(platform: PlatformReport) -> str:
+    """The mark of a platform's verdict."""
+    return MARKS[look(platform)]
 
 
 def cell(result: ResultReport, platform: PlatformReport) -> Cell:
     """The cell of a platform that is not the baseline."""
-    mark = MARKS[platform.verdict]
-    over = _overhead(platform)
-    if over is None:
-        return Cell(platform.verdict, mark, *_without_figure(result, platform))
-    times = _times(result, platform)
-    if times is not None:
-        size, span = times_range(times)
-        return Cell(platform.verdict, mark, f"{size} ×", span.replace(" to ", " … "))  # noqa: RUF001 (the sign of a factor)
-    digits = decimals(100 * (over.high - over.low))
-    point, low, high = (signed(100 * value, digits) for value in (over.point, over.low, over.high))
-    return Cell(platform.verdict, mark, f"{point} %", f"{low} … {high}")
+    shown = look(platform)
+    figure, span = _figure(result, platform)
+    return Cell(shown, MARKS[shown], figure, span.replace(" to ", " … "))
 
 
 def baseline_cell(result: ResultReport, platform: PlatformReport) -> Cell:
@@ -72,23 +93,48 @@ def noise(result: ResultReport) -> str:
     return f"A/A ±{percent(floor.half_width_percent / 100)}"
 
 
-def _overhead(platform: PlatformReport) -> Interval | None:
-    if platform.op_percent is None or platform.op_low_percent is None or platform.op_high_percent is None:
+def added(platform: PlatformReport) -> tuple[str, str] | None:
+    """What a platform adds to the baseline's figure, and the interval of that: ("+132 ms", "128 to 137")."""
+    if platform.amount is None or platform.amount_unit is None:
         return None
-    return Interval(platform.op_percent / 100, platform.op_low_percent / 100, platform.op_high_percent / 100)
+    ends = None
+    if platform.amount_low is not None and platform.amount_high is not None:
+        ends = platform.amount_low, platform.amount_high
+    return amount_range(platform.amount, ends, platform.amount_unit)
 
 
-def _times(result: ResultReport, platform: PlatformReport) -> Interval | None:
-    """How many times worse, where that reads better than a percentage."""
-    if platform.ratio is None or platform.ratio_low is None or platform.ratio_high is None:
-        return None
-    lower = result.direction == "lower"
-    times = (
-        Interval(platform.ratio, platform.ratio_low, platform.ratio_high)
-        if lower
-        else Interval(1 / platform.ratio, 1 / platform.ratio_high, 1 / platform.ratio_low)
+def _figure(result: ResultReport, platform: PlatformReport) -> tuple[str, str]:
+    """The figure and what stands below it: the amount first where the metric wants that and has it in its own unit."""
+    size, span = _relative(result, platform)
+    words = wording(result.metric, result.unit, Direction(result.direction), Family(result.family))
+    amount = added(platform) if words.amount_first and platform.amount_unit == result.unit else None
+    if amount is None:
+        return (size, span) if size else _without_figure(result, platform)
+    figure, amount_span = amount
+    if not size:
+        return figure, amount_span or "1 block"
+    return f"{figure}, {size}", amount_span or span
+
+
+def _relative(result: ResultReport, platform: PlatformReport) -> tuple[str, str]:
+    """The overhead, as a factor from `TIMES_FROM` on; two empty texts where there is none."""
+    if platform.op_percent is None or platform.ratio is None:
+        return "", ""
+    times = platform.ratio if result.direction == "lower" else 1 / platform.ratio
+    if platform.op_low_percent is None or platform.op_high_percent is None:
+        factor = times_range(Interval(times, times, times))[0]
+        size = f"{factor} ×" if times > TIMES_FROM else f"{signed(platform.op_percent, 1)} %"  # noqa: RUF001
+        return size, "1 block"
+    if times > TIMES_FROM and platform.ratio_low is not None and platform.ratio_high is not None:
+        ends = platform.ratio_low, platform.ratio_high
+        low, high = ends if result.direction == "lower" else (1 / ends[1], 1 / ends[0])
+        size, span = times_range(Interval(times, low, high))
+        return f"{size} ×", span  # noqa: RUF001 (the sign of a factor)
+    digits = decimals(platform.op_high_percent - platform.op_low_percent)
+    point, low_end, high_end = (
+        signed(value, digits) for value in (platform.op_percent, platform.op_low_percent, platform.op_high_percent)
     )
-    return times if times.point > TIMES_FROM else None
+    return f"{point} %", f"{low_end} to {high_end}"
 
 
 def _without_figure(result: ResultReport, platform: PlatformReport) -> tuple[str, str]:
@@ -98,8 +144,6 @@ def _without_figure(result: ResultReport, platform: PlatformReport) -> tuple[str
         return "failed", f"{platform.n_failed} trials"
     if platform.verdict_text.startswith("refused"):
         return "refused", "see below"
-    if platform.n_blocks:
-        return "1 block", "needs 2"
     if platform.mean is not None:  # what only some platforms have, such as a kernel that boots
         return quantity(platform.mean, result.unit), "no baseline"
     return "no data", ""
