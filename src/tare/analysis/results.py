@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tare.analysis.amounts import Amount
+from tare.analysis.findings import Finding
 from tare.analysis.intervals import Interval
 from tare.analysis.verdicts import Kind, Verdict
 from tare.model import Direction
@@ -49,6 +50,14 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True)
+class Tails:
+    """How slow the slowest rounds are beside the baseline's slowest, as overheads; None where rounds are too few."""
+
+    p95: float | None
+    p99: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Unmarked:
     """What a platform's figure would be without the trials that are marked as contaminated."""
 
@@ -80,11 +89,14 @@ class PlatformResult:
     lone: Lone | None = None  # of the only block that there is, where there is only one
     amount: Amount | None = None  # what it adds, in the metric's unit; also where there can be no ratio
     bootstrap: Interval | None = None  # of the ratio, 95 %
-    overhead: Interval | None = None  # 95 %
+    overhead: Interval | None = None  # 95 %, of the typical round
+    totals: Interval | None = None  # 95 %, of work over time of whole blocks; equal to it where a block has one round
+    tails: Tails | None = None  # None: a block has one round
     variability_overhead: float | None = None
     variability: Interval | None = None  # the same with its 95 % interval; from five blocks on
     verdict: Verdict = _NOTHING
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()  # the findings' words are among them
     unmarked: Unmarked | None = None  # None: neither its trials nor the baseline's are marked
 
 

@@ -23,6 +23,7 @@ class Kind(StrEnum):
     SLOWER = "slower"
     FASTER = "faster"
     EQUIVALENT = "equivalent"
+    TYPICAL = "typical"  # equivalent in all that was seen; a rare slow mode that was not could break the margin
     INCONCLUSIVE = "inconclusive"
     INVALID = "invalid"
     NO_DATA = "no-data"

@@ -20,6 +20,8 @@ from tare.analysis import (
     contamination,
 )
 from tare.analysis.fairness import differences
+from tare.analysis.findings import Finding, sentence
+from tare.analysis.results import Tails
 from tare.literature import Scale
 from tare.report.beside import beside
 from tare.report.footprints import Asked, Exposures, footprints_report, of_store
@@ -30,6 +32,7 @@ from tare.report.model import (
     DifferenceReport,
     EventReport,
     FailureReport,
+    FindingReport,
     LeftOutReport,
     NoiseFloorReport,
     PlatformFacts,
@@ -147,7 +150,7 @@ def _result(workload: WorkloadRecord, result: MetricResult) -> ResultReport:
         direction=result.direction.value,
         margin_percent=100 * result.margin,
         noise_floor=_floor(result.noise_floor) if result.noise_floor else None,
-        platforms=[_platform(platform) for platform in result.platforms],
+        platforms=[_platform(platform, result.unit) for platform in result.platforms],
     )
 
 
@@ -165,8 +168,10 @@ def _floor(floor: NoiseFloor) -> NoiseFloorReport:
     )
 
 
-def _platform(result: PlatformResult) -> PlatformReport:
+def _platform(result: PlatformResult, unit: str) -> PlatformReport:
     op, op_low, op_high = _percents(result.overhead)
+    totals, totals_low, totals_high = _percents(result.totals)
+    tails = result.tails or Tails(None, None)
     added, lone = result.amount, result.lone
     added_range = added.interval if added else None
     variability = result.variability_overhead
@@ -189,6 +194,11 @@ def _platform(result: PlatformResult) -> PlatformReport:
         op_percent=100 * lone.overhead if lone else op,
         op_low_percent=op_low,
         op_high_percent=op_high,
+        totals_percent=totals,
+        totals_low_percent=totals_low,
+        totals_high_percent=totals_high,
+        p95_percent=None if tails.p95 is None else 100 * tails.p95,
+        p99_percent=None if tails.p99 is None else 100 * tails.p99,
         amount=added.point if added else None,
         amount_low=added_range.low if added_range else None,
         amount_high=added_range.high if added_range else None,
@@ -198,11 +208,16 @@ def _platform(result: PlatformResult) -> PlatformReport:
         variability_high_percent=None if result.variability is None else 100 * result.variability.high,
         verdict=result.verdict.kind.value,
         verdict_text=result.verdict.text,
+        findings=[_finding(finding, unit) for finding in result.findings],
         certain=result.verdict.certain.value if result.verdict.certain else None,
         notes=list(result.notes),
         contaminated_by=dict(result.counts.reasons),
         unmarked=_unmarked(result.unmarked) if result.unmarked else None,
     )
+
+
+def _finding(finding: Finding, unit: str) -> FindingReport:
+    return FindingReport(kind=finding.kind.value, numbers=dict(finding.numbers), text=sentence(finding, unit))
 
 
 def _unmarked(found: Unmarked) -> UnmarkedReport:

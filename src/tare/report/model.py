@@ -15,7 +15,7 @@ from tare.report.surface_model import SurfacesReport
 SCHEMA = "tare.report/1"
 SCHEMA_MANY = "tare.reports/1"
 
-VerdictKind = Literal["baseline", "slower", "faster", "equivalent", "inconclusive", "invalid", "no-data"]
+VerdictKind = Literal["baseline", "slower", "faster", "equivalent", "typical", "inconclusive", "invalid", "no-data"]
 
 
 class _Frozen(BaseModel):
@@ -33,6 +33,14 @@ class NoiseFloorReport(_Frozen):
     excludes_zero: bool
     detectable_percent: float | None = None  # the smallest difference that such noise lets be found in nine of ten
     reason: str | None  # why there is no figure
+
+
+class FindingReport(_Frozen):
+    """A finding beside a verdict: its code and its numbers."""
+
+    kind: str
+    numbers: dict[str, float]
+    text: str
 
 
 class UnmarkedReport(_Frozen):
@@ -69,6 +77,11 @@ class PlatformReport(_Frozen):
     op_percent: float | None
     op_low_percent: float | None
     op_high_percent: float | None
+    totals_percent: float | None = None
+    totals_low_percent: float | None = None
+    totals_high_percent: float | None = None
+    p95_percent: float | None = None
+    p99_percent: float | None = None
     amount: float | None = None  # platform minus baseline, in `amount_unit`
     amount_low: float | None = None
     amount_high: float | None = None
@@ -78,6 +91,7 @@ class PlatformReport(_Frozen):
     variability_high_percent: float | None = None
     verdict: VerdictKind
     verdict_text: str
+    findings: list[FindingReport] = []
     certain: Literal["worse", "better"] | None = None  # its 99 % interval lies on this side of the baseline
     notes: list[str]
     contaminated_by: dict[str, int] = {}  # reason: trials

@@ -24,6 +24,7 @@ STYLES: Mapping[VerdictKind, str] = {
     "slower": "bold red",
     "faster": "bold blue",
     "equivalent": "green",
+    "typical": "green",
     "inconclusive": "yellow",
     "invalid": "bold magenta",
     "no-data": "dim",

@@ -1,7 +1,7 @@
 // Draws what the JSON beside each plot says; again when the theme changes.
 (() => {
   const SYMBOLS = {
-    baseline: "circle", slower: "triangle-right", faster: "triangle-left", equivalent: "circle",
+    baseline: "circle", slower: "triangle-right", faster: "triangle-left", equivalent: "circle", typical: "circle-open",
     inconclusive: "diamond-open", invalid: "x", "no-data": "line-ew",
   };
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
