@@ -5,8 +5,7 @@ from tare.analysis.contamination import STEAL_LIMIT
 from tare.analysis.intervals import Interval
 from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult, Unmarked
 from tare.analysis.unmarked import WITHOUT
-from tare.analysis.verdicts import Kind, Verdict
-from tare.analysis.wording import CPU_COST
+from tare.analysis.verdicts import CPU_COST, Kind, Verdict
 
 __all__ = [
     "CPU_COST",

@@ -23,9 +23,20 @@ from tare.analysis.overhead import overhead, ratio, variability_overhead
 from tare.analysis.results import Counts, Description, Lone, MetricResult, NoiseFloor, PlatformResult
 from tare.analysis.spread import sd_ratio_bonett, variability
 from tare.analysis.unmarked import beside
-from tare.analysis.verdicts import Kind, LogIntervals, Question, Verdict, decide, describe, gate, judge, too_few
+from tare.analysis.verdicts import (
+    CPU_COST,
+    Kind,
+    LogIntervals,
+    Question,
+    Verdict,
+    decide,
+    describe,
+    gate,
+    judge,
+    too_few,
+)
 from tare.analysis.widths import blocks_needed
-from tare.analysis.wording import CPU_COST, wording
+from tare.analysis.wording import wording
 from tare.analysis.words import percent, signed_range, span
 from tare.model import Design
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord

@@ -8,10 +8,11 @@ from enum import StrEnum
 from tare.analysis.amounts import Amount
 from tare.analysis.intervals import Interval
 from tare.analysis.overhead import overhead, times_worse
-from tare.analysis.wording import SPEED, Wording
 from tare.analysis.words import magnitude_range, percent, signed_range, times_range
 from tare.model import Direction
 
+#: The metric that every timed workload has (docs/method.md); it has words of its own.
+CPU_COST = "cpu-cost"
 #: Beyond this factor a percentage is hard to read.
 TIMES_FROM = 2.0
 
@@ -51,6 +52,21 @@ class Verdict:
     kind: Kind
     text: str
     certain: Side | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """Phrases with a place for the size of a difference: one for percentages, one for factors, each for both sides."""
+
+    worse: str
+    better: str
+    times_worse: str
+    times_better: str
+    #: The amount that is added is said before the ratio: a ratio to a baseline of next to nothing says nothing.
+    amount_first: bool = False
+
+
+SPEED = Wording("{} slower", "{} faster", "{} times slower", "{} times faster")
 
 
 @dataclass(frozen=True, slots=True)

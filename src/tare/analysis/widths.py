@@ -10,7 +10,7 @@ import polars as pl
 from tare.analysis.evidence import evidence, reference
 from tare.analysis.grid import Grid
 from tare.analysis.overhead import overhead
-from tare.analysis.wording import CPU_COST
+from tare.analysis.verdicts import CPU_COST
 from tare.store import CampaignRecord, MetricRecord
 
 

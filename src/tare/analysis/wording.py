@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from tare.analysis.verdicts import CPU_COST, SPEED, Wording
 from tare.analysis.words import SIZES
 from tare.model import Direction, Family
 
-#: The metric that every timed workload has (docs/method.md); it has words of its own.
-CPU_COST = "cpu-cost"
 SHORT_TIMES = ("ns", "µs", "us", "ms")
 _TIMES = (*SHORT_TIMES, "s")
 _RATE = re.compile(r"/s$|IPS$|FLOPS$")
 #: What scatters around a time, and is not how long anything takes.
 _SCATTER = re.compile(r"^(jitter(-.*)?|mdev)$")
 
-
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """Phrases with a place for the size of a difference: one for percentages, one for factors, each for both sides."""
-
-    worse: str
-    better: str
-    times_worse: str
-    times_better: str
-    #: The amount that is added is said before the ratio: a ratio to a baseline of next to nothing says nothing.
-    amount_first: bool = False
-
-
-SPEED = Wording("{} slower", "{} faster", "{} times slower", "{} times faster")
 _COST = Wording("costs {} more CPU", "costs {} less CPU", "costs {} times the CPU", "costs {} times less CPU")
 
 
@@ -56,10 +40,10 @@ def wording(metric: str, unit: str, direction: Direction, family: Family | None 
     if _RATE.search(unit) and direction is Direction.HIGHER:
         return _speed(amount_first=family is Family.KERNEL)  # a rate of calls, of which each takes so much longer
     if unit in SIZES:
-        return _by_value("more", "less", "times as much", "times less", direction, amount_first=True)
+        return _by_value(("more", "times as much"), ("less", "times less"), direction, amount_first=True)
     if re.fullmatch(r"[a-z]{2,}s", unit) and unit not in _TIMES:
-        return _by_value("more", "fewer", "times as many", "times fewer", direction)
-    return _by_value("higher", "lower", "times higher", "times lower", direction, amount_first=short)
+        return _by_value(("more", "times as many"), ("fewer", "times fewer"), direction)
+    return _by_value(("higher", "times higher"), ("lower", "times lower"), direction, amount_first=short)
 
 
 def _speed(*, amount_first: bool) -> Wording:
@@ -67,9 +51,9 @@ def _speed(*, amount_first: bool) -> Wording:
 
 
 def _by_value(
-    greater: str, smaller: str, times_greater: str, times_smaller: str, direction: Direction, *, amount_first: bool = False
+    above: tuple[str, str], below: tuple[str, str], direction: Direction, *, amount_first: bool = False
 ) -> Wording:
     """Phrases that follow the figure and not the judgement: more stays more where more is better."""
-    up, down = (f"{{}} {greater}", f"{{}} {times_greater}"), (f"{{}} {smaller}", f"{{}} {times_smaller}")
+    up, down = ([f"{{}} {phrase}" for phrase in phrases] for phrases in (above, below))
     worse, better = (up, down) if direction is Direction.LOWER else (down, up)
     return Wording(worse[0], better[0], worse[1], better[1], amount_first)

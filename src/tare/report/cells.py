@@ -33,17 +33,17 @@ MARKS: Mapping[Look, str] = {
     "no-data": EMPTY,
 }
 
-#: A word or two, and what they mean, in the order of the legend.
+#: A word or two, and the rest of what they mean, in the order of the legend.
 MEANINGS: Mapping[Look, tuple[str, str]] = {
     "slower": ("worse", "than the baseline by more than the margin"),
     "faster": ("better", "by more than the margin"),
-    "surely-worse": ("surely worse", "whether by more than the margin is open"),
-    "surely-better": ("surely better", "whether by more than the margin is open"),
-    "equivalent": ("equivalent", "the difference is within the margin"),
-    "typical": ("equivalent", "in all runs seen, which are too few to exclude rare slow ones"),
-    "inconclusive": ("cannot tell", "too few blocks, or too much noise, to say which is better"),
-    "invalid": ("invalid", "the two baseline arms differ, or the ratio drifts: trust nothing there"),
-    "no-data": ("no data", "no figure"),
+    "surely-worse": ("surely worse", "but open whether by more than the margin"),
+    "surely-better": ("surely better", "but open whether by more than the margin"),
+    "equivalent": ("equivalent", "within the margin"),
+    "typical": ("equivalent so far", "in all runs seen, which are too few to exclude rare slow ones"),
+    "inconclusive": ("cannot tell", "from so few or so noisy blocks"),
+    "invalid": ("invalid", "since the two baseline arms differ, or the ratio drifts"),
+    "no-data": ("no figure", ""),
 }
 
 
@@ -53,8 +53,16 @@ class Cell:
 
     look: Look
     mark: str
-    figure: str  # "+4.1 %", a factor, an amount with one of both, or the baseline's value with its unit
+    figure: str  # "+4.1 %", a factor, an amount, or the baseline's value with its unit
     span: str  # "3.6 … 4.7", or what stands for it
+    relative: str = ""  # where an amount stands first: the overhead, or the factor
+
+    @property
+    def in_line(self) -> str:
+        """All of it in one line: "▲ +132 ms (128 … 137), +3.5 %"."""
+        span = f" ({self.span})" if self.span else ""
+        relative = f", {self.relative}" if self.relative else ""
+        return f"{self.mark} {self.figure}{span}{relative}".strip()
 
     @property
     def spoken(self) -> str:
@@ -69,16 +77,21 @@ def look(platform: PlatformReport) -> Look:
     return platform.verdict
 
 
-def mark(platform: PlatformReport) -> str:
-    """The mark of a platform's verdict."""
-    return MARKS[look(platform)]
-
-
 def cell(result: ResultReport, platform: PlatformReport) -> Cell:
     """The cell of a platform that is not the baseline."""
     shown = look(platform)
-    figure, span = _figure(result, platform)
-    return Cell(shown, MARKS[shown], figure, span.replace(" to ", " … "))
+    size, span = _relative(result, platform)
+    words = wording(result.metric, result.unit, Direction(result.direction), Family(result.family))
+    amount = added(platform) if words.amount_first and platform.amount_unit == result.unit else None
+    if amount is not None:
+        return Cell(shown, MARKS[shown], amount[0], _ends(amount[1]) or "1 block", size or "no ratio")
+    if not size:
+        size, span = _without_figure(result, platform)
+    return Cell(shown, MARKS[shown], size, _ends(span))
+
+
+def _ends(span: str) -> str:
+    return span.replace(" to ", " … ")
 
 
 def baseline_cell(result: ResultReport, platform: PlatformReport) -> Cell:
@@ -103,19 +116,6 @@ def added(platform: PlatformReport) -> tuple[str, str] | None:
     if platform.amount_low is not None and platform.amount_high is not None:
         ends = platform.amount_low, platform.amount_high
     return amount_range(platform.amount, ends, platform.amount_unit)
-
-
-def _figure(result: ResultReport, platform: PlatformReport) -> tuple[str, str]:
-    """The figure and what stands below it: the amount first where the metric wants that and has it in its own unit."""
-    size, span = _relative(result, platform)
-    words = wording(result.metric, result.unit, Direction(result.direction), Family(result.family))
-    amount = added(platform) if words.amount_first and platform.amount_unit == result.unit else None
-    if amount is None:
-        return (size, span) if size else _without_figure(result, platform)
-    figure, amount_span = amount
-    if not size:
-        return figure, amount_span or "1 block"
-    return f"{figure}, {size}", amount_span or span
 
 
 def _relative(result: ResultReport, platform: PlatformReport) -> tuple[str, str]:
