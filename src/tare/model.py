@@ -72,6 +72,7 @@ class Metric:
     unit: str
     direction: Direction
     title: str
+    resolution: float | None = None  # the steps that its figures move in, in ``unit``; None: the figures show it
 
 
 @dataclass(frozen=True, slots=True, order=True)

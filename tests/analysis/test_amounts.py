@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tare.analysis.amounts import Amount, Scale, amount, scale
+from tare.analysis.amounts import Scale, amount, scale
 from tare.analysis.grid import Grid
 from tare.analysis.hodges_lehmann import hodges_lehmann
-from tare.analysis.intervals import Interval, smallest_effect, standard_error, t_interval
+from tare.analysis.intervals import Amount, Interval, smallest_effect, standard_error, t_interval
 from tare.analysis.words import amount_range
 from tare.model import Arm, Design, Family
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tare.analysis.amounts import Amount
-from tare.analysis.intervals import Interval, t_interval
+from tare.analysis.intervals import Amount, Interval, t_interval
 from tare.analysis.verdicts import CPU_COST, Kind, LogIntervals, Question, Side, decide, gate, judge, too_few
 from tare.analysis.wording import wording
 from tare.model import Direction, Family
@@ -103,10 +102,10 @@ def test_that_there_is_a_difference_is_told_apart_from_how_large_it_is(
 
 def test_memory_is_told_by_what_is_added() -> None:
     added = Amount("MiB", 45.87, Interval(45.87, 45.72, 46.02), 15)
-    text = judge(MEMORY, logs(26.1, 26.6), added).text
+    text = judge(MEMORY, logs(26.1, 26.6), amount=added).text
     assert text == "+45.87 MiB (45.72 to 46.02): 26.3 times as much, 26.1 to 26.6"
     small = Amount("MiB", 0.01, Interval(0.01, -0.02, 0.04), 15)
-    text = judge(MEMORY, logs(0.995, 1.006), small).text
+    text = judge(MEMORY, logs(0.995, 1.006), amount=small).text
     minus = "\N{MINUS SIGN}"
     assert text == f"equivalent within 2 % (+10 KiB ({minus}20 to +41): 0.0 %, {minus}0.5 to +0.6)"
 

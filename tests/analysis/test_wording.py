@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from tare.analysis.amounts import Amount
-from tare.analysis.intervals import Interval
+from tare.analysis.intervals import Amount, Interval
 from tare.analysis.verdicts import CPU_COST, Question, describe
 from tare.analysis.wording import wording
 from tare.model import Direction, Family, Metric

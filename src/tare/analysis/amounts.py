@@ -10,29 +10,13 @@ from numpy.typing import NDArray
 
 from tare.analysis.grid import Grid
 from tare.analysis.hodges_lehmann import hodges_lehmann
-from tare.analysis.intervals import Interval, t_interval, welch_interval
-from tare.analysis.words import amount_range
+from tare.analysis.intervals import Amount, Interval, t_interval, welch_interval
 from tare.model import Design, Family
 
 _LEVEL = 0.95
 _NS = 1e9
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """Platform minus baseline, in ``unit``: above zero is more of it, whichever way the metric is better."""
-
-    unit: str
-    point: float
-    interval: Interval | None  # 95 %; None below two blocks
-    n_blocks: int
-
-    def in_words(self) -> tuple[str, str]:
-        """The amount and its interval: ("+132 ms", "128 to 137")."""
-        ends = (self.interval.low, self.interval.high) if self.interval else None
-        return amount_range(self.point, ends, self.unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +39,19 @@ def amount(grid: Grid, arm: int, baseline: Sequence[int], design: Design, told: 
 
     As the ratio, on differences instead of differences of logarithms. In blocks: ``d[b,r] = x[b,r] - y[b,r]`` with each
     baseline arm's y, their Hodges-Lehmann estimate over the rounds, the mean of these over the baseline's arms, and
-    over blocks ``mean ± t(0.975, n - 1) s / sqrt(n)``. One platform after the other: Welch's interval of block values.
+    over blocks ``mean ± t(0.975, n - 1) s / sqrt(n)``, at least the metric's step to either side. One platform after
+    the other: Welch's interval of block medians.
     """
     arms = [arm, *baseline]
     if grid.unfit[arms].any() and (told.inverse or np.isinf(grid.values[arms]).any()):
         return None
-    told_grid = replace(grid, values=_NS / grid.values) if told.inverse else grid
+    told_grid = replace(grid, values=_NS / grid.values, resolution=None) if told.inverse else grid
     if design is Design.SEQUENTIAL:
         return _side_by_side(told_grid, arm, baseline, told.unit)
     blocks = _block_differences(told_grid.values[arm] - told_grid.values[list(baseline)])
     if not blocks.size:
         return None
-    interval = t_interval(blocks, _LEVEL) if blocks.size > 1 else None
+    interval = _granted(t_interval(blocks, _LEVEL), told_grid.step()) if blocks.size > 1 else None
     return Amount(told.unit, float(blocks.mean()), interval, int(blocks.size))
 
 
@@ -81,11 +66,17 @@ def _block_differences(differences: Floats) -> Floats:
     return np.array(found)
 
 
+def _granted(found: Interval, step: float | None) -> Interval | None:
+    """At least a step to either side, as both figures are known to half of one; None where nothing scatters at all."""
+    half = max(found.half_width, step or 0.0)
+    return Interval(found.point, found.point - half, found.point + half) if half else None
+
+
 def _side_by_side(grid: Grid, arm: int, baseline: Sequence[int], unit: str) -> Amount | None:
-    values = grid.block_values(arm)
-    others: Floats = np.concatenate([grid.block_values(each) for each in baseline])
+    values = grid.block_medians(arm)
+    others: Floats = np.concatenate([grid.block_medians(each) for each in baseline])
     count = min(values.size, others.size)
     if not count:
         return None
-    interval = welch_interval(values, others, _LEVEL) if count > 1 else None
+    interval = _granted(welch_interval(values, others, _LEVEL), grid.step()) if count > 1 else None
     return Amount(unit, float(values.mean() - others.mean()), interval, count)

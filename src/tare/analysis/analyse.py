@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -16,15 +16,19 @@ from tare.analysis.amounts import Scale, amount, scale
 from tare.analysis.drift import drift
 from tare.analysis.evidence import Evidence, evidence, reference
 from tare.analysis.fairness import refusals
-from tare.analysis.grid import Grid
+from tare.analysis.findings import Finding, FindingKind, sentence
+from tare.analysis.grid import Grid, harmonic, weighted
+from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD, Trials, highest_share
 from tare.analysis.inputs import NoAnswer
 from tare.analysis.intervals import Interval, smallest_effect, standard_error
 from tare.analysis.overhead import overhead, ratio, variability_overhead
 from tare.analysis.results import Counts, Description, Lone, MetricResult, NoiseFloor, PlatformResult
 from tare.analysis.spread import sd_ratio_bonett, variability
+from tare.analysis.tails import stalls, tails
 from tare.analysis.unmarked import beside
 from tare.analysis.verdicts import (
     CPU_COST,
+    EQUAL,
     Kind,
     LogIntervals,
     Question,
@@ -56,6 +60,7 @@ class _Context:
     """What all platforms of one metric share."""
 
     grid: Grid
+    unit: str
     question: Question
     scale: Scale  # of what is added
     design: Design
@@ -66,16 +71,24 @@ class _Context:
     base: Description
     refused: Mapping[str, str]  # why a platform is not compared, by its name
     block_s: float | None  # what a block of the workload takes
+    counts: Counts  # of the baseline
 
 
 def analyse(
-    record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame, marked: pl.DataFrame | None = None
+    record: CampaignRecord,
+    samples: pl.DataFrame,
+    trials: pl.DataFrame,
+    marked: pl.DataFrame | None = None,
+    slices: pl.DataFrame | None = None,
 ) -> list[MetricResult]:
     """Analyse every metric of every workload in the record, in its order.
 
-    ``samples`` and ``trials`` are the frames of `tare.store.Store`; ``marked``: the contaminated trials, by default as
-    far as the trials' own rows tell. What is missing gives a verdict that says so.
+    ``samples``, ``trials`` and ``slices`` are the frames of `tare.store.Store`; ``marked``: the contaminated trials, by
+    default as far as the trials' own rows tell; without ``slices`` all of a block weigh alike in its total. What is
+    missing gives a verdict that says so.
     """
+    if slices is not None:
+        samples = weighted(samples, slices)
     if marked is None:
         marked = contamination.marks(trials, None, record.resources.cpus)
     counts = _count_trials(trials, marked)
@@ -112,19 +125,36 @@ def _metric(
     n_blocks: int,
     block_s: float | None,
 ) -> MetricResult:
-    grid = Grid.of(samples, record.all_arms())
+    grid = Grid.of(
+        samples,
+        record.all_arms(),
+        harmonic=harmonic(metric.direction, workload.mode),
+        resolution=metric.resolution,
+    )
     words = wording(metric.name, metric.unit, metric.direction, workload.family)
     question = Question(metric.name, metric.direction, workload.margin, words)
-    told_in = scale(metric.unit, workload.family, workload.work_unit)
     baseline = tuple(grid.of_platform(record.baseline))
     floor, closed = _noise_floor(grid, question, baseline, record.design)
     described = _describe(grid, baseline)
+    nothing = Counts()
+    own = counts.get((workload.name, record.baseline), nothing)
     context = _Context(
-        grid, question, told_in, record.design, baseline, n_blocks, floor, closed, described, refusals(record), block_s
+        grid=grid,
+        unit=metric.unit,
+        scale=scale(metric.unit, workload.family, workload.work_unit),
+        question=question,
+        design=record.design,
+        baseline=baseline,
+        n_blocks=n_blocks,
+        floor=floor,
+        closed=closed,
+        base=described,
+        refused=refusals(record),
+        block_s=block_s,
+        counts=own,
     )
     others = dict.fromkeys(arm.platform for arm in grid.arms if arm.platform != record.baseline)
-    nothing = Counts()
-    platforms = [_baseline(context, record.baseline, counts.get((workload.name, record.baseline), nothing))]
+    platforms = [_baseline(context, record.baseline, own)]
     platforms += [_platform(context, name, counts.get((workload.name, name), nothing)) for name in others]
     return MetricResult(
         workload.name, metric.name, metric.unit, metric.direction, workload.margin, floor, tuple(platforms)
@@ -152,19 +182,21 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
     design = context.design
     base = reference(grid, grid.arms[context.baseline[0]].platform, design)
     added = None if name in context.refused else amount(grid, arm, base, design, context.scale)
-    notes = tuple(_contamination(counts))
-    empty = PlatformResult(name, 0, context.n_blocks, counts, described, amount=added, notes=notes)
+    marked = tuple(_contamination(counts))
+    empty = PlatformResult(name, 0, context.n_blocks, counts, described, amount=added, notes=marked)
     refusal = context.refused.get(name) or _refusal(context, arm, counts)
     if refusal is not None:
         return replace(empty, verdict=Verdict(Kind.NO_DATA, refusal))
-    seen = evidence(grid, arm, base, design)
+    seen = evidence(grid, arm, base, design, _trials(counts, context.counts))
     count, logs = seen.n_blocks, seen.logs
     result = replace(empty, n_blocks=count, n_left_out=context.n_blocks - count)
     if logs is None:
         return replace(result, lone=_lone(context, seen), verdict=too_few(context.question, count, seen.lone, added))
-    verdict = _within_noise(context, judge(context.question, logs, added), logs)
+    findings = _findings(context, arm, base, seen, counts)
+    notes = [sentence(finding, context.unit) for finding in findings if finding.kind is not FindingKind.UNSEEN]
+    verdict = _within_noise(context, judge(context.question, logs, seen.totals, seen.hidden, added), logs)
     if verdict.kind is Kind.INCONCLUSIVE:
-        verdict = replace(verdict, text=verdict.text + _would_take(context, logs, count))
+        verdict = replace(verdict, text=verdict.text + _would_take(context, seen, count))
     drifts = drift(seen)
     closing = drifts.closes(context.question) if drifts else None
     closed = context.closed or closing
@@ -177,10 +209,13 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
         ratio=ratio(logs.wide),
         bootstrap=ratio(seen.bootstrap) if seen.bootstrap else None,
         overhead=overhead(logs.wide, context.question.direction),
+        totals=overhead((seen.totals or logs).wide, context.question.direction),
+        tails=tails(grid, arm, base, context.question.direction),
         variability_overhead=variability_overhead(described.sd, context.base.sd),
         variability=_variability(grid, arm, context.baseline),
         verdict=verdict,
-        notes=(*empty.notes, *_cautions(context, seen, logs), *drift_note, *_floor_cautions(context)),
+        findings=tuple(findings),
+        notes=(*empty.notes, *notes, *_cautions(context, seen, logs), *drift_note, *_floor_cautions(context)),
     )
 
 
@@ -194,7 +229,7 @@ def _lone(context: _Context, seen: Evidence) -> Lone | None:
 def _within_noise(context: _Context, verdict: Verdict, logs: LogIntervals) -> Verdict:
     """Equality within a margin that is narrower than the noise floor is luck (METHOD, part 3, point 7)."""
     floor, margin = context.floor, context.question.margin
-    if verdict.kind is not Kind.EQUIVALENT or floor is None or floor.interval is None:
+    if verdict.kind not in EQUAL or floor is None or floor.interval is None:
         return verdict
     if floor.interval.half_width <= margin:
         return verdict
@@ -203,10 +238,37 @@ def _within_noise(context: _Context, verdict: Verdict, logs: LogIntervals) -> Ve
     return Verdict(Kind.INCONCLUSIVE, f"inconclusive: {seen}, but {wider}")
 
 
-def _would_take(context: _Context, logs: LogIntervals, n_blocks: int) -> str:
-    """How long until the interval fits into the margin, were there no difference: half of it on either side."""
+def _trials(own: Counts, baseline: Counts) -> Trials:
+    return Trials(own.failed, own.ok + own.failed, baseline.failed, baseline.ok + baseline.failed)
+
+
+def _findings(context: _Context, arm: int, base: Sequence[int], seen: Evidence, own: Counts) -> list[Finding]:
+    """What belongs beside the verdict, with its numbers."""
+    unseen, count = seen.hidden, seen.n_blocks
+    stalling = stalls(context.grid, arm, base, context.question, seen)
+    findings = [stalling] if stalling else []
+    failed = _trials(own, context.counts)
+    if failed.failed or failed.baseline_failed:
+        findings.append(Finding(FindingKind.FAILURES, asdict(failed)))
+    if seen.logs is not None and seen.rounding is not None:
+        least = seen.rounding.half_width(0.95, count)
+        if seen.logs.wide.half_width <= least * (1 + 1e-9):
+            findings.append(Finding(FindingKind.RESOLUTION, {"step": seen.rounding.step, "half_width": least}))
+    if seen.same and count < BLOCKS_WITHOUT_SPREAD:
+        findings.append(Finding(FindingKind.NO_SPREAD, {"blocks": count, "needed": BLOCKS_WITHOUT_SPREAD}))
+    numbers = {"draws": unseen.draws, "share": unseen.share, "cost": -math.expm1(-unseen.possible)}
+    starts = {"blocks": count, "blocks_share": highest_share(0, count)}
+    return [*findings, Finding(FindingKind.UNSEEN, {**numbers, **starts})]
+
+
+def _would_take(context: _Context, seen: Evidence, n_blocks: int) -> str:
+    """How long until the intervals fit into the margin, were there no difference: half of it on either side."""
+    looks = [look for look in (seen.logs, seen.totals) if look is not None]
+    if seen.hidden.no_verdict or not looks:
+        return ""
     target = context.question.margin / 2
-    blocks = blocks_needed(overhead(logs.wide, context.question.direction).half_width, n_blocks, target)
+    widest = max(overhead(look.wide, context.question.direction).half_width for look in looks)
+    blocks = blocks_needed(widest, n_blocks, target)
     if blocks <= n_blocks or context.block_s is None:
         return ""
     takes = span(blocks * context.block_s)
@@ -294,8 +356,8 @@ def _cautions(context: _Context, seen: Evidence, logs: LogIntervals) -> list[str
     if seen.pairs is not None and seen.pairs.single_baseline:
         notes.append(f"one baseline arm only in {seen.pairs.single_baseline} of {count} blocks")
     if seen.bootstrap is not None:
-        other = decide(question, replace(logs, wide=seen.bootstrap))
-        if other is not decide(question, logs):
+        other = decide(question, replace(logs, wide=seen.bootstrap), seen.totals, seen.hidden)
+        if other is not decide(question, logs, seen.totals, seen.hidden):
             between = signed_range(overhead(seen.bootstrap, question.direction))
             notes.append(f"the bootstrap (BCa) says {other.word}: {between}")
     if context.design is Design.SEQUENTIAL:
@@ -323,14 +385,15 @@ def _contamination(counts: Counts) -> list[str]:
 
 def _flag_disagreement(results: list[MetricResult]) -> list[MetricResult]:
     """Note on the CPU cost where it says another thing than the workload's headline metric."""
-    sure = {Kind.SLOWER, Kind.FASTER, Kind.EQUIVALENT}
+    sure = {Kind.SLOWER, Kind.FASTER, *EQUAL}
     headline = {platform.platform: platform.verdict.kind for platform in results[0].platforms}
     flagged = []
     for result in results:
         platforms = []
         for platform in result.platforms:
             kinds = {headline[platform.platform], platform.verdict.kind}
-            if result.metric == CPU_COST and len(kinds) == 2 and kinds <= sure:
+            differ = len(kinds) == 2 and kinds != EQUAL
+            if result.metric == CPU_COST and differ and kinds <= sure:
                 note = f"differs from {results[0].metric}, which is {headline[platform.platform].word}"
                 platform = replace(platform, notes=(*platform.notes, note))  # noqa: PLW2901 (the amended one)
             platforms.append(platform)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tare.analysis.evidence import evidence
-from tare.analysis.grid import Grid
+from tare.analysis.grid import Grid, harmonic
 from tare.analysis.intervals import Interval, smallest_effect, t_interval
 from tare.analysis.overhead import overhead
-from tare.analysis.verdicts import Kind, LogIntervals, Question, decide, gate
+from tare.analysis.verdicts import EQUAL, Kind, LogIntervals, Question, decide, gate
 from tare.model import Arm, Design
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
@@ -61,7 +61,7 @@ class Trust:
     margin: float
     false_alarms: Rate  # called slower or faster
     covered: Rate  # intervals that hold zero
-    equivalent: Rate
+    equivalent: Rate  # in all that was seen
     invalid: int  # by the gate
     bias: Interval  # mean overhead, 95 %
     half_width: float  # median over comparisons, of 95 % intervals
@@ -114,7 +114,7 @@ def trust(record: CampaignRecord, samples: pl.DataFrame, block_s: float, blocks_
     found = []
     for metric in workload.metrics:
         part = samples.filter(pl.col("metric").cast(pl.String) == metric.name)
-        grid = Grid.of(part, record.all_arms())
+        grid = Grid.of(part, record.all_arms(), harmonic=harmonic(metric.direction, workload.mode))
         found.append(_trust(grid, workload, metric, block_s * TRIPLE / len(grid.arms), blocks_each))
     return found
 
@@ -152,7 +152,7 @@ def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: 
         margin=workload.margin,
         false_alarms=Rate.of_counts(kinds[Kind.SLOWER] + kinds[Kind.FASTER], of),
         covered=Rate.of_counts(holds, of),
-        equivalent=Rate.of_counts(kinds[Kind.EQUIVALENT], of),
+        equivalent=Rate.of_counts(sum(kinds[kind] for kind in EQUAL), of),
         invalid=kinds[Kind.INVALID],
         bias=_mean([one.over.point for one in compared]),
         half_width=float(np.median([one.over.half_width for one in compared])),
@@ -174,10 +174,10 @@ def _compare(grid: Grid, first: int, question: Question) -> tuple[Comparison, fl
     if seen.logs is None or seen.pairs is None:
         return None
     twin = evidence(grid, arms[2], [arms[1]], Design.BLOCKS)
-    kind = decide(question, seen.logs)
+    kind = decide(question, seen.logs, seen.totals, seen.hidden)
     if twin.logs is not None and gate(question, twin.logs) is not None:
         kind = Kind.INVALID
-    elif twin.logs is not None and kind is Kind.EQUIVALENT and _floor(question, twin.logs) > question.margin:
+    elif twin.logs is not None and kind in EQUAL and _floor(question, twin.logs) > question.margin:
         kind = Kind.INCONCLUSIVE
     return Comparison(overhead(seen.logs.wide, question.direction), kind), float(seen.pairs.logs.std(ddof=1))
 
@@ -188,7 +188,7 @@ def _floor(question: Question, logs: LogIntervals) -> float:
 
 def _some(grid: Grid, blocks: NDArray[np.int64]) -> Grid:
     values = grid.values[:, blocks]
-    return Grid(grid.arms, grid.blocks[blocks], values, grid.unfit, grid.counts)
+    return replace(grid, blocks=grid.blocks[blocks], values=values)
 
 
 def injected(record: CampaignRecord, samples: pl.DataFrame, added: Sequence[tuple[str, str, float]]) -> list[Injected]:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.analysis.grid import Grid, block_ratios
+from tare.analysis.grid import Grid, block_ratios, harmonic
 from tare.analysis.inputs import NoAnswer
 from tare.analysis.many import AllPairs, all_pairs
 from tare.analysis.unpaired import (
@@ -24,7 +24,7 @@ from tare.analysis.unpaired import (
 )
 from tare.analysis.verdicts import CPU_COST
 from tare.model import Design, Direction
-from tare.store import CampaignRecord, MetricRecord
+from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +62,16 @@ def compare(record: CampaignRecord, samples: pl.DataFrame, platforms: Sequence[s
         for number, metric in enumerate(workload.metrics):
             part = parts.get((workload.name, metric.name))
             if part is not None and (number == 0 or metric.name == CPU_COST):
-                found.append(_compare(record, workload.name, metric, part, chosen))
+                found.append(_compare(record, workload, metric, part, chosen))
     return found
 
 
 def _compare(
-    record: CampaignRecord, workload: str, metric: MetricRecord, part: pl.DataFrame, chosen: Sequence[str]
+    record: CampaignRecord, workload: WorkloadRecord, metric: MetricRecord, part: pl.DataFrame, chosen: Sequence[str]
 ) -> Compared:
-    grid = Grid.of(part, record.all_arms())
+    grid = Grid.of(part, record.all_arms(), harmonic=harmonic(metric.direction, workload.mode))
     fit = [name for name in chosen if grid.counts[grid.of_platform(name)].any()]
-    empty = Compared(workload, metric.name, metric.direction)
+    empty = Compared(workload.name, metric.name, metric.direction)
     try:
         unfit = [name for name in fit if grid.unfit[grid.of_platform(name)].any()]
         if unfit:

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
 
-from tare.analysis.grid import BlockRatios, Grid, block_ratios
+from tare.analysis.grid import BlockRatios, Grid, block_ratios, total_ratios
+from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD, Hidden, Trials, hidden
 from tare.analysis.intervals import Interval, bca_interval, t_interval, welch_interval
 from tare.analysis.verdicts import LogIntervals
 from tare.model import Design
 
-_WIDE, _NARROW, _SURE = 0.95, 0.90, 0.99
+_WIDE, _NARROW = 0.95, 0.90
+#: Against false alarms: one in a hundred, which two looks at the same blocks share (Bonferroni).
+_SURE, _SURE_OF_TWO = 0.99, 0.995
 LEAST = 2
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """What the metric's steps leave open of a log ratio: always (``floor``), and at random in one block (``sd``)."""
+
+    step: float
+    floor: float
+    sd: float
+
+    def half_width(self, level: float, n_blocks: int) -> float:
+        """Half of the least interval over so many blocks."""
+        at_random = float(stats.t.ppf((1 + level) / 2, n_blocks - 1)) * self.sd / math.sqrt(n_blocks)
+        return max(self.floor, at_random)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +43,14 @@ class Evidence:
     """Log ratio of a platform to the baseline. ``pairs``: the blocks that it is from; None where nothing is paired."""
 
     n_blocks: int
-    logs: LogIntervals | None  # None: fewer than two blocks
+    logs: LogIntervals | None  # of the typical round; None: fewer than two blocks
     bootstrap: Interval | None = None
     pairs: BlockRatios | None = None
+    totals: LogIntervals | None = None  # of work over time of whole blocks; None where it is the same: one round each
+    total_pairs: BlockRatios | None = None
+    hidden: Hidden = field(default_factory=Hidden)
+    rounding: Rounding | None = None  # None: nothing is known of steps
+    same: bool = False  # no block differs from another, and no step explains it
     lone: float | None = None  # the log ratio of one block, which has no interval
 
 
@@ -36,24 +63,85 @@ def reference(grid: Grid, platform: str, design: Design) -> tuple[int, ...]:
     return arms if design is Design.BLOCKS else arms[:1]
 
 
-def evidence(grid: Grid, arm: int, baseline: Sequence[int], design: Design) -> Evidence:
+def evidence(grid: Grid, arm: int, baseline: Sequence[int], design: Design, trials: Trials | None = None) -> Evidence:
     """Compare an arm with the baseline's. Needs arms without unfit samples."""
     if design is Design.SEQUENTIAL:
-        return _side_by_side(grid, arm, baseline)
+        return _side_by_side(grid, arm, baseline, trials or Trials())
     pairs = block_ratios(grid, arm, baseline)
     count = pairs.logs.size
     if count < LEAST:
         return Evidence(count, None, lone=float(pairs.logs[0]) if count else None)
-    logs = LogIntervals(*(t_interval(pairs.logs, level) for level in (_WIDE, _NARROW, _SURE)))
-    return Evidence(count, logs, bca_interval(pairs.logs, _WIDE), pairs)
+    rounding = _rounding(grid, arm, baseline)
+    draws = int((~np.isnan(grid.values[arm, np.isin(grid.blocks, pairs.blocks)])).sum())
+    total_pairs = total_ratios(grid, arm, baseline) if draws > count else None
+    sure = _SURE if total_pairs is None else _SURE_OF_TWO
+    same = _same(grid, pairs.logs)
+    return Evidence(
+        count,
+        _levels(lambda level: _granted(t_interval(pairs.logs, level), level, count, rounding), sure),
+        bca_interval(pairs.logs, _WIDE),
+        pairs,
+        _totals(total_pairs, rounding, sure),
+        total_pairs,
+        hidden(draws, trials or Trials(), too_few=same and count < BLOCKS_WITHOUT_SPREAD),
+        rounding,
+        same,
+    )
 
 
-def _side_by_side(grid: Grid, arm: int, baseline: Sequence[int]) -> Evidence:
+def _side_by_side(grid: Grid, arm: int, baseline: Sequence[int], trials: Trials) -> Evidence:
     """Mean of the log block values against the baseline's, by Welch: block numbers are of different times."""
-    values = np.log(grid.block_values(arm))
-    others = np.log(np.concatenate([grid.block_values(one) for one in baseline]))
-    count = min(values.size, others.size)
+    several = grid.values.shape[2] > 1
+    looks = [grid.block_medians, grid.block_values] if several else [grid.block_medians]
+    sides = [(np.log(look(arm)), np.log(np.concatenate([look(one) for one in baseline]))) for look in looks]
+    count = min(side.size for side in sides[0])
     if count < LEAST:
-        return Evidence(count, None, lone=float(values.mean() - others.mean()) if count else None)
-    found = LogIntervals(*(welch_interval(values, others, level) for level in (_WIDE, _NARROW, _SURE)))
-    return Evidence(count, found)
+        own, base = sides[0]
+        return Evidence(count, None, lone=float(own.mean() - base.mean()) if count else None)
+    rounding = _rounding(grid, arm, baseline)
+    sure = _SURE_OF_TWO if several else _SURE
+    logs, *totals = (
+        _levels(lambda level, pair=pair: _granted(welch_interval(*pair, level), level, count, rounding), sure)
+        for pair in sides
+    )
+    same = all(_same(grid, side) for side in sides[0])
+    draws = int((~np.isnan(grid.values[arm])).sum())
+    unseen = hidden(draws, trials, too_few=same and count < BLOCKS_WITHOUT_SPREAD)
+    return Evidence(count, logs, totals=totals[0] if totals else None, hidden=unseen, rounding=rounding, same=same)
+
+
+def _totals(pairs: BlockRatios | None, rounding: Rounding | None, sure: float) -> LogIntervals | None:
+    if pairs is None:
+        return None
+    return _levels(lambda level: _granted(t_interval(pairs.logs, level), level, pairs.logs.size, rounding), sure)
+
+
+def _levels(interval: Callable[[float], Interval], sure: float) -> LogIntervals:
+    return LogIntervals(interval(_WIDE), interval(_NARROW), interval(sure))
+
+
+def _granted(found: Interval, level: float, count: int, rounding: Rounding | None) -> Interval:
+    """The interval, at least as wide as the metric's steps alone make it."""
+    if rounding is None:
+        return found
+    half = rounding.half_width(level, count)
+    return found if found.half_width >= half else Interval(found.point, found.point - half, found.point + half)
+
+
+def _rounding(grid: Grid, arm: int, baseline: Sequence[int]) -> Rounding | None:
+    """A figure is known to half a step: on either side that stays, however many blocks show the same.
+
+    As an error at random it is uniform over the step, which has an SD of step / sqrt(12).
+    """
+    step = grid.step()
+    if step is None:
+        return None
+    own = step / float(np.nanmedian(grid.values[arm]))
+    base = step / float(np.nanmedian(grid.values[list(baseline)]))
+    rounds = np.isfinite(grid.values[arm]).sum(axis=1).max()
+    sd = math.hypot(own, base / math.sqrt(len(baseline))) / math.sqrt(12 * rounds)
+    return Rounding(step, math.log1p(own / 2) + math.log1p(base / 2), sd)
+
+
+def _same(grid: Grid, logs: Floats) -> bool:
+    return bool(grid.resolution is None and np.ptp(logs) <= 1e-9)

@@ -74,7 +74,8 @@ def _resolution(at: Mapping[str, float], unit: str) -> str:
 
 
 def _no_spread(at: Mapping[str, float], _unit: str) -> str:
-    return f"all {round(at['blocks'])} blocks show the same figures: {round(at['needed'])} are needed to conclude from that"
+    blocks, needed = round(at["blocks"]), round(at["needed"])
+    return f"all {blocks} blocks show the same figures: {needed} are needed to conclude from that"
 
 
 _SENTENCES = {

@@ -10,10 +10,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tare.analysis.hodges_lehmann import hodges_lehmann
-from tare.model import Arm
+from tare.analysis.verdicts import CPU_COST
+from tare.model import Arm, Direction, Mode
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +27,15 @@ class Grid:
     values: Floats
     unfit: Ints  # zero, negative, NaN or infinite
     counts: Ints  # all samples of an arm
+    harmonic: bool = False  # how rounds make a total, see `harmonic`
+    weights: Floats | None = None  # of each sample in its block's total: a time; None: all rounds took the same
+    resolution: float | None = None  # the metric's step, where it states one
 
     @classmethod
-    def of(cls, samples: pl.DataFrame, arms: Sequence[Arm]) -> Grid:
-        """Lay out the samples of one metric (columns block, platform, replica, round, value)."""
+    def of(
+        cls, samples: pl.DataFrame, arms: Sequence[Arm], *, harmonic: bool = False, resolution: float | None = None
+    ) -> Grid:
+        """Lay out the samples of one metric (columns block, platform, replica, round, value; weight, where known)."""
         blocks, block_at = np.unique(samples["block"].to_numpy(), return_inverse=True)
         rounds, round_at = np.unique(samples["round"].to_numpy(), return_inverse=True)
         arm_at = _positions(samples, arms)
@@ -36,23 +43,59 @@ class Grid:
         values = np.full((len(arms), blocks.size, rounds.size), np.nan)
         values[arm_at, block_at, round_at] = value
         fit = np.isfinite(value) & (value > 0)
+        weights = None
+        if "weight" in samples.columns and samples["weight"].null_count() == 0:
+            weights = np.ones_like(values)
+            weights[arm_at, block_at, round_at] = samples["weight"].to_numpy()
         return cls(
             tuple(arms),
             blocks.astype(np.int64),
             values,
             np.bincount(arm_at[~fit], minlength=len(arms)),
             np.bincount(arm_at, minlength=len(arms)),
+            harmonic,
+            weights,
+            resolution,
         )
 
     def of_platform(self, platform: str) -> list[int]:
         """The positions of a platform's arms."""
         return [index for index, arm in enumerate(self.arms) if arm.platform == platform]
 
-    def block_values(self, arm: int) -> Floats:
-        """For each block with samples of this arm: their median over the rounds."""
+    def block_medians(self, arm: int) -> Floats:
+        """For each block with samples of this arm: their median over the rounds, which is a typical one."""
         rows = self.values[arm]
         seen = ~np.isnan(rows).all(axis=1)
         return np.asarray(np.nanmedian(rows[seen], axis=1)) if seen.any() else np.empty(0)
+
+    def block_values(self, arm: int) -> Floats:
+        """For each block with samples of this arm: work over time (or time over work) of all its rounds together."""
+        there = ~np.isnan(self.values[arm])
+        return self.totals(arm, there)[there.any(axis=1)]
+
+    def step(self) -> float | None:
+        """The least by which figures differ: as the metric states it, else the least that any arm's samples differ by.
+
+        None where no arm's do. What lies closer than 1e-9 of the greatest figure is rounding of the arithmetic.
+        """
+        if self.resolution is not None:
+            return self.resolution
+        steps = []
+        for rows in self.values:
+            known = np.sort(rows[np.isfinite(rows)])
+            gaps = np.diff(known)
+            gaps = gaps[gaps > 1e-9 * np.abs(known[-1:]).max(initial=0.0)]
+            steps += [float(gaps.min())] if gaps.size else []
+        return min(steps, default=None)
+
+    def totals(self, arm: int, there: Bools) -> Floats:
+        """By block, the total of an arm over the rounds that are ``there``; NaN where none is."""
+        weights = np.where(there, 1.0 if self.weights is None else self.weights[arm], 0.0)
+        # A zero in a harmonic mean is a zero; what is unfit has no ratio, but it has a mean.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rows = 1 / self.values[arm] if self.harmonic else self.values[arm]
+            means = np.where(there, rows * weights, 0.0).sum(axis=1) / weights.sum(axis=1)
+            return np.asarray(1 / means if self.harmonic else means)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +132,50 @@ def block_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> BlockRatios:
         usable = ~np.isnan(difference)
         for block in np.flatnonzero(usable.any(axis=1)):
             estimates[at, block] = hodges_lehmann(difference[block, usable[block]])
+    return _over_arms(grid, estimates)
+
+
+def total_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> BlockRatios:
+    """In each block the mean over the baseline arms of the log ratio of the arm's total to theirs.
+
+    Totals are over the rounds that both have, so that what hits all arms of a round alike is in both. What
+    `block_ratios` passes over, such as a platform that stalls in one round of ten, is in here with its full weight.
+    Needs arms without unfit samples.
+    """
+    there = ~np.isnan(grid.values)
+    estimates = np.full((len(baseline), grid.blocks.size), np.nan)
+    for at, base in enumerate(baseline):
+        both = there[arm] & there[base]
+        estimates[at] = np.log(grid.totals(arm, both)) - np.log(grid.totals(base, both))
+    return _over_arms(grid, estimates)
+
+
+def weighted(samples: pl.DataFrame, slices: pl.DataFrame) -> pl.DataFrame:
+    """The samples with the weight of their slice: its time, for a cost of CPU its CPU time; null where it has none.
+
+    ``samples`` and ``slices`` are the frames of `tare.store.Store`.
+    """
+    key = ["block", "workload", "platform", "replica", "round"]
+    times = slices.select(*key, "wall_ns", "cpu_ns")
+    cost = pl.col("metric").cast(pl.String) == CPU_COST
+    weight = pl.when(cost).then("cpu_ns").otherwise("wall_ns").alias("weight")
+    return samples.join(times, on=key, how="left", maintain_order="left").with_columns(weight).drop("wall_ns", "cpu_ns")
+
+
+def harmonic(direction: Direction, mode: Mode) -> bool:
+    """Whether a metric's total over rounds is their harmonic mean, and not the arithmetic one.
+
+    Slices take equal times, so that rates have a mean, and costs of a unit of work the inverse of the mean of their
+    inverses. What a run does over and over (iterations) is equal work: there it is the other way round.
+    """
+    return (direction is Direction.LOWER) is (mode is Mode.SLICES)
+
+
+def _over_arms(grid: Grid, estimates: Floats) -> BlockRatios:
+    """Mean over the baseline's arms of ``estimates[arm, block]``, of the blocks that have one."""
     there = ~np.isnan(estimates)
     used = np.flatnonzero(there.any(axis=0))
-    lone = np.count_nonzero(there[:, used], axis=0) < len(baseline)
+    lone = np.count_nonzero(there[:, used], axis=0) < len(estimates)
     return BlockRatios(grid.blocks[used], np.nanmean(estimates[:, used], axis=0), int(lone.sum()))
 
 

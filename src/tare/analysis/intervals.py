@@ -33,6 +33,21 @@ class Interval:
         return (self.high - self.low) / 2
 
 
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Platform minus baseline, in ``unit``: above zero is more of it, whichever way the metric is better."""
+
+    unit: str
+    point: float
+    interval: Interval | None  # 95 %; None below two blocks, and where none differs from another
+    n_blocks: int
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Those of the interval."""
+        return None if self.interval is None else (self.interval.low, self.interval.high)
+
+
 def t_interval(values: Floats, level: float) -> Interval:
     """Mean with Student's interval, mean ± t(n - 1) s / √n. Raises `ValueError` below two values."""
     if values.size < 2:

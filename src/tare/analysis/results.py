@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tare.analysis.amounts import Amount
 from tare.analysis.findings import Finding
-from tare.analysis.intervals import Interval
+from tare.analysis.intervals import Amount, Interval
 from tare.analysis.verdicts import Kind, Verdict
 from tare.model import Direction
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.analysis.grid import Grid
+from tare.analysis.grid import Grid, harmonic
 from tare.analysis.inputs import NoAnswer
 from tare.analysis.profile import Profile, ScoreSheet, evaluate
 from tare.analysis.scores import PercentOfBaseline, percent_of_baseline, row_scores, standardised
@@ -32,7 +32,12 @@ class Sheet:
 def score(record: CampaignRecord, samples: pl.DataFrame, profile: Profile) -> Sheet:
     """Score a campaign. What has no positive figure has no score; nothing stands in for it."""
     parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
-    values = {key: _by_platform(record, part) for key, part in parts.items()}
+    kinds = {
+        (workload.name, metric.name): harmonic(metric.direction, workload.mode)
+        for workload in record.workloads
+        for metric in workload.metrics
+    }
+    values = {key: _by_platform(record, parts[key], harmonic=kind) for key, kind in kinds.items() if key in parts}
     percents: dict[str, dict[str, PercentOfBaseline]] = {}
     standards: dict[str, dict[str, float]] = {}
     for workload in record.workloads:
@@ -47,9 +52,9 @@ def score(record: CampaignRecord, samples: pl.DataFrame, profile: Profile) -> Sh
     return Sheet(_points(record, values, profile), percents, standards, _rows(record, standards))
 
 
-def _by_platform(record: CampaignRecord, part: pl.DataFrame) -> dict[str, Floats]:
+def _by_platform(record: CampaignRecord, part: pl.DataFrame, *, harmonic: bool) -> dict[str, Floats]:
     """Block values of each platform, the baseline's arms together; platforms without, or with unfit ones, left out."""
-    grid = Grid.of(part, record.all_arms())
+    grid = Grid.of(part, record.all_arms(), harmonic=harmonic)
     found = {}
     for name in dict.fromkeys(arm.platform for arm in grid.arms):
         arms = grid.of_platform(name)

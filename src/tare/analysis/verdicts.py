@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tare.analysis.amounts import Amount
-from tare.analysis.intervals import Interval
+from tare.analysis.hidden import Hidden
+from tare.analysis.intervals import Amount, Interval
 from tare.analysis.overhead import overhead, times_worse
-from tare.analysis.words import magnitude_range, percent, signed_range, times_range
+from tare.analysis.words import amount_range, magnitude_range, percent, signed_range, times_range
 from tare.model import Direction
 
 #: The metric that every timed workload has (docs/method.md); it has words of its own.
 CPU_COST = "cpu-cost"
+NOTHING_HIDDEN = Hidden()
+_CHANCE = ", but were there no difference, more than 1 of 100 campaigns would show as much"
 #: Beyond this factor a percentage is hard to read.
 TIMES_FROM = 2.0
 
@@ -40,6 +42,10 @@ class Side(StrEnum):
 
     WORSE = "worse"
     BETTER = "better"
+
+
+#: No difference that counts, in all that was seen.
+EQUAL = frozenset({Kind.EQUIVALENT, Kind.TYPICAL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,54 +91,130 @@ class LogIntervals:
 
     wide: Interval  # 95 %
     narrow: Interval  # 90 %
-    sure: Interval  # 99 %
+    sure: Interval  # 99 %, and 99.5 % each where two are looked at
 
 
-def decide(question: Question, logs: LogIntervals) -> Kind:
-    """The verdict of METHOD, part 3, point 5.
+def decide(
+    question: Question, typical: LogIntervals, totals: LogIntervals | None = None, unseen: Hidden = NOTHING_HIDDEN
+) -> Kind:
+    """The verdict of METHOD, part 3, point 5, on the typical round and on the ratio of totals (None: the same).
 
-    Slower or faster: the 95 % interval lies wholly beyond the margin on that side, and the 99 % interval excludes zero.
-    The second binds where the noise is much wider than the margin: there the first alone would call one in twenty
-    that do not differ. Equivalent: two one-sided tests at 5 % (Schuirmann 1987), which is to say that the 90 % interval
-    lies wholly inside the margin. Else: inconclusive.
+    Slower or faster: the 95 % interval of either lies wholly beyond the margin on that side, and its interval against
+    false alarms excludes zero. The second binds where the noise is much wider than the margin: there the first alone
+    would call one in twenty that do not differ. Equivalent: two one-sided tests at 5 % (Schuirmann 1987) of both, which
+    is to say that both 90 % intervals lie wholly inside the margin, and still do when the worst that so many draws can
+    have missed is added; where only the latter fails: typical. Failed trials count as runs at half speed. Else:
+    inconclusive.
     """
-    wide, narrow = overhead(logs.wide, question.direction), overhead(logs.narrow, question.direction)
-    side = certain(question, logs)
-    if wide.low > question.margin and side is Side.WORSE:
-        return Kind.SLOWER
-    if wide.high < -question.margin and side is Side.BETTER:
-        return Kind.FASTER
-    if -question.margin < narrow.low and narrow.high < question.margin:
+    if unseen.no_verdict:
+        return Kind.INCONCLUSIVE
+    looks = (typical,) if totals is None else (typical, totals)
+    sides = {kind for look in looks if (kind := side(question, look, unseen)) is not None}
+    if sides:  # where the typical round is slower and the whole faster, neither is the answer
+        return sides.pop() if len(sides) == 1 else Kind.INCONCLUSIVE
+    if not all(_within(question, look.narrow, unseen.failed, unseen.baseline_failed) for look in looks):
+        return Kind.INCONCLUSIVE
+    if all(_within(question, look.narrow, unseen.possible, unseen.baseline_failed) for look in looks):
         return Kind.EQUIVALENT
-    return Kind.INCONCLUSIVE
+    return Kind.TYPICAL
 
 
-def certain(question: Question, logs: LogIntervals) -> Side | None:
-    """The side of the baseline on which the 99 % interval lies; None where it holds zero."""
-    sure = overhead(logs.sure, question.direction)
-    return Side.WORSE if sure.low > 0 else Side.BETTER if sure.high < 0 else None
+def side(question: Question, look: LogIntervals, unseen: Hidden = NOTHING_HIDDEN) -> Kind | None:
+    """Slower or faster, or None where this look alone is not sure of it."""
+    if not (look.sure.low > 0 or look.sure.high < 0):
+        return None
+    over = _with_losses(question, look.wide, unseen.failed, unseen.baseline_failed)
+    if over.low > question.margin:
+        return Kind.SLOWER
+    return Kind.FASTER if over.high < -question.margin else None
 
 
-def judge(question: Question, logs: LogIntervals, amount: Amount | None = None) -> Verdict:
+def certain(
+    question: Question, typical: LogIntervals, totals: LogIntervals | None = None, unseen: Hidden = NOTHING_HIDDEN
+) -> Side | None:
+    """On which side of the baseline a platform lies for sure, by how much it may be: so says the 99 % interval.
+
+    None where it holds zero, where the typical round and whole blocks lie on two sides, and where nothing may be said.
+    """
+    if unseen.no_verdict:
+        return None
+    looks = (typical,) if totals is None else (typical, totals)
+    overs = [_with_losses(question, look.sure, unseen.failed, unseen.baseline_failed) for look in looks]
+    worse, better = any(over.low > 0 for over in overs), any(over.high < 0 for over in overs)
+    if worse == better:
+        return None
+    return Side.WORSE if worse else Side.BETTER
+
+
+def _within(question: Question, logs: Interval, lost: float, baseline_lost: float) -> bool:
+    over = _with_losses(question, logs, lost, baseline_lost)
+    return -question.margin < over.low and over.high < question.margin
+
+
+def _with_losses(question: Question, logs: Interval, lost: float, baseline_lost: float) -> Interval:
+    """The overhead, were so much speed (a log) lost unseen by the platform or by the baseline."""
+    up, down = (lost, baseline_lost) if question.direction is Direction.LOWER else (baseline_lost, lost)
+    return overhead(Interval(logs.point, logs.low - down, logs.high + up), question.direction)
+
+
+def judge(
+    question: Question,
+    typical: LogIntervals,
+    totals: LogIntervals | None = None,
+    unseen: Hidden = NOTHING_HIDDEN,
+    amount: Amount | None = None,
+) -> Verdict:
     """Decide, and say it in words with the interval; ``amount``: what is added, for metrics that tell it first."""
-    kind, side = decide(question, logs), certain(question, logs)
-    over = overhead(logs.wide, question.direction)
+    kind = decide(question, typical, totals, unseen)
+    surely = certain(question, typical, totals, unseen)
+    over = overhead(typical.wide, question.direction)
     margin = percent(question.margin)
     if over.low <= 0 <= over.high:
         seen = _with_amount(question, signed_range(over), amount)
     else:
-        seen = describe(question, logs.wide, amount)
+        seen = describe(question, typical.wide, amount)
     if kind in {Kind.SLOWER, Kind.FASTER}:
-        return Verdict(kind, seen, side)
+        which = Side.WORSE if kind is Kind.SLOWER else Side.BETTER
+        if totals is None or side(question, typical, unseen) is kind:
+            return Verdict(kind, seen, which)
+        whole = describe(question, totals.wide)
+        return Verdict(kind, f"{whole}, over whole blocks; a typical round: {signed_range(over)}", which)
     if kind is Kind.EQUIVALENT:
-        return Verdict(kind, f"equivalent within {margin} ({seen})", side)
-    if side is not None:
-        open_size = f"{side} for sure; whether by more than the {margin} margin is open"
-        return Verdict(kind, f"inconclusive: {seen}: {open_size}", side)
-    if over.low > 0 or over.high < 0:
-        chance = "were there no difference, more than 1 of 100 campaigns would show as much"
-        return Verdict(kind, f"inconclusive: {seen}, but {chance}")
-    return Verdict(kind, f"inconclusive: {seen}; known to ±{percent(over.half_width)}, the margin is {margin}")
+        return Verdict(kind, f"equivalent within {margin} ({seen}){_excluded(unseen)}", surely)
+    if kind is Kind.TYPICAL:
+        return Verdict(kind, f"equivalent within {margin} in all that was seen ({seen}){_excluded(unseen)}", surely)
+    return Verdict(kind, f"inconclusive: {seen}{_why_not(question, typical, totals, unseen)}", surely)
+
+
+def _excluded(unseen: Hidden) -> str:
+    if not unseen.draws:
+        return ""
+    return f"; {unseen.draws} samples exclude only slow modes in more than {percent(unseen.share)} of them"
+
+
+def _why_not(question: Question, typical: LogIntervals, totals: LogIntervals | None, unseen: Hidden) -> str:
+    """Why what was seen is no verdict."""
+    over, margin = overhead(typical.wide, question.direction), percent(question.margin)
+    if unseen.no_verdict:
+        return ""
+    if over.low > question.margin or over.high < -question.margin:
+        if side(question, typical) is None:
+            return _CHANCE
+        return f"; whole blocks, or trials that failed, may lie on the other side of the {margin} margin"
+    if _within(question, typical.narrow, 0.0, 0.0):
+        if totals is not None and not _within(question, totals.narrow, 0.0, 0.0):
+            return f" in a typical round, {signed_range(overhead(totals.wide, question.direction))} over whole blocks"
+        return f"; trials that failed may lie beyond the {margin} margin"
+    return _how_sure(over, margin, certain(question, typical, totals, unseen))
+
+
+def _how_sure(over: Interval, margin: str, surely: Side | None) -> str:
+    """What is open: the size of a difference, whether there is one, or where it lies."""
+    there = over.low > 0 or over.high < 0
+    if surely is not None:
+        where = "" if there else " over whole blocks"
+        return f": {surely} for sure{where}; whether by more than the {margin} margin is open"
+    return _CHANCE if there else f"; known to ±{percent(over.half_width)}, the margin is {margin}"
 
 
 def too_few(question: Question, n_blocks: int, log: float | None, amount: Amount | None = None) -> Verdict:
@@ -164,7 +246,7 @@ def describe(question: Question, logs: Interval, amount: Amount | None = None) -
 def _with_amount(question: Question, seen: str, amount: Amount | None) -> str:
     if amount is None or not question.words.amount_first:
         return seen
-    size, span = amount.in_words()
+    size, span = amount_range(amount.point, amount.ends, amount.unit)
     return f"{size} ({span}): {seen}" if span else f"{size}: {seen}"
 
 

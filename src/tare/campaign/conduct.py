@@ -8,7 +8,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import tare
@@ -292,10 +292,7 @@ def _workload_record(job: Job) -> WorkloadRecord:
         margin=job.margin,
         work_unit=workload.work_unit,
         params=dict(job.params),
-        metrics=[
-            MetricRecord(name=one.name, unit=one.unit, direction=one.direction, title=one.title)
-            for one in workload.all_metrics
-        ],
+        metrics=[MetricRecord.model_validate(asdict(metric)) for metric in workload.all_metrics],
     )
 
 

@@ -67,7 +67,7 @@ def report_on(
     """The report of an open store, from samples and footprints (read once by the caller, who may want them too)."""
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     marked = contamination.marks(trials, telemetry, record.resources.cpus)
-    results = _results(record, analyse(record, samples, trials, marked))
+    results = _results(record, analyse(record, samples, trials, marked, store.slices()))
     surfaces = surfaces_of(store)
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():
         results = []  # nothing else was asked for: a table that says "no data" everywhere would say nothing

@@ -84,10 +84,14 @@ def cell(result: ResultReport, platform: PlatformReport) -> Cell:
     words = wording(result.metric, result.unit, Direction(result.direction), Family(result.family))
     amount = added(platform) if words.amount_first and platform.amount_unit == result.unit else None
     if amount is not None:
-        return Cell(shown, MARKS[shown], amount[0], _ends(amount[1]) or "1 block", size or "no ratio")
+        return Cell(shown, MARKS[shown], amount[0], _ends(amount[1]) or _no_interval(platform), size or "no ratio")
     if not size:
         size, span = _without_figure(result, platform)
     return Cell(shown, MARKS[shown], size, _ends(span))
+
+
+def _no_interval(platform: PlatformReport) -> str:
+    return "1 block" if platform.n_blocks == 1 else "no interval"
 
 
 def _ends(span: str) -> str:

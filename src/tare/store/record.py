@@ -32,6 +32,7 @@ class MetricRecord(_Frozen):
     unit: str
     direction: Direction
     title: str
+    resolution: float | None = Field(default=None, gt=0)  # the steps that its figures move in, where that is known
 
 
 class WorkloadRecord(_Frozen):

@@ -32,9 +32,13 @@ class MemoryLeast(LeastWorkload):
     name = "memory-least"
     title = "the least memory limit that lets an instance work"
     family = Family.MEMORY
-    metrics = (Metric("limit", "MiB", Direction.LOWER, "least memory limit that degrades nothing"),)
-    work_unit = "try"
     step_bytes = 8 * MIB
+    metrics = (
+        Metric(
+            "limit", "MiB", Direction.LOWER, "least memory limit that degrades nothing", resolution=step_bytes / MIB
+        ),
+    )
+    work_unit = "try"
     inner: ClassVar[SliceWorkload] = primes.WORKLOAD
     metric = "events-per-second"
     profiles: ClassVar[Mapping[str, Params]] = {

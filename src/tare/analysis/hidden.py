@@ -1,0 +1,77 @@
+"""What a platform's samples cannot show: trials that failed, and slow modes too rare for so few draws."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy import stats
+
+#: How slow a run may be that nobody saw: half of the usual speed, as of a run that shares its CPU with another.
+SLOW = 0.5
+#: Beyond this share of failed trials, its own or the baseline's, what is left says nothing of all.
+FAILED_LIMIT = 0.10
+#: Blocks without any difference between them that make a verdict: from eight on a sign test is below 1 % (2 / 2^8).
+BLOCKS_WITHOUT_SPREAD = 8
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """How many trials of a workload a platform and the baseline had, and how many of them failed."""
+
+    failed: int = 0
+    trials: int = 0
+    baseline_failed: int = 0
+    baseline_trials: int = 0
+
+    @property
+    def share(self) -> float:
+        """Of the platform's."""
+        return self.failed / self.trials if self.trials else 0.0
+
+    @property
+    def baseline_share(self) -> float:
+        """Of the baseline's."""
+        return self.baseline_failed / self.baseline_trials if self.baseline_trials else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What must be granted for what was not seen; losses are logs of speed."""
+
+    failed: float = 0.0  # were the platform's failed trials runs at half speed
+    baseline_failed: float = 0.0  # the same of the baseline's
+    possible: float = 0.0  # were as many runs as can be at half speed, seen by nobody
+    share: float = 0.0  # how many that is, of all
+    draws: int = 0
+    no_verdict: bool = False  # too many failed, or nothing varies in too few blocks
+
+
+def hidden(draws: int, trials: Trials, *, too_few: bool = False) -> Hidden:
+    """What ``draws`` samples, none of them of a failed trial, leave open."""
+    failed = round(draws * trials.share / (1 - trials.share)) if trials.share < 1 else draws
+    share = highest_share(failed, draws + failed)
+    return Hidden(
+        loss(trials.share),
+        loss(trials.baseline_share),
+        loss(share),
+        share,
+        draws,
+        no_verdict=too_few or max(trials.share, trials.baseline_share) > FAILED_LIMIT,
+    )
+
+
+def highest_share(seen: int, draws: int) -> float:
+    """The greatest share of a mode of which so many are ``seen`` in ``draws``, at 95 % (Clopper and Pearson, 1934).
+
+    Of none seen it is 1 - 0.05^(1/n), about 3/n: the rule of three (Hanley and Lippman-Hand, 1983).
+    """
+    if seen >= draws:
+        return 1.0
+    return float(stats.beta.ppf(_CONFIDENCE, seen + 1, draws - seen))
+
+
+def loss(share: float) -> float:
+    """The log of speed that is lost when such a share of the time runs at `SLOW` speed."""
+    return -math.log1p(-share * (1 - SLOW))
