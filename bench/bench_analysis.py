@@ -18,9 +18,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import fake_campaign
-from tare.report.build import build
+from tare.analysis.estimates import Estimates
+from tare.report.build import build, platform_names, results_of
 from tare.report.export import Format, export
 from tare.report.html import write_html
+from tare.report.terminal import headline
 from tare.store import Store
 
 PLATFORMS = {"native": 1.0, "runc": 1.0, "docker": 1.01, "podman": 1.02, "gvisor": 1.5, "microvm": 1.1}
@@ -36,6 +38,19 @@ def write(path: Path) -> str:
 
 def report(path: Path) -> str:
     return f"{len(build(path).results)} metrics"
+
+
+def each_block(path: Path) -> str:
+    """What a terminal's table and the looks take between two blocks: estimates of the newest, the rest is known."""
+    estimates, took = Estimates(), []
+    with Store.read(path) as store:
+        for block in range(1, SHAPE.blocks + 1):
+            began = time.perf_counter()
+            estimates.read(store, block)
+            estimates.known()
+            headline(platform_names(store.record), results_of(store.record, estimates.headlines(store.trials())))
+            took.append(time.perf_counter() - began)
+    return f"{1e3 * max(took[1:]):.0f} ms at most between two blocks"
 
 
 def page(path: Path) -> str:
@@ -62,7 +77,7 @@ def main() -> None:
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "million.tare"
-        for step in (write, report, page, export_csv):
+        for step in (write, report, each_block, page, export_csv):
             said = context.SimpleQueue()
             process = context.Process(target=_measure, args=(step, path, said))
             process.start()

@@ -83,12 +83,51 @@ def test_a_level_that_the_signs_cannot_resolve_falls_back_too() -> None:
     assert all_pairs(blocks(13), NAMES, level=0.999).method is Method.MAX_T
 
 
-def test_blocks_with_a_hole_are_left_out_and_counted() -> None:
-    values = blocks(20)
-    values[3, 1] = values[7, 2] = np.nan
+@pytest.mark.parametrize("n", [5, 20])
+def test_a_pair_uses_the_blocks_that_both_have_whatever_others_lack(n: int) -> None:
+    values = blocks(n)
+    values[3, 1] = np.nan
     found = all_pairs(values, NAMES)
-    assert (found.n_blocks, found.n_left_out) == (18, 2)
-    assert found.pairs == all_pairs(np.delete(values, [3, 7], axis=0), NAMES).pairs
+    assert (found.n_blocks, found.n_left_out) == (n - 1, 1)
+    docker, gvisor, both = found.pairs
+    assert (docker.n_blocks, gvisor.n_blocks, both.n_blocks) == (n - 1, n, n - 1)
+    assert gvisor.difference.point == pytest.approx((values[:, 0] - values[:, 2]).mean())
+    assert gvisor.statistic == pytest.approx(stats.ttest_rel(values[:, 0], values[:, 2]).statistic)
+    for pair in found.pairs:
+        error = (pair.difference.high - pair.difference.low) / 2 / pair.critical
+        assert pair.statistic == pytest.approx(pair.difference.point / error)
+
+
+def test_one_failure_of_one_platform_does_not_widen_a_pair_of_others() -> None:
+    """Five blocks, one failure of docker's: native against gvisor was 44 % wider."""
+    values = blocks(5)
+    whole = all_pairs(values, NAMES).pairs[1]
+    values[2, 1] = np.nan
+    assert all_pairs(values, NAMES).pairs[1].difference == whole.difference
+
+
+@pytest.mark.parametrize("n", [5, 7, 12, 20])
+def test_with_holes_some_equal_pair_is_called_different_in_at_most_five_of_a_hundred(n: int) -> None:
+    rng = np.random.default_rng(n)
+    wrong, campaigns = 0, 500
+    for _ in range(campaigns):
+        values = rng.normal(0, 1, (n, 1)) + rng.normal(0, 1, (n, 4)) * [1, 1, 2, 3]
+        values[rng.random((n, 4)) < 0.1] = np.nan
+        wrong += any(pair.p <= 0.05 for pair in all_pairs(values, ["a", "b", "c", "d"]).pairs)
+    assert wrong <= stats.binom.ppf(0.999, campaigns, 0.05)
+
+
+def test_a_pair_without_an_answer_says_why_and_leaves_the_others_theirs() -> None:
+    found = all_pairs(np.where([[False, False, True]], np.nan, blocks(9)), NAMES)
+    assert [(pair.first, pair.second) for pair in found.pairs] == [("native", "docker")]
+    assert [pair.reason for pair in found.unanswered] == [
+        "native and gvisor both have a value in 0 blocks, at least 2 are needed",
+        "docker and gvisor both have a value in 0 blocks, at least 2 are needed",
+    ]
+    same = all_pairs(blocks(9)[:, [0, 0, 2]] + [0, 0.1, 0], NAMES)
+    assert [(pair.first, pair.second) for pair in same.pairs] == [("native", "gvisor"), ("docker", "gvisor")]
+    [none] = same.unanswered
+    assert none.reason == "native and docker differ by the same in every block: no noise to compare with"
 
 
 @pytest.mark.parametrize(
@@ -97,11 +136,11 @@ def test_blocks_with_a_hole_are_left_out_and_counted() -> None:
         (np.ones(5), "an array of 1 dimensions"),
         (np.ones((5, 2)), "2 columns need 2 different names"),
         (np.empty((0, 3)), "in 0 blocks, at least 2 are needed"),
-        (blocks(1), "in 1 blocks, at least 2 are needed"),
-        (np.where([[False, False, True]], np.nan, blocks(9)), "gvisor lacks 9 of 9: leave it out"),
+        (blocks(1), "in 1 block, at least 2 are needed"),
+        (np.where([[False, True, True]], np.nan, blocks(9)), "native and docker both have a value in 0 blocks"),
         (np.where([[False, False, True]], -np.inf, blocks(9)), "9 values are infinite"),
-        (blocks(9)[:, [0, 0, 2]], "native and docker differ by the same in every block"),
-        (blocks(9)[:, [0, 0, 2]] + [0, 0.1, 0], "native and docker differ by the same in every block"),
+        (blocks(9)[:, [0, 0, 0]], "native and docker differ by the same in every block"),
+        (blocks(9)[:, [0, 0, 0]] + [0, 0.1, 0], "native and docker differ by the same in every block"),
     ],
 )
 def test_no_figure_where_there_is_no_answer(values: np.ndarray, why: str) -> None:

@@ -1,13 +1,17 @@
-"""How well workloads are known: the widest of their intervals."""
+"""How well workloads are known, how wide is narrow enough, and how many blocks that takes."""
 
+import math
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 import fake_campaign
 from tare.analysis import analyse
-from tare.analysis.widths import blocks_needed, widths
+from tare.analysis.estimates import Estimates
+from tare.analysis.widths import CLEAR, LOOSEST, MOST_BLOCKS, Known, Row, blocks_needed
 from tare.store import Store
 
 
@@ -15,38 +19,121 @@ from tare.store import Store
 def campaign(tmp_path):
     shape = replace(fake_campaign.Shape(), failing=None, unsupported=None)
     with Store.read(fake_campaign.write(tmp_path / "x.tare", shape)) as store:
-        yield store.record, store.samples(), store.trials()
+        yield store
 
 
-def test_it_is_the_widest_of_headline_and_cost_over_the_platforms(campaign):
-    record, samples, trials = campaign
-    found = widths(record, samples)
-    for workload in record.workloads:
+def test_rows_are_headline_and_cost_of_every_platform_with_the_reports_own_intervals(campaign):
+    estimates = Estimates()
+    estimates.read(campaign)
+    found = estimates.known()
+    results = analyse(campaign.record, campaign.samples(), campaign.trials())
+    for workload in campaign.record.workloads:
         headline = workload.metrics[0].name
-        told = [
-            platform.overhead.half_width
-            for result in analyse(record, samples, trials)
+        expected = [
+            (math.log(platform.ratio.point), math.log(platform.ratio.high / platform.ratio.low) / 2, platform.n_blocks)
+            for result in results
             if result.workload == workload.name and result.metric in {headline, "cpu-cost"}
             for platform in result.platforms
-            if platform.overhead is not None
+            if platform.ratio is not None
         ]
-        assert found[workload.name].half_width == pytest.approx(max(told))
-        assert found[workload.name].n_blocks == 12
+        rows = [(row.point, row.half_width, row.n_blocks) for row in found[workload.name].rows]
+        assert np.array(sorted(rows)) == pytest.approx(np.array(sorted(expected)))
 
 
-def test_what_has_no_interval_says_so(campaign):
-    record, samples, _ = campaign
-    assert {one.half_width for one in widths(record, samples.clear()).values()} == {None}
-    one_block = samples.filter(pl.col("block") == 0)
-    assert {one.half_width for one in widths(record, one_block).values()} == {None}
-    zeros = samples.with_columns(pl.lit(0.0).alias("value"))
-    assert {one.half_width for one in widths(record, zeros).values()} == {None}
+def test_block_by_block_gives_the_same_and_reads_each_block_once(campaign):
+    at_once, by_block = Estimates(), Estimates()
+    at_once.read(campaign)
+    read = []
+    samples = campaign.samples
+    campaign.samples = lambda first=0, end=None: read.append(frame := samples(first, end)) or frame
+    for end in (1, 4, 4, 9, None):
+        by_block.read(campaign, end)
+    assert by_block.known() == at_once.known()
+    assert sum(frame.height for frame in read) == samples().height
+    trials = campaign.trials()
+    assert by_block.headlines(trials) == at_once.headlines(trials)
 
 
-def test_blocks_needed_grow_with_the_square():
-    assert blocks_needed(0.02, 10, 0.01) == 40
+def test_headlines_as_they_stand_are_those_of_the_report(campaign):
+    estimates = Estimates()
+    estimates.read(campaign)
+    trials = campaign.trials()
+    results = {
+        (result.workload, platform.platform): platform
+        for result in analyse(campaign.record, campaign.samples(), trials)
+        for platform in result.platforms
+        if result.metric == next(w for w in campaign.record.workloads if w.name == result.workload).metrics[0].name
+    }
+    found = [(result, platform) for result in estimates.headlines(trials) for platform in result.platforms]
+    assert len(found) == len(results)
+    for result, platform in found:
+        full = results[result.workload, platform.platform]
+        assert (platform.overhead is None) == (full.overhead is None)
+        if platform.overhead is not None and full.overhead is not None:
+            assert platform.overhead.low == pytest.approx(full.overhead.low)
+        assert platform.verdict.kind == full.verdict.kind
+        assert platform.counts.ok == full.counts.ok
+        assert platform.described.median == full.described.median
+
+
+@pytest.mark.parametrize("what", ["nothing", "one block", "zeros", "a late zero"])
+def test_what_has_no_interval_has_no_row_and_wants_nothing(campaign, what):
+    samples = campaign.samples()
+    estimates = Estimates()
+    estimates.read(campaign, 0)
+    last = samples["block"].max()
+    value = pl.when((pl.col("block") == last) | (what == "zeros")).then(0.0).otherwise(pl.col("value"))
+    frames = {"nothing": [], "one block": [samples.filter(pl.col("block") == 0)]}
+    zeros = samples.with_columns(value.alias("value"))
+    for frame in frames.get(what, [zeros.filter(pl.col("block") < last), zeros.filter(pl.col("block") == last)]):
+        estimates.add(frame)
+    known = estimates.known()
+    assert set(known.values()) == {Known()}
+    assert {one.missing(0.005, 0.01) for one in known.values()} == {0}
+
+
+def test_a_width_is_that_of_the_log_ratio_whatever_the_ratio():
+    """The overhead's own half-width is 66 times that; it took all of a long campaign for start-up."""
+    goal = math.log1p(0.025)
+    near = Row(0.0, 1.5 * goal, 10)
+    assert near.missing(0.025, 0.05) > 0
+    assert Row(math.log(66), 1.5 * goal, 10).missing(0.025, 0.05) == 0
+
+
+def test_far_from_the_margin_a_quarter_of_the_way_is_narrow_enough_up_to_a_tenth():
+    margin = math.log1p(0.01)
+    assert Row(0.003, 1, 10).goal(0.005, 0.01) == math.log1p(0.005)
+    assert Row(-0.1, 1, 10).goal(0.005, 0.01) == pytest.approx((0.1 - margin) / CLEAR)
+    assert Row(math.log(66), 1, 10).goal(0.005, 0.01) == LOOSEST
+    assert Row(math.log(66), 1, 10).goal(0.002, 0.01) == math.log1p(0.002), "a precision that was asked for is kept"
+
+
+def test_a_workload_lacks_what_its_widest_row_lacks():
+    rows = Row(0.0, 0.004, 10), Row(0.0, 0.02, 10)
+    assert Known(rows).missing(0.005, 0.01) == rows[1].missing(0.005, 0.01) > 0
+    assert rows[0].missing(0.005, 0.01) == 0
+
+
+def test_blocks_needed_are_the_least_at_which_students_interval_is_narrow_enough():
+    n_blocks, deviation = 400, 0.02
+    half_width = float(stats.t.ppf(0.975, n_blocks - 1)) * deviation / math.sqrt(n_blocks)
+    for target in (0.0005, 0.0019):
+        found = blocks_needed(half_width, n_blocks, target)
+        widths = [float(stats.t.ppf(0.975, n - 1)) * deviation / math.sqrt(n) for n in (found - 1, found)]
+        assert widths[0] > target * 0.998  # the median of s is a trifle below s
+        assert widths[1] <= target * 1.002
     assert blocks_needed(0.01, 10, 0.01) == 10
-    assert blocks_needed(1e9, 10, 1e-9) == 10**9
+    assert blocks_needed(1e9, 10, 1e-9) == MOST_BLOCKS
+
+
+@pytest.mark.parametrize("n_blocks", [2, 3, 5, 6, 10])
+def test_from_few_blocks_the_median_answer_is_near_what_it_takes(n_blocks):
+    """It took 18, and 299, 51, 26, 23, 20 were said."""
+    rng = np.random.default_rng(5)
+    deviations = rng.normal(0, 0.01, (2_000, n_blocks)).std(axis=1, ddof=1)
+    half_widths = stats.t.ppf(0.975, n_blocks - 1) * deviations / math.sqrt(n_blocks)
+    answers = [blocks_needed(half_width, n_blocks, 0.005) for half_width in half_widths.tolist()]
+    assert 16 <= np.median(answers) <= 20
 
 
 def test_what_could_not_be_told_says_what_it_would_take(tmp_path):
@@ -61,6 +148,7 @@ def test_what_could_not_be_told_says_what_it_would_take(tmp_path):
         if platform.verdict.kind == "inconclusive"
     }
     platform, text = texts["sysbench-cpu", "docker"]
-    blocks = blocks_needed(platform.overhead.half_width, 4, 0.005)
+    half_width = math.log(platform.ratio.high / platform.ratio.low) / 2
+    blocks = blocks_needed(half_width, 4, math.log1p(0.005))
     assert f"; ±0.5 % would take about {blocks} blocks, " in text
     assert text.endswith("of this workload alone")

@@ -7,38 +7,41 @@ import pytest
 from campaign.fakes import FakeNursery, Quiet, a_plan, a_record
 from tare.campaign import stopping
 from tare.campaign.runner import Runner
-from tare.campaign.stopping import Need, need, parse_precision, still_wanted, targets
+from tare.campaign.stopping import parse_precision, still_wanted, targets
 from tare.errors import UsageError
 from tare.store.store import Store
 
 
 @dataclass
 class Width:
-    half_width: float | None
-    n_blocks: int
+    """So many blocks are missing, whatever the target."""
+
+    blocks: int
+
+    def missing(self, target, margin):
+        assert 0 < target <= margin
+        return self.blocks
 
 
 def test_looks_are_every_five_blocks_from_the_tenth():
     assert [block for block in range(31) if stopping.is_look(block)] == [10, 15, 20, 25, 30]
 
 
-def test_a_width_shrinks_with_the_root_of_the_blocks():
-    missing = need(Width(0.02, 10), 0.01, 2.0)
-    assert missing.blocks == 30  # four times as many in all
-    assert missing.gain == pytest.approx(2 / (2 * 10 * 2.0))
-    assert need(Width(0.01, 10), 0.01, 2.0) is None
-    assert need(Width(None, 0), 0.01, 2.0) is None, "more blocks make no interval of nothing"
+def test_the_next_blocks_run_what_takes_least_as_far_as_the_time_goes():
+    missing = {"slow": 10, "quick": 10, "middle": 10, "known": 0}
+    seconds = {"slow": 3.0, "quick": 1.0, "middle": 2.0, "known": 1.0}
+    assert still_wanted(missing, seconds, None) == ("quick", "middle", "slow")
+    assert still_wanted(missing, seconds, 60.0) == ("quick", "middle", "slow")
+    assert still_wanted(missing, seconds, 45.0) == ("quick", "middle")
+    assert still_wanted(missing, seconds, 25.0) == ("quick",)
+    assert still_wanted({"known": 0}, seconds, 60.0) == ()
 
 
-def test_the_next_blocks_run_what_narrows_most_as_far_as_the_time_goes():
-    needs = {"slow": Need(10, 1.0), "quick": Need(10, 5.0), "middle": Need(10, 2.0)}
-    seconds = {"slow": 3.0, "quick": 1.0, "middle": 2.0}
-    assert still_wanted(needs, seconds, None) == ("quick", "middle", "slow")
-    assert still_wanted(needs, seconds, 60.0) == ("quick", "middle", "slow")
-    assert still_wanted(needs, seconds, 45.0) == ("quick", "middle")
-    assert still_wanted(needs, seconds, 25.0) == ("quick",)
-    assert still_wanted(needs, seconds, 5.0) == ("quick",), "none can be reached: the resolution is bettered"
-    assert still_wanted({}, seconds, 60.0) == ()
+def test_where_none_can_be_reached_all_have_their_share():
+    missing, seconds = {"slow": 10, "quick": 10, "middle": 10}, {"slow": 3.0, "quick": 1.0, "middle": 2.0}
+    assert still_wanted(missing, seconds, 5.0) == ("quick", "middle", "slow")
+    # What no campaign reaches takes nothing from what can be.
+    assert still_wanted({"never": 10**9, "soon": 10}, {"never": 1.0, "soon": 1.0}, 60.0) == ("soon",)
 
 
 @pytest.mark.parametrize(("text", "value"), [("0.5%", 0.005), ("0.02", 0.02), ("0", 0.0), ("2 %", 0.02)])
@@ -60,16 +63,16 @@ def test_half_of_the_margin_unless_asked_for():
 
 
 class Script:
-    """Widths that are told beforehand, by workload: one for each look."""
+    """Blocks that are missing, told beforehand, by workload: for each look."""
 
-    def __init__(self, **widths):
-        self.widths = widths
+    def __init__(self, **missing):
+        self.missing = missing
         self.looked_at = []
 
     def __call__(self, store):
         look = len(self.looked_at)
         self.looked_at.append(1 + max(key.block for key in store.done()))
-        return {name: Width(told[look], 10) for name, told in self.widths.items()}
+        return {name: Width(blocks[look]) for name, blocks in self.missing.items()}
 
 
 def _plan(blocks=40):
@@ -82,7 +85,7 @@ def _blocks(store, workload):
 
 def test_a_workload_leaves_when_it_is_known_and_the_campaign_ends_with_the_last(tmp_path):
     plan = _plan()
-    look = Script(start=[0.02, 0.01, None, None], alpha=[0.001, 0.001, 0.001, 0.001], beta=[0.02, 0.02, 0.02, 0.005])
+    look = Script(start=[30, 0, 0, 0], alpha=[0, 0, 0, 0], beta=[30, 30, 30, 0])
     with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
         Runner(plan, store, FakeNursery(), None, Quiet(), look).run()
         assert look.looked_at == [10, 15, 20, 25]
@@ -100,13 +103,13 @@ def test_a_workload_leaves_when_it_is_known_and_the_campaign_ends_with_the_last(
 
 def test_a_campaign_that_was_cut_off_goes_on_with_the_workloads_that_were_left(tmp_path):
     plan = _plan()
-    wide = [0.02] * 3
+    wide = [30] * 3
     with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
         watcher = Quiet(interrupt_after=10 * 12 + 5)  # in the eleventh block
         with pytest.raises(KeyboardInterrupt):
-            Runner(plan, store, FakeNursery(), None, watcher, Script(start=wide, alpha=[0.001], beta=wide)).run()
+            Runner(plan, store, FakeNursery(), None, watcher, Script(start=wide, alpha=[0], beta=wide)).run()
     with Store.open(tmp_path / "x.tare") as store:
-        script = Script(start=[0.001], alpha=[0.001], beta=[0.001])
+        script = Script(start=[0], alpha=[0], beta=[0])
         Runner(plan, store, FakeNursery(), None, Quiet(), script).run()
         assert script.looked_at == [15]
         assert _blocks(store, "alpha") == set(range(10))

@@ -84,6 +84,35 @@ def test_one_after_the_other_are_groups_with_the_tests_of_the_studies(campaign):
     assert "Kruskal-Wallis: chi-squared " in text
 
 
+def test_three_blocks_one_after_the_other_have_the_tests_that_can_answer(campaign):
+    """Rank sums need four values a platform; Welch and Tukey do not, and answered nothing either."""
+    record, samples = campaign
+    few = samples.filter(pl.col("block") < 3)
+    rate = compare(record.model_copy(update={"design": Design.SEQUENTIAL}), few)[0]
+    assert rate.reason is None
+    howell, tukey, ranks = rate.tests
+    assert howell.found is not None
+    assert len(howell.pairs) == len(tukey.pairs) == 10
+    assert ranks.found is not None
+    assert ranks.pairs == ()
+    assert "at least 4 are needed" in ranks.pairs_reason
+    text = _shown(compare_report.render([rate]))
+    assert "Tukey's HSD" in text
+    assert "no answer: rank sums with Holm: " in text
+    assert json.dumps(compare_report.to_data([rate]))
+
+
+def test_a_platform_without_ratios_leaves_the_others_theirs(campaign):
+    record, samples = campaign
+    zero = (pl.col("platform") == "docker") & (pl.col("block") == 1)
+    rate = compare(record, samples.with_columns(value=pl.when(zero).then(0.0).otherwise(pl.col("value"))))[0]
+    assert len(rate.pairs.pairs) == 6
+    assert list(rate.left_out) == ["docker"]
+    assert "no answer: docker: samples are zero" in _shown(compare_report.render([rate]))
+    baseless = samples.with_columns(value=pl.when(pl.col("platform") == "native").then(0.0).otherwise(pl.col("value")))
+    assert compare(record, baseless)[0].reason.startswith("native: samples are zero")
+
+
 def test_what_has_no_answer_says_why(campaign):
     record, samples = campaign
     [rate, *_] = compare(record, samples.filter(pl.col("block") == 0))

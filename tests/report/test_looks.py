@@ -92,8 +92,8 @@ def test_start_up_tells_first_what_it_adds(tmp_path: Path) -> None:
     assert (shown.figure, shown.span) == (amount[0], amount[1].replace(" to ", " … "))
     assert shown.figure.startswith("+9")
     assert shown.figure.endswith(" ms")
-    assert shown.relative.startswith("3.")
-    assert shown.in_line == f"▲ {shown.figure} ({shown.span}), {shown.relative}"
+    assert shown.below[0].startswith("3.")
+    assert shown.in_line == f"▲ {shown.figure} ({shown.span}), {shown.below[0]}"
     assert ptrace.verdict_text.startswith(f"{amount[0]} ({amount[1]}): 3.")
     lines = [line.split() for line in printed(report).splitlines()]
     assert any(shown.figure.split()[0] in line for line in lines)
@@ -124,7 +124,7 @@ def test_one_block_shows_what_was_measured(tmp_path: Path) -> None:
     shown = cell(start, started)
     assert shown.figure.startswith("+9")
     assert shown.figure.endswith(" ms")
-    assert (shown.span, shown.relative[:3]) == ("1 block", "3.3")
+    assert (shown.span, shown.below[0][:3]) == ("1 block", "3.3")
     assert "in 1 block, and an interval needs 2" in started.verdict_text
     write_html([tmp_path / "a.tare"], tmp_path / "a.html")
 
@@ -143,7 +143,7 @@ def test_a_baseline_of_nothing_leaves_the_amount(tmp_path: Path) -> None:
     assert docker.verdict_text.startswith("refused: 3 of 6 samples of the baseline")
     assert docker.amount is not None
     assert docker.amount_low is not None
-    assert cell(result, docker).relative == "no ratio"
+    assert cell(result, docker).below == ("no ratio",)
 
 
 def test_the_noise_floor_says_what_it_lets_be_found(tmp_path: Path) -> None:

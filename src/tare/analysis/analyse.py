@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from tare.analysis import contamination
 from tare.analysis.amounts import Scale, amount, scale
+from tare.analysis.counts import CountsByArm, count_trials
 from tare.analysis.drift import drift
 from tare.analysis.evidence import Evidence, evidence, reference
 from tare.analysis.fairness import refusals
@@ -52,7 +52,6 @@ WIDE_FLOOR = "the noise floor"
 #: Said of everything that a sequential campaign shows.
 AFTER_EACH_OTHER = "the platforms ran one after the other: what the machine did meanwhile is in the figures"
 
-_CountsByArm = dict[tuple[str, str], Counts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ def analyse(
         samples = weighted(samples, slices)
     if marked is None:
         marked = contamination.marks(trials, None, record.resources.cpus)
-    counts = _count_trials(trials, marked)
+    counts = count_trials(trials, marked)
     blocks = dict(trials.group_by("workload").agg(pl.col("block").n_unique()).iter_rows())
     parts, clean = (_by_metric(frame) for frame in (samples, contamination.without(samples, marked)))
     nothing = samples.clear()
@@ -121,7 +120,7 @@ def _metric(
     workload: WorkloadRecord,
     metric: MetricRecord,
     samples: pl.DataFrame,
-    counts: _CountsByArm,
+    counts: CountsByArm,
     n_blocks: int,
     block_s: float | None,
 ) -> MetricResult:
@@ -215,6 +214,7 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
         variability=_variability(grid, arm, context.baseline),
         verdict=verdict,
         findings=tuple(findings),
+        pairs=seen.pairs,
         notes=(*empty.notes, *notes, *_cautions(context, seen, logs), *drift_note, *_floor_cautions(context)),
     )
 
@@ -267,8 +267,8 @@ def _would_take(context: _Context, seen: Evidence, n_blocks: int) -> str:
     if seen.hidden.no_verdict or not looks:
         return ""
     target = context.question.margin / 2
-    widest = max(overhead(look.wide, context.question.direction).half_width for look in looks)
-    blocks = blocks_needed(widest, n_blocks, target)
+    widest = max(look.wide.half_width for look in looks)
+    blocks = blocks_needed(widest, n_blocks, math.log1p(target))
     if blocks <= n_blocks or context.block_s is None:
         return ""
     takes = span(blocks * context.block_s)
@@ -399,18 +399,3 @@ def _flag_disagreement(results: list[MetricResult]) -> list[MetricResult]:
             platforms.append(platform)
         flagged.append(replace(result, platforms=tuple(platforms)))
     return flagged
-
-
-def _count_trials(trials: pl.DataFrame, marked: pl.DataFrame) -> _CountsByArm:
-    """Trials by workload and platform."""
-    rows = trials.group_by("workload", "platform").agg(
-        (pl.col("status") == "ok").sum().alias("ok"),
-        (pl.col("status") == "failed").sum().alias("failed"),
-        (pl.col("status") == "unsupported").sum().alias("unsupported"),
-    )
-    contaminated = contamination.by_reason(marked)
-    found: _CountsByArm = defaultdict(Counts)
-    for workload, platform, ok, failed, unsupported in rows.iter_rows():
-        n_marked, reasons = contaminated.get((workload, platform), (0, {}))
-        found[workload, platform] = Counts(ok, failed, unsupported, n_marked, reasons)
-    return found

@@ -12,8 +12,9 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
+from tare.analysis.dependence import Dependence, dependence
 from tare.analysis.evidence import evidence
-from tare.analysis.grid import Grid, harmonic
+from tare.analysis.grid import BlockRatios, Grid, block_ratios, harmonic
 from tare.analysis.intervals import Interval, smallest_effect, t_interval
 from tare.analysis.overhead import overhead
 from tare.analysis.verdicts import EQUAL, Kind, LogIntervals, Question, decide, gate
@@ -67,6 +68,7 @@ class Trust:
     half_width: float  # median over comparisons, of 95 % intervals
     block_sd: float  # of a block's log ratio, within comparisons
     seconds: float
+    dependence: Dependence | None = None  # of blocks' log ratios, over the whole campaign; None: too few blocks
 
     def half_width_after(self, seconds: float) -> float:
         """Half of the 95 % interval's width that so much time gives one pair, as a fraction; nan below two blocks."""
@@ -158,7 +160,14 @@ def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: 
         half_width=float(np.median([one.over.half_width for one in compared])),
         block_sd=math.sqrt(float(np.mean(np.square(deviations)))),
         seconds=seconds,
+        dependence=dependence(_series(grid)),
     )
+
+
+def _series(grid: Grid) -> list[BlockRatios]:
+    """The log ratios of every comparison's arms, over all blocks."""
+    triples = [[at, at + 1, at + 2] for at in range(0, len(grid.arms) - TRIPLE + 1, TRIPLE)]
+    return [block_ratios(grid, arms[0], arms[1:]) for arms in triples if not grid.unfit[arms].any()]
 
 
 def _mean(values: Sequence[float]) -> Interval:

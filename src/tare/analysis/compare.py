@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -26,15 +26,19 @@ from tare.analysis.verdicts import CPU_COST
 from tare.model import Design, Direction
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
+_Groups = Mapping[str, NDArray[np.float64]]
+
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test of all groups at once, and its pairs."""
+    """A test of all groups at once, and its pairs. Each answers for itself, or says why it has no answer."""
 
     overall: str
     pairwise: str
-    found: Overall
-    pairs: tuple[GroupPair, ...]
+    found: Overall | None = None
+    pairs: tuple[GroupPair, ...] = ()
+    reason: str | None = None  # why there is nothing ``found``
+    pairs_reason: str | None = None  # why there are no pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,8 @@ class Compared:
     """One metric over all pairs, in logs; ``reason`` where the data have no answer.
 
     ``pairs`` where blocks pair the platforms. ``tests`` where they ran one after the other: with Welch's first, which
-    asks for no equal variances; then what the studies did.
+    asks for no equal variances; then what the studies did. ``left_out``: platforms without ratios, and why; the others
+    are compared all the same.
     """
 
     workload: str
@@ -51,6 +56,7 @@ class Compared:
     pairs: AllPairs | None = None
     tests: tuple[Test, ...] = ()
     reason: str | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 def compare(record: CampaignRecord, samples: pl.DataFrame, platforms: Sequence[str] = ()) -> list[Compared]:
@@ -70,12 +76,16 @@ def _compare(
     record: CampaignRecord, workload: WorkloadRecord, metric: MetricRecord, part: pl.DataFrame, chosen: Sequence[str]
 ) -> Compared:
     grid = Grid.of(part, record.all_arms(), harmonic=harmonic(metric.direction, workload.mode))
-    fit = [name for name in chosen if grid.counts[grid.of_platform(name)].any()]
-    empty = Compared(workload.name, metric.name, metric.direction)
+    there = [name for name in chosen if grid.counts[grid.of_platform(name)].any()]
+    unfit = [name for name in there if grid.unfit[grid.of_platform(name)].any()]
+    why_unfit = "samples are zero, negative or not finite, and have no ratio"
+    empty = Compared(workload.name, metric.name, metric.direction, left_out=dict.fromkeys(unfit, why_unfit))
+    fit = [name for name in there if name not in unfit]
+    if record.baseline in unfit and record.design is not Design.SEQUENTIAL:  # what the others' ratios are to
+        return replace(empty, reason=f"{record.baseline}: {why_unfit}")
+    if len(fit) < 2 and unfit:
+        return replace(empty, reason=f"{unfit[0]}: {why_unfit}")
     try:
-        unfit = [name for name in fit if grid.unfit[grid.of_platform(name)].any()]
-        if unfit:
-            raise NoAnswer(f"samples of {unfit[0]} are zero, negative or not finite, and have no ratio")
         if record.design is Design.SEQUENTIAL:
             return replace(empty, tests=_tests(grid, fit))
         table = np.column_stack([_column(grid, name, record.baseline) for name in fit])
@@ -97,9 +107,31 @@ def _column(grid: Grid, name: str, baseline: str) -> NDArray[np.float64]:
 
 
 def _tests(grid: Grid, names: Sequence[str]) -> tuple[Test, ...]:
+    """Each answers for itself. Raises `NoAnswer` where none does."""
     groups = {name: np.log(grid.block_values(grid.of_platform(name)[0])) for name in names}
-    return (
-        Test("Welch's analysis of variance", "Games-Howell", welch(groups), games_howell(groups)),
-        Test("analysis of variance", "Tukey's HSD", one_way(groups), tukey(groups)),
-        Test("Kruskal-Wallis", "rank sums with Holm", kruskal_wallis(groups), rank_pairs(groups)),
+    tests = (
+        _test("Welch's analysis of variance", "Games-Howell", welch, games_howell, groups),
+        _test("analysis of variance", "Tukey's HSD", one_way, tukey, groups),
+        _test("Kruskal-Wallis", "rank sums with Holm", kruskal_wallis, rank_pairs, groups),
     )
+    if not any(test.found or test.pairs for test in tests):
+        raise NoAnswer(str(tests[0].reason))
+    return tests
+
+
+def _test(
+    overall: str,
+    pairwise: str,
+    test_all: Callable[[_Groups], Overall],
+    test_pairs: Callable[[_Groups], tuple[GroupPair, ...]],
+    groups: _Groups,
+) -> Test:
+    test = Test(overall, pairwise)
+    try:
+        test = replace(test, found=test_all(groups))
+    except NoAnswer as why:
+        test = replace(test, reason=str(why))
+    try:
+        return replace(test, pairs=test_pairs(groups))
+    except NoAnswer as why:
+        return replace(test, pairs_reason=str(why))

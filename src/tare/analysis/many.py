@@ -42,17 +42,29 @@ class Pair:
     difference: Interval
     statistic: float
     p: float  # adjusted for all pairs
+    n_blocks: int  # in which both have a value
+    critical: float  # the interval is difference ± critical x standard error
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A pair of which nothing can be said, and why."""
+
+    first: str
+    second: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class AllPairs:
-    """Every pair once, in the order of the names."""
+    """Every pair once, in the order of the names: in ``pairs``, or in ``unanswered``."""
 
     method: Method
     n_blocks: int  # in which all platforms have a value
-    n_left_out: int
-    critical: float  # the intervals are difference ± critical x standard error
+    n_left_out: int  # in which some have none: the pairs of the others use them
+    critical: float  # the greatest of the pairs'
     pairs: tuple[Pair, ...]
+    unanswered: tuple[Unanswered, ...] = ()
 
 
 def holm(p: ArrayLike) -> Floats:
@@ -70,41 +82,50 @@ def holm(p: ArrayLike) -> Floats:
 def all_pairs(values: ArrayLike, names: Sequence[str], *, level: float = 0.95) -> AllPairs:
     """Compare all columns of ``values[block, platform]`` (log figures, or in any unit; NaN where there is none).
 
-    From `MAX_T_FROM` blocks on: t statistics of the paired differences against the distribution of their greatest one
-    when the signs of whole blocks are drawn at random (Westfall and Young, 1993, single step). Flipping whole blocks
-    keeps what the pairs have in common, so that the price of many comparisons is no higher than it must be. The 95 %
-    intervals hold for all pairs at once; one excludes zero exactly when its p is below 0.05. With fewer blocks: paired
-    t tests with Holm's p values, and the wider intervals of Bonferroni.
+    A pair uses the blocks in which both have a value. Where every pair has `MAX_T_FROM` of them: t statistics of the
+    paired differences against the distribution of their greatest one when the signs of whole blocks are drawn at random
+    (Westfall and Young, 1993, single step). Flipping whole blocks keeps what the pairs have in common, so that many
+    comparisons cost no more than they must; a block that a pair lacks takes no part in its t. The 95 % intervals hold
+    for all pairs at once; one excludes zero exactly when its p is at most 0.05. With fewer blocks: paired t tests with
+    Holm's p values, and the wider intervals of Bonferroni, each with its own degrees of freedom.
 
     Skewed noise that differs a lot between platforms misleads this as it misleads every test of a mean: give logs.
 
-    Only blocks in which all platforms have a value are used. Raises `NoAnswer` below two of these, and for a pair
-    whose differences are all the same.
+    A pair with fewer than two blocks, or whose differences are all the same, is unanswered. Raises `NoAnswer` where
+    all are.
     """
     level_of(level)
-    table, left_out = _complete(values, names)
+    table = _table(values, names)
     pairs = list(itertools.combinations(range(table.shape[1]), 2))
+    reasons = {pair: _no_answer(table, names, *pair) for pair in pairs}
+    unanswered = tuple(Unanswered(names[i], names[j], why) for (i, j), why in reasons.items() if why is not None)
+    pairs = [pair for pair in pairs if reasons[pair] is None]
+    if not pairs:
+        raise NoAnswer(unanswered[0].reason)
     first, second = (np.array(side) for side in zip(*pairs, strict=True))
-    _varied(table, names, pairs)
     differences = table[:, first] - table[:, second]
-    n = table.shape[0]
-    mean, error = differences.mean(axis=0), differences.std(axis=0, ddof=1) / math.sqrt(n)
+    n = np.count_nonzero(~np.isnan(differences), axis=0)
+    mean, error = np.nanmean(differences, axis=0), np.nanstd(differences, axis=0, ddof=1) / np.sqrt(n)
     t = mean / error
-    patterns = _signs(n) if n >= MAX_T_FROM else np.empty((0, n))
+    patterns = _signs(len(table)) if n.min() >= MAX_T_FROM else np.empty((0, len(table)))
     beyond = math.floor((1 - level) * (1 + len(patterns)) + 1e-9) - 1  # so many patterns may show a greater t
     if beyond >= 0:
-        method, greatest = Method.MAX_T, np.sort(_greatest(table, first, second, patterns))
-        critical = float(greatest[-1 - beyond])
+        method, greatest = Method.MAX_T, np.sort(_greatest(differences - mean, n, patterns))
+        critical = np.full(len(pairs), greatest[-1 - beyond])
         p = (1 + len(greatest) - np.searchsorted(greatest, np.abs(t), side="left")) / (1 + len(greatest))
     else:
         method, p = Method.HOLM, holm(2 * stats.t.sf(np.abs(t), n - 1))
-        critical = float(stats.t.isf((1 - level) / 2 / len(pairs), n - 1))
+        critical = stats.t.isf((1 - level) / 2 / len(pairs), n - 1)
     half = critical * error
+    columns = (mean, half, t, p, n, critical)
     found = tuple(
-        Pair(names[i], names[j], Interval(*map(float, (m, m - h, m + h))), float(each_t), float(each_p))
-        for (i, j), m, h, each_t, each_p in zip(pairs, mean, half, t, p, strict=True)
+        Pair(names[i], names[j], Interval(m, m - h, m + h), each_t, each_p, each_n, each_critical)
+        for (i, j), m, h, each_t, each_p, each_n, each_critical in zip(
+            pairs, *(column.tolist() for column in columns), strict=True
+        )
     )
-    return AllPairs(method, n, left_out, critical, found)
+    whole = int((~np.isnan(table).any(axis=1)).sum())
+    return AllPairs(method, whole, len(table) - whole, float(critical.max()), found, unanswered)
 
 
 def _signs(n: int) -> Floats:
@@ -115,15 +136,15 @@ def _signs(n: int) -> Floats:
     return 2 * ones - 1
 
 
-def _greatest(table: Floats, first: Ints, second: Ints, patterns: Floats) -> Floats:
-    """For each pattern of signs: the greatest |t| over the pairs of columns, once all means are taken away."""
-    n = table.shape[0]
-    residuals = table - table.mean(axis=0)
-    flipped = patterns @ residuals / n
-    mean = flipped[:, first] - flipped[:, second]
+def _greatest(residuals: Floats, n: Ints, patterns: Floats) -> Floats:
+    """For each pattern of signs: the greatest |t| over the pairs, once all means are taken away.
+
+    ``residuals[block, pair]``: NaN where a pair lacks the block; ``n``: the blocks of each pair.
+    """
+    there = np.nan_to_num(residuals)
+    mean = patterns @ there / n
     # A square does not change with its sign, so one sum of squares serves all patterns.
-    squares = ((residuals[:, first] - residuals[:, second]) ** 2).sum(axis=0)
-    variance = np.maximum(squares - n * mean**2, 0.0) / (n - 1)
+    variance = np.maximum((there**2).sum(axis=0) - n * mean**2, 0.0) / (n - 1)
     # A pattern under which all blocks agree has no variance left: its t is beyond every other.
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.abs(mean) / np.sqrt(variance / n)
@@ -131,8 +152,8 @@ def _greatest(table: Floats, first: Ints, second: Ints, patterns: Floats) -> Flo
     return greatest
 
 
-def _complete(values: ArrayLike, names: Sequence[str]) -> tuple[Floats, int]:
-    """The blocks without holes, and how many have some."""
+def _table(values: ArrayLike, names: Sequence[str]) -> Floats:
+    """Values by block and platform, without blocks in which there is none."""
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2:
         raise NoAnswer(f"values by block and platform are needed, not an array of {table.ndim} dimensions")
@@ -142,18 +163,17 @@ def _complete(values: ArrayLike, names: Sequence[str]) -> tuple[Floats, int]:
     if np.isinf(table).any():
         raise NoAnswer(f"{int(np.isinf(table).sum())} values are infinite: a logarithm of zero?")
     refuse_extremes(table.ravel(), "the values")
-    whole = ~np.isnan(table).any(axis=1)
-    if whole.sum() < 2:
-        lacking = np.isnan(table).sum(axis=0)
-        worst = int(lacking.argmax())
-        why = f"; {names[worst]} lacks {lacking[worst]} of {table.shape[0]}: leave it out?" if lacking[worst] else ""
-        raise NoAnswer(f"all platforms have a value in {whole.sum()} blocks, at least 2 are needed{why}")
-    return table[whole], int((~whole).sum())
+    return table[~np.isnan(table).all(axis=1)]
 
 
-def _varied(table: Floats, names: Sequence[str], pairs: Sequence[tuple[int, int]]) -> None:
-    for i, j in pairs:
-        scale = np.abs(table[:, [i, j]]).max()
-        difference = table[:, i] - table[:, j]
-        if not spread(difference) or np.ptp(difference) <= 1e-12 * scale:
-            raise NoAnswer(f"{names[i]} and {names[j]} differ by the same in every block: no noise to compare with")
+def _no_answer(table: Floats, names: Sequence[str], i: int, j: int) -> str | None:
+    """Why a pair has none; None where it has one."""
+    difference = table[:, i] - table[:, j]
+    difference = difference[~np.isnan(difference)]
+    if difference.size < 2:
+        count = f"{difference.size} {'block' if difference.size == 1 else 'blocks'}"
+        return f"{names[i]} and {names[j]} both have a value in {count}, at least 2 are needed"
+    scale = np.nanmax(np.abs(table[:, [i, j]]))
+    if not spread(difference) or np.ptp(difference) <= 1e-12 * scale:
+        return f"{names[i]} and {names[j]} differ by the same in every block: no noise to compare with"
+    return None

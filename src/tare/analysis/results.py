@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tare.analysis.findings import Finding
+from tare.analysis.grid import BlockRatios
 from tare.analysis.intervals import Amount, Interval
 from tare.analysis.verdicts import Kind, Verdict
 from tare.model import Direction
@@ -97,6 +98,9 @@ class PlatformResult:
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()  # the findings' words are among them
     unmarked: Unmarked | None = None  # None: neither its trials nor the baseline's are marked
+    pairs: BlockRatios | None = field(default=None, compare=False)  # None: nothing is paired
+    p: float | None = None  # of its verdict, adjusted for all of a report; see `multiplicity`
+    survives_holm: bool | None = None  # None: there is no verdict that could, or nobody corrected them
 
 
 @dataclass(frozen=True, slots=True)

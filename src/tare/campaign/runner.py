@@ -18,7 +18,7 @@ from tare.campaign.runs import Client, outputs_of, run_trial, samples_of
 from tare.campaign.sampler import Sampler
 from tare.campaign.schedule import BlockSchedule, Stage, schedule_block
 from tare.campaign.slices import run_slices
-from tare.campaign.stopping import Widths, is_look, need, still_wanted
+from tare.campaign.stopping import Widths, is_look, still_wanted
 from tare.errors import HostError, PlatformError, SessionError, TareError, UnsupportedError
 from tare.model import Arm, Mode, Sample, Status, Trial, TrialKey
 from tare.platforms.base import Platform
@@ -129,13 +129,10 @@ class Runner:
             return names
         self.watcher.doing("looking at the widths of the intervals")
         widths, seconds = self.widths(self.store), workload_seconds(self.store.trials())
-        needs = {
-            name: missing
-            for name, target in self.plan.targets.items()
-            if (missing := need(widths[name], target, seconds.get(name, 0.0))) is not None
-        }
+        margins = {job.workload.name: job.margin for job in self.plan.jobs}
+        missing = {name: widths[name].missing(target, margins[name]) for name, target in self.plan.targets.items()}
         left_s = None if self.plan.budget_s is None else self.plan.budget_s - spent_s
-        chosen = still_wanted(needs, seconds, left_s)
+        chosen = still_wanted(missing, seconds, left_s)
         return tuple(name for name in names if name in chosen)
 
     def _tell_change(self, block: int, before: Sequence[str], wanted: Sequence[str]) -> None:

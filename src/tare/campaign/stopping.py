@@ -1,14 +1,13 @@
 """When a workload has enough blocks, as pure data: by the width of its intervals, never by what they say.
 
-Whoever looks until a difference shows finds one in a quarter of the cases where there is none (METHOD, part 2). The
-width of an interval tells nothing of where it lies, so stopping by it leaves the intervals' coverage as it is.
+Whoever looks until a difference shows finds one in a quarter of the cases where there is none (METHOD, part 2). Whoever
+stops by the width of a log ratio's interval keeps its coverage: how wide is narrow enough, `tare.analysis.widths` says.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from tare.errors import UsageError
@@ -19,24 +18,14 @@ LOOK_FROM, LOOK_EVERY = 10, 5
 
 
 class Width(Protocol):
-    """How well a workload is known: the widest 95 % half-width of its headline and cost, and the blocks behind it."""
+    """How well a workload is known: by the widths of the intervals of its headline and cost."""
 
-    @property
-    def half_width(self) -> float | None: ...  # a fraction; None: no interval can be had of it
-    @property
-    def n_blocks(self) -> int: ...
+    def missing(self, target: float, margin: float) -> int:
+        """Blocks until all are narrow enough; 0 where they are, or where more blocks would help none."""
 
 
 #: Reads a campaign's store; by workload. What it takes is analysis, which the campaign does not know.
 Widths = Callable[[Store], Mapping[str, Width]]
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """What a workload would still take to be known well enough."""
-
-    blocks: int
-    gain: float  # how much its excess over the target shrinks in a second
 
 
 def is_look(block: int) -> bool:
@@ -44,35 +33,22 @@ def is_look(block: int) -> bool:
     return block >= LOOK_FROM and (block - LOOK_FROM) % LOOK_EVERY == 0
 
 
-def need(width: Width, target: float, block_s: float) -> Need | None:
-    """What is missing; None where nothing is, or nothing could help.
+def still_wanted(missing: Mapping[str, int], seconds: Mapping[str, float], left_s: float | None) -> tuple[str, ...]:
+    """The workloads that the next blocks run: those that can be known well enough in the time that is left.
 
-    A half-width shrinks as the root of the number of blocks: for a target ``t`` of a half-width ``w`` from ``n``
-    blocks it takes ``n (w / t)^2``. ``block_s``: seconds that a block of this workload takes.
+    Where not all can, those that take least time come first: so most get there. Where none can, all that lack something
+    get their share. ``missing``: blocks, by workload; ``seconds``: of a block, by workload.
     """
-    if width.half_width is None or width.half_width <= target:
-        return None
-    excess = width.half_width / target
-    blocks = math.ceil(width.n_blocks * excess**2) - width.n_blocks
-    return Need(max(blocks, 1), excess / (2 * width.n_blocks * max(block_s, 1e-9)))
-
-
-def still_wanted(needs: Mapping[str, Need], seconds: Mapping[str, float], left_s: float | None) -> tuple[str, ...]:
-    """The workloads that the next blocks run: those that can be brought to their target in the time that is left.
-
-    Where not all can, those whose intervals narrow most in a second come first. Where none can, that one is taken which
-    narrows most: its resolution is what the campaign can still better. ``seconds``: of a block, by workload.
-    """
-    ranked = sorted(needs, key=lambda name: -needs[name].gain)
+    takes = {name: blocks * seconds.get(name, 0.0) for name, blocks in missing.items() if blocks}
+    ranked = sorted(takes, key=lambda name: takes[name])
     if left_s is None:
         return tuple(ranked)
     chosen: list[str] = []
     for name in ranked:
-        takes = needs[name].blocks * seconds.get(name, 0.0)
-        if takes <= left_s:
+        if takes[name] <= left_s:
             chosen.append(name)
-            left_s -= takes
-    return tuple(chosen or ranked[:1])
+            left_s -= takes[name]
+    return tuple(chosen or ranked)
 
 
 def parse_precision(text: str) -> float:

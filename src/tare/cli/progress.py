@@ -14,11 +14,13 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from tare.analysis.estimates import Estimates
 from tare.analysis.words import span
 from tare.errors import StoreError
 from tare.model import Status, Trial
-from tare.report.build import build
+from tare.report.build import platform_names, results_of
 from tare.report.terminal import headline
+from tare.store import Store
 
 #: Redraws a second: progress must not cost what is measured (at most 1 % of a core).
 REDRAWS = 0.5
@@ -57,10 +59,16 @@ class Drawn(ABC):
 class Progress(Drawn):
     """Draws to a terminal; on anything else it prints a line a block."""
 
-    def __init__(self, console: Console, file: Path, foreword: Callable[[], str] | None = None) -> None:
-        """``foreword``: gives what is said once, when the order turned out to be one and work begins."""
+    def __init__(
+        self, console: Console, file: Path, estimates: Estimates, foreword: Callable[[], str] | None = None
+    ) -> None:
+        """``estimates``: of this file, shared with who decides what goes on, so that no block is worked out twice.
+
+        ``foreword``: gives what is said once, when the order turned out to be one and work begins.
+        """
         super().__init__(console)
         self._file = file
+        self._estimates = estimates
         self._foreword = foreword
         self._began = time.monotonic()
         self._counts: Counter[Status] = Counter()
@@ -96,7 +104,10 @@ class Progress(Drawn):
         if not self._console.is_terminal:
             return
         try:
-            self._table = headline(build(self._file), width=self._console.width)
+            with Store.read(self._file) as store, store.snapshot():
+                self._estimates.read(store, self._block)
+                results = results_of(store.record, self._estimates.headlines(store.trials()))
+                self._table = headline(platform_names(store.record), results, width=self._console.width)
         except StoreError as error:
             self._table = Text(str(error))
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import typer
 from rich.console import Console
 
 from tare import literature
-from tare.analysis.widths import Known, widths
+from tare.analysis.estimates import Estimates
+from tare.analysis.widths import Known
 from tare.campaign import conduct
 from tare.campaign.conduct import Order
 from tare.campaign.plan import parse_margins, parse_time
@@ -137,18 +138,24 @@ def _begin(order: Order, file: Path) -> None:
     console = Console(stderr=True, highlight=False)
     if said := foreword(order):
         console.print(said, markup=False, soft_wrap=True)
-    with Progress(console, file, foreword=_resolution) as progress:
-        conduct.begin(order, file, progress, _widths)
+    estimates = Estimates()
+    with Progress(console, file, estimates, foreword=_resolution) as progress:
+        conduct.begin(order, file, progress, _widths(estimates))
 
 
 def _go_on(file: Path) -> None:
-    with Progress(Console(stderr=True, highlight=False), file) as progress:
-        conduct.resume(file, progress, _widths)
+    estimates = Estimates()
+    with Progress(Console(stderr=True, highlight=False), file, estimates) as progress:
+        conduct.resume(file, progress, _widths(estimates))
 
 
 def _resolution() -> str:
     return calibration.line(state.home(), facts.gather().machine)
 
 
-def _widths(store: Store) -> Mapping[str, Known]:
-    return widths(store.record, store.samples())
+def _widths(estimates: Estimates) -> Callable[[Store], Mapping[str, Known]]:
+    def widths(store: Store) -> Mapping[str, Known]:
+        estimates.read(store)
+        return estimates.known()
+
+    return widths

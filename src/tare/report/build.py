@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,8 +19,10 @@ from tare.analysis import (
     analyse,
     contamination,
 )
+from tare.analysis.dependence import dependence
 from tare.analysis.fairness import differences
 from tare.analysis.findings import Finding, sentence
+from tare.analysis.multiplicity import corrected
 from tare.analysis.results import Tails
 from tare.literature import Scale
 from tare.report.beside import beside
@@ -29,11 +31,13 @@ from tare.report.model import (
     SCHEMA,
     BesideReport,
     Contamination,
+    DependenceReport,
     DifferenceReport,
     EventReport,
     FailureReport,
     FindingReport,
     LeftOutReport,
+    MultiplicityReport,
     NoiseFloorReport,
     PlatformFacts,
     PlatformReport,
@@ -67,7 +71,8 @@ def report_on(
     """The report of an open store, from samples and footprints (read once by the caller, who may want them too)."""
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     marked = contamination.marks(trials, telemetry, record.resources.cpus)
-    results = _results(record, analyse(record, samples, trials, marked, store.slices()))
+    analysed, together = corrected(analyse(record, samples, trials, marked, store.slices()))
+    results = results_of(record, analysed)
     surfaces = surfaces_of(store)
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():
         results = []  # nothing else was asked for: a table that says "no data" everywhere would say nothing
@@ -103,6 +108,8 @@ def report_on(
         contaminated=_contamination(trials, marked, telemetry.host.height),
         events=[EventReport(at=event.at, level=event.level, text=event.text) for event in store.events()],
         tuning=_tuning(record),
+        multiplicity=MultiplicityReport.model_validate(asdict(together)),
+        dependence=_dependence(analysed),
     )
 
 
@@ -121,6 +128,24 @@ def _tuning(record: CampaignRecord) -> list[SettingReport] | None:
     return [SettingReport.model_validate(one.model_dump()) for one in record.tuning]
 
 
+def _dependence(results: Sequence[MetricResult]) -> DependenceReport | None:
+    pairs = [platform.pairs for result in results for platform in result.platforms if platform.pairs is not None]
+    seen = dependence(pairs)
+    if seen is None:
+        return None
+    low, high = seen.interval
+    return DependenceReport(
+        n_series=seen.n_series,
+        n_blocks=seen.n_blocks,
+        correlation=seen.correlation,
+        low=low,
+        high=high,
+        p=seen.p,
+        too_narrow=seen.too_narrow,
+        note=seen.note(),
+    )
+
+
 def _facts(record: CampaignRecord, trials: pl.DataFrame) -> list[PlatformFacts]:
     read = trials.filter(pl.col("daemon_cpu_ns").is_not_null()).group_by("platform")
     sums = read.agg(share=pl.col("daemon_cpu_ns").sum() / pl.col("wall_ns").sum())
@@ -131,7 +156,13 @@ def _facts(record: CampaignRecord, trials: pl.DataFrame) -> list[PlatformFacts]:
     ]
 
 
-def _results(record: CampaignRecord, results: list[MetricResult]) -> list[ResultReport]:
+def platform_names(record: CampaignRecord) -> list[str]:
+    """The baseline first, as tables have them."""
+    return [record.baseline, *(one.name for one in record.platforms if one.name != record.baseline)]
+
+
+def results_of(record: CampaignRecord, results: list[MetricResult]) -> list[ResultReport]:
+    """Results as data, with the titles of the record."""
     workloads = {workload.name: workload for workload in record.workloads}
     return [_result(workloads[result.workload], result) for result in results]
 
@@ -213,6 +244,8 @@ def _platform(result: PlatformResult, unit: str) -> PlatformReport:
         notes=list(result.notes),
         contaminated_by=dict(result.counts.reasons),
         unmarked=_unmarked(result.unmarked) if result.unmarked else None,
+        p_adjusted=result.p,
+        survives_holm=result.survives_holm,
     )
 
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.analysis.calibration import Injected, Rate, Trust
+from tare.analysis.dependence import SURE_P, Dependence
 from tare.analysis.intervals import Interval
 from tare.analysis.words import percent, signed, signed_range, span
 from tare.report.cells import EMPTY
@@ -62,6 +63,18 @@ class Proof(_Frozen):
     equivalent: RateReport
 
 
+class DependenceReport(_Frozen):
+    """Lag-1 autocorrelation of blocks' log ratios, pooled over the comparisons of the campaign."""
+
+    n_series: int
+    n_blocks: int
+    correlation: float  # the bias of independent blocks is taken off
+    low: float  # about 95 %
+    high: float
+    bias: float  # what blocks in random order show; about -1/n
+    p: float  # that blocks in random order show as much or more
+
+
 class ConditionReport(_Frozen):
     """The baseline against itself, in one metric, under one load."""
 
@@ -80,6 +93,7 @@ class ConditionReport(_Frozen):
     block_seconds: float
     resolves: list[Resolution]
     proofs: list[Proof] = []
+    dependence: DependenceReport | None = None  # None: too few blocks, or a file of before there was one
 
 
 class InjectedReport(_Frozen):
@@ -139,6 +153,20 @@ def condition(load: str, found: Trust, longer: Sequence[tuple[float, Trust]] = (
             for seconds, one in longer
             if one.metric == found.metric and one.equivalent.of >= FEWEST
         ],
+        dependence=_dependence(found.dependence) if found.dependence is not None else None,
+    )
+
+
+def _dependence(found: Dependence) -> DependenceReport:
+    low, high = found.interval
+    return DependenceReport(
+        n_series=found.n_series,
+        n_blocks=found.n_blocks,
+        correlation=found.correlation,
+        low=low,
+        high=high,
+        bias=found.bias,
+        p=found.p,
     )
 
 
@@ -172,6 +200,7 @@ def render(report: CalibrationReport) -> Group:
         parts += ["", Text("The baseline against itself: nothing differs, so what is seen is the instrument")]
         parts += [_same(report.conditions), *_judged(report.conditions), _resolutions(report.conditions)]
         parts += [_proofs(report.conditions)] if any(one.proofs for one in report.conditions) else []
+        parts += _alike(report.conditions)
     if report.injected:
         parts += ["", Text("Work added to a platform, found against the same platform without")]
         parts += [_added(report.injected), *_missed(report.injected)]
@@ -212,6 +241,17 @@ def _judged(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
         low, high = _bias(one)
         if low > MOST_BIAS or high < -MOST_BIAS:
             yield _bad(f"{where}: the mean of no difference is {_mean(one)}")
+
+
+def _alike(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
+    """Whether blocks may be taken as independent of each other."""
+    for one in conditions:
+        if (seen := one.dependence) is not None:
+            text = (
+                f"{one.load}, {one.metric}: lag-1 autocorrelation of the blocks {signed(seen.correlation, 2)},"
+                f" {signed(seen.low, 2)} to {signed(seen.high, 2)} (independent blocks: 0)"
+            )
+            yield _bad(text) if seen.p <= SURE_P else Text(text)
 
 
 def _resolutions(conditions: Sequence[ConditionReport]) -> Table:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from tare.analysis.findings import FindingKind
 from tare.analysis.intervals import Interval
 from tare.analysis.verdicts import TIMES_FROM
 from tare.analysis.wording import wording
 from tare.analysis.words import amount_range, decimals, percent, quantity, signed, times_range
 from tare.model import Direction, Family
-from tare.report.model import PlatformReport, ResultReport, VerdictKind
+from tare.report.model import PlatformReport, Report, ResultReport, VerdictKind
 
 #: What a cell without a figure shows.
 EMPTY = "–"  # noqa: RUF001 (a dash)
@@ -33,6 +34,9 @@ MARKS: Mapping[Look, str] = {
     "no-data": EMPTY,
 }
 
+#: Beside a figure whose verdict may well be one of those that chance gives in a table of this size.
+UNSURE = "†"
+
 #: A word or two, and the rest of what they mean, in the order of the legend.
 MEANINGS: Mapping[Look, tuple[str, str]] = {
     "slower": ("worse", "than the baseline by more than the margin"),
@@ -41,7 +45,7 @@ MEANINGS: Mapping[Look, tuple[str, str]] = {
     "surely-better": ("surely better", "but open whether by more than the margin"),
     "equivalent": ("equivalent", "within the margin"),
     "typical": ("equivalent so far", "in all runs seen, which are too few to exclude rare slow ones"),
-    "inconclusive": ("cannot tell", "from so few or so noisy blocks"),
+    "inconclusive": ("cannot tell", "from so few or so noisy blocks, or with so many failures"),
     "invalid": ("invalid", "since the two baseline arms differ, or the ratio drifts"),
     "no-data": ("no figure", ""),
 }
@@ -55,14 +59,13 @@ class Cell:
     mark: str
     figure: str  # "+4.1 %", a factor, an amount, or the baseline's value with its unit
     span: str  # "3.6 … 4.7", or what stands for it
-    relative: str = ""  # where an amount stands first: the overhead, or the factor
+    below: tuple[str, ...] = ()  # the overhead where an amount stands first; trials that failed; stalls
 
     @property
     def in_line(self) -> str:
         """All of it in one line: "▲ +132 ms (128 … 137), +3.5 %"."""
         span = f" ({self.span})" if self.span else ""
-        relative = f", {self.relative}" if self.relative else ""
-        return f"{self.mark} {self.figure}{span}{relative}".strip()
+        return ", ".join((f"{self.mark} {self.figure}{span}".strip(), *self.below))
 
     @property
     def spoken(self) -> str:
@@ -83,11 +86,26 @@ def cell(result: ResultReport, platform: PlatformReport) -> Cell:
     size, span = _relative(result, platform)
     words = wording(result.metric, result.unit, Direction(result.direction), Family(result.family))
     amount = added(platform) if words.amount_first and platform.amount_unit == result.unit else None
+    found = _found(platform)
     if amount is not None:
-        return Cell(shown, MARKS[shown], amount[0], _ends(amount[1]) or _no_interval(platform), size or "no ratio")
-    if not size:
-        size, span = _without_figure(result, platform)
-    return Cell(shown, MARKS[shown], size, _ends(span))
+        figure, span = amount[0], amount[1] or _no_interval(platform)
+        found = (size or "no ratio", *found)
+    elif size:
+        figure = size
+    else:
+        return Cell(shown, MARKS[shown], *_without_figure(result, platform))
+    return Cell(shown, MARKS[shown], figure + _unsure(platform), _ends(span), found)
+
+
+def _found(platform: PlatformReport) -> tuple[str, ...]:
+    """What stands beside a figure because it may mislead alone: trials that failed, and what stalls cost."""
+    failed = [f"{platform.n_failed} of {platform.n_ok + platform.n_failed} failed"] if platform.n_failed else []
+    stalls = [
+        f"stalls: {percent(finding.numbers['lost'])} lost"
+        for finding in platform.findings
+        if finding.kind == FindingKind.STALLS
+    ]
+    return (*failed, *stalls)
 
 
 def _no_interval(platform: PlatformReport) -> str:
@@ -96,6 +114,33 @@ def _no_interval(platform: PlatformReport) -> str:
 
 def _ends(span: str) -> str:
     return span.replace(" to ", " … ")
+
+
+def together(report: Report) -> str:
+    """What to make of all verdicts at once, in words; nothing where there is none."""
+    many = report.multiplicity
+    if many is None or not many.n_rows:
+        return ""
+    said = (
+        f"Of {many.n_rows} figures {many.n_different} are worse or better; if no platform differed, chance alone would"
+        f" make {_few(many.by_chance)} so."
+    )
+    unsure = many.n_different - many.n_different_sure
+    if unsure:
+        said += f" {UNSURE} take as a hint: {unsure} of them may be chance (Holm's correction over all figures)."
+    elif many.n_different:
+        said += " All of them survive Holm's correction over all figures."
+    if many.n_equivalent:
+        said += f" Of {many.n_equivalent} equivalents {many.n_equivalent_sure} survive it."
+    return said
+
+
+def _few(number: float) -> str:
+    return f"about {number:.1f}" if number >= 0.05 else "none"
+
+
+def _unsure(platform: PlatformReport) -> str:
+    return UNSURE if platform.verdict in {"slower", "faster"} and platform.survives_holm is False else ""
 
 
 def baseline_cell(result: ResultReport, platform: PlatformReport) -> Cell:

@@ -39,18 +39,30 @@ def render(compared: Sequence[Compared]) -> Group:
 
 def _metric(one: Compared) -> Iterator[RenderableType]:
     if one.reason is not None:
-        yield Text(f"no answer: {one.reason}", style="yellow")
+        yield _none(one.reason)
     elif one.pairs is not None:
-        left = f", {one.pairs.n_left_out} left out" if one.pairs.n_left_out else ""
+        left = f", {one.pairs.n_left_out} more with some platforms" if one.pairs.n_left_out else ""
         yield Text(f"all pairs by {one.pairs.method.value} over {one.pairs.n_blocks} blocks{left}", style="dim")
         yield _table([(p.first, p.second, p.difference, p.p) for p in one.pairs.pairs], one.direction)
+        yield from (_none(pair.reason) for pair in one.pairs.unanswered)
     for test in one.tests:
         yield Text(f"{test.overall}: {_overall(test)}; pairs by {test.pairwise}", style="dim")
-        yield _table([(p.first, p.second, p.difference, p.p) for p in test.pairs], one.direction)
+        if test.pairs_reason is None:
+            yield _table([(p.first, p.second, p.difference, p.p) for p in test.pairs], one.direction)
+        else:
+            yield _none(f"{test.pairwise}: {test.pairs_reason}")
+    if one.reason is None:
+        yield from (_none(f"{name}: {why}") for name, why in one.left_out.items())
+
+
+def _none(reason: str) -> Text:
+    return Text(f"no answer: {clean(reason)}", style="yellow")
 
 
 def _overall(test: Test) -> str:
     found = test.found
+    if found is None:
+        return f"no answer ({clean(test.reason or '')})"
     if found.df_within is None:
         return f"chi-squared {found.statistic:.2f} on {found.df_between:g}, p {_p(found.p)}"
     return f"F {found.statistic:.2f} on {found.df_between:g} and {found.df_within:.1f}, p {_p(found.p)}"

@@ -119,6 +119,7 @@ def page(views: Sequence[CampaignView]) -> str:
         "look": cells.look,
         "added": cells.added,
         "meanings": cells.MEANINGS,
+        "together": cells.together,
         "summary": figures.summary,
         "beside_lines": beside.lines,
         "words": footprint_words,

@@ -96,6 +96,8 @@ class PlatformReport(_Frozen):
     notes: list[str]
     contaminated_by: dict[str, int] = {}  # reason: trials
     unmarked: UnmarkedReport | None = None  # None: no trial of it or of the baseline is marked
+    p_adjusted: float | None = None  # of its verdict, by Holm over the whole report
+    survives_holm: bool | None = None  # p_adjusted is at most 5 %; None: there is no verdict that could
 
 
 class ResultReport(_Frozen):
@@ -178,6 +180,30 @@ class Contamination(_Frozen):
     limits: dict[str, float] = {}  # above which a trial is marked, by reason
     told: list[str] = []  # the reasons that there are, in words
     n_ticks: int = 0  # of the telemetry; 0: only steal could be seen
+
+
+class MultiplicityReport(_Frozen):
+    """All verdicts of the report together: what chance alone would give, and what survives Holm's correction."""
+
+    n_rows: int  # figures with an interval that could have been given any verdict
+    n_different: int  # slower or faster
+    by_chance: float  # so many of these were to be expected if no platform differed at all
+    n_different_sure: int  # that survive
+    n_equivalent: int
+    n_equivalent_sure: int
+
+
+class DependenceReport(_Frozen):
+    """Lag-1 autocorrelation of the blocks' log ratios, pooled over the report's figures."""
+
+    n_series: int
+    n_blocks: int
+    correlation: float  # the bias of independent blocks is taken off
+    low: float  # about 95 %
+    high: float
+    p: float  # that blocks in random order show as much or more
+    too_narrow: float  # the factor by which intervals may be so
+    note: str | None  # in words; null where blocks look independent
 
 
 class EventReport(_Frozen):
@@ -263,6 +289,8 @@ class Report(_Frozen):
     contaminated: Contamination
     events: list[EventReport]
     tuning: list[SettingReport] | None = None  # None: the campaign ran without --tune
+    multiplicity: MultiplicityReport | None = None  # None: an older report
+    dependence: DependenceReport | None = None  # None: too few blocks
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from rich import box
@@ -13,7 +13,7 @@ from rich.text import Text
 from tare.analysis import CPU_COST, WIDE_FLOOR, WITHOUT
 from tare.analysis.words import percent
 from tare.report.beside import render as render_beside
-from tare.report.cells import EMPTY, MARKS, MEANINGS, Cell, Look, baseline_cell, cell, look
+from tare.report.cells import EMPTY, MARKS, MEANINGS, Cell, Look, baseline_cell, cell, look, together
 from tare.report.clean import clean
 from tare.report.footprint_terminal import render as render_footprints
 from tare.report.model import Report, ResultReport
@@ -41,12 +41,13 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False) -> G
     results = [r for r in report.results if every_metric or r.headline or r.metric == CPU_COST]
     parts: list[RenderableType] = [_title(report)]
     if report.alone() is None:
-        parts += [*_tables(report, results, width), _legend(report, results)]
+        names = [report.baseline, *(entry.name for entry in report.platforms if entry.name != report.baseline)]
+        parts += [*_tables(names, results, width), _legend(report, results)]
     parts += [
         *_beside(report),
         *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
         *(render_footprints(report.footprints) if report.footprints is not None else ()),
-        *_cautions(results),
+        *_cautions(report, results),
         *_daemons(report),
         *_unfair(report),
         *_failures(report),
@@ -56,9 +57,9 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False) -> G
     return Group(*parts)
 
 
-def headline(report: Report, *, width: int = 100) -> Group:
-    """Only the headlines' table: small enough to be drawn again and again while a campaign runs."""
-    return Group(*_tables(report, [result for result in report.results if result.headline], width))
+def headline(names: Sequence[str], results: Sequence[ResultReport], *, width: int = 100) -> Group:
+    """The table alone, of platforms of these names, the baseline's first: to be drawn again while a campaign runs."""
+    return Group(*_tables(names, results, width))
 
 
 def render_all(reports: list[Report], *, width: int = 100, every_metric: bool = False) -> Group:
@@ -91,10 +92,9 @@ def _alone(report: Report) -> str | None:
     return None if held is None else f"{held} alone"
 
 
-def _tables(report: Report, results: list[ResultReport], width: int) -> Iterator[Table]:
+def _tables(names: Sequence[str], results: Sequence[ResultReport], width: int) -> Iterator[Table]:
     """One table, or more where it is too wide; with a row a platform where that takes fewer. Each has the baseline."""
-    names = [report.baseline, *(entry.name for entry in report.platforms if entry.name != report.baseline)]
-    rows = [[_label(result), *_row(report, result, names)] for result in results]
+    rows = [[_label(result), *_row(result, names)] for result in results]
     upright = [[_text("workload"), *map(_text, names)], *rows]
     turned = [[_text("platform"), *(row[0] for row in rows)], *([_text(n), *c] for n, c in _by_name(names, rows))]
     groups, turned_groups = list(_groups(upright, 2, width)), list(_groups(turned, 1, width))
@@ -113,7 +113,7 @@ def _tables(report: Report, results: list[ResultReport], width: int) -> Iterator
         yield _table(upright, chosen, sections)
 
 
-def _by_name(names: list[str], rows: list[list[Text]]) -> Iterator[tuple[str, list[Text]]]:
+def _by_name(names: Sequence[str], rows: list[list[Text]]) -> Iterator[tuple[str, list[Text]]]:
     for at, name in enumerate(names, 1):
         yield name, [row[at] for row in rows]
 
@@ -152,12 +152,13 @@ def _label(result: ResultReport, *, of_workload: bool = True) -> Text:
     return label.append_text(_text(f"{result.metric} {arrow}", "dim"))
 
 
-def _row(report: Report, result: ResultReport, names: list[str]) -> Iterator[Text]:
+def _row(result: ResultReport, names: Sequence[str]) -> Iterator[Text]:
     platforms = {platform.platform: platform for platform in result.platforms}
+    baseline = names[0]
     for name in names:
         if name not in platforms:
-            yield Text() if name == report.baseline else Text(EMPTY, "dim")
-        elif name == report.baseline:
+            yield Text() if name == baseline else Text(EMPTY, "dim")
+        elif name == baseline:
             yield _cell(baseline_cell(result, platforms[name]))
         else:
             yield _cell(cell(result, platforms[name]))
@@ -165,8 +166,7 @@ def _row(report: Report, result: ResultReport, names: list[str]) -> Iterator[Tex
 
 def _cell(shown: Cell) -> Text:
     text = _text(f"{shown.mark} {shown.figure}".strip(), STYLES[shown.look])
-    below = f"\n{shown.span}\n{shown.relative}" if shown.relative else f"\n{shown.span}"
-    return text.append_text(_text(below, "dim"))
+    return text.append_text(_text("\n" + "\n".join((shown.span, *shown.below)), "dim"))
 
 
 def _legend(report: Report, results: list[ResultReport]) -> Text:
@@ -182,6 +182,8 @@ def _legend(report: Report, results: list[ResultReport]) -> Text:
     )
     text.append("Margins: " + ", ".join(f"{family} {percent(margin / 100)}" for margin, family in margins) + ".\n")
     text.append("; ".join(marks) + ".")
+    if said := together(report):
+        text.append(f"\n{said}")
     return text
 
 
@@ -190,7 +192,7 @@ def _beside(report: Report) -> Iterator[RenderableType]:
         yield from render_beside(report.beside, clean(report.baseline))
 
 
-def _cautions(results: list[ResultReport]) -> Iterator[RenderableType]:
+def _cautions(report: Report, results: list[ResultReport]) -> Iterator[RenderableType]:
     """The verdicts that a cell is too small for, and the notes, in words; what holds for several metrics once."""
     said: dict[tuple[str, str, str], list[str]] = {}
     for result in results:
@@ -203,7 +205,8 @@ def _cautions(results: list[ResultReport]) -> Iterator[RenderableType]:
             for text in texts:
                 said.setdefault((result.workload, platform.platform, text), []).append(result.metric)
     lines = [f"{where} on {who} ({', '.join(metrics)}): {text}" for (where, who, text), metrics in said.items()]
-    yield from _list("Cautions", [*_wide_floors(results), *lines, *_unmarked(results)])
+    alike = [report.dependence.note] if report.dependence is not None and report.dependence.note is not None else []
+    yield from _list("Cautions", [*alike, *_wide_floors(results), *lines, *_unmarked(results)])
 
 
 def _unmarked(results: list[ResultReport]) -> Iterator[str]:

@@ -13,12 +13,14 @@ from tare.model import Arm
 from tare.store.record import CampaignRecord
 
 _BATCH = 100_000
+#: Beyond every block's number.
+_LAST = 2**31
 
 _Schema = dict[str, type[pl.DataType]]
 _KEY: _Schema = {"block": pl.Int32, "workload": pl.UInt32, "arm": pl.UInt32}
 _SAMPLES = """
 SELECT block, workload, arm, metric, round, value FROM sample JOIN trial ON trial.id = sample.trial
-WHERE status = 'ok' ORDER BY trial.id
+WHERE status = 'ok' AND block >= ? AND block < ? ORDER BY trial.id
 """
 _TRIALS = """
 SELECT seq, block, workload, arm, status, reason, started, wall_ns, cpu_ns, daemon_cpu_ns, steal, pressure, load
@@ -78,10 +80,10 @@ class Names:
         )
 
 
-def samples(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
-    """block, workload, platform, replica, metric, round, value; of trials that ended ok."""
+def samples(db: sqlite3.Connection, names: Names, first: int = 0, end: int | None = None) -> pl.DataFrame:
+    """block, workload, platform, replica, metric, round, value; of trials that ended ok, in blocks of this range."""
     schema: _Schema = {**_KEY, "metric": pl.UInt32, "round": pl.Int32, "value": pl.Float64}
-    frame = _query(db, _SAMPLES, schema)
+    frame = _query(db, _SAMPLES, schema, (first, _LAST if end is None else end))
     metric = _named(frame["metric"], [name for _, name in names.metrics])
     # A NaN has no form in SQLite: it is kept as NULL, and comes back as what it was.
     value = frame["value"].fill_null(float("nan"))
@@ -151,8 +153,8 @@ def rows(db: sqlite3.Connection, names: Names) -> Iterator[dict[str, object]]:
         yield row
 
 
-def _query(db: sqlite3.Connection, sql: str, schema: _Schema) -> pl.DataFrame:
-    cursor = db.execute(sql)
+def _query(db: sqlite3.Connection, sql: str, schema: _Schema, values: Sequence[int] = ()) -> pl.DataFrame:
+    cursor = db.execute(sql, values)
     columns = [column[0] for column in cursor.description]
     ordered = {name: schema[name] for name in columns}
     parts = [pl.DataFrame(schema=ordered)]

@@ -254,14 +254,14 @@ class Store:
 
     # --- frames --------------------------------------------------------------------------------------------
 
-    def samples(self) -> pl.DataFrame:
-        """Every sample of every trial that ended ok.
+    def samples(self, first: int = 0, end: int | None = None) -> pl.DataFrame:
+        """Every sample of every trial that ended ok, in blocks from ``first`` to before ``end`` (None: the last).
 
         Columns: block, workload, platform, replica, metric, round, value. What a failed trial left is in the file
         and in `tare export`, and never in an estimate.
         """
         with connection.translated(self.path):
-            return frames.samples(self._db, self._names)
+            return frames.samples(self._db, self._names, first, end)
 
     def trials(self) -> pl.DataFrame:
         """Every trial, in order of the schedule: its key, how it ended and why, and what the host saw of it.

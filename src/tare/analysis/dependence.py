@@ -1,0 +1,84 @@
+"""Do neighbouring blocks have something in common? Then intervals over blocks are too narrow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tare.analysis.grid import BlockRatios
+from tare.analysis.words import signed
+
+#: With fewer blocks their order can be shuffled in too few ways.
+LEAST_BLOCKS = 6
+#: Shuffles of the blocks' order; and how rare among them a correlation is that is called one.
+_SHUFFLES, SURE_P = 999, 0.01
+_SEED = 20_260_103
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """Lag-1 autocorrelation of blocks' log ratios, pooled over series, each of which counts by its blocks."""
+
+    n_series: int
+    n_blocks: int  # of the longest series
+    seen: float  # as it comes out, with the small sample's bias in it
+    bias: float  # what blocks in random order show; about -1/n
+    deviation: float  # by how much that varies, a standard deviation
+    p: float  # that blocks in random order show as much or more
+
+    @property
+    def correlation(self) -> float:
+        """Without the bias of independent blocks."""
+        return self.seen - self.bias
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """About 95 %, of `correlation`: as wide as chance alone makes it."""
+        return self.correlation - 1.96 * self.deviation, self.correlation + 1.96 * self.deviation
+
+    @property
+    def too_narrow(self) -> float:
+        """By what factor intervals are too narrow, for a first-order autoregression: sqrt((1 + r) / (1 - r))."""
+        correlation = min(0.99, max(0.0, self.correlation))
+        return math.sqrt((1 + correlation) / (1 - correlation))
+
+    def note(self) -> str | None:
+        """What to say beside intervals; None where blocks look independent, or go against each other."""
+        if self.p > SURE_P:
+            return None
+        return (
+            f"neighbouring blocks are alike (lag-1 autocorrelation {signed(self.correlation, 2)}, p {self.p:.3f}): 95 %"
+            f" intervals may be too narrow by a factor of {self.too_narrow:.1f}"
+        )
+
+
+def dependence(series: Sequence[BlockRatios]) -> Dependence | None:
+    """How much a block's ratio tells of the next one's; None below `LEAST_BLOCKS`, or without any spread.
+
+    sum z(t) z(t + 1) / sum z(t)^2 over all series, each less its mean and over its SD. It is held to the same figure
+    with the blocks in random order, one order for all series: they share the baseline, so they are not independent of
+    each other. Where a series lacks a block its neighbours there are no pair.
+    """
+    lively = [one for one in series if one.logs.size >= LEAST_BLOCKS and np.ptp(one.logs) > 0]
+    if not lively:
+        return None
+    blocks = np.unique(np.concatenate([one.blocks for one in lively]))
+    table = np.zeros((blocks.size, len(lively)))
+    for at, one in enumerate(lively):
+        table[np.searchsorted(blocks, one.blocks), at] = (one.logs - one.logs.mean()) / one.logs.std()
+    seen = _lagged(table)
+    rng = np.random.default_rng(_SEED)
+    shuffled = np.array([_lagged(table[rng.permutation(blocks.size)]) for _ in range(_SHUFFLES)])
+    p = (1 + np.count_nonzero(shuffled >= seen)) / (1 + _SHUFFLES)
+    longest = max(one.logs.size for one in lively)
+    return Dependence(len(lively), longest, seen, float(shuffled.mean()), float(shuffled.std(ddof=1)), float(p))
+
+
+def _lagged(table: Floats) -> float:
+    return float((table[:-1] * table[1:]).sum() / (table**2).sum())

@@ -1,0 +1,125 @@
+"""Many verdicts at once: what chance gives of them, and which survive."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tare.analysis.intervals import Interval, t_interval
+from tare.analysis.multiplicity import Multiplicity, corrected
+from tare.analysis.overhead import overhead, ratio
+from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
+from tare.analysis.verdicts import Kind, LogIntervals, Question, Verdict, decide
+from tare.model import Direction
+
+MARGIN = 0.02
+
+
+def _platform(name, logs, direction):
+    intervals = LogIntervals(*(t_interval(logs, level) for level in (0.95, 0.90, 0.99)))
+    return PlatformResult(
+        name,
+        logs.size,
+        0,
+        Counts(),
+        Description(logs.size, None, None, None),
+        ratio=ratio(intervals.wide),
+        overhead=overhead(intervals.wide, direction),
+        verdict=Verdict(decide(Question("m", direction, MARGIN), intervals), ""),
+    )
+
+
+def _report(table, direction=Direction.LOWER):
+    """A result a metric from log ratios [metric, platform, block]; with the baseline, which has none."""
+    nothing = Description(1, 1.0, None, 1.0)
+    baseline = PlatformResult("native", 1, 0, Counts(), nothing, verdict=Verdict(Kind.BASELINE, ""))
+    return [
+        MetricResult(
+            "w",
+            f"m{number}",
+            "ms",
+            direction,
+            MARGIN,
+            None,
+            (baseline, *(_platform(f"p{at}", logs, direction) for at, logs in enumerate(rows))),
+        )
+        for number, rows in enumerate(table)
+    ]
+
+
+def _simulated(n_blocks, deviations, truth=0.0, reports=40, seed=1):
+    rng = np.random.default_rng(seed)
+    scale = np.asarray(deviations)[:, None, None]
+    for _ in range(reports):
+        table = rng.normal(0, 1, (scale.size, 10, n_blocks)) * scale
+        table[:, 0] += truth
+        yield corrected(_report(table))
+
+
+@pytest.mark.parametrize("n_blocks", [3, 6])
+def test_of_equal_platforms_holm_leaves_few_reports_with_a_verdict_that_is_wrong(n_blocks):
+    """Twenty metrics and ten platforms that equal the baseline: one verdict at least in most reports, by chance."""
+    found = [together for _, together in _simulated(n_blocks, [0.2] * 20)]
+    assert sum(one.n_different > 0 for one in found) > 0.7 * len(found)
+    assert sum(one.n_different_sure > 0 for one in found) <= stats.binom.ppf(0.999, len(found), 0.05)
+
+
+def test_true_doublings_survive():
+    survived = Counter()
+    for results, _ in _simulated(6, [0.1] * 20, truth=math.log(2), reports=10):
+        survived.update(result.platforms[1].survives_holm for result in results)
+    assert survived[True] >= 0.96 * survived.total()
+
+
+@pytest.mark.parametrize("n_blocks", [3, 6, 10])
+def test_what_chance_gives_is_told_within_a_factor_of_one_and_a_half(n_blocks):
+    found = [one for _, one in _simulated(n_blocks, np.geomspace(0.01, 0.3, 20), reports=60, seed=2)]
+    seen, told = sum(one.n_different for one in found), sum(one.by_chance for one in found)
+    assert seen >= 20
+    assert 1 / 1.5 < told / seen < 1.5
+
+
+def test_where_noise_is_far_below_the_margin_chance_gives_nothing():
+    [(_, one)] = _simulated(10, [0.001] * 20, reports=1)
+    assert one.by_chance < 0.001
+    assert (one.n_rows, one.n_different) == (200, 0)
+    assert one.n_equivalent == one.n_equivalent_sure == 200
+
+
+@pytest.mark.parametrize("direction", list(Direction))
+def test_p_is_that_of_the_margins_end_adjusted_for_all_rows(direction):
+    logs = np.random.default_rng(4).normal(0.05, 0.01, (1, 3, 8))
+    logs[0, 1] -= 0.05  # equal
+    results, together = corrected(_report(logs, direction))
+    _, different, equivalent, other = results[0].platforms
+    alone = [
+        sum(stats.ttest_1samp(logs[0, at], end * math.log1p(MARGIN), alternative="greater").pvalue for end in (1, -1))
+        for at in (0, 2)
+    ]
+    # Holm over three rows, of which the equal one has the greatest p.
+    assert min(different.p, other.p) == pytest.approx(3 * min(alone))
+    assert max(different.p, other.p) == pytest.approx(max(3 * min(alone), 2 * max(alone)))
+    low = stats.ttest_1samp(logs[0, 1], math.log1p(-MARGIN), alternative="greater").pvalue
+    high = stats.ttest_1samp(logs[0, 1], math.log1p(MARGIN), alternative="less").pvalue
+    assert equivalent.p == pytest.approx(3 * max(low, high))
+    assert equivalent.survives_holm
+    assert together == Multiplicity(3, 2, pytest.approx(together.by_chance), 2, 1, 1)
+
+
+def test_what_could_have_no_verdict_is_not_counted_and_no_spread_is_no_proof():
+    [result] = _report(np.full((1, 2, 4), 0.3))
+    closed = PlatformResult(
+        "shut", 4, 0, Counts(), Description(4, None, None, None), ratio=Interval(1.2, 1.1, 1.3),
+        verdict=Verdict(Kind.INVALID, "invalid"),
+    )  # fmt: skip
+    amended, together = corrected([replace(result, platforms=(*result.platforms, closed))])
+    assert together.n_rows == 2
+    kinds = [(one.verdict.kind, one.survives_holm) for one in amended[0].platforms]
+    assert kinds == [(Kind.BASELINE, None), (Kind.SLOWER, False), (Kind.SLOWER, False), (Kind.INVALID, None)]
+
+
+def test_a_report_without_figures_says_nothing():
+    assert corrected([]) == ([], Multiplicity(0, 0, 0, 0, 0, 0))
