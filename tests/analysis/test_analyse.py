@@ -11,6 +11,7 @@ import pytest
 import fake_campaign
 from tare.analysis import Kind, MetricResult, PlatformResult, analyse
 from tare.analysis.grid import Grid, block_ratios
+from tare.analysis.verdicts import EQUAL
 from tare.model import Arm
 from tare.store import CampaignRecord, Store
 
@@ -74,7 +75,7 @@ def test_mean_sd_and_median_are_those_of_block_values(frames) -> None:
     _, samples, _ = frames
     entry = platform(find(analyse(*frames), "prime-slices", "rate"), "docker")
     rows = samples.filter((pl.col("workload") == "prime-slices") & (pl.col("metric") == "rate") & DOCKER)
-    blocks = [float(np.median(part["value"].to_numpy())) for part in rows.partition_by("block")]
+    blocks = [float(part["value"].to_numpy().mean()) for part in rows.partition_by("block")]  # rates of equal times
     assert entry.described.n == len(blocks) == SHAPE.blocks
     assert entry.described.mean == pytest.approx(np.mean(blocks))
     assert entry.described.sd == pytest.approx(np.std(blocks, ddof=1))
@@ -136,7 +137,8 @@ def test_a_metric_that_a_platform_cannot_show_has_no_figure_and_says_why(frames)
     assert platform(find(results, "startup", "ping"), "docker").verdict.text == (
         "no data: none of its 12 good trials could show this"
     )
-    assert platform(find(results, "startup", "first-byte"), "docker").verdict.kind is Kind.EQUIVALENT
+    # Twelve starts do not exclude rare slow ones.
+    assert platform(find(results, "startup", "first-byte"), "docker").verdict.kind is Kind.TYPICAL
 
 
 def test_a_block_without_one_baseline_arm_uses_the_other_and_says_so(frames) -> None:
@@ -167,7 +169,7 @@ def test_arms_that_differ_make_the_metric_invalid_and_still_show_what_was_seen(f
     assert {entry.verdict.kind for entry in rate.platforms[1:]} == {Kind.INVALID}
     assert "the two baseline arms differ by" in platform(rate, "docker").verdict.text
     assert platform(rate, "docker").overhead is not None
-    assert platform(find(results, "prime-slices", "cpu-cost"), "docker").verdict.kind is Kind.EQUIVALENT
+    assert platform(find(results, "prime-slices", "cpu-cost"), "docker").verdict.kind in EQUAL
 
 
 def test_equality_below_the_noise_floor_is_not_claimed(frames) -> None:

@@ -191,7 +191,8 @@ def test_the_estimate_without_is_beside_the_one_with_them(tmp_path: Path) -> Non
     assert runc.verdict.kind is Kind.INCONCLUSIVE  # the verdict is that of all trials
     assert runc.unmarked is not None
     assert (runc.unmarked.n_trials, runc.unmarked.n_baseline, runc.unmarked.n_blocks) == (1, 0, 11)
-    assert runc.unmarked.verdict.kind is Kind.EQUIVALENT
+    # 220 rounds, not 240: a slow mode in 1.4 % of them, with the rest of the interval, is a trifle beyond the margin.
+    assert runc.unmarked.verdict.kind is Kind.TYPICAL
     # By hand: the same samples without that block.
     record, _, trials, _ = disturbed
     left = analyse(record, hit.filter(~((pl.col("platform") == "runc") & (pl.col("block") == 1))), trials)
@@ -199,7 +200,7 @@ def test_the_estimate_without_is_beside_the_one_with_them(tmp_path: Path) -> Non
     (told,) = (note for note in runc.notes if note.startswith("without"))
     assert told.startswith("without its 1 marked trial: ")
     assert "in 11 blocks; with all: " in told
-    assert told.endswith("; the verdict would be equivalent")
+    assert told.endswith("; the verdict would be typical")
     assert f"1 of 12 trials contaminated: {REASONS['foreign-cpu']}; kept" in runc.notes
     docker = platform(rate(disturbed, samples=hit), "docker")
     assert docker.unmarked is None

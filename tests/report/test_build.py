@@ -40,7 +40,7 @@ def test_the_report_has_every_metric_and_platform(campaign: Path) -> None:
     report = build(campaign)
     record = fake_campaign.record(fake_campaign.Shape())
     assert (report.schema_, report.id, report.status, report.baseline) == (
-        "tare.report/1",
+        "tare.report/2",
         record.id,
         "complete",
         "native",
@@ -107,7 +107,7 @@ def test_json_holds_to_its_schema_and_comes_back(campaign: Path) -> None:
     report = build(campaign)
     data = json.loads(to_json([report]))
     jsonschema.validate(data, Report.model_json_schema(by_alias=True))
-    assert data["schema"] == "tare.report/1"
+    assert data["schema"] == "tare.report/2"
     assert Report.model_validate(data) == report
 
 

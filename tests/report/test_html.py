@@ -137,7 +137,7 @@ def test_raw_data_comes_out_whole(page: Page, campaign: Path) -> None:
         rows = list(csv.DictReader(io.StringIO(samples)))
         assert [float(row["value"]) for row in rows] == store.samples()["value"].to_list()
         assert len(list(csv.DictReader(io.StringIO(trials)))) == store.trials().height
-    assert json.loads(report)["schema"] == "tare.report/1"
+    assert json.loads(report)["schema"] == "tare.report/2"
 
 
 EVIL = """</script><script>alert(1)</script><img src=x onerror=alert(2)>"'{{ 7*7 }}"""

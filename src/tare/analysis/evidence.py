@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,12 +79,12 @@ def evidence(grid: Grid, arm: int, baseline: Sequence[int], design: Design, tria
     same = _same(grid, pairs.logs)
     return Evidence(
         count,
-        _levels(lambda level: _granted(t_interval(pairs.logs, level), level, count, rounding), sure),
+        _levels(partial(t_interval, pairs.logs), sure, count, rounding),
         bca_interval(pairs.logs, _WIDE),
         pairs,
         _totals(total_pairs, rounding, sure),
         total_pairs,
-        hidden(draws, trials or Trials(), too_few=same and count < BLOCKS_WITHOUT_SPREAD),
+        hidden(draws, count, trials or Trials(), too_few=same and count < BLOCKS_WITHOUT_SPREAD),
         rounding,
         same,
     )
@@ -100,32 +101,30 @@ def _side_by_side(grid: Grid, arm: int, baseline: Sequence[int], trials: Trials)
         return Evidence(count, None, lone=float(own.mean() - base.mean()) if count else None)
     rounding = _rounding(grid, arm, baseline)
     sure = _SURE_OF_TWO if several else _SURE
-    logs, *totals = (
-        _levels(lambda level, pair=pair: _granted(welch_interval(*pair, level), level, count, rounding), sure)
-        for pair in sides
-    )
+    logs, *totals = (_levels(partial(welch_interval, own, base), sure, count, rounding) for own, base in sides)
     same = all(_same(grid, side) for side in sides[0])
     draws = int((~np.isnan(grid.values[arm])).sum())
-    unseen = hidden(draws, trials, too_few=same and count < BLOCKS_WITHOUT_SPREAD)
+    unseen = hidden(draws, count, trials, too_few=same and count < BLOCKS_WITHOUT_SPREAD)
     return Evidence(count, logs, totals=totals[0] if totals else None, hidden=unseen, rounding=rounding, same=same)
 
 
 def _totals(pairs: BlockRatios | None, rounding: Rounding | None, sure: float) -> LogIntervals | None:
     if pairs is None:
         return None
-    return _levels(lambda level: _granted(t_interval(pairs.logs, level), level, pairs.logs.size, rounding), sure)
+    return _levels(partial(t_interval, pairs.logs), sure, pairs.logs.size, rounding)
 
 
-def _levels(interval: Callable[[float], Interval], sure: float) -> LogIntervals:
-    return LogIntervals(interval(_WIDE), interval(_NARROW), interval(sure))
+def _levels(
+    interval: Callable[[float], Interval], sure: float, n_blocks: int, rounding: Rounding | None
+) -> LogIntervals:
+    """The interval at each level, at least as wide as the metric's steps alone make it."""
 
+    def granted(level: float) -> Interval:
+        least = rounding.half_width(level, n_blocks) if rounding is not None else 0.0
+        found = interval(level)
+        return found if found.half_width >= least else Interval(found.point, found.point - least, found.point + least)
 
-def _granted(found: Interval, level: float, count: int, rounding: Rounding | None) -> Interval:
-    """The interval, at least as wide as the metric's steps alone make it."""
-    if rounding is None:
-        return found
-    half = rounding.half_width(level, count)
-    return found if found.half_width >= half else Interval(found.point, found.point - half, found.point + half)
+    return LogIntervals(granted(_WIDE), granted(_NARROW), granted(sure))
 
 
 def _rounding(grid: Grid, arm: int, baseline: Sequence[int]) -> Rounding | None:

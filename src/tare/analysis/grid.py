@@ -71,7 +71,8 @@ class Grid:
     def block_values(self, arm: int) -> Floats:
         """For each block with samples of this arm: work over time (or time over work) of all its rounds together."""
         there = ~np.isnan(self.values[arm])
-        return self.totals(arm, there)[there.any(axis=1)]
+        totals: Floats = self.totals(arm, there)[there.any(axis=1)]
+        return totals
 
     def step(self) -> float | None:
         """The least by which figures differ: as the metric states it, else the least that any arm's samples differ by.

@@ -45,11 +45,12 @@ class Hidden:
     possible: float = 0.0  # were as many runs as can be at half speed, seen by nobody
     share: float = 0.0  # how many that is, of all
     draws: int = 0
+    blocks: int = 0  # in so many starts
     no_verdict: bool = False  # too many failed, or nothing varies in too few blocks
 
 
-def hidden(draws: int, trials: Trials, *, too_few: bool = False) -> Hidden:
-    """What ``draws`` samples, none of them of a failed trial, leave open."""
+def hidden(draws: int, blocks: int, trials: Trials, *, too_few: bool = False) -> Hidden:
+    """What ``draws`` samples of ``blocks`` starts, none of them of a failed trial, leave open."""
     failed = round(draws * trials.share / (1 - trials.share)) if trials.share < 1 else draws
     share = highest_share(failed, draws + failed)
     return Hidden(
@@ -58,6 +59,7 @@ def hidden(draws: int, trials: Trials, *, too_few: bool = False) -> Hidden:
         loss(share),
         share,
         draws,
+        blocks,
         no_verdict=too_few or max(trials.share, trials.baseline_share) > FAILED_LIMIT,
     )
 

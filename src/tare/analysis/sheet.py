@@ -37,7 +37,9 @@ def score(record: CampaignRecord, samples: pl.DataFrame, profile: Profile) -> Sh
         for workload in record.workloads
         for metric in workload.metrics
     }
-    values = {key: _by_platform(record, parts[key], harmonic=kind) for key, kind in kinds.items() if key in parts}
+    values: dict[tuple[object, ...], dict[str, Floats]] = {
+        key: _by_platform(record, parts[key], harmonic=kind) for key, kind in kinds.items() if key in parts
+    }
     percents: dict[str, dict[str, PercentOfBaseline]] = {}
     standards: dict[str, dict[str, float]] = {}
     for workload in record.workloads:

@@ -34,7 +34,8 @@ def tails(grid: Grid, arm: int, baseline: Sequence[int], direction: Direction) -
     """
     if grid.values.shape[2] == 1:
         return None
-    usual = np.nanmean([np.log(grid.totals(base, ~np.isnan(grid.values[base]))) for base in baseline], axis=0)
+    logs = np.log([grid.totals(base, ~np.isnan(grid.values[base])) for base in baseline])
+    usual = np.where(np.isnan(logs), 0.0, logs).sum(axis=0) / np.maximum(1, np.count_nonzero(~np.isnan(logs), axis=0))
     slow = _slowness(grid, arm, baseline, direction) - _sign(direction) * usual[:, None]
     own, base = (rows[~np.isnan(rows)] for rows in (slow[0], slow[1:]))
     return Tails(*(_beyond(own, base, quantile, direction) for quantile in (0.95, 0.99)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tare.analysis.hidden import Hidden
+from tare.analysis.hidden import Hidden, highest_share
 from tare.analysis.intervals import Amount, Interval
 from tare.analysis.overhead import overhead, times_worse
 from tare.analysis.words import amount_range, magnitude_range, percent, signed_range, times_range
@@ -189,7 +189,9 @@ def judge(
 def _excluded(unseen: Hidden) -> str:
     if not unseen.draws:
         return ""
-    return f"; {unseen.draws} samples exclude only slow modes in more than {percent(unseen.share)} of them"
+    starts = f", {unseen.blocks} starts in more than {percent(highest_share(0, unseen.blocks))}"
+    told = f"; {unseen.draws} samples exclude only slow modes in more than {percent(unseen.share)} of them"
+    return told + starts if unseen.draws > unseen.blocks else told
 
 
 def _why_not(question: Question, typical: LogIntervals, totals: LogIntervals | None, unseen: Hidden) -> str:

@@ -37,7 +37,7 @@ def report(
     sources: Path | None = typer.Option(
         None, "--sources", help="The kernel's source tree: the page shows hits beside the lines of footprints."
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.report/1)."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.report/2)."),
 ) -> None:
     """Show what campaigns found: overhead against the baseline with its 95 % interval, verdict and noise floor.
 

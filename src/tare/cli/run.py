@@ -98,7 +98,7 @@ def run(
     tune: bool = _TUNE,
     output: Path | None = typer.Option(None, "-o", "--output", help="Campaign file. Default: tare-DATE-TIME.tare"),
     resume: Path | None = typer.Option(None, "--resume", help="Go on with this campaign file."),
-    as_json: bool = typer.Option(False, "--json", help="Print the report as JSON (schema tare.report/1)."),
+    as_json: bool = typer.Option(False, "--json", help="Print the report as JSON (schema tare.report/2)."),
 ) -> None:
     """Measure what platforms cost against bare metal, and print the table.
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from tare.report.footprint_model import FootprintsReport
 from tare.report.surface_model import SurfacesReport
 
-SCHEMA = "tare.report/1"
+SCHEMA = "tare.report/2"
 SCHEMA_MANY = "tare.reports/1"
 
 VerdictKind = Literal["baseline", "slower", "faster", "equivalent", "typical", "inconclusive", "invalid", "no-data"]
