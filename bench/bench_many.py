@@ -32,7 +32,7 @@ from tare.model import Direction
 Floats = NDArray[np.float64]
 
 MARGIN = 0.01
-LOOKS = range(LOOK_FROM, 151, LOOK_EVERY)
+LOOKS = range(LOOK_FROM, 101, LOOK_EVERY)
 
 
 def _intervals(logs: Floats) -> LogIntervals:
@@ -51,8 +51,8 @@ def stopping(campaigns: int = 600) -> None:
     print("\nWhen a row ends: coverage of its 95 % interval, false verdicts, blocks (worst and mean over 12 truths)")
     for name in ("width of the log ratio", "and clear of the margin", "at the first verdict"):
         covered, false, blocks = [], [], []
-        for deviation in (0.01, 0.03, 0.1):
-            for effect in (0.0, MARGIN / 2, 0.03, 0.5):
+        for deviation in (0.01, 0.05, 0.1):
+            for effect in (0.0, math.log1p(MARGIN), 0.03, 0.5):
                 ended = list(_ended(name, effect, deviation, campaigns))
                 covered.append(np.mean([low <= effect <= high for low, high, _, _ in ended]))
                 if effect < MARGIN:
@@ -71,15 +71,15 @@ def _ended(rule: str, effect: float, deviation: float, campaigns: int) -> Iterat
         for n_blocks in LOOKS:
             wide = t_interval(logs[:n_blocks], 0.95)
             row = Row(wide.point, wide.half_width, n_blocks)
-            kind = decide(_question(), _intervals(logs[:n_blocks]))
-            ends = {
-                "width of the log ratio": row.half_width <= math.log1p(MARGIN / 2),
-                "and clear of the margin": row.missing(MARGIN / 2, MARGIN) == 0,
-                "at the first verdict": kind is not Kind.INCONCLUSIVE,
-            }[rule]
+            if rule == "width of the log ratio":
+                ends = row.half_width <= math.log1p(MARGIN / 2)
+            elif rule == "and clear of the margin":
+                ends = row.half_width <= row.goal(MARGIN / 2, MARGIN)
+            else:
+                ends = decide(_question(), _intervals(logs[:n_blocks])) is not Kind.INCONCLUSIVE
             if ends:
                 break
-        yield wide.low, wide.high, kind, n_blocks
+        yield wide.low, wide.high, decide(_question(), _intervals(logs[:n_blocks])), n_blocks
 
 
 # --- who gets the time -------------------------------------------------------------------------------------

@@ -53,6 +53,20 @@ def test_an_honest_instrument_is_trusted():
     assert found.seconds == pytest.approx(3.0)  # three arms of nine
 
 
+def test_blocks_that_are_independent_or_drift_slowly_are_told_apart():
+    [found] = trust(*_same(600), block_s=9.0, blocks_each=10)
+    assert found.dependence.n_series == 3
+    assert found.dependence.n_blocks == 2000
+    low, high = found.dependence.interval
+    assert low < 0 < high
+    assert high - low < 0.06
+    record, samples = _same(60)
+    wave = 1 + 0.02 * (pl.col("replica") % 3 == 0) * (pl.col("block") * 2 * math.pi / 40).sin()
+    [waving] = trust(record, samples.with_columns(value=pl.col("value") * wave), block_s=9.0, blocks_each=10)
+    assert waving.dependence.correlation > 0.5
+    assert waving.dependence.p <= 0.01
+
+
 def test_the_same_blocks_make_longer_comparisons_where_there_are_enough():
     longer = longer_trust(*_same(120), block_s=9.0, lengths_s=(3.0, 300.0, 3000.0))  # three arms take 3 s
     assert [seconds for seconds, _ in longer] == [300.0]

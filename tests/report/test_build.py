@@ -17,7 +17,9 @@ from tare.report.model import (
     BesideReport,
     BesideRow,
     Contamination,
+    DependenceReport,
     ManyReports,
+    MultiplicityReport,
     PlatformReport,
     Report,
     ResultReport,
@@ -190,6 +192,7 @@ def test_a_file_of_format_version_1_has_a_report() -> None:
     "model",
     [
         Report, ResultReport, PlatformReport, UnmarkedReport, SettingReport, Contamination, BesideReport, BesideRow,
+        DependenceReport, MultiplicityReport,
     ],
 )  # fmt: skip
 def test_every_field_is_documented(model: type[Report]) -> None:

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from tare.analysis.calibration import Injected, Rate, Trust
+from tare.analysis.dependence import Dependence
 from tare.analysis.intervals import Interval
 from tare.report.calibration import (
     LATEST_CALIBRATION,
@@ -50,6 +51,15 @@ def _shown(report):
     out = io.StringIO()
     Console(width=160, file=out).print(render(report))
     return out.getvalue()
+
+
+def test_blocks_that_are_alike_are_a_complaint_and_independent_ones_a_figure():
+    fine, alike = Dependence(3, 670, -0.011, -0.0015, 0.022, 0.66), Dependence(3, 670, 0.2, -0.0015, 0.022, 0.001)
+    text = _shown(_report([_trust(dependence=fine), _trust(metric="cpu-cost", dependence=alike)]))
+    lines = [line for line in text.splitlines() if "autocorrelation" in line]
+    assert lines[0].startswith("quiet, rate: lag-1 autocorrelation of the blocks")
+    assert lines[1].startswith("✗ quiet, cpu-cost: lag-1 autocorrelation of the blocks +0.20, +0.16 to +0.24")
+    assert "autocorrelation" not in _shown(_report([_trust()]))
 
 
 def test_an_instrument_that_holds_is_shown_without_a_complaint():

@@ -82,6 +82,29 @@ def test_what_a_terminal_would_obey_is_taken_out(report: Report) -> None:
     assert clean("plain, ünïcode ▲\n") == "plain, ünïcode ▲\n"
 
 
+def test_a_verdict_that_chance_may_give_in_so_large_a_table_is_marked_and_the_line_below_says_so(
+    report: Report,
+) -> None:
+    assert report.multiplicity is not None
+    docker = report.results[0].platforms[2].model_copy(update={"verdict": "slower", "survives_holm": False})
+    results = [report.results[0].model_copy(update={"platforms": [*report.results[0].platforms[:2], docker]})]
+    many = report.multiplicity.model_copy(update={"n_different": 13, "n_different_sure": 12, "by_chance": 0.87})
+    text = printed(report.model_copy(update={"results": results, "multiplicity": many}))
+    assert "▲ +0.17 %†" in text
+    words = " ".join(text.split())
+    assert "13 are slower or faster; if no platform differed, chance alone would make about 0.9 so." in words
+    assert "† take as a hint: 1 of them may be chance" in words
+    assert "†" not in printed(report)
+
+
+def test_blocks_that_are_alike_are_the_first_caution(report: Report) -> None:
+    assert report.dependence is not None
+    note = "neighbouring blocks are alike"
+    assert note not in printed(report)
+    alike = report.dependence.model_copy(update={"note": note})
+    assert f"Cautions\n  {note}\n" in printed(report.model_copy(update={"dependence": alike}))
+
+
 def test_what_was_tuned_and_what_could_not_be_is_told_in_a_line_each(report: Report) -> None:
     assert "tuned" not in printed(report)
     quiet = "it goes to CPUs that are not measured"

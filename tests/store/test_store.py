@@ -42,6 +42,16 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.tare"
 
 
+def test_samples_of_some_blocks_only(path: Path) -> None:
+    fake_campaign.write(path, SHAPE)
+    with Store.read(path) as store:
+        whole = store.samples()
+        for first, end in ((1, None), (0, 1), (1, 3), (3, None)):
+            block = whole["block"]
+            expected = whole.filter((block >= first) & (block < (99 if end is None else end)))
+            assert store.samples(first, end).equals(expected)
+
+
 def test_a_trial_comes_back_as_it_was_written(path: Path) -> None:
     with Store.create(path, fake_campaign.record(SHAPE)) as store:
         store.commit_trials([TRIAL])
