@@ -53,7 +53,6 @@ WIDE_FLOOR = "the noise floor"
 AFTER_EACH_OTHER = "the platforms ran one after the other: what the machine did meanwhile is in the figures"
 
 
-
 @dataclass(frozen=True, slots=True)
 class _Context:
     """What all platforms of one metric share."""
