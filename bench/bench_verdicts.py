@@ -61,9 +61,7 @@ def stalling() -> None:
     """Docker runs some of its rounds at half speed; in the last rows all arms do."""
     rng, question = np.random.default_rng(10), Question("rate", Direction.HIGHER, 0.01)
     print("\n## 10. Stalls: rounds at half speed, 12 blocks, margin 1 %\n")
-    print(
-        "| rounds | slow | whose | rate lost | median typical Op | equivalent before | after | slower after | stalls said |"
-    )
+    print("| rounds | slow | whose | rate lost | median Op | equivalent before | after | slower after | stalls said |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for rounds, share, everybody in ((8, 0.05, 0), (20, 0.1, 0), (20, 0.2, 0), (20, 0.1, 1), (20, 0.02, 1)):
         old: Counter[Kind] = Counter()

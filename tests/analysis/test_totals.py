@@ -276,9 +276,9 @@ def test_quantised_noise_gives_hardly_a_false_verdict(blocks: int) -> None:
 
 def test_the_step_is_the_metrics_own_or_the_least_difference_within_an_arm() -> None:
     values = np.array([[16.0, 24.0], [16.0, 16.0], [80.0, 80.0]]).reshape(3, 2, 1)
-    assert grid_of(values).step() == 8.0
-    assert grid_of(values, resolution=4.0).step() == 4.0
-    assert grid_of(np.repeat([16.0, 16.0, 80.0], 2).reshape(3, 2, 1)).step() is None
+    assert grid_of(values).step == 8.0
+    assert grid_of(values, resolution=4.0).step == 4.0
+    assert grid_of(np.repeat([16.0, 16.0, 80.0], 2).reshape(3, 2, 1)).step is None
 
 
 @pytest.mark.parametrize("kind", list(FindingKind))

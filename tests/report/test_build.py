@@ -105,6 +105,18 @@ def test_a_figure_that_the_baseline_lacks_is_shown_without_a_ratio(campaign: Pat
     assert (shown.figure, shown.span) == ("3.00 ms", "no baseline")
 
 
+def test_failed_trials_stand_in_the_cell_and_take_the_verdict(campaign: Path) -> None:
+    report = build(campaign)
+    [result] = [one for one in report.results if (one.workload, one.metric) == ("iperf3-tcp", "throughput")]
+    failing = entry(report, "iperf3-tcp", "throughput", "gvisor-ptrace")
+    assert cell(result, failing).span.endswith(",\n4 failed")
+    assert failing.verdict == "inconclusive"  # 3.3 times slower, in the two thirds that did not fail
+    [finding] = [one for one in failing.findings if one.kind == "failures"]
+    assert (finding.numbers["failed"], finding.numbers["trials"]) == (4, 12)
+    assert finding.text in failing.notes
+    assert "failed" not in cell(result, entry(report, "iperf3-tcp", "throughput", "docker")).span
+
+
 def test_json_holds_to_its_schema_and_comes_back(campaign: Path) -> None:
     report = build(campaign)
     data = json.loads(to_json([report]))
@@ -196,7 +208,7 @@ def test_a_file_of_format_version_1_has_a_report() -> None:
     ],
 )  # fmt: skip
 def test_every_field_is_documented(model: type[Report]) -> None:
-    documented = set(re.findall(r"`([a-z_]+)`", DOCS.read_text()))
+    documented = set(re.findall(r"`([a-z0-9_]+)`", DOCS.read_text()))
     fields = {name.rstrip("_") for name in model.model_fields}
     assert fields - documented == set()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -12,19 +12,20 @@ from numpy.typing import NDArray
 
 from tare.analysis import contamination
 from tare.analysis.amounts import Scale, amount, scale
+from tare.analysis.caveats import caveats
 from tare.analysis.counts import CountsByArm, count_trials
 from tare.analysis.drift import drift
 from tare.analysis.evidence import Evidence, evidence, reference
 from tare.analysis.fairness import refusals
-from tare.analysis.findings import Finding, FindingKind, sentence
+from tare.analysis.findings import FindingKind, sentence
 from tare.analysis.grid import Grid, harmonic, weighted
-from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD, Trials, highest_share
+from tare.analysis.hidden import Trials
 from tare.analysis.inputs import NoAnswer
 from tare.analysis.intervals import Interval, smallest_effect, standard_error
 from tare.analysis.overhead import overhead, ratio, variability_overhead
 from tare.analysis.results import Counts, Description, Lone, MetricResult, NoiseFloor, PlatformResult
 from tare.analysis.spread import sd_ratio_bonett, variability
-from tare.analysis.tails import stalls, tails
+from tare.analysis.tails import tails
 from tare.analysis.unmarked import beside
 from tare.analysis.verdicts import (
     CPU_COST,
@@ -185,12 +186,13 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
     refusal = context.refused.get(name) or _refusal(context, arm, counts)
     if refusal is not None:
         return replace(empty, verdict=Verdict(Kind.NO_DATA, refusal))
-    seen = evidence(grid, arm, base, design, _trials(counts, context.counts))
+    trials = _trials(counts, context.counts)
+    seen = evidence(grid, arm, base, design, trials)
     count, logs = seen.n_blocks, seen.logs
     result = replace(empty, n_blocks=count, n_left_out=context.n_blocks - count)
     if logs is None:
         return replace(result, lone=_lone(context, seen), verdict=too_few(context.question, count, seen.lone, added))
-    findings = _findings(context, arm, base, seen, counts)
+    findings = caveats(grid, arm, base, context.question, seen, trials)
     notes = [sentence(finding, context.unit) for finding in findings if finding.kind is not FindingKind.UNSEEN]
     verdict = _within_noise(context, judge(context.question, logs, seen.totals, seen.hidden, added), logs)
     if verdict.kind is Kind.INCONCLUSIVE:
@@ -239,25 +241,6 @@ def _within_noise(context: _Context, verdict: Verdict, logs: LogIntervals) -> Ve
 
 def _trials(own: Counts, baseline: Counts) -> Trials:
     return Trials(own.failed, own.ok + own.failed, baseline.failed, baseline.ok + baseline.failed)
-
-
-def _findings(context: _Context, arm: int, base: Sequence[int], seen: Evidence, own: Counts) -> list[Finding]:
-    """What belongs beside the verdict, with its numbers."""
-    unseen, count = seen.hidden, seen.n_blocks
-    stalling = stalls(context.grid, arm, base, context.question, seen)
-    findings = [stalling] if stalling else []
-    failed = _trials(own, context.counts)
-    if failed.failed or failed.baseline_failed:
-        findings.append(Finding(FindingKind.FAILURES, asdict(failed)))
-    if seen.logs is not None and seen.rounding is not None:
-        least = seen.rounding.half_width(0.95, count)
-        if seen.logs.wide.half_width <= least * (1 + 1e-9):
-            findings.append(Finding(FindingKind.RESOLUTION, {"step": seen.rounding.step, "half_width": least}))
-    if seen.same and count < BLOCKS_WITHOUT_SPREAD:
-        findings.append(Finding(FindingKind.NO_SPREAD, {"blocks": count, "needed": BLOCKS_WITHOUT_SPREAD}))
-    numbers = {"draws": unseen.draws, "share": unseen.share, "cost": -math.expm1(-unseen.possible)}
-    starts = {"blocks": count, "blocks_share": highest_share(0, count)}
-    return [*findings, Finding(FindingKind.UNSEEN, {**numbers, **starts})]
 
 
 def _would_take(context: _Context, seen: Evidence, n_blocks: int) -> str:

@@ -132,7 +132,7 @@ def _rounding(grid: Grid, arm: int, baseline: Sequence[int]) -> Rounding | None:
 
     As an error at random it is uniform over the step, which has an SD of step / sqrt(12).
     """
-    step = grid.step()
+    step = grid.step
     if step is None:
         return None
     own = step / float(np.nanmedian(grid.values[arm]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -18,7 +19,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grid:
     """``values[arm, block, round]``; NaN where there is no sample. ``unfit`` counts, by arm, samples without a log."""
 
@@ -74,6 +75,7 @@ class Grid:
         totals: Floats = self.totals(arm, there)[there.any(axis=1)]
         return totals
 
+    @cached_property
     def step(self) -> float | None:
         """The least by which figures differ: as the metric states it, else the least that any arm's samples differ by.
 
