@@ -51,7 +51,7 @@ def amount(grid: Grid, arm: int, baseline: Sequence[int], design: Design, told: 
     blocks = _block_differences(told_grid.values[arm] - told_grid.values[list(baseline)])
     if not blocks.size:
         return None
-    interval = _granted(t_interval(blocks, _LEVEL), told_grid.step()) if blocks.size > 1 else None
+    interval = _granted(t_interval(blocks, _LEVEL), told_grid.step) if blocks.size > 1 else None
     return Amount(told.unit, float(blocks.mean()), interval, int(blocks.size))
 
 
@@ -78,5 +78,5 @@ def _side_by_side(grid: Grid, arm: int, baseline: Sequence[int], unit: str) -> A
     count = min(values.size, others.size)
     if not count:
         return None
-    interval = _granted(welch_interval(values, others, _LEVEL), grid.step()) if count > 1 else None
+    interval = _granted(welch_interval(values, others, _LEVEL), grid.step) if count > 1 else None
     return Amount(unit, float(values.mean() - others.mean()), interval, count)
