@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tare.analysis.intervals import Interval, t_interval
-from tare.analysis.verdicts import CPU_COST, Kind, LogIntervals, Question, decide, gate, judge
-from tare.model import Direction
+from tare.analysis.intervals import Amount, Interval, t_interval
+from tare.analysis.verdicts import CPU_COST, Kind, LogIntervals, Question, Side, decide, gate, judge, too_few
+from tare.analysis.wording import wording
+from tare.model import Direction, Family
 
 
 def logs(
@@ -24,7 +25,8 @@ def logs(
 
 TIME = Question("wall", Direction.LOWER, 0.01)
 RATE = Question("rate", Direction.HIGHER, 0.01)
-COST = Question(CPU_COST, Direction.LOWER, 0.01)
+COST = Question(CPU_COST, Direction.LOWER, 0.01, wording(CPU_COST, "ns/event", Direction.LOWER))
+MEMORY = Question("idle-pss", Direction.LOWER, 0.02, wording("idle-pss", "MiB", Direction.LOWER, Family.MEMORY))
 
 
 @pytest.mark.parametrize(
@@ -46,25 +48,74 @@ COST = Question(CPU_COST, Direction.LOWER, 0.01)
             TIME,
             logs(0.995, 1.023),
             Kind.INCONCLUSIVE,
-            "inconclusive: +0.9 %, \N{MINUS SIGN}0.5 to +2.3; resolves ±1.4 %, the margin is 1 %",
+            "inconclusive: +0.9 %, \N{MINUS SIGN}0.5 to +2.3; known to ±1.4 %, the margin is 1 %",
         ),
         (
             TIME,
             logs(1.004, 1.02),
             Kind.INCONCLUSIVE,
-            "inconclusive: 1.2 % slower, 0.4 to 2.0: on both sides of the 1 % margin",
+            "inconclusive: 1.2 % slower, 0.4 to 2.0: worse for sure; whether by more than the 1 % margin is open",
+        ),
+        (
+            TIME,
+            logs(1.004, 1.02, sure=(0.999, 1.025)),
+            Kind.INCONCLUSIVE,
+            "inconclusive: 1.2 % slower, 0.4 to 2.0,"
+            " but were there no difference, more than 1 of 100 campaigns would show as much",
         ),
         (
             TIME,
             logs(1.02, 1.12, sure=(0.995, 1.15)),
             Kind.INCONCLUSIVE,
-            "inconclusive: 7 % slower, 2 to 12, but chance does as much in more than 1 of 100",
+            "inconclusive: 7 % slower, 2 to 12, but were there no difference, more than 1 of 100 campaigns would show"
+            " as much",
         ),
     ],
 )
 def test_verdicts_and_their_words(question: Question, interval: LogIntervals, kind: Kind, text: str) -> None:
     verdict = judge(question, interval)
     assert (verdict.kind, verdict.text) == (kind, text)
+
+
+@pytest.mark.parametrize(
+    ("interval", "kind", "certain"),
+    [
+        (logs(1.02, 1.04), Kind.SLOWER, Side.WORSE),
+        (logs(1.004, 1.02), Kind.INCONCLUSIVE, Side.WORSE),  # how much worse is open
+        (logs(0.98, 0.996), Kind.INCONCLUSIVE, Side.BETTER),
+        (logs(1.004, 1.02, sure=(0.999, 1.03)), Kind.INCONCLUSIVE, None),  # of 95 % alone one in twenty is chance
+        (logs(0.97, 1.03), Kind.INCONCLUSIVE, None),
+        (logs(1.004, 1.006), Kind.EQUIVALENT, Side.WORSE),  # and it does not matter
+        (logs(0.998, 1.005), Kind.EQUIVALENT, None),
+    ],
+)
+def test_that_there_is_a_difference_is_told_apart_from_how_large_it_is(
+    interval: LogIntervals, kind: Kind, certain: Side | None
+) -> None:
+    verdict = judge(TIME, interval)
+    assert (verdict.kind, verdict.certain) == (kind, certain)
+    turned = LogIntervals(
+        *(Interval(-i.point, -i.high, -i.low) for i in (interval.wide, interval.narrow, interval.sure))
+    )
+    assert judge(RATE, turned).certain == certain
+
+
+def test_memory_is_told_by_what_is_added() -> None:
+    added = Amount("MiB", 45.87, Interval(45.87, 45.72, 46.02), 15)
+    text = judge(MEMORY, logs(26.1, 26.6), amount=added).text
+    assert text == "+45.87 MiB (45.72 to 46.02): 26.3 times as much, 26.1 to 26.6"
+    small = Amount("MiB", 0.01, Interval(0.01, -0.02, 0.04), 15)
+    text = judge(MEMORY, logs(0.995, 1.006), amount=small).text
+    minus = "\N{MINUS SIGN}"
+    assert text == f"equivalent within 2 % (+10 KiB ({minus}20 to +41): 0.0 %, {minus}0.5 to +0.6)"
+
+
+def test_one_block_tells_what_was_measured_and_concludes_nothing() -> None:
+    added = Amount("MiB", 12.0, None, 1)
+    told = too_few(MEMORY, 1, math.log(3.3), added)
+    assert told.text == "inconclusive: +12.0 MiB: 3.3 times as much in 1 block, and an interval needs 2"
+    assert (told.kind, told.certain) == (Kind.INCONCLUSIVE, None)
+    assert too_few(TIME, 0, None).text == "inconclusive: 0 blocks with the baseline, at least 2 are needed"
 
 
 def test_equivalence_goes_by_the_90_percent_interval() -> None:

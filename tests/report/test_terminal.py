@@ -92,7 +92,7 @@ def test_a_verdict_that_chance_may_give_in_so_large_a_table_is_marked_and_the_li
     text = printed(report.model_copy(update={"results": results, "multiplicity": many}))
     assert "▲ +0.17 %†" in text
     words = " ".join(text.split())
-    assert "13 are slower or faster; if no platform differed, chance alone would make about 0.9 so." in words
+    assert "13 are worse or better; if no platform differed, chance alone would make about 0.9 so." in words
     assert "† take as a hint: 1 of them may be chance" in words
     assert "†" not in printed(report)
 

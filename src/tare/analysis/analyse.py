@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,7 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tare.analysis import contamination
+from tare.analysis.amounts import Scale, amount, scale
 from tare.analysis.caveats import caveats
+from tare.analysis.counts import CountsByArm, count_trials
 from tare.analysis.drift import drift
 from tare.analysis.evidence import Evidence, evidence, reference
 from tare.analysis.fairness import refusals
@@ -20,14 +21,27 @@ from tare.analysis.findings import FindingKind, sentence
 from tare.analysis.grid import Grid, harmonic, weighted
 from tare.analysis.hidden import Trials
 from tare.analysis.inputs import NoAnswer
-from tare.analysis.intervals import Interval
+from tare.analysis.intervals import Interval, smallest_effect, standard_error
 from tare.analysis.overhead import overhead, ratio, variability_overhead
-from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
+from tare.analysis.results import Counts, Description, Lone, MetricResult, NoiseFloor, PlatformResult
 from tare.analysis.spread import sd_ratio_bonett, variability
 from tare.analysis.tails import tails
 from tare.analysis.unmarked import beside
-from tare.analysis.verdicts import CPU_COST, EQUAL, Kind, LogIntervals, Question, Verdict, decide, describe, gate, judge
+from tare.analysis.verdicts import (
+    CPU_COST,
+    EQUAL,
+    Kind,
+    LogIntervals,
+    Question,
+    Verdict,
+    decide,
+    describe,
+    gate,
+    judge,
+    too_few,
+)
 from tare.analysis.widths import blocks_needed
+from tare.analysis.wording import wording
 from tare.analysis.words import percent, signed_range, span
 from tare.model import Design
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
@@ -39,8 +53,6 @@ WIDE_FLOOR = "the noise floor"
 #: Said of everything that a sequential campaign shows.
 AFTER_EACH_OTHER = "the platforms ran one after the other: what the machine did meanwhile is in the figures"
 
-_CountsByArm = dict[tuple[str, str], Counts]
-
 
 @dataclass(frozen=True, slots=True)
 class _Context:
@@ -49,6 +61,7 @@ class _Context:
     grid: Grid
     unit: str
     question: Question
+    scale: Scale  # of what is added
     design: Design
     baseline: tuple[int, ...]  # positions of its arms
     n_blocks: int  # of the campaign, with any trial of this workload
@@ -77,7 +90,7 @@ def analyse(
         samples = weighted(samples, slices)
     if marked is None:
         marked = contamination.marks(trials, None, record.resources.cpus)
-    counts = _count_trials(trials, marked)
+    counts = count_trials(trials, marked)
     blocks = dict(trials.group_by("workload").agg(pl.col("block").n_unique()).iter_rows())
     parts, clean = (_by_metric(frame) for frame in (samples, contamination.without(samples, marked)))
     nothing = samples.clear()
@@ -107,7 +120,7 @@ def _metric(
     workload: WorkloadRecord,
     metric: MetricRecord,
     samples: pl.DataFrame,
-    counts: _CountsByArm,
+    counts: CountsByArm,
     n_blocks: int,
     block_s: float | None,
 ) -> MetricResult:
@@ -117,7 +130,8 @@ def _metric(
         harmonic=harmonic(metric.direction, workload.mode),
         resolution=metric.resolution,
     )
-    question = Question(metric.name, metric.direction, workload.margin)
+    words = wording(metric.name, metric.unit, metric.direction, workload.family)
+    question = Question(metric.name, metric.direction, workload.margin, words)
     baseline = tuple(grid.of_platform(record.baseline))
     floor, closed = _noise_floor(grid, question, baseline, record.design)
     described = _describe(grid, baseline)
@@ -126,6 +140,7 @@ def _metric(
     context = _Context(
         grid=grid,
         unit=metric.unit,
+        scale=scale(metric.unit, workload.family, workload.work_unit),
         question=question,
         design=record.design,
         baseline=baseline,
@@ -163,29 +178,30 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
     grid = context.grid
     (arm,) = grid.of_platform(name)[:1]
     described = _describe(grid, [arm])
-    empty = PlatformResult(name, 0, context.n_blocks, counts, described, notes=tuple(_contamination(counts)))
+    design = context.design
+    base = reference(grid, grid.arms[context.baseline[0]].platform, design)
+    added = None if name in context.refused else amount(grid, arm, base, design, context.scale)
+    marked = tuple(_contamination(counts))
+    empty = PlatformResult(name, 0, context.n_blocks, counts, described, amount=added, notes=marked)
     refusal = context.refused.get(name) or _refusal(context, arm, counts)
     if refusal is not None:
         return replace(empty, verdict=Verdict(Kind.NO_DATA, refusal))
-    design = context.design
-    base = reference(grid, grid.arms[context.baseline[0]].platform, design)
     trials = _trials(counts, context.counts)
     seen = evidence(grid, arm, base, design, trials)
     count, logs = seen.n_blocks, seen.logs
     result = replace(empty, n_blocks=count, n_left_out=context.n_blocks - count)
     if logs is None:
-        text = f"inconclusive: {count} {'block' if count == 1 else 'blocks'} with the baseline, at least 2 are needed"
-        return replace(result, verdict=Verdict(Kind.INCONCLUSIVE, text))
+        return replace(result, lone=_lone(context, seen), verdict=too_few(context.question, count, seen.lone, added))
     findings = caveats(grid, arm, base, context.question, seen, trials)
     notes = [sentence(finding, context.unit) for finding in findings if finding.kind is not FindingKind.UNSEEN]
-    verdict = _within_noise(context, judge(context.question, logs, seen.totals, seen.hidden), logs)
+    verdict = _within_noise(context, judge(context.question, logs, seen.totals, seen.hidden, added), logs)
     if verdict.kind is Kind.INCONCLUSIVE:
         verdict = replace(verdict, text=verdict.text + _would_take(context, seen, count))
     drifts = drift(seen)
     closing = drifts.closes(context.question) if drifts else None
     closed = context.closed or closing
     if closed is not None:
-        what = describe(context.question, logs.wide)
+        what = describe(context.question, logs.wide, added)
         verdict = Verdict(Kind.INVALID, f"invalid: {closed}; what was seen: {what}")
     drift_note = [str(drifts)] if drifts is not None and closing is None else []
     return replace(
@@ -202,6 +218,13 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
         pairs=seen.pairs,
         notes=(*empty.notes, *notes, *_cautions(context, seen, logs), *drift_note, *_floor_cautions(context)),
     )
+
+
+def _lone(context: _Context, seen: Evidence) -> Lone | None:
+    if seen.lone is None:
+        return None
+    log = Interval(seen.lone, seen.lone, seen.lone)
+    return Lone(ratio(log).point, overhead(log, context.question.direction).point)
 
 
 def _within_noise(context: _Context, verdict: Verdict, logs: LogIntervals) -> Verdict:
@@ -275,7 +298,9 @@ def _noise_floor(
     drifts = drift(seen)
     if closed is None and drifts is not None and (why := drifts.closes(question)) is not None:
         closed = f"of the two baseline arms {why}"
-    return NoiseFloor(over, seen.n_blocks, None, excludes_zero), closed
+    error = standard_error(seen.logs.wide, seen.n_blocks)
+    least = math.expm1(smallest_effect(error, seen.n_blocks)) if error > 0 else None
+    return NoiseFloor(over, seen.n_blocks, None, excludes_zero, least), closed
 
 
 def _variability(grid: Grid, arm: int, baseline: Sequence[int]) -> Interval | None:
@@ -316,7 +341,7 @@ def _cautions(context: _Context, seen: Evidence, logs: LogIntervals) -> list[str
         other = decide(question, replace(logs, wide=seen.bootstrap), seen.totals, seen.hidden)
         if other is not decide(question, logs, seen.totals, seen.hidden):
             between = signed_range(overhead(seen.bootstrap, question.direction))
-            notes.append(f"the bootstrap (BCa) says {other.value}: {between}")
+            notes.append(f"the bootstrap (BCa) says {other.word}: {between}")
     if context.design is Design.SEQUENTIAL:
         notes.append(AFTER_EACH_OTHER)
     return notes
@@ -351,23 +376,8 @@ def _flag_disagreement(results: list[MetricResult]) -> list[MetricResult]:
             kinds = {headline[platform.platform], platform.verdict.kind}
             differ = len(kinds) == 2 and kinds != EQUAL
             if result.metric == CPU_COST and differ and kinds <= sure:
-                note = f"differs from {results[0].metric}, which is {headline[platform.platform].value}"
+                note = f"differs from {results[0].metric}, which is {headline[platform.platform].word}"
                 platform = replace(platform, notes=(*platform.notes, note))  # noqa: PLW2901 (the amended one)
             platforms.append(platform)
         flagged.append(replace(result, platforms=tuple(platforms)))
     return flagged
-
-
-def _count_trials(trials: pl.DataFrame, marked: pl.DataFrame) -> _CountsByArm:
-    """Trials by workload and platform."""
-    rows = trials.group_by("workload", "platform").agg(
-        (pl.col("status") == "ok").sum().alias("ok"),
-        (pl.col("status") == "failed").sum().alias("failed"),
-        (pl.col("status") == "unsupported").sum().alias("unsupported"),
-    )
-    contaminated = contamination.by_reason(marked)
-    found: _CountsByArm = defaultdict(Counts)
-    for workload, platform, ok, failed, unsupported in rows.iter_rows():
-        n_marked, reasons = contaminated.get((workload, platform), (0, {}))
-        found[workload, platform] = Counts(ok, failed, unsupported, n_marked, reasons)
-    return found

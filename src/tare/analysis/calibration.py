@@ -15,7 +15,7 @@ from scipy import stats
 from tare.analysis.dependence import Dependence, dependence
 from tare.analysis.evidence import evidence
 from tare.analysis.grid import BlockRatios, Grid, block_ratios, harmonic
-from tare.analysis.intervals import Interval, t_interval
+from tare.analysis.intervals import Interval, smallest_effect, t_interval
 from tare.analysis.overhead import overhead
 from tare.analysis.verdicts import EQUAL, Kind, LogIntervals, Question, decide, gate
 from tare.model import Arm, Design
@@ -23,8 +23,6 @@ from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
 #: Arms of one comparison, as in a campaign: one that stands for a platform, and the baseline's two.
 TRIPLE = 3
-#: How sure one wants to be to find the effect that is called the smallest.
-POWER = 0.90
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +82,7 @@ class Trust:
         blocks = int(seconds / self.seconds)
         if blocks < 2:
             return math.nan
-        quantiles = stats.t.ppf(0.995, blocks - 1) + stats.t.ppf(POWER, blocks - 1)
-        return float(quantiles) * self.block_sd / math.sqrt(blocks)
+        return smallest_effect(self.block_sd / math.sqrt(blocks), blocks, level=0.99)
 
 
 @dataclass(frozen=True, slots=True)

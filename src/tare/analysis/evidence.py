@@ -52,6 +52,7 @@ class Evidence:
     hidden: Hidden = field(default_factory=Hidden)
     rounding: Rounding | None = None  # None: nothing is known of steps
     same: bool = False  # no block differs from another, and no step explains it
+    lone: float | None = None  # the log ratio of one block, which has no interval
 
 
 def reference(grid: Grid, platform: str, design: Design) -> tuple[int, ...]:
@@ -70,7 +71,7 @@ def evidence(grid: Grid, arm: int, baseline: Sequence[int], design: Design, tria
     pairs = block_ratios(grid, arm, baseline)
     count = pairs.logs.size
     if count < LEAST:
-        return Evidence(count, None)
+        return Evidence(count, None, lone=float(pairs.logs[0]) if count else None)
     rounding = _rounding(grid, arm, baseline)
     draws = int((~np.isnan(grid.values[arm, np.isin(grid.blocks, pairs.blocks)])).sum())
     total_pairs = total_ratios(grid, arm, baseline) if draws > count else None
@@ -96,7 +97,8 @@ def _side_by_side(grid: Grid, arm: int, baseline: Sequence[int], trials: Trials)
     sides = [(np.log(look(arm)), np.log(np.concatenate([look(one) for one in baseline]))) for look in looks]
     count = min(side.size for side in sides[0])
     if count < LEAST:
-        return Evidence(count, None)
+        own, base = sides[0]
+        return Evidence(count, None, lone=float(own.mean() - base.mean()) if count else None)
     rounding = _rounding(grid, arm, baseline)
     sure = _SURE_OF_TWO if several else _SURE
     logs, *totals = (_levels(partial(welch_interval, own, base), sure, count, rounding) for own, base in sides)

@@ -11,6 +11,8 @@ from scipy import stats
 
 #: Below this many blocks the bootstrap itself covers too little to check anything.
 BOOTSTRAP_FROM = 10
+#: How sure one wants to be to find the effect that is called the smallest.
+POWER = 0.90
 _RESAMPLES = 1_999
 _SEED = 20_260_101
 
@@ -29,6 +31,21 @@ class Interval:
     def half_width(self) -> float:
         """Half of the interval's length."""
         return (self.high - self.low) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Platform minus baseline, in ``unit``: above zero is more of it, whichever way the metric is better."""
+
+    unit: str
+    point: float
+    interval: Interval | None  # 95 %; None below two blocks, and where none differs from another
+    n_blocks: int
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Those of the interval."""
+        return None if self.interval is None else (self.interval.low, self.interval.high)
 
 
 def t_interval(values: Floats, level: float) -> Interval:
@@ -53,6 +70,21 @@ def welch_interval(values: Floats, others: Floats, level: float) -> Interval:
         return Interval(mean, mean, mean)
     found = stats.ttest_ind(values, others, equal_var=False).confidence_interval(level)
     return Interval(mean, float(found.low), float(found.high))
+
+
+def standard_error(interval: Interval, n_values: int, level: float = 0.95) -> float:
+    """Standard error of the mean that `t_interval` of so many values, at least two, is from."""
+    return interval.half_width / float(stats.t.ppf((1 + level) / 2, n_values - 1))
+
+
+def smallest_effect(error: float, n_values: int, level: float = 0.95) -> float:
+    """The smallest true difference whose interval of this level misses zero in nine of ten campaigns (`POWER`).
+
+    ``(t((1 + level) / 2) + t(0.90)) error`` with n - 1 degrees of freedom, in the unit of the standard error. More than
+    the half-width, beyond which one in two is found.
+    """
+    quantiles = stats.t.ppf([(1 + level) / 2, POWER], n_values - 1)
+    return float(quantiles.sum()) * error
 
 
 def bca_interval(values: Floats, level: float) -> Interval | None:

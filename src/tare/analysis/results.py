@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tare.analysis.findings import Finding
 from tare.analysis.grid import BlockRatios
-from tare.analysis.intervals import Interval
+from tare.analysis.intervals import Amount, Interval
 from tare.analysis.verdicts import Kind, Verdict
 from tare.model import Direction
 
@@ -25,6 +25,7 @@ class NoiseFloor:
     n_blocks: int
     reason: str | None = None  # why there is no interval
     excludes_zero: bool = False
+    detectable: float | None = None  # the smallest difference that such noise lets be found in nine of ten campaigns
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,14 @@ class Unmarked:
 
 
 @dataclass(frozen=True, slots=True)
+class Lone:
+    """What one block alone showed: measured, and without an interval."""
+
+    ratio: float
+    overhead: float
+
+
+@dataclass(frozen=True, slots=True)
 class PlatformResult:
     """One platform against the baseline in one metric; overheads are fractions, positive is worse."""
 
@@ -77,6 +86,8 @@ class PlatformResult:
     counts: Counts
     described: Description
     ratio: Interval | None = None  # 95 %
+    lone: Lone | None = None  # of the only block that there is, where there is only one
+    amount: Amount | None = None  # what it adds, in the metric's unit; also where there can be no ratio
     bootstrap: Interval | None = None  # of the ratio, 95 %
     overhead: Interval | None = None  # 95 %, of the typical round
     totals: Interval | None = None  # 95 %, of work over time of whole blocks; equal to it where a block has one round

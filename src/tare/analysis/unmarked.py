@@ -42,7 +42,7 @@ def _told(whole: PlatformResult, found: Unmarked) -> str:
     if whole.overhead is not None:
         told += f"; with all: {signed_range(whole.overhead)} in {whole.n_blocks}"
     if found.verdict.kind is not whole.verdict.kind:
-        told += f"; the verdict would be {found.verdict.kind.value}"
+        told += f"; the verdict would be {found.verdict.kind.word}"
     return told
 
 

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tare.analysis.hidden import Hidden, highest_share
-from tare.analysis.intervals import Interval
+from tare.analysis.intervals import Amount, Interval
 from tare.analysis.overhead import overhead, times_worse
-from tare.analysis.words import magnitude_range, percent, signed_range, times_range
+from tare.analysis.words import amount_range, magnitude_range, percent, signed_range, times_range
 from tare.model import Direction
 
 #: The metric that every timed workload has (docs/method.md); it has words of its own.
 CPU_COST = "cpu-cost"
 NOTHING_HIDDEN = Hidden()
+_CHANCE = ", but were there no difference, more than 1 of 100 campaigns would show as much"
 #: Beyond this factor a percentage is hard to read.
 TIMES_FROM = 2.0
 
@@ -30,6 +31,18 @@ class Kind(StrEnum):
     INVALID = "invalid"
     NO_DATA = "no-data"
 
+    @property
+    def word(self) -> str:
+        """The same for a reader: memory is not slower, it is worse."""
+        return {Kind.SLOWER: "worse", Kind.FASTER: "better"}.get(self, self.value)
+
+
+class Side(StrEnum):
+    """On which side of the baseline a platform lies for sure."""
+
+    WORSE = "worse"
+    BETTER = "better"
+
 
 #: No difference that counts, in all that was seen.
 EQUAL = frozenset({Kind.EQUIVALENT, Kind.TYPICAL})
@@ -37,19 +50,39 @@ EQUAL = frozenset({Kind.EQUIVALENT, Kind.TYPICAL})
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What can be said, and the same in words."""
+    """What can be said, and the same in words.
+
+    ``certain``: that there is a difference, and to which side; by how much is another question. None: it is not known.
+    """
 
     kind: Kind
     text: str
+    certain: Side | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """Phrases with a place for the size of a difference: one for percentages, one for factors, each for both sides."""
+
+    worse: str
+    better: str
+    times_worse: str
+    times_better: str
+    #: The amount that is added is said before the ratio: a ratio to a baseline of next to nothing says nothing.
+    amount_first: bool = False
+
+
+SPEED = Wording("{} slower", "{} faster", "{} times slower", "{} times faster")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a metric is asked: its name for the words, its direction, its margin as a fraction."""
+    """What a metric is asked: its name, its direction, its margin as a fraction, and the words for a difference."""
 
     metric: str
     direction: Direction
     margin: float
+    words: Wording = SPEED
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +129,23 @@ def side(question: Question, look: LogIntervals, unseen: Hidden = NOTHING_HIDDEN
     return Kind.FASTER if over.high < -question.margin else None
 
 
+def certain(
+    question: Question, typical: LogIntervals, totals: LogIntervals | None = None, unseen: Hidden = NOTHING_HIDDEN
+) -> Side | None:
+    """On which side of the baseline a platform lies for sure, by how much it may be: so says the 99 % interval.
+
+    None where it holds zero, where the typical round and whole blocks lie on two sides, and where nothing may be said.
+    """
+    if unseen.no_verdict:
+        return None
+    looks = (typical,) if totals is None else (typical, totals)
+    overs = [_with_losses(question, look.sure, unseen.failed, unseen.baseline_failed) for look in looks]
+    worse, better = any(over.low > 0 for over in overs), any(over.high < 0 for over in overs)
+    if worse == better:
+        return None
+    return Side.WORSE if worse else Side.BETTER
+
+
 def _within(question: Question, logs: Interval, lost: float, baseline_lost: float) -> bool:
     over = _with_losses(question, logs, lost, baseline_lost)
     return -question.margin < over.low and over.high < question.margin
@@ -108,24 +158,32 @@ def _with_losses(question: Question, logs: Interval, lost: float, baseline_lost:
 
 
 def judge(
-    question: Question, typical: LogIntervals, totals: LogIntervals | None = None, unseen: Hidden = NOTHING_HIDDEN
+    question: Question,
+    typical: LogIntervals,
+    totals: LogIntervals | None = None,
+    unseen: Hidden = NOTHING_HIDDEN,
+    amount: Amount | None = None,
 ) -> Verdict:
-    """Decide, and say it in words with the interval."""
+    """Decide, and say it in words with the interval; ``amount``: what is added, for metrics that tell it first."""
     kind = decide(question, typical, totals, unseen)
+    surely = certain(question, typical, totals, unseen)
     over = overhead(typical.wide, question.direction)
     margin = percent(question.margin)
+    if over.low <= 0 <= over.high:
+        seen = _with_amount(question, signed_range(over), amount)
+    else:
+        seen = describe(question, typical.wide, amount)
     if kind in {Kind.SLOWER, Kind.FASTER}:
+        which = Side.WORSE if kind is Kind.SLOWER else Side.BETTER
         if totals is None or side(question, typical, unseen) is kind:
-            return Verdict(kind, describe(question, typical.wide))
+            return Verdict(kind, seen, which)
         whole = describe(question, totals.wide)
-        return Verdict(kind, f"{whole}, over whole blocks; a typical round: {signed_range(over)}")
-    certain = over.low > 0 or over.high < 0  # a difference there is; the margin says whether it counts
-    seen = describe(question, typical.wide) if certain else signed_range(over)
+        return Verdict(kind, f"{whole}, over whole blocks; a typical round: {signed_range(over)}", which)
     if kind is Kind.EQUIVALENT:
-        return Verdict(kind, f"equivalent within {margin} ({seen}){_excluded(unseen)}")
+        return Verdict(kind, f"equivalent within {margin} ({seen}){_excluded(unseen)}", surely)
     if kind is Kind.TYPICAL:
-        return Verdict(kind, f"equivalent within {margin} in all that was seen ({seen}){_excluded(unseen)}")
-    return Verdict(kind, f"inconclusive: {_why_not(question, typical, totals, unseen, seen)}")
+        return Verdict(kind, f"equivalent within {margin} in all that was seen ({seen}){_excluded(unseen)}", surely)
+    return Verdict(kind, f"inconclusive: {seen}{_why_not(question, typical, totals, unseen)}", surely)
 
 
 def _excluded(unseen: Hidden) -> str:
@@ -136,39 +194,62 @@ def _excluded(unseen: Hidden) -> str:
     return told + starts if unseen.draws > unseen.blocks else told
 
 
-def _why_not(question: Question, typical: LogIntervals, totals: LogIntervals | None, unseen: Hidden, seen: str) -> str:
-    """What was seen, and why it is no verdict."""
+def _why_not(question: Question, typical: LogIntervals, totals: LogIntervals | None, unseen: Hidden) -> str:
+    """Why what was seen is no verdict."""
     over, margin = overhead(typical.wide, question.direction), percent(question.margin)
-    why = f"; resolves ±{percent(over.half_width)}, the margin is {margin}"
     if unseen.no_verdict:
-        why = ""
-    elif over.low > question.margin or over.high < -question.margin:
-        why = ", but chance does as much in more than 1 of 100"
-        if side(question, typical) is not None:
-            why = f"; whole blocks, or trials that failed, may lie on the other side of the {margin} margin"
-    elif _within(question, typical.narrow, 0.0, 0.0):
-        why = f"; trials that failed may lie beyond the {margin} margin"
+        return ""
+    if over.low > question.margin or over.high < -question.margin:
+        if side(question, typical) is None:
+            return _CHANCE
+        return f"; whole blocks, or trials that failed, may lie on the other side of the {margin} margin"
+    if _within(question, typical.narrow, 0.0, 0.0):
         if totals is not None and not _within(question, totals.narrow, 0.0, 0.0):
-            why = f" in a typical round, {signed_range(overhead(totals.wide, question.direction))} over whole blocks"
-    elif over.low > 0 or over.high < 0:
-        why = f": on both sides of the {margin} margin"
-    return seen + why
+            return f" in a typical round, {signed_range(overhead(totals.wide, question.direction))} over whole blocks"
+        return f"; trials that failed may lie beyond the {margin} margin"
+    return _how_sure(over, margin, certain(question, typical, totals, unseen))
 
 
-def describe(question: Question, logs: Interval) -> str:
-    """The size of a difference in words: "4.1 % slower, 3.6 to 4.7"; beyond twice: "3.3 times slower, 3.2 to 3.4"."""
+def _how_sure(over: Interval, margin: str, surely: Side | None) -> str:
+    """What is open: the size of a difference, whether there is one, or where it lies."""
+    there = over.low > 0 or over.high < 0
+    if surely is not None:
+        where = "" if there else " over whole blocks"
+        return f": {surely} for sure{where}; whether by more than the {margin} margin is open"
+    return _CHANCE if there else f"; known to ±{percent(over.half_width)}, the margin is {margin}"
+
+
+def too_few(question: Question, n_blocks: int, log: float | None, amount: Amount | None = None) -> Verdict:
+    """What fewer blocks than an interval needs say: of one, with its log ratio, what was measured."""
+    if log is None:
+        return Verdict(Kind.INCONCLUSIVE, f"inconclusive: {n_blocks} blocks with the baseline, at least 2 are needed")
+    seen, _, _ = describe(question, Interval(log, log, log), amount).rpartition(", ")
+    return Verdict(Kind.INCONCLUSIVE, f"inconclusive: {seen} in 1 block, and an interval needs 2")
+
+
+def describe(question: Question, logs: Interval, amount: Amount | None = None) -> str:
+    """The size of a difference in words: "4.1 % slower, 3.6 to 4.7"; beyond twice: "3.3 times slower, 3.2 to 3.4".
+
+    With the amount first where the metric wants that: "+132 ms (128 to 137): 45 times slower, 43 to 47".
+    """
     over, factor = overhead(logs, question.direction), times_worse(logs, question.direction)
     worse = over.point > 0
     times = factor if worse else Interval(1 / factor.point, 1 / factor.high, 1 / factor.low)
+    words = question.words
     if times.point > TIMES_FROM:
         size, span = times_range(times)
-        if question.metric != CPU_COST:
-            return f"{size} times {'slower' if worse else 'faster'}, {span}"
-        return f"costs {size} times {'the' if worse else 'less'} CPU, {span}"
-    size, span = magnitude_range(over)
-    if question.metric != CPU_COST:
-        return f"{size} {'slower' if worse else 'faster'}, {span}"
-    return f"costs {size} {'more' if worse else 'less'} CPU, {span}"
+        phrase = words.times_worse if worse else words.times_better
+    else:
+        size, span = magnitude_range(over)
+        phrase = words.worse if worse else words.better
+    return _with_amount(question, f"{phrase.format(size)}, {span}", amount)
+
+
+def _with_amount(question: Question, seen: str, amount: Amount | None) -> str:
+    if amount is None or not question.words.amount_first:
+        return seen
+    size, span = amount_range(amount.point, amount.ends, amount.unit)
+    return f"{size} ({span}): {seen}" if span else f"{size}: {seen}"
 
 
 def gate(question: Question, baseline: LogIntervals | None) -> str | None:

@@ -58,6 +58,10 @@ def signed(value: float, digits: int) -> str:
     """A number with its sign; what rounds to zero has none, and what is far out is ">+999" or "<-999"."""
     if abs(value) > _FAR:
         return f">+{_FAR}" if value > 0 else f"<{_MINUS}{_FAR}"
+    return _with_sign(value, digits)
+
+
+def _with_sign(value: float, digits: int) -> str:
     text = _plain(value, digits)
     return text if text.startswith(_MINUS) or float(text.replace(",", "")) == 0 else f"+{text}"
 
@@ -71,25 +75,64 @@ def _plain(value: float, digits: int) -> str:
 
 _PREFIXES = ("", "k", "M", "G", "T", "P")
 _TIMES = ("ns", "\N{MICRO SIGN}s", "ms", "s")
+#: Units of sizes, each 1,024 of the one before.
+SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
+#: What the same unit is called elsewhere, and what a difference of per cents is in.
+_SAME = {"us": "\N{MICRO SIGN}s", "%": "points"}
 
 
 def quantity(value: float, unit: str) -> str:
     """A figure in four digits with its unit, scaled: "3,169 events/s", "12.25 ms/event", "1.25 M ops/s"."""
     name, slash, per = unit.partition("/")
+    name = "\N{MICRO SIGN}s" if name == "us" else name
     if name in _TIMES:
         value, name = _scaled(value, _TIMES[_TIMES.index(name) :], 1_000.0)
         return f"{_digits(value)} {name}{slash}{per}"
     if abs(value) < 100_000:
         return f"{_digits(value)} {unit}"
+    if unit in SIZES:
+        value, name = _scaled(value, SIZES[SIZES.index(unit) :], 1_024.0)
+        return f"{_digits(value)} {name}"
     value, prefix = _scaled(value, _PREFIXES, 1_000.0)
     return f"{_digits(value)} {prefix} {unit}"
 
 
-def _scaled(value: float, names: Sequence[str], limit: float) -> tuple[float, str]:
+def amount_range(point: float, ends: tuple[float, float] | None, unit: str) -> tuple[str, str]:
+    """What is added, with its sign and its interval: ("+132 ms", "128 to 137"); "" where there is no interval.
+
+    Ends carry signs where one of the three is below zero. A difference of per cents is in points.
+    """
+    low, high = ends or (point, point)
+    factor, name = _unit_for(max(abs(point), abs(low), abs(high)), unit)
+    point, low, high = point * factor, low * factor, high * factor
+    digits = decimals(high - low) if high > low else 0 if abs(point) >= 100 else 1 if abs(point) >= 10 else 2
+    figure = f"{_with_sign(point, digits)} {name}"
+    if ends is None:
+        return figure, ""
+    form = _with_sign if min(point, low) < 0 else _plain
+    return figure, f"{form(low, digits)} to {form(high, digits)}"
+
+
+def _unit_for(greatest: float, unit: str) -> tuple[float, str]:
+    """The factor and the name of the unit in which a figure has one to four digits before the point."""
+    name, slash, per = unit.partition("/")
+    name = _SAME.get(name, name)
+    names, step = (_TIMES, 1_000.0) if name in _TIMES else (SIZES, 1_024.0) if unit in SIZES else ((), 1.0)
+    if not names:
+        return 1.0, f"{name}{slash}{per}"
+    at, factor = names.index(name), 1.0
+    while greatest * factor >= 10_000 and at + 1 < len(names):
+        at, factor = at + 1, factor / step
+    while 0 < greatest * factor < 0.1 and at:
+        at, factor = at - 1, factor * step
+    return factor, f"{names[at]}{slash}{per}"
+
+
+def _scaled(value: float, names: Sequence[str], step: float) -> tuple[float, str]:
     for name in names[:-1]:
-        if abs(value) < limit:
+        if abs(value) < step:
             return value, name
-        value /= 1_000
+        value /= step
     return value, names[-1]
 
 

@@ -199,6 +199,7 @@ def _floor(floor: NoiseFloor) -> NoiseFloorReport:
         half_width_percent=100 * floor.interval.half_width if floor.interval else None,
         n_blocks=floor.n_blocks,
         excludes_zero=floor.excludes_zero,
+        detectable_percent=None if floor.detectable is None else 100 * floor.detectable,
         reason=floor.reason,
     )
 
@@ -207,6 +208,8 @@ def _platform(result: PlatformResult, unit: str) -> PlatformReport:
     op, op_low, op_high = _percents(result.overhead)
     totals, totals_low, totals_high = _percents(result.totals)
     tails = result.tails or Tails(None, None)
+    added, lone = result.amount, result.lone
+    added_range = added.interval if added else None
     variability = result.variability_overhead
     return PlatformReport(
         platform=result.platform,
@@ -219,12 +222,12 @@ def _platform(result: PlatformResult, unit: str) -> PlatformReport:
         mean=result.described.mean,
         sd=result.described.sd,
         median=result.described.median,
-        ratio=result.ratio.point if result.ratio else None,
+        ratio=result.ratio.point if result.ratio else lone.ratio if lone else None,
         ratio_low=result.ratio.low if result.ratio else None,
         ratio_high=result.ratio.high if result.ratio else None,
         ratio_bootstrap_low=result.bootstrap.low if result.bootstrap else None,
         ratio_bootstrap_high=result.bootstrap.high if result.bootstrap else None,
-        op_percent=op,
+        op_percent=100 * lone.overhead if lone else op,
         op_low_percent=op_low,
         op_high_percent=op_high,
         totals_percent=totals,
@@ -232,12 +235,17 @@ def _platform(result: PlatformResult, unit: str) -> PlatformReport:
         totals_high_percent=totals_high,
         p95_percent=None if tails.p95 is None else 100 * tails.p95,
         p99_percent=None if tails.p99 is None else 100 * tails.p99,
+        amount=added.point if added else None,
+        amount_low=added_range.low if added_range else None,
+        amount_high=added_range.high if added_range else None,
+        amount_unit=added.unit if added else None,
         variability_overhead_percent=None if variability is None else 100 * variability,
         variability_low_percent=None if result.variability is None else 100 * result.variability.low,
         variability_high_percent=None if result.variability is None else 100 * result.variability.high,
         verdict=result.verdict.kind.value,
         verdict_text=result.verdict.text,
         findings=[_finding(finding, unit) for finding in result.findings],
+        certain=result.verdict.certain.value if result.verdict.certain else None,
         notes=list(result.notes),
         contaminated_by=dict(result.counts.reasons),
         unmarked=_unmarked(result.unmarked) if result.unmarked else None,

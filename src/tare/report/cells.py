@@ -1,22 +1,32 @@
-"""One platform's figure in a table, the same in the terminal and in HTML: a mark, the overhead, its interval."""
+"""One platform's figure in a table, the same in the terminal and in HTML: a mark, the difference, its interval."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal
 
+from tare.analysis.findings import FindingKind
 from tare.analysis.intervals import Interval
 from tare.analysis.verdicts import TIMES_FROM
-from tare.analysis.words import decimals, percent, quantity, signed, times_range
+from tare.analysis.wording import wording
+from tare.analysis.words import amount_range, decimals, percent, quantity, signed, times_range
+from tare.model import Direction, Family
 from tare.report.model import PlatformReport, Report, ResultReport, VerdictKind
 
 #: What a cell without a figure shows.
 EMPTY = "–"  # noqa: RUF001 (a dash)
-#: Never by colour alone: each verdict has a mark of its own.
-MARKS: Mapping[VerdictKind, str] = {
+
+#: What a reader is shown of a verdict: inconclusive is two things, a difference of open size and no answer at all.
+Look = VerdictKind | Literal["surely-worse", "surely-better"]
+
+#: Never by colour alone: each look has a mark of its own. Filled: beyond the margin; hollow: that is open.
+MARKS: Mapping[Look, str] = {
     "baseline": "",
     "slower": "▲",
     "faster": "▼",
+    "surely-worse": "△",
+    "surely-better": "▽",
     "equivalent": "=",
     "typical": "≈",
     "inconclusive": "?",
@@ -27,14 +37,17 @@ MARKS: Mapping[VerdictKind, str] = {
 #: Beside a figure whose verdict may well be one of those that chance gives in a table of this size.
 UNSURE = "†"
 
-MEANINGS: Mapping[VerdictKind, str] = {
-    "slower": "worse than the baseline by more than the margin",
-    "faster": "better by more than the margin",
-    "equivalent": "the difference is within the margin",
-    "typical": "the same of all runs seen, too few to exclude rare slow ones",
-    "inconclusive": "too few blocks, or too much noise, to tell",
-    "invalid": "the two baseline arms differ, or the ratio drifts: trust nothing there",
-    "no-data": "no figure",
+#: A word or two, and the rest of what they mean, in the order of the legend.
+MEANINGS: Mapping[Look, tuple[str, str]] = {
+    "slower": ("worse", "than the baseline by more than the margin"),
+    "faster": ("better", "by more than the margin"),
+    "surely-worse": ("surely worse", "but open whether by more than the margin"),
+    "surely-better": ("surely better", "but open whether by more than the margin"),
+    "equivalent": ("equivalent", "within the margin"),
+    "typical": ("equivalent so far", "in all runs seen, which are too few to exclude rare slow ones"),
+    "inconclusive": ("cannot tell", "from so few or so noisy blocks, or with so many failures"),
+    "invalid": ("invalid", "since the two baseline arms differ, or the ratio drifts"),
+    "no-data": ("no figure", ""),
 }
 
 
@@ -42,32 +55,65 @@ MEANINGS: Mapping[VerdictKind, str] = {
 class Cell:
     """What a table shows of one platform in one metric."""
 
-    kind: VerdictKind
+    look: Look
     mark: str
-    figure: str  # "+4.1 %", a factor, or the baseline's value with its unit
+    figure: str  # "+4.1 %", a factor, an amount, or the baseline's value with its unit
     span: str  # "3.6 … 4.7", or what stands for it
+    below: tuple[str, ...] = ()  # the overhead where an amount stands first; trials that failed; stalls
+
+    @property
+    def in_line(self) -> str:
+        """All of it in one line: "▲ +132 ms (128 … 137), +3.5 %"."""
+        span = f" ({self.span})" if self.span else ""
+        return ", ".join((f"{self.mark} {self.figure}{span}".strip(), *self.below))
+
+    @property
+    def spoken(self) -> str:
+        """The mark, for who hears the page."""
+        return MEANINGS[self.look][0] if self.look in MEANINGS else ""
+
+
+def look(platform: PlatformReport) -> Look:
+    """What is shown of a platform's verdict."""
+    if platform.verdict == "inconclusive" and platform.certain is not None:
+        return "surely-worse" if platform.certain == "worse" else "surely-better"
+    return platform.verdict
 
 
 def cell(result: ResultReport, platform: PlatformReport) -> Cell:
-    """The cell of a platform that is not the baseline; beside a figure stands how many trials it is not from."""
-    shown = _cell(result, platform)
-    if not platform.n_failed or platform.op_percent is None:
-        return shown
-    return replace(shown, span=f"{shown.span},\n{platform.n_failed} failed")
+    """The cell of a platform that is not the baseline."""
+    shown = look(platform)
+    size, span = _relative(result, platform)
+    words = wording(result.metric, result.unit, Direction(result.direction), Family(result.family))
+    amount = added(platform) if words.amount_first and platform.amount_unit == result.unit else None
+    found = _found(platform)
+    if amount is not None:
+        figure, span = amount[0], amount[1] or _no_interval(platform)
+        found = (size or "no ratio", *found)
+    elif size:
+        figure = size
+    else:
+        return Cell(shown, MARKS[shown], *_without_figure(result, platform))
+    return Cell(shown, MARKS[shown], figure + _unsure(platform), _ends(span), found)
 
 
-def _cell(result: ResultReport, platform: PlatformReport) -> Cell:
-    mark = MARKS[platform.verdict]
-    over = _overhead(platform)
-    if over is None:
-        return Cell(platform.verdict, mark, *_without_figure(result, platform))
-    times = _times(result, platform)
-    if times is not None:
-        size, span = times_range(times)
-        return Cell(platform.verdict, mark, f"{size} ×{_unsure(platform)}", span.replace(" to ", " … "))  # noqa: RUF001 (the sign of a factor)
-    digits = decimals(100 * (over.high - over.low))
-    point, low, high = (signed(100 * value, digits) for value in (over.point, over.low, over.high))
-    return Cell(platform.verdict, mark, f"{point} %{_unsure(platform)}", f"{low} … {high}")
+def _found(platform: PlatformReport) -> tuple[str, ...]:
+    """What stands beside a figure because it may mislead alone: trials that failed, and what stalls cost."""
+    failed = [f"{platform.n_failed} of {platform.n_ok + platform.n_failed} failed"] if platform.n_failed else []
+    stalls = [
+        f"stalls: {percent(finding.numbers['lost'])} lost"
+        for finding in platform.findings
+        if finding.kind == FindingKind.STALLS
+    ]
+    return (*failed, *stalls)
+
+
+def _no_interval(platform: PlatformReport) -> str:
+    return "1 block" if platform.n_blocks == 1 else "no interval"
+
+
+def _ends(span: str) -> str:
+    return span.replace(" to ", " … ")
 
 
 def together(report: Report) -> str:
@@ -76,7 +122,7 @@ def together(report: Report) -> str:
     if many is None or not many.n_rows:
         return ""
     said = (
-        f"Of {many.n_rows} figures {many.n_different} are slower or faster; if no platform differed, chance alone would"
+        f"Of {many.n_rows} figures {many.n_different} are worse or better; if no platform differed, chance alone would"
         f" make {_few(many.by_chance)} so."
     )
     unsure = many.n_different - many.n_different_sure
@@ -111,23 +157,35 @@ def noise(result: ResultReport) -> str:
     return f"A/A ±{percent(floor.half_width_percent / 100)}"
 
 
-def _overhead(platform: PlatformReport) -> Interval | None:
-    if platform.op_percent is None or platform.op_low_percent is None or platform.op_high_percent is None:
+def added(platform: PlatformReport) -> tuple[str, str] | None:
+    """What a platform adds to the baseline's figure, and the interval of that: ("+132 ms", "128 to 137")."""
+    if platform.amount is None or platform.amount_unit is None:
         return None
-    return Interval(platform.op_percent / 100, platform.op_low_percent / 100, platform.op_high_percent / 100)
+    ends = None
+    if platform.amount_low is not None and platform.amount_high is not None:
+        ends = platform.amount_low, platform.amount_high
+    return amount_range(platform.amount, ends, platform.amount_unit)
 
 
-def _times(result: ResultReport, platform: PlatformReport) -> Interval | None:
-    """How many times worse, where that reads better than a percentage."""
-    if platform.ratio is None or platform.ratio_low is None or platform.ratio_high is None:
-        return None
-    lower = result.direction == "lower"
-    times = (
-        Interval(platform.ratio, platform.ratio_low, platform.ratio_high)
-        if lower
-        else Interval(1 / platform.ratio, 1 / platform.ratio_high, 1 / platform.ratio_low)
+def _relative(result: ResultReport, platform: PlatformReport) -> tuple[str, str]:
+    """The overhead, as a factor from `TIMES_FROM` on; two empty texts where there is none."""
+    if platform.op_percent is None or platform.ratio is None:
+        return "", ""
+    times = platform.ratio if result.direction == "lower" else 1 / platform.ratio
+    if platform.op_low_percent is None or platform.op_high_percent is None:
+        factor = times_range(Interval(times, times, times))[0]
+        size = f"{factor} ×" if times > TIMES_FROM else f"{signed(platform.op_percent, 1)} %"  # noqa: RUF001
+        return size, "1 block"
+    if times > TIMES_FROM and platform.ratio_low is not None and platform.ratio_high is not None:
+        ends = platform.ratio_low, platform.ratio_high
+        low, high = ends if result.direction == "lower" else (1 / ends[1], 1 / ends[0])
+        size, span = times_range(Interval(times, low, high))
+        return f"{size} ×", span  # noqa: RUF001 (the sign of a factor)
+    digits = decimals(platform.op_high_percent - platform.op_low_percent)
+    point, low_end, high_end = (
+        signed(value, digits) for value in (platform.op_percent, platform.op_low_percent, platform.op_high_percent)
     )
-    return times if times.point > TIMES_FROM else None
+    return f"{point} %", f"{low_end} to {high_end}"
 
 
 def _without_figure(result: ResultReport, platform: PlatformReport) -> tuple[str, str]:
@@ -137,8 +195,6 @@ def _without_figure(result: ResultReport, platform: PlatformReport) -> tuple[str
         return "failed", f"{platform.n_failed} trials"
     if platform.verdict_text.startswith("refused"):
         return "refused", "see below"
-    if platform.n_blocks:
-        return "1 block", "needs 2"
     if platform.mean is not None:  # what only some platforms have, such as a kernel that boots
         return quantity(platform.mean, result.unit), "no baseline"
     return "no data", ""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tare.analysis import CPU_COST
 from tare.analysis.words import percent
-from tare.report.cells import MARKS, cell
+from tare.report.cells import cell, look
 from tare.report.model import PlatformReport, Report, ResultReport
 
 #: Points that one plot shows; beyond it, an even choice of them, and the plot says so.
@@ -92,11 +92,11 @@ def _interval(result: ResultReport, platform: PlatformReport) -> Figure:
     shown = cell(result, platform)
     return {
         "name": platform.platform,
-        "kind": platform.verdict,
+        "kind": look(platform),
         "point": platform.op_percent,
         "low": platform.op_low_percent,
         "high": platform.op_high_percent,
-        "text": f"{MARKS[platform.verdict]} {shown.figure}" + (f" ({shown.span})" if shown.span else ""),
+        "text": shown.in_line,
         "hover": platform.verdict_text,
     }
 
@@ -135,7 +135,7 @@ def _strips(result: ResultReport, samples: pl.DataFrame) -> list[Figure]:
             strips.append(
                 {
                     "name": platform.platform if replica == 0 else f"{platform.platform}#{replica + 1}",
-                    "kind": platform.verdict,
+                    "kind": look(platform),
                     "block": thin["block"].to_list(),
                     "value": _rounded(thin["value"].to_numpy()),
                     "median": _median(part["value"]),
@@ -175,6 +175,6 @@ def summary(report: Report, platform: str) -> list[tuple[str, str]]:
             if entry.verdict == "equivalent":
                 equal.append(f"{result.workload} (within {percent(result.margin_percent / 100)})")
             else:
-                lines.append((-(entry.op_percent or 0.0), entry.verdict, f"{result.workload}: {entry.verdict_text}"))
+                lines.append((-(entry.op_percent or 0.0), look(entry), f"{result.workload}: {entry.verdict_text}"))
     told = [(kind, text) for _, kind, text in sorted(lines)]
     return [*told, ("equivalent", f"equivalent in {', '.join(equal)}")] if equal else told

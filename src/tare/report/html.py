@@ -137,6 +137,8 @@ def page(views: Sequence[CampaignView]) -> str:
         "baseline_cell": cells.baseline_cell,
         "noise": cells.noise,
         "marks": cells.MARKS,
+        "look": cells.look,
+        "added": cells.added,
         "meanings": cells.MEANINGS,
         "together": cells.together,
         "summary": figures.summary,

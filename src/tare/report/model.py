@@ -31,6 +31,7 @@ class NoiseFloorReport(_Frozen):
     half_width_percent: float | None
     n_blocks: int
     excludes_zero: bool
+    detectable_percent: float | None = None  # the smallest difference that such noise lets be found in nine of ten
     reason: str | None  # why there is no figure
 
 
@@ -81,12 +82,17 @@ class PlatformReport(_Frozen):
     totals_high_percent: float | None = None
     p95_percent: float | None = None
     p99_percent: float | None = None
+    amount: float | None = None  # platform minus baseline, in `amount_unit`
+    amount_low: float | None = None
+    amount_high: float | None = None
+    amount_unit: str | None = None
     variability_overhead_percent: float | None
     variability_low_percent: float | None = None
     variability_high_percent: float | None = None
     verdict: VerdictKind
     verdict_text: str
     findings: list[FindingReport] = []
+    certain: Literal["worse", "better"] | None = None  # its 99 % interval lies on this side of the baseline
     notes: list[str]
     contaminated_by: dict[str, int] = {}  # reason: trials
     unmarked: UnmarkedReport | None = None  # None: no trial of it or of the baseline is marked

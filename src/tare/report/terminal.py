@@ -13,16 +13,18 @@ from rich.text import Text
 from tare.analysis import CPU_COST, WIDE_FLOOR, WITHOUT
 from tare.analysis.words import percent, span
 from tare.report.beside import render as render_beside
-from tare.report.cells import EMPTY, MARKS, MEANINGS, Cell, baseline_cell, cell, together
+from tare.report.cells import EMPTY, MARKS, MEANINGS, Cell, Look, baseline_cell, cell, look, together
 from tare.report.clean import clean
 from tare.report.footprint_terminal import render as render_footprints
-from tare.report.model import Report, ResultReport, VerdictKind
+from tare.report.model import Report, ResultReport
 from tare.report.surface_terminal import part as render_surfaces
 
-STYLES: Mapping[VerdictKind, str] = {
+STYLES: Mapping[Look, str] = {
     "baseline": "",
     "slower": "bold red",
     "faster": "bold blue",
+    "surely-worse": "red",
+    "surely-better": "blue",
     "equivalent": "green",
     "typical": "green",
     "inconclusive": "yellow",
@@ -40,7 +42,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False) -> G
     parts: list[RenderableType] = [_title(report)]
     if report.alone() is None:
         names = [report.baseline, *(entry.name for entry in report.platforms if entry.name != report.baseline)]
-        parts += [*_tables(names, results, width), _legend(report)]
+        parts += [*_tables(names, results, width), _legend(report, results)]
     parts += [
         *_beside(report),
         *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
@@ -176,21 +178,23 @@ def _row(result: ResultReport, names: Sequence[str]) -> Iterator[Text]:
 
 
 def _cell(shown: Cell) -> Text:
-    text = _text(f"{shown.mark} {shown.figure}".strip(), STYLES[shown.kind])
-    return text.append_text(_text(f"\n{shown.span}", "dim"))
+    text = _text(f"{shown.mark} {shown.figure}".strip(), STYLES[shown.look])
+    return text.append_text(_text("\n" + "\n".join((shown.span, *shown.below)), "dim"))
 
 
-def _legend(report: Report) -> Text:
-    parts = [f"{MARKS[kind]} {kind}: {meaning}" for kind, meaning in MEANINGS.items()]
-    margins = sorted({(result.margin_percent, result.family) for result in report.results})
+def _legend(report: Report, results: list[ResultReport]) -> Text:
+    baseline = clean(report.baseline)
+    shown = {look(platform) for result in results for platform in result.platforms}
+    marks = [f"{MARKS[at]} {name} {rest}".strip() for at, (name, rest) in MEANINGS.items() if at in shown]
+    margins = sorted({(result.margin_percent, result.family) for result in results})
     text = Text(style="dim")
     text.append(
-        f"Overhead against {clean(report.baseline)} (+ is worse) with its 95 % interval over blocks; 3.3 × is"  # noqa: RUF001
-        " 3.3 times worse. ↑ higher is better, ↓ lower."
-        f" A/A: what the two {clean(report.baseline)} arms differ by, give or take.\n"
+        f"Against {baseline}: in %, + is worse; 3.3 × is 3.3 times worse; with a unit: what is added. Below each its"  # noqa: RUF001
+        " 95 % interval over blocks. ↑ higher is better, ↓ lower."
+        f" A/A: half of that interval for {baseline} against itself, the noise of this campaign.\n"
     )
     text.append("Margins: " + ", ".join(f"{family} {percent(margin / 100)}" for margin, family in margins) + ".\n")
-    text.append("; ".join(parts) + ".")
+    text.append("; ".join(marks) + ".")
     if said := together(report):
         text.append(f"\n{said}")
     return text

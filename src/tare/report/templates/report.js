@@ -1,7 +1,8 @@
 // Draws what the JSON beside each plot says; again when the theme changes.
 (() => {
   const SYMBOLS = {
-    baseline: "circle", slower: "triangle-right", faster: "triangle-left", equivalent: "circle", typical: "circle-open",
+    baseline: "circle", slower: "triangle-right", faster: "triangle-left",
+    "surely-worse": "triangle-right-open", "surely-better": "triangle-left-open", equivalent: "circle", typical: "circle-open",
     inconclusive: "diamond-open", invalid: "x", "no-data": "line-ew",
   };
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
@@ -61,7 +62,7 @@
       const worse = row.point > 0;
       const at = far ? (worse ? 1 : -1) * limit * 0.96 : row.point;
       traces.push({
-        x: [at], y: [row.row], type: "scatter", mode: "markers", error_x: far ? undefined : whiskers(row, colour(row.kind)),
+        x: [at], y: [row.row], type: "scatter", mode: "markers", error_x: far || row.low === null ? undefined : whiskers(row, colour(row.kind)),
         marker: { size: far ? 12 : 9, symbol: far ? (worse ? "triangle-right" : "triangle-left") : SYMBOLS[row.kind], color: colour(row.kind) },
         hovertemplate: `${plain(row.name)}: ${plain(row.hover)}<extra></extra>`,
       });

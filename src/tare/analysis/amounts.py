@@ -1,0 +1,82 @@
+"""What a platform adds, in the metric's own unit: for a ratio to 3 ms says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tare.analysis.grid import Grid
+from tare.analysis.hodges_lehmann import hodges_lehmann
+from tare.analysis.intervals import Amount, Interval, t_interval, welch_interval
+from tare.model import Design, Family
+
+_LEVEL = 0.95
+_NS = 1e9
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The unit in which an amount is told; ``inverse``: of 1 / x, the time that one takes where x is a rate."""
+
+    unit: str
+    inverse: bool = False
+
+
+def scale(unit: str, family: Family, work_unit: str) -> Scale:
+    """A metric's own unit; of the rate at which a kernel service is called, the time that a call takes, in ns."""
+    if family is Family.KERNEL and unit.endswith("/s"):
+        return Scale(f"ns/{work_unit}", inverse=True)
+    return Scale(unit)
+
+
+def amount(grid: Grid, arm: int, baseline: Sequence[int], design: Design, told: Scale) -> Amount | None:
+    """What an arm adds to the baseline. None where no block has both, or a sample has no such figure.
+
+    As the ratio, on differences instead of differences of logarithms. In blocks: ``d[b,r] = x[b,r] - y[b,r]`` with each
+    baseline arm's y, their Hodges-Lehmann estimate over the rounds, the mean of these over the baseline's arms, and
+    over blocks ``mean ± t(0.975, n - 1) s / sqrt(n)``, at least the metric's step to either side. One platform after
+    the other: Welch's interval of block medians.
+    """
+    arms = [arm, *baseline]
+    if grid.unfit[arms].any() and (told.inverse or np.isinf(grid.values[arms]).any()):
+        return None
+    told_grid = replace(grid, values=_NS / grid.values, resolution=None) if told.inverse else grid
+    if design is Design.SEQUENTIAL:
+        return _side_by_side(told_grid, arm, baseline, told.unit)
+    blocks = _block_differences(told_grid.values[arm] - told_grid.values[list(baseline)])
+    if not blocks.size:
+        return None
+    interval = _granted(t_interval(blocks, _LEVEL), told_grid.step) if blocks.size > 1 else None
+    return Amount(told.unit, float(blocks.mean()), interval, int(blocks.size))
+
+
+def _block_differences(differences: Floats) -> Floats:
+    """From ``[baseline arm, block, round]`` one figure a block; blocks without a pair are left out."""
+    found = []
+    for block in np.moveaxis(differences, 1, 0):
+        pairs = (arm[~np.isnan(arm)] for arm in block)
+        estimates = [hodges_lehmann(arm) for arm in pairs if arm.size]
+        if estimates:
+            found.append(float(np.mean(estimates)))
+    return np.array(found)
+
+
+def _granted(found: Interval, step: float | None) -> Interval | None:
+    """At least a step to either side, as both figures are known to half of one; None where nothing scatters at all."""
+    half = max(found.half_width, step or 0.0)
+    return Interval(found.point, found.point - half, found.point + half) if half else None
+
+
+def _side_by_side(grid: Grid, arm: int, baseline: Sequence[int], unit: str) -> Amount | None:
+    values = grid.block_medians(arm)
+    others: Floats = np.concatenate([grid.block_medians(each) for each in baseline])
+    count = min(values.size, others.size)
+    if not count:
+        return None
+    interval = _granted(welch_interval(values, others, _LEVEL), grid.step) if count > 1 else None
+    return Amount(unit, float(values.mean() - others.mean()), interval, count)

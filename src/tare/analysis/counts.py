@@ -1,0 +1,27 @@
+"""How many trials of a platform and workload there are, by how they ended."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import polars as pl
+
+from tare.analysis import contamination
+from tare.analysis.results import Counts
+
+CountsByArm = dict[tuple[str, str], Counts]
+
+
+def count_trials(trials: pl.DataFrame, marked: pl.DataFrame) -> CountsByArm:
+    """Trials by workload and platform."""
+    rows = trials.group_by("workload", "platform").agg(
+        (pl.col("status") == "ok").sum().alias("ok"),
+        (pl.col("status") == "failed").sum().alias("failed"),
+        (pl.col("status") == "unsupported").sum().alias("unsupported"),
+    )
+    contaminated = contamination.by_reason(marked)
+    found: CountsByArm = defaultdict(Counts)
+    for workload, platform, ok, failed, unsupported in rows.iter_rows():
+        n_marked, reasons = contaminated.get((workload, platform), (0, {}))
+        found[workload, platform] = Counts(ok, failed, unsupported, n_marked, reasons)
+    return found

@@ -1,0 +1,59 @@
+"""How a difference in a metric is said: a start is slower, memory is more, jitter is higher; decided here alone."""
+
+from __future__ import annotations
+
+import re
+
+from tare.analysis.verdicts import CPU_COST, SPEED, Wording
+from tare.analysis.words import SIZES
+from tare.model import Direction, Family
+
+SHORT_TIMES = ("ns", "µs", "us", "ms")
+_TIMES = (*SHORT_TIMES, "s")
+_RATE = re.compile(r"/s$|IPS$|FLOPS$")
+#: What scatters around a time, and is not how long anything takes.
+_SCATTER = re.compile(r"^(jitter(-.*)?|mdev)$")
+
+_COST = Wording("costs {} more CPU", "costs {} less CPU", "costs {} times the CPU", "costs {} times less CPU")
+
+
+def wording(metric: str, unit: str, direction: Direction, family: Family | None = None) -> Wording:
+    """The words for a metric, by its name, its unit, which way it is better, and its workload's family.
+
+    ====================================================  ==================  ================
+    metric                                                words               amount first
+    ====================================================  ==================  ================
+    ``cpu-cost``                                          costs more, less    no
+    time, lower is better (s; ms, µs, ns)                 slower, faster      no; yes
+    rate or speed, higher is better                       slower, faster      kernel services
+    size (MiB)                                            more, less          yes
+    count (a plural noun)                                 more, fewer         no
+    jitter and other scatter of times (ms, µs)            higher, lower       yes
+    share (%), and whatever else                          higher, lower       no
+    ====================================================  ==================  ================
+    """
+    if metric == CPU_COST:
+        return _COST
+    short = unit in SHORT_TIMES
+    if unit in _TIMES and direction is Direction.LOWER and not _SCATTER.match(metric):
+        return _speed(amount_first=short)
+    if _RATE.search(unit) and direction is Direction.HIGHER:
+        return _speed(amount_first=family is Family.KERNEL)  # a rate of calls, of which each takes so much longer
+    if unit in SIZES:
+        return _by_value(("more", "times as much"), ("less", "times less"), direction, amount_first=True)
+    if re.fullmatch(r"[a-z]{2,}s", unit) and unit not in _TIMES:
+        return _by_value(("more", "times as many"), ("fewer", "times fewer"), direction)
+    return _by_value(("higher", "times higher"), ("lower", "times lower"), direction, amount_first=short)
+
+
+def _speed(*, amount_first: bool) -> Wording:
+    return Wording(SPEED.worse, SPEED.better, SPEED.times_worse, SPEED.times_better, amount_first)
+
+
+def _by_value(
+    above: tuple[str, str], below: tuple[str, str], direction: Direction, *, amount_first: bool = False
+) -> Wording:
+    """Phrases that follow the figure and not the judgement: more stays more where more is better."""
+    up, down = ([f"{{}} {phrase}" for phrase in phrases] for phrases in (above, below))
+    worse, better = (up, down) if direction is Direction.LOWER else (down, up)
+    return Wording(worse[0], better[0], worse[1], better[1], amount_first)
