@@ -67,8 +67,9 @@ class Reader(ast.NodeVisitor):
                 return name_of(above.func) in STRETCH
             if isinstance(above, ast.keyword):
                 return bool(LIMIT.search(above.arg or "")) and above.arg != FOREIGN
-            if isinstance(above, ast.Compare):
-                return all(isinstance(operator, ast.Is | ast.IsNot) for operator in above.ops)
+            if isinstance(above, ast.Compare):  # whether there is one, and whether it is one: no clock is asked
+                constant = all(isinstance(other, ast.Constant) for other in above.comparators)
+                return constant or all(isinstance(operator, ast.Is | ast.IsNot) for operator in above.ops)
             if isinstance(above, ast.arguments):
                 return True  # the default of a parameter of such a name
             if isinstance(above, ast.stmt):

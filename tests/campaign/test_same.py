@@ -137,7 +137,7 @@ class TestResume:
         def run(record, **others):
             file = tmp_path / "x.tare"
             Store.create(file, record).close()
-            conduct.resume(file, SimpleNamespace(doing=lambda what: None), **others)
+            conduct.resume(file, SimpleNamespace(doing=lambda what: None, fault=lambda line: None), **others)
 
         return run
 

@@ -26,7 +26,11 @@ class Listening:
     dead = None
 
     def probe(self, name, params, warmup_ns):
-        return SimpleNamespace(wait_ready=lambda limit_s: None, begin=self.plan.extend, wait=lambda limit_s: self.did())
+        return SimpleNamespace(
+            wait_ready=lambda time_limit_s: None,
+            begin=self.plan.extend,
+            wait=lambda time_limit_s: self.did(),
+        )
 
     def sync_clock(self):
         return ClockOffset(0, 0)

@@ -50,7 +50,7 @@ def test_there_are_two_of_every_version_that_is_read():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["report", "{}", "--json"], '"schema": "tare.report/1"'),
+        (["report", "{}", "--json"], '"schema": "tare.report/2"'),
         (["report", "{}"], "workload"),
         (["compare", "{}"], "cpu-cost"),
         (["spread", "{}"], "native"),

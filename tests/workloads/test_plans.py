@@ -71,7 +71,7 @@ def test_sysbench_fileio_reads_every_file_once_in_quick():
 
 def test_a_quick_write_goes_through_the_files_once_and_at_most_for_a_second():
     argv = plan("sysbench-fileio-seqwr").measures[0].argv
-    writes = 128 * 1024 // 16
+    writes = 64 * 1024 // 16
     # sysbench counts what it calls fsync on as events: all 128 files after each 100 writes.
     assert f"--events={writes + writes // 100 * 128}" in argv
     assert "--time=1" in argv

@@ -12,13 +12,13 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare import lazily
 from tare.errors import HostError
 from tare.host import cgroup, dockerd, processes, settings
+from tare.host.thing import Fact, Thing
 from tare.patience import stretched, until
 
 if TYPE_CHECKING:
@@ -28,25 +28,8 @@ if TYPE_CHECKING:
 else:
     docker, requests = lazily.LazyModule("docker"), lazily.LazyModule("requests")
 
-#: A value that describes a thing; JSON-able.
-Fact = str | int | list[str]
-
 #: Longest time that dockerd is given to finish a container that nobody knows to have been made.
 DOCKER_MAKES_S = 2.0
-#: What is noted for a remover and tells a reader nothing.
-UNSAID = frozenset({"id", "record", "mounts", "written", "boot"})
-
-
-@dataclass(frozen=True, slots=True)
-class Thing:
-    """Something on the host that carries tare's label: its kind, and what its remover must know."""
-
-    kind: str
-    facts: Mapping[str, Fact]
-
-    def __str__(self) -> str:
-        said = (str(value) for name, value in self.facts.items() if value != "" and name not in UNSAID)
-        return f"{self.kind} {' '.join(said)}"
 
 
 def mount(path: Path) -> Thing:

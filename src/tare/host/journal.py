@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tare.errors import HostError
 from tare.host import janitor, state, unremoved
-from tare.host.janitor import Fact, Thing
+from tare.host.thing import Fact, Thing
 from tare.host.unremoved import Unremoved
 
 #: Of the entries that are written. 1: those of tare up to November 2026, which name none and were written in place.

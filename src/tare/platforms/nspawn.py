@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from tare.host import janitor, network, processes, roots
-from tare.host.janitor import Thing
 from tare.host.journal import Belongings
+from tare.host.thing import Thing
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared

@@ -60,7 +60,8 @@ def run(
     from tare.cli.lab import run_in_lab
     from tare.lab.run import Order
 
-    raise typer.Exit(run_in_lab(Order(command, flavour, memory_bytes, cpus, time_limit_s, file, out)))
+    order = Order(command, flavour, memory_bytes, cpus, time_limit_s=time_limit_s, files=file, results=out)
+    raise typer.Exit(run_in_lab(order))
 
 
 run.__doc__ = f"{run.__doc__}\n\n{_RUN_EXAMPLES}"
