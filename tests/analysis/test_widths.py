@@ -11,8 +11,17 @@ from scipy import stats
 import fake_campaign
 from tare.analysis import analyse
 from tare.analysis.estimates import Estimates
+from tare.analysis.intervals import Interval
 from tare.analysis.widths import CLEAR, LOOSEST, MOST_BLOCKS, Known, Row, blocks_needed
+from tare.model import Direction, Mode
 from tare.store import Store
+
+
+def ratio_of(over, direction):
+    """The ratio that an overhead is of."""
+    if direction is Direction.LOWER:
+        return Interval(1 + over.point, 1 + over.low, 1 + over.high)
+    return Interval(1 - over.point, 1 - over.high, 1 - over.low)
 
 
 @pytest.fixture
@@ -29,13 +38,20 @@ def test_rows_are_headline_and_cost_of_every_platform_with_the_reports_own_inter
     results = analyse(campaign.record, campaign.samples(), campaign.trials())
     for workload in campaign.record.workloads:
         headline = workload.metrics[0].name
-        expected = [
-            (math.log(platform.ratio.point), math.log(platform.ratio.high / platform.ratio.low) / 2, platform.n_blocks)
+        shown = [
+            (result.direction, platform)
             for result in results
             if result.workload == workload.name and result.metric in {headline, "cpu-cost"}
             for platform in result.platforms
             if platform.ratio is not None
         ]
+        looks = [(platform.ratio, platform.n_blocks) for _, platform in shown]
+        looks += [
+            (ratio_of(platform.totals, direction), platform.n_blocks)
+            for direction, platform in shown
+            if workload.mode is Mode.SLICES
+        ]
+        expected = [(math.log(one.point), math.log(one.high / one.low) / 2, n_blocks) for one, n_blocks in looks]
         rows = [(row.point, row.half_width, row.n_blocks) for row in found[workload.name].rows]
         assert np.array(sorted(rows)) == pytest.approx(np.array(sorted(expected)))
 

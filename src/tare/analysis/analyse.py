@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from tare.analysis import contamination
 from tare.analysis.amounts import Scale, amount, scale
 from tare.analysis.caveats import caveats
-from tare.analysis.counts import CountsByArm, count_trials
+from tare.analysis.counts import CountsByArm, count_trials, trials_of
 from tare.analysis.drift import drift
 from tare.analysis.evidence import Evidence, evidence, reference
 from tare.analysis.fairness import refusals
 from tare.analysis.findings import FindingKind, sentence
 from tare.analysis.grid import Grid, harmonic, weighted
-from tare.analysis.hidden import Trials
 from tare.analysis.inputs import NoAnswer
 from tare.analysis.intervals import Interval, smallest_effect, standard_error
 from tare.analysis.overhead import overhead, ratio, variability_overhead
@@ -186,7 +185,7 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
     refusal = context.refused.get(name) or _refusal(context, arm, counts)
     if refusal is not None:
         return replace(empty, verdict=Verdict(Kind.NO_DATA, refusal))
-    trials = _trials(counts, context.counts)
+    trials = trials_of(counts, context.counts)
     seen = evidence(grid, arm, base, design, trials)
     count, logs = seen.n_blocks, seen.logs
     result = replace(empty, n_blocks=count, n_left_out=context.n_blocks - count)
@@ -237,10 +236,6 @@ def _within_noise(context: _Context, verdict: Verdict, logs: LogIntervals) -> Ve
     seen = signed_range(overhead(logs.wide, context.question.direction))
     wider = _wide_floor(floor.interval.half_width, margin)
     return Verdict(Kind.INCONCLUSIVE, f"inconclusive: {seen}, but {wider}")
-
-
-def _trials(own: Counts, baseline: Counts) -> Trials:
-    return Trials(own.failed, own.ok + own.failed, baseline.failed, baseline.ok + baseline.failed)
 
 
 def _would_take(context: _Context, seen: Evidence, n_blocks: int) -> str:

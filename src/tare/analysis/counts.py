@@ -7,6 +7,7 @@ from collections import defaultdict
 import polars as pl
 
 from tare.analysis import contamination
+from tare.analysis.hidden import Trials
 from tare.analysis.results import Counts
 
 CountsByArm = dict[tuple[str, str], Counts]
@@ -25,3 +26,8 @@ def count_trials(trials: pl.DataFrame, marked: pl.DataFrame) -> CountsByArm:
         n_marked, reasons = contaminated.get((workload, platform), (0, {}))
         found[workload, platform] = Counts(ok, failed, unsupported, n_marked, reasons)
     return found
+
+
+def trials_of(own: Counts, baseline: Counts) -> Trials:
+    """How many trials of a platform and of the baseline failed."""
+    return Trials(own.failed, own.ok + own.failed, baseline.failed, baseline.ok + baseline.failed)

@@ -10,12 +10,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.analysis.evidence import LEAST, reference
+from tare.analysis.counts import trials_of
+from tare.analysis.evidence import LEAST, draws_of, reference
 from tare.analysis.grid import Grid, block_ratios, harmonic, total_ratios
+from tare.analysis.hidden import Hidden, hidden
 from tare.analysis.intervals import t_interval
 from tare.analysis.overhead import overhead, ratio
 from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
-from tare.analysis.verdicts import CPU_COST, Kind, LogIntervals, Question, Verdict, gate, judge
+from tare.analysis.verdicts import CPU_COST, EQUAL, Kind, LogIntervals, Question, Verdict, gate, judge
 from tare.analysis.widths import Known, Row
 from tare.model import Arm, Design
 from tare.store import CampaignRecord, MetricRecord, Store, WorkloadRecord
@@ -29,6 +31,7 @@ class _Metric:
 
     logs: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))  # log ratios to the baseline
     totals: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))  # of whole blocks' work over time
+    draws: dict[int, int] = field(default_factory=lambda: defaultdict(int))  # samples behind them
     twin: list[float] = field(default_factory=list)  # log ratios of the baseline's second arm to its first
     values: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     unfit: set[int] = field(default_factory=set)  # arms with samples that have no logarithm
@@ -118,7 +121,9 @@ class Estimates:
                 kept.logs.pop(at, None)  # one sample without a logarithm, and there is no ratio at all
                 kept.totals.pop(at, None)
             elif arm.platform != record.baseline:
-                kept.logs[at] += block_ratios(grid, at, against).logs.tolist()
+                pairs = block_ratios(grid, at, against)
+                kept.logs[at] += pairs.logs.tolist()
+                kept.draws[at] += draws_of(grid, at, pairs)
                 if grid.values.shape[2] > 1:  # with one round each the total is the round
                     kept.totals[at] += total_ratios(grid, at, against).logs.tolist()
         if len(base) > 1:
@@ -144,7 +149,9 @@ class Estimates:
                 platforms.append(PlatformResult(name, values.size, 0, count, _describe(values), verdict=verdict))
             else:
                 looks = kept.logs.get(at[0], []), kept.totals.get(at[0], [])
-                platforms.append(_platform(name, question, looks, _describe(values), count, floor, closed))
+                trials = trials_of(count, counts.get((workload.name, record.baseline), Counts()))
+                unseen = hidden(kept.draws[at[0]], len(looks[0]), trials)
+                platforms.append(_platform(name, question, looks, unseen, _describe(values), count, floor, closed))
         return MetricResult(
             workload.name, metric.name, metric.unit, metric.direction, workload.margin, floor, tuple(platforms)
         )
@@ -154,6 +161,7 @@ def _platform(
     name: str,
     question: Question,
     looks: tuple[list[float], list[float]],
+    unseen: Hidden,
     described: Description,
     counts: Counts,
     floor: NoiseFloor,
@@ -164,11 +172,11 @@ def _platform(
     empty = PlatformResult(name, len(logs), 0, counts, described)
     if seen is None:
         return replace(empty, verdict=_SEEN_FEW) if described.n else empty
-    verdict = judge(question, seen, _intervals(totals))
+    verdict = judge(question, seen, _intervals(totals), unseen)
     if closed is not None:
         verdict = Verdict(Kind.INVALID, f"invalid: {closed}")
     elif floor.interval is not None and floor.interval.half_width > question.margin:
-        verdict = replace(verdict, kind=Kind.INCONCLUSIVE) if verdict.kind is Kind.EQUIVALENT else verdict
+        verdict = replace(verdict, kind=Kind.INCONCLUSIVE) if verdict.kind in EQUAL else verdict
     over = overhead(seen.wide, question.direction)
     return replace(empty, ratio=ratio(seen.wide), overhead=over, verdict=verdict)
 

@@ -73,7 +73,7 @@ def evidence(grid: Grid, arm: int, baseline: Sequence[int], design: Design, tria
     if count < LEAST:
         return Evidence(count, None, lone=float(pairs.logs[0]) if count else None)
     rounding = _rounding(grid, arm, baseline)
-    draws = int((~np.isnan(grid.values[arm, np.isin(grid.blocks, pairs.blocks)])).sum())
+    draws = draws_of(grid, arm, pairs)
     total_pairs = total_ratios(grid, arm, baseline) if draws > count else None
     sure = _SURE if total_pairs is None else _SURE_OF_TWO
     same = _same(grid, pairs.logs)
@@ -88,6 +88,11 @@ def evidence(grid: Grid, arm: int, baseline: Sequence[int], design: Design, tria
         rounding,
         same,
     )
+
+
+def draws_of(grid: Grid, arm: int, pairs: BlockRatios) -> int:
+    """How many samples of an arm are behind its ratios."""
+    return int((~np.isnan(grid.values[arm, np.isin(grid.blocks, pairs.blocks)])).sum())
 
 
 def _side_by_side(grid: Grid, arm: int, baseline: Sequence[int], trials: Trials) -> Evidence:

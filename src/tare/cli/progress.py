@@ -135,7 +135,7 @@ class Progress(Drawn):
 
     def warn(self, text: str) -> None:
         """Something that whoever reads the figures must know: a line that stays."""
-        self._console.print(text, markup=False, soft_wrap=True)
+        self._print(text)
 
     def trial(self, trial: Trial) -> None:
         """A trial is in the store."""

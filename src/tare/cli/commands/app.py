@@ -43,7 +43,7 @@ COMMANDS = {
 class _LoadedWhenGiven(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command if name is None else load(name), rest
+        return name, load(name) if name in COMMANDS else command, rest
 
 
 def load(name: str) -> Any:
