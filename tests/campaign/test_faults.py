@@ -1,5 +1,6 @@
 """A trial may fail, a campaign not: every kind of fault at every place where others' code is called."""
 
+import contextlib
 import errno
 import sqlite3
 from dataclasses import replace
@@ -184,12 +185,12 @@ def test_a_broken_outcome_is_a_failed_trial_with_the_reason(tmp_path, monkeypatc
 
 
 def test_a_figure_that_the_file_cannot_hold_fails_its_own_trial(tmp_path, monkeypatch):
+    @contextlib.contextmanager
     def huge(workload, params, live, client):
-        measured = run(workload, params, live, client)
-        return replace(measured, cpu_ns=2**70) if live.arm.platform == "runc" else measured
+        with runs.ready(workload, params, live, client) as run:
+            yield lambda: replace(run(), cpu_ns=2**70) if live.arm.platform == "runc" else run()
 
-    run = runs.run_trial
-    monkeypatch.setattr(blocks, "run_trial", huge)
+    monkeypatch.setattr(blocks, "ready", huge)
     rows, _, _ = campaign(tmp_path)
     bad = [row for row in failing(rows, platform="runc") if row["workload"] != "start"]
     assert {row["status"] for row in bad} == {"failed"}

@@ -13,7 +13,7 @@ from tare.campaign.schedule import schedule_block
 from tare.model import Arm, Design, Mode, TrialKey
 from tare.store.store import Store
 from tare.workloads import registry
-from tare.workloads.base import Outcome
+from tare.workloads.base import Command, Outcome, RunPlan
 
 ROUNDS = 3
 
@@ -60,6 +60,34 @@ def test_an_arms_runs_are_one_trial_with_a_figure_and_a_cost_a_round_and_the_cpu
     assert trial["cpu_ns"] == ROUNDS * 1000
     outputs = store.outputs(TrialKey(0, "alpha", Arm("docker")))
     assert sorted(outputs) == [f"round {number}: 0 work" for number in range(ROUNDS)]
+
+
+class Prepared(FakeRun):
+    """Makes files before its runs, and removes them after."""
+
+    def plan(self, params, around):
+        names = ("prepare", self.name, "cleanup")
+        prepare, measure, cleanup = ((Command(("work", name)),) for name in names)
+        return RunPlan(prepare=prepare, measures=measure, cleanup=cleanup)
+
+
+@pytest.mark.parametrize("rounds", [1, ROUNDS])
+def test_what_it_takes_is_made_once_before_all_rounds_and_removed_after(plan, store, rounds):
+    nursery = run(replace(plan, jobs=(Job(Prepared("alpha"), {"rounds": rounds}),)), store)
+    ran = [line for line in nursery.log if line.endswith("on docker")]
+    assert ran == ["prepare on docker", *["alpha on docker"] * rounds, "cleanup on docker"]
+    if rounds > 1:
+        firsts = [line.split()[0] for line in nursery.log if " on " in line]
+        arms = len(plan.arms)
+        assert firsts == ["prepare"] * arms + ["alpha"] * arms * rounds + ["cleanup"] * arms
+
+
+def test_where_it_cannot_be_prepared_the_trial_fails_and_nothing_is_left(plan, store, monkeypatch):
+    fails = RunPlan(measures=(), prepare=(Command(("fail", "prepare")),), cleanup=(Command(("work", "cleanup")),))
+    monkeypatch.setattr(Prepared, "plan", lambda *_: fails)
+    nursery = run(replace(plan, jobs=(Job(Prepared("alpha"), {"rounds": ROUNDS}),)), store)
+    assert set(store.trials()["status"]) == {"failed"}
+    assert Counter(nursery.log)["cleanup on docker"] == 1
 
 
 def test_a_workload_without_rounds_runs_once_and_its_output_has_a_plain_name(plan, store):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +15,7 @@ from tare.campaign.cold import drop_start_files
 from tare.campaign.faults import Faults
 from tare.campaign.instances import Live, Nursery, stop_all
 from tare.campaign.plan import Job, Plan
-from tare.campaign.runs import Client, Measured, run_trial, together
+from tare.campaign.runs import Client, Measured, Run, ready, together
 from tare.campaign.sampler import Sampler
 from tare.campaign.schedule import BlockSchedule, Stage
 from tare.campaign.slices import Sliced, run_slices
@@ -175,35 +176,49 @@ class BlockRunner:
 
     def _run_rounds(self, job: Job, block: int, arms: Sequence[Arm], rounds: Sequence[Sequence[Arm]]) -> list[Trial]:
         """One run of each arm in each round. An arm whose run fails has no more of them, and a failed trial."""
-        workload = job.workload
-        assert isinstance(workload, RunWorkload)
-        keys = {arm: TrialKey(block, workload.name, arm) for arm in arms}
-        clock = self._clock()
-        failed: dict[Arm, Trial] = {}
-        for arm, key in keys.items():  # nothing starts while the others run
-            live = attempt(partial(self._alive, arm))
-            if isinstance(live, Failed):
-                failed[arm] = self._not_started(clock, key, live)
-        clock = self._clock()
-        runs: dict[Arm, list[Measured]] = {arm: [] for arm in arms}
-        for order in rounds:
-            for arm in order:
-                if arm not in keys or arm in failed:
+        keys = {arm: TrialKey(block, job.workload.name, arm) for arm in arms}
+        ended: dict[Arm, Trial] = {}
+        with contextlib.ExitStack() as cleaning:
+            clock, ready_to_run = self._prepare(job, keys, ended, cleaning)
+            runs: dict[Arm, list[Measured]] = {arm: [] for arm in ready_to_run}
+            for arm in (arm for order in rounds for arm in order if arm in runs):
+                if arm in ended or (runs[arm] and not self.lives[arm].usable):  # what cannot be used has no more rounds
                     continue
-                measured = attempt(partial(self._measure, job, arm))
-                self._bury(arm)
+                measured = attempt(partial(_one_of_its_rounds, job, ready_to_run[arm]))
                 if isinstance(measured, Failed):
-                    failed[arm] = self._failed(clock, keys[arm], measured)
+                    ended[arm] = self._failed(clock, keys[arm], measured)
                 else:
                     runs[arm].append(measured)
-        return [failed[arm] if arm in failed else self._ran(clock, key, runs[arm]) for arm, key in keys.items()]
+        for arm in arms:
+            self._bury(arm)
+        return [ended[arm] if arm in ended else self._ran(clock, key, runs[arm]) for arm, key in keys.items()]
 
-    def _measure(self, job: Job, arm: Arm) -> Measured:
-        assert isinstance(job.workload, RunWorkload)
-        measured = run_trial(job.workload, job.params, self._alive(arm), self.client)
-        if job.rounds and measured.outcome.series:
-            raise ParseError(f"{job.workload.name} has rounds of its own, and cannot be run in rounds")
-        return measured
+    def _prepare(
+        self, job: Job, keys: Mapping[Arm, TrialKey], ended: dict[Arm, Trial], cleaning: contextlib.ExitStack
+    ) -> tuple[TrialClock, dict[Arm, Run]]:
+        """The workload prepared in each arm's instance, to be run; trials of those where it cannot be are ``ended``.
+
+        All that is missing starts first: nothing does while trials run.
+        """
+        workload = job.workload
+        assert isinstance(workload, RunWorkload)
+        clock = self._clock()
+        lives: dict[Arm, Live] = {}
+        for arm, key in keys.items():
+            live = attempt(partial(self._alive, arm))
+            if isinstance(live, Failed):
+                ended[arm] = self._not_started(clock, key, live)
+            else:
+                lives[arm] = live
+        clock = self._clock()
+        prepared: dict[Arm, Run] = {}
+        for arm, live in lives.items():
+            run = attempt(partial(cleaning.enter_context, ready(workload, job.params, live, self.client)))
+            if isinstance(run, Failed):
+                ended[arm] = self._failed(clock, keys[arm], run)
+            else:
+                prepared[arm] = run
+        return clock, prepared
 
     def _ran(self, clock: TrialClock, key: TrialKey, runs: Sequence[Measured]) -> Trial:
         ran = together(runs)
@@ -337,3 +352,10 @@ class BlockRunner:
 
     def _platform(self, arm: Arm) -> Platform:
         return next(platform for platform in self.plan.platforms if platform.name == arm.platform)
+
+
+def _one_of_its_rounds(job: Job, run: Run) -> Measured:
+    measured = run()
+    if job.rounds and measured.outcome.series:
+        raise ParseError(f"{job.workload.name} has rounds of its own, and cannot be run in rounds")
+    return measured

@@ -162,6 +162,10 @@ def outputs_of(results: Sequence[Completed]) -> dict[str, bytes]:
     return printed
 
 
+#: Runs a workload's plan once where it is prepared.
+Run = Callable[..., Measured]
+
+
 def run_trial(
     workload: RunWorkload,
     params: Params,
@@ -173,17 +177,25 @@ def run_trial(
     """Run the workload's plan once.
 
     ``gate`` is called just before what is measured, and may hold it; ``over`` just after it, if its
-    commands ended well, whatever is thought of what they printed.
+    commands ended well, whatever is thought of what they printed. Raises as `ready` and what it yields do.
+    """
+    with ready(workload, params, live, client) as run:
+        return run(gate, over)
 
-    Raises `HostError` (the surroundings do not suffice), `UnsupportedError` (the platform cannot do it), `ParseError`
-    (a command failed, or its output is strange) or `SessionError` (the instance is lost); and whatever the workload
-    does. What could not be cleaned up afterwards is in ``live.dirty``, whether the run went well or not.
+
+@contextlib.contextmanager
+def ready(workload: RunWorkload, params: Params, live: Live, client: Client) -> Iterator[Run]:
+    """A workload that is prepared in an instance: yields what runs it once, as often as it is called.
+
+    Both raise `HostError` (the surroundings do not suffice), `UnsupportedError` (the platform cannot do it),
+    `ParseError` (a command failed, or its output is strange) or `SessionError` (the instance is lost); and whatever the
+    workload does. What could not be cleaned up at the end is in ``live.dirty``, whether the runs went well or not.
     """
     plan = workload.plan(params, surroundings(live))
     _require_tools(workload, plan, live)
     try:
         _all(plan.prepare, live, client)
-        return _beside_servers(workload, params, plan, live, client, gate, over)
+        yield partial(_beside_servers, workload, params, plan, live, client)
     finally:
         for command in plan.cleanup:
             if command.side is Side.CLIENT or not live.session.dead:
@@ -216,8 +228,8 @@ def _beside_servers(
     plan: RunPlan,
     live: Live,
     client: Client,
-    gate: Callable[[], None] | None,
-    over: Callable[[], None] | None,
+    gate: Callable[[], None] | None = None,
+    over: Callable[[], None] | None = None,
 ) -> Measured:
     servers: list[Execution] = []
     try:

@@ -27,7 +27,7 @@ class SysbenchFileioSeqrd(RunWorkload):
     work_unit = "MiB"
     packages = sysbench.PACKAGES
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"total_mib": 128, "least_mib": 64, "passes": 1, "time_s": 10, "rounds": 3},
+        "quick": {"total_mib": 128, "least_mib": 64, "passes": 1, "time_s": 10, "rounds": 5},
         "full": {"total_mib": 5120, "least_mib": 5120, "passes": 0, "time_s": 30, "rounds": 1},
     }
 
