@@ -82,6 +82,36 @@ def test_what_it_takes_is_made_once_before_all_rounds_and_removed_after(plan, st
         assert firsts == ["prepare"] * arms + ["alpha"] * arms * rounds + ["cleanup"] * arms
 
 
+class Starting(FakeRun):
+    """Says by which run its program's own start can be known."""
+
+    def plan(self, params, around):
+        return RunPlan(starts=(Command(("work", "start")),), measures=(Command(("work", "long")),) * 3)
+
+
+def test_what_the_programs_own_start_costs_is_no_cost_of_the_work(plan, store):
+    run(replace(plan, jobs=(Job(Starting("alpha"), {}),)), store)
+    samples = store.samples()
+    # Every command takes 1,000 ns of CPU time: three less the start's one, for 10 units of work.
+    assert set(samples.filter(samples["metric"] == "cpu-cost")["value"]) == {200.0}
+    assert set(store.trials()["cpu_ns"]) == {3000}, "all that was measured"
+
+
+def test_a_start_that_seems_to_cost_as_much_as_the_work_gives_no_cost(plan, store, monkeypatch):
+    same = RunPlan(starts=(Command(("work", "start")),), measures=(Command(("work", "long")),))
+    monkeypatch.setattr(Starting, "plan", lambda *_: same)
+    run(replace(plan, jobs=(Job(Starting("alpha"), {}),)), store)
+    assert set(store.samples()["metric"]) == {"rate"}
+    assert set(store.trials()["status"]) == {"ok"}
+
+
+def test_a_start_that_fails_fails_the_trial(plan, store, monkeypatch):
+    fails = RunPlan(starts=(Command(("fail", "start")),), measures=(Command(("work", "long")),))
+    monkeypatch.setattr(Starting, "plan", lambda *_: fails)
+    run(replace(plan, jobs=(Job(Starting("alpha"), {}),)), store)
+    assert set(store.trials()["status"]) == {"failed"}
+
+
 def test_where_it_cannot_be_prepared_the_trial_fails_and_nothing_is_left(plan, store, monkeypatch):
     fails = RunPlan(measures=(), prepare=(Command(("fail", "prepare")),), cleanup=(Command(("work", "cleanup")),))
     monkeypatch.setattr(Prepared, "plan", lambda *_: fails)

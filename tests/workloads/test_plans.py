@@ -36,6 +36,7 @@ def disk(free):
 def test_sysbench_cpu():
     command = "sysbench cpu --cpu-max-prime=10000 --threads=1"
     assert lines(plan("sysbench-cpu").measures) == [f"{command} --events=300 --time=1 run"]
+    assert lines(plan("sysbench-cpu").starts) == [f"{command} --events=1 --time=1 run"]
     assert lines(plan("sysbench-cpu", "full").measures) == [f"{command} --events=0 --time=10 run"]
 
 

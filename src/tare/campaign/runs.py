@@ -91,11 +91,15 @@ class Measured:
     results: tuple[Completed, ...]
     cpu_ns: int | None
     daemon_cpu_ns: int | None
+    starting_ns: int | None = 0  # CPU time of the programs' own start, which is in ``cpu_ns``
 
     @property
     def cpu_cost(self) -> float | None:
         """The whole platform's CPU time for a unit of work, in ns; None where there is no work, or no such time."""
-        return self.cpu_ns / self.outcome.work if self.outcome.work > 0 and self.cpu_ns is not None else None
+        if self.outcome.work <= 0 or self.cpu_ns is None or self.starting_ns is None:
+            return None
+        spent_ns = self.cpu_ns - self.starting_ns
+        return spent_ns / self.outcome.work if spent_ns > 0 else None
 
 
 def samples_of(outcome: Outcome) -> list[Sample]:
@@ -262,7 +266,11 @@ def _measure(
     weighed = isinstance(workload, WeighWorkload)
     before = live.weigh() if weighed else None
     results: list[Completed] = []
-    cpu, daemon = _Meter(), _Meter()
+    cpu, daemon, starting = _Meter(), _Meter(), _Meter()
+    for command in plan.starts:
+        began = live.cpu_ns()
+        _all((command,), live, client)
+        starting.add(began, live.cpu_ns())
     for command in plan.measures:
         kept = caches.drop(plan, live)
         cpu_began, daemon_began = live.cpu_ns(), live.daemon_cpu_ns()
@@ -275,7 +283,7 @@ def _measure(
     after = live.weigh() if weighed else None
     outcome, samples = _read(workload, params, results, before, after)
     caches.require_uncached(plan, live)
-    return Measured(outcome, samples, tuple(results), cpu.spent_ns, daemon.spent_ns)
+    return Measured(outcome, samples, tuple(results), cpu.spent_ns, daemon.spent_ns, starting.spent_ns)
 
 
 @dataclass(slots=True)

@@ -103,6 +103,9 @@ class RunPlan:
     prepare: tuple[Command, ...] = ()
     cleanup: tuple[Command, ...] = ()
     servers: tuple[Command, ...] = ()
+    #: the programs of ``measures`` with next to nothing to do: their CPU time, which is that of starting them, is taken
+    #: off that of the measures where the cost of a unit of work is told
+    starts: tuple[Command, ...] = ()
     drop: Drop = Drop.NONE  # what is dropped before each of ``measures``
     #: files of the data volume that ``measures`` go to past all caches: where the host finds one in its page cache
     #: afterwards, the trial is unsupported

@@ -34,16 +34,19 @@ class SysbenchCpu(RunWorkload):
     }
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
-        argv = (
-            "sysbench",
-            "cpu",
-            f"--cpu-max-prime={params['max_prime']}",
-            f"--threads={params['threads']}",
-            f"--events={params.get('events', 0)}",
-            f"--time={params['time_s']}",
-            "run",
-        )
-        return RunPlan(measures=(Command(argv, time_limit_s=float(params["time_s"]) + sysbench.GRACE_S),))
+        def run(events: int) -> Command:
+            argv = (
+                "sysbench",
+                "cpu",
+                f"--cpu-max-prime={params['max_prime']}",
+                f"--threads={params['threads']}",
+                f"--events={events}",
+                f"--time={params['time_s']}",
+                "run",
+            )
+            return Command(argv, time_limit_s=float(params["time_s"]) + sysbench.GRACE_S)
+
+        return RunPlan(starts=(run(1),), measures=(run(int(params.get("events", 0))),))
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
         report = sysbench.read(

@@ -52,19 +52,22 @@ class SysbenchMemory(RunWorkload):
     }
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
-        argv = (
-            "sysbench",
-            "memory",
-            f"--memory-block-size={params['block_kib']}K",
-            f"--memory-total-size={params.get('total_mib', 0)}M",
-            f"--memory-oper={params['operation']}",
-            "--memory-scope=global",
-            "--memory-access-mode=seq",
-            f"--threads={params['threads']}",
-            f"--time={params['time_s']}",
-            "run",
-        )
-        return RunPlan(measures=(Command(argv, time_limit_s=float(params["time_s"]) + sysbench.GRACE_S),))
+        def run(total: str) -> Command:
+            argv = (
+                "sysbench",
+                "memory",
+                f"--memory-block-size={params['block_kib']}K",
+                f"--memory-total-size={total}",
+                f"--memory-oper={params['operation']}",
+                "--memory-scope=global",
+                "--memory-access-mode=seq",
+                f"--threads={params['threads']}",
+                f"--time={params['time_s']}",
+                "run",
+            )
+            return Command(argv, time_limit_s=float(params["time_s"]) + sysbench.GRACE_S)
+
+        return RunPlan(starts=(run(f"{params['block_kib']}K"),), measures=(run(f"{params.get('total_mib', 0)}M"),))
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
         report = sysbench.read(

@@ -69,21 +69,26 @@ def plan(mode: str, params: Params, around: Surroundings, *, syncs: bool = False
     requests = int(params["passes"]) * total * 1024 // BLOCK_KIB
     if syncs:
         requests += requests // FSYNC_FREQUENCY * FILES
-    run = (
-        *files,
-        f"--file-test-mode={mode}",
-        f"--file-block-size={BLOCK_KIB}K",
-        "--file-io-mode=sync",
-        f"--file-fsync-freq={FSYNC_FREQUENCY}",
-        "--file-fsync-end=on",
-        "--threads=1",
-        f"--events={requests}",
-        f"--time={params['time_s']}",
-        "run",
-    )
+
+    def run(events: int) -> Command:
+        argv = (
+            *files,
+            f"--file-test-mode={mode}",
+            f"--file-block-size={BLOCK_KIB}K",
+            "--file-io-mode=sync",
+            f"--file-fsync-freq={FSYNC_FREQUENCY}",
+            "--file-fsync-end=on",
+            "--threads=1",
+            f"--events={events}",
+            f"--time={params['time_s']}",
+            "run",
+        )
+        return Command(argv, time_limit_s=float(params["time_s"]) + sysbench.GRACE_S)
+
     return RunPlan(
         prepare=(Command((*files, "prepare"), time_limit_s=sysbench.GRACE_S + total / SLOWEST_MIB_S),),
-        measures=(Command(run, time_limit_s=float(params["time_s"]) + sysbench.GRACE_S),),
+        starts=(run(1),),
+        measures=(run(requests),),
         cleanup=(Command((*files, "cleanup")),),
         drop=Drop.HOST,
     )
