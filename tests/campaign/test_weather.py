@@ -122,7 +122,6 @@ def test_nothing_is_left(outcome):
 def test_a_silent_sandbox_is_given_up(outcome, monkeypatch):
     """An agent that never speaks: `sleep` in its place."""
     monkeypatch.setattr(LaunchSpec, "agent_argv", lambda self, *_: ["/bin/sleep", "1000"])
-    monkeypatch.setattr(instances, "START_LIMIT_S", 2.0)
     image = build.ensure(build.agent_path(), progress=lambda _: None)
     resources = Resources(ground.default_cpus(), 512 << 20)
     with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
@@ -130,7 +129,7 @@ def test_a_silent_sandbox_is_given_up(outcome, monkeypatch):
             platform = registry.choose([name])[0]
             began, threads = time.monotonic(), threading.active_count()
             with pytest.raises(TareError):
-                nursery.start(platform, Arm(name), measured=True)
+                nursery.start(platform, Arm(name), measured=True, terms=instances.Terms(start_limit_s=2.0))
             assert time.monotonic() - began < LIMIT_S
             assert threading.active_count() == threads, "somebody still watches or pings what was given up"
             platform.close()

@@ -11,6 +11,8 @@ import pytest
 
 from tare.errors import PlatformError
 from tare.host import processes
+from tare.platforms import registry, uml
+from tare.platforms.parts.attempt import why_not
 from tare.platforms.uml import GuestStream, Machine, accept, command, script
 
 MACHINE = Machine(
@@ -23,6 +25,21 @@ MACHINE = Machine(
     data=None,
 )
 DISKS = replace(MACHINE, disk=Path("/image.ext4"), data=Path("/work/ab1x2/data/data.ext4"))
+
+
+CONSOLE = Path(__file__).parent / "captured" / "uml-registers.txt"  # of 6.1.176 on a processor with AMX
+
+
+def test_a_processor_whose_registers_the_guests_kernel_does_not_know_is_named(monkeypatch):
+    """The line that says why is not the last: a kernel's stack follows."""
+    ended = processes.Finished(("linux.uml",), 134, CONSOLE.read_bytes(), b"", 1)
+    assert why_not(ended) == "[<6002c0dd>] new_thread_handler+0xae/0xb0"
+    monkeypatch.setattr(uml, "complaint", lambda _, telling: why_not(ended, telling))
+    monkeypatch.setattr(uml.processes, "find", lambda _: "/usr/bin/linux.uml")
+    monkeypatch.setattr(uml.network, "no_tun", lambda: None)
+    monkeypatch.setattr(uml.os, "geteuid", lambda: 0)
+    answer = registry.choose(["uml"])[0].detect()
+    assert (answer.available, answer.reason, answer.fix) == (False, uml.REGISTERS, uml.NEWER)
 
 
 def test_a_root_on_the_host_is_below_the_instances_folder_and_so_is_all_that_the_guest_can_mount():

@@ -33,6 +33,10 @@ PROGRAM = "linux.uml"
 #: Of the instance's memory limit, for the processes on the host that the guest's are.
 KERNEL_BYTES = 64 << 20
 FIX = "apt-get install --no-install-recommends user-mode-linux"
+#: What a guest's kernel says that keeps less of a processor's state than the host's wants back whole (xstateregs_set).
+NO_ROOM = "ptrace set fp regs failed"
+REGISTERS = "this User-Mode Linux does not know all registers of this processor (AMX): no program runs in its guests"
+NEWER = "use a newer user-mode-linux, or a processor without AMX"
 #: Where the guest sees the folder with its first script, for a moment.
 _SCRIPTS = "/mnt"
 
@@ -121,7 +125,9 @@ class Uml(Platform):
         lacking = network.no_tun()
         if lacking is not None:
             return Availability(False, reason=lacking.what, fix=lacking.fix or "")
-        why = complaint(_trivial)
+        why = complaint(_trivial, NO_ROOM)
+        if NO_ROOM in why:
+            return Availability(False, reason=REGISTERS, fix=NEWER)
         if why:
             return Availability(False, reason=f"a trivial guest fails: {why}", fix=f"try `{PROGRAM} --version`")
         version = processes.run([PROGRAM, "--version"], time_limit_s=5).text.strip()

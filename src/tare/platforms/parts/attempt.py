@@ -31,8 +31,11 @@ def system_folders() -> list[Path]:
     return [path for path in map(Path, ("/usr", "/bin", "/lib", "/lib64")) if path.exists()]
 
 
-def complaint(command: Callable[[Ground], Sequence[str]]) -> str:
-    """Run the command that starts a trivial sandbox; "" when it ends well, else what it says."""
+def complaint(command: Callable[[Ground], Sequence[str]], telling: str = "") -> str:
+    """Run the command that starts a trivial sandbox; "" when it ends well, else the last line of what it says.
+
+    ``telling``: words of the line that says why, where others follow (a kernel's stack).
+    """
     label = f"detect{os.getpid()}{secrets.token_hex(2)}"
     ground = Ground(state.work() / label, cgroup.Group(f"tare-{label}"), Belongings(Journal(state.journal())))
     with ground.things as things:
@@ -43,9 +46,16 @@ def complaint(command: Callable[[Ground], Sequence[str]]) -> str:
         # In a group of its own: a sandbox that hangs goes with it, and so do the groups that it makes below.
         procs = ground.group.leaf("tool", everywhere=True)
         tried = processes.run(argv, time_limit_s=LIMIT_S, cgroup_procs=procs)
+    return why_not(tried, telling)
+
+
+def why_not(tried: processes.Finished, telling: str = "") -> str:
+    """Why a command did not end well, in one line; "" when it did. ``telling``: as of `complaint`."""
     if tried.timed_out:
         return f"no answer within {stretched(LIMIT_S):.0f} s"
     if tried.code == 0:
         return ""
-    said = (tried.stderr or tried.stdout).decode(errors="replace").strip().splitlines()
-    return said[-1].strip() if said else f"exit code {tried.code}, and no message"
+    lines = (tried.stderr or tried.stdout).decode(errors="replace").strip().splitlines()
+    told = [line for line in (tried.stdout + tried.stderr).decode(errors="replace").splitlines() if telling in line]
+    last = told[-1:] if telling and told else lines[-1:]
+    return last[0].strip() if last else f"exit code {tried.code}, and no message"
