@@ -1,13 +1,11 @@
 """Some tests take minutes each: `make lab-test` asks for those that boot a lab, `make slow-test` for the slow ones."""
 
-import functools
-
 import pytest
 
+from platforms_here import cannot_be
 from tare.campaign import ground
 from tare.image import build
 from tare.model import Resources
-from tare.platforms import registry, uml
 
 ON_DEMAND = ("lab", "slow")
 
@@ -20,19 +18,6 @@ def pytest_collection_modifyitems(config, items):
     if passed_over:
         config.hook.pytest_deselected(items=passed_over)
         items[:] = [item for item in items if item not in passed_over]
-
-
-@functools.cache
-def _uml_here():
-    return registry.choose(["uml"])[0].detect()
-
-
-def cannot_be(name):
-    """Why a platform that the tests need is none on this machine, whatever is installed; None where it can be."""
-    if not name.startswith("uml"):
-        return None
-    answer = _uml_here()
-    return answer.reason if answer.reason == uml.REGISTERS else None
 
 
 @pytest.hookimpl

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from conftest import cannot_be
+from platforms_here import cannot_be
 from tare.model import Arm
 from tare.platforms import registry
 
