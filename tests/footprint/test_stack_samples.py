@@ -185,7 +185,10 @@ def test_whose_grandchild_a_process_is_says_what_it_is_though_nobody_between_was
     sentry = processes.start(["bash", "-c", 'exec -a runsc-sandbox bash -c "$0"', inner], stdout=subprocess.PIPE)
     paths = captured[0][:3].copy()
     try:
-        paths["number"] = int(sentry.stdout.readline()), sentry.pid, 0
+        sleeper = int(sentry.stdout.readline())
+        while Path(f"/proc/{sleeper}/comm").read_text() != "sleep\n":  # until then it is the shell that starts it
+            time.sleep(0.01)
+        paths["number"] = sleeper, sentry.pid, 0
         found = stacks.programs(paths)
     finally:
         processes.kill_group(sentry)
