@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,6 +10,7 @@ from campaign.fakes import FakeNursery, FakeRun, Quiet, a_plan, a_record
 from tare import literature
 from tare.campaign.plan import Job
 from tare.campaign.runner import Runner
+from tare.campaign.runs import run_trial
 from tare.campaign.schedule import schedule_block
 from tare.model import Arm, Design, Mode, TrialKey
 from tare.store.store import Store
@@ -95,6 +97,13 @@ def test_what_the_programs_own_start_costs_is_no_cost_of_the_work(plan, store):
     # Every command takes 1,000 ns of CPU time: three less the start's one, for 10 units of work.
     assert set(samples.filter(samples["metric"] == "cpu-cost")["value"]) == {200.0}
     assert set(store.trials()["cpu_ns"]) == {3000}, "all that was measured"
+
+
+def test_the_programs_own_start_is_over_before_the_gate_opens():
+    nursery = FakeNursery()
+    live = nursery.start(SimpleNamespace(name="docker"), Arm("docker"), measured=False)
+    run_trial(Starting("alpha"), {}, live, None, lambda: nursery.log.append("gate"))
+    assert nursery.log == ["start docker", "start on docker", "gate", *["long on docker"] * 3]
 
 
 def test_a_start_that_seems_to_cost_as_much_as_the_work_gives_no_cost(plan, store, monkeypatch):

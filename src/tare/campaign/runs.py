@@ -241,13 +241,21 @@ def _beside_servers(
             servers.append(_start(command, live))
             if command.ready is not None:
                 servers[-1].wait_output(command.ready, time_limit_s=READY_LIMIT_S)
+        starting_ns = _starting(plan, live, client)  # ahead of the gate: it is no part of what is measured
         if gate is not None:
             gate()
-        return _measure(workload, params, plan, live, client, over)
+        return dataclasses.replace(_measure(workload, params, plan, live, client, over), starting_ns=starting_ns)
     finally:
         for server in servers:
             if not live.session.dead:
                 _tidy(live, partial(_end, server))
+
+
+def _starting(plan: RunPlan, live: Live, client: Client) -> int | None:
+    """CPU time of the programs with next to nothing to do, in ns; None where it could not be read."""
+    began = live.cpu_ns()
+    _all(plan.starts, live, client)
+    return spent(began, live.cpu_ns()) if plan.starts else 0
 
 
 def _end(server: Execution) -> None:
@@ -266,11 +274,7 @@ def _measure(
     weighed = isinstance(workload, WeighWorkload)
     before = live.weigh() if weighed else None
     results: list[Completed] = []
-    cpu, daemon, starting = _Meter(), _Meter(), _Meter()
-    for command in plan.starts:
-        began = live.cpu_ns()
-        _all((command,), live, client)
-        starting.add(began, live.cpu_ns())
+    cpu, daemon = _Meter(), _Meter()
     for command in plan.measures:
         kept = caches.drop(plan, live)
         cpu_began, daemon_began = live.cpu_ns(), live.daemon_cpu_ns()
@@ -283,7 +287,7 @@ def _measure(
     after = live.weigh() if weighed else None
     outcome, samples = _read(workload, params, results, before, after)
     caches.require_uncached(plan, live)
-    return Measured(outcome, samples, tuple(results), cpu.spent_ns, daemon.spent_ns, starting.spent_ns)
+    return Measured(outcome, samples, tuple(results), cpu.spent_ns, daemon.spent_ns)
 
 
 @dataclass(slots=True)
