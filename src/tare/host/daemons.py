@@ -20,6 +20,8 @@ from tare.host.journal import Belongings
 from tare.model import Resources
 from tare.patience import stretched, until
 
+#: How long a daemon may take to be gone, once its connections are: its memory is given back in between.
+DYING_S = 1.0
 #: How the daemons' control groups are called; they are siblings of the instances' parent.
 PREFIX = "tare-daemon"
 
@@ -31,6 +33,18 @@ class Daemon:
     name: str
     process: subprocess.Popen[bytes]
     group: cgroup.Group
+
+    def ended(self, within_s: float = 0.0) -> str | None:
+        """How it ended: ``was ended by signal 9`` or ``ended with 1``; None while it runs.
+
+        ``within_s``: how long an end that others have seen may take to be seen here. The kernel closes the connections
+        of a process that dies before it tells the parent.
+        """
+        try:
+            code = self.process.wait(stretched(within_s))
+        except subprocess.TimeoutExpired:
+            return None
+        return f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
 
     def stop(self, time_limit_s: float = 10.0) -> None:
         """Ask it to end; what does not end goes with its control group, which its owner removes."""
@@ -66,11 +80,12 @@ def start(
     daemon = Daemon(name, process, group)
     deadline = until(time_limit_s)
     while not ready():
-        if process.poll() is not None or time.monotonic() > deadline:
-            how = "does not answer" if process.poll() is None else f"ended with {process.poll()}"
+        how = daemon.ended()
+        if how is not None or time.monotonic() > deadline:
             daemon.stop(0)
-            said = log.read_text(errors="replace").strip().splitlines()
-            raise HostError(f"{name} {how}: {said[-1][:300] if said else 'it said nothing'}", fix=f"see {log}")
+            lines = log.read_text(errors="replace").strip().splitlines()
+            last = lines[-1][:300] if lines else "it said nothing"
+            raise HostError(f"{name} {how or 'does not answer'}: {last}", fix=f"see {log}")
         time.sleep(0.05)
     return daemon
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import janitor, processes
+from tare.host import daemons, janitor, processes
 from tare.host.journal import Belongings
 from tare.host.network import BRIDGE, no_tun
 from tare.image import forms, guest
@@ -133,7 +133,7 @@ class Libvirt(Platform):
 
     def _refusal(self, house: libvirtd.House, stderr: bytes) -> PlatformError:
         with self._lock:
-            if house.ended() is not None and self._house is house:
+            if house.ended(daemons.DYING_S) is not None and self._house is house:
                 return self._bury(house)
         return PlatformError(f"libvirt refuses: {virsh.said(stderr)}", fix="see what `libvirtd` says on this host")
 

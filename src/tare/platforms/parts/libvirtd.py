@@ -101,8 +101,8 @@ class House(ABC):
     def settle(self, spec: LaunchSpec, name: str) -> None:  # noqa: B027
         """A domain has been made: see to it that all of it is in the instance's groups. Raises `PlatformError`."""
 
-    def ended(self) -> str | None:
-        """How the daemon ended, in words; None while it runs, or when nobody can know."""
+    def ended(self, within_s: float = 0.0) -> str | None:  # noqa: ARG002
+        """How the daemon ended, in words; None while it runs, or when nobody can know. See `daemons.Daemon.ended`."""
         return None
 
     def stop(self) -> None:  # noqa: B027
@@ -135,12 +135,10 @@ class Private(House):
         """Its control groups, to read what it takes."""
         return [cgroup.Group(self._daemon.group.path)]
 
-    def ended(self) -> str | None:
+    def ended(self, within_s: float = 0.0) -> str | None:
         """How it ended, in words; None while it runs."""
-        code = self._daemon.process.poll()
-        if code is None:
-            return None
-        return f"libvirtd was ended by signal {-code}" if code < 0 else f"libvirtd ended with {code}"
+        how = self._daemon.ended(within_s)
+        return how and f"libvirtd {how}"
 
     def stop(self) -> None:
         """End it and remove what was made for it."""

@@ -127,7 +127,7 @@ class Server:
     def revive(self) -> None:
         """Start tare's own daemon when it does not run: at first, and when it died. Its containers outlive it."""
         kind, folder = self._kind, self._folder
-        if not self.own or (self._daemon is not None and self._daemon.process.poll() is None):
+        if not self.own or (self._daemon is not None and self._daemon.ended() is None):
             return
         locks = janitor.folder(LOCKS / str(folder).lstrip("/"), below=LOCKS)
         mounts = [folder / "shmounts", folder / f"dev{kind.variable.lower()}", folder / "guestapi"]
@@ -146,10 +146,9 @@ class Server:
 
     def ended(self) -> PlatformError | None:
         """How tare's own daemon ended; None while it runs, or where it is not tare's."""
-        code = self._daemon.process.poll() if self._daemon is not None else None
-        if code is None:
+        how = self._daemon.ended(daemons.DYING_S) if self._daemon is not None else None
+        if how is None:
             return None
-        how = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
         return PlatformError(
             f"{self._kind.title}'s daemon {how}", fix="the next start has a new one; see the host's log"
         )
