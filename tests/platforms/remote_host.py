@@ -69,7 +69,7 @@ def remote_host(disk_bytes: int | None = None, name: str = "far") -> Iterator[Re
         if disk_bytes is None:
             mount = f"mount --bind {disk} {FAR_HOME}"
         else:
-            mount = f"mount -t tmpfs -o size={disk_bytes} tmpfs {FAR_HOME}"
+            mount = f"mount -t tmpfs -o size={disk_bytes},mode=755 tmpfs {FAR_HOME}"
         mount += f"; {_own_groups(name)}"
         unshare = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "/bin/sh", "-ec", _BOOT]
         sshd = [processes.find("sshd") or "", "-D", "-e", "-f", str(folder / "sshd_config")]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from platforms.remote_host import remote_host
+from platforms import remote_host
 from tare.contract import suite
 from tare.contract.checks import CHECKS
 from tare.contract.leftovers import left_on_host
@@ -38,6 +38,7 @@ memory_kib=24682112
 free_kib=73400320
 missing=
 limits=/sys/fs/cgroup/memory memory.limit_in_bytes
+unsafe=
 address=192.0.2.2
 client=192.0.2.1
 image=there
@@ -78,6 +79,7 @@ def test_cpu_lists():
         ({"uid": 1000}, "not root", "ssh:root@far"),
         ({"arch": "aarch64"}, "it is aarch64", None),
         ({"missing": "unshare flock"}, "lacks unshare flock", "util-linux"),
+        ({"unsafe": "/var/lib/tare"}, "/var/lib/tare there is not root's alone", "chmod go-w /var/lib/tare"),
     ],
 )
 def test_what_a_host_lacks_is_one_line_with_the_fix(monkeypatch, change, what, fix):
@@ -116,7 +118,7 @@ def test_families_are_offered():
 @pytest.mark.host
 @pytest.mark.parametrize("delay", [0.02, 0.15, 0.4])
 def test_a_harness_killed_mid_start_leaves_nothing_here_nor_there(delay):
-    with remote_host(name="kill") as remote:
+    with remote_host.remote_host(name="kill") as remote:
         argv = [sys.executable, "-m", "tare.contract.victim", remote.platform]
         victim = subprocess.Popen(argv, stdout=subprocess.PIPE)
         label = victim.stdout.readline().decode().strip()
@@ -138,7 +140,7 @@ def test_a_harness_killed_mid_start_leaves_nothing_here_nor_there(delay):
 
 @pytest.fixture(scope="module")
 def remote():
-    with remote_host() as remote:
+    with remote_host.remote_host() as remote:
         yield remote
 
 
@@ -241,6 +243,55 @@ def test_what_was_killed_there_is_swept_by_the_next_campaign(bench, remote):
 
 
 @pytest.mark.host
+def test_others_there_get_nothing_of_a_guests(bench, remote):
+    with bench.fresh() as live:
+        live.session.execute(["sh", "-c", "cp /usr/bin/id /data && chmod 6755 /data/id"], time_limit_s=30)
+        [planted] = (remote.disk / "remote" / "work").glob(f"*{live.instance.spec.id}/data/id")
+        assert planted.stat().st_mode & 0o7777 == 0o6755
+        (remote.disk / "remote").parent.chmod(0o755)  # as TARE_HOME's parent may be there
+        as_nobody = ["chroot", "--userspec=65534:65534", "--groups=", "/", str(planted)]
+        done = processes.run(as_nobody)
+        assert b"Permission denied" in done.stderr, done
+
+
+@pytest.mark.host
+def test_what_a_guest_made_immutable_keeps_no_campaign_from_starting(bench, remote):
+    kept = remote.disk / "remote" / "work" / "tare-kept"
+    gone = remote.disk / "remote" / "work" / "tare-zone"
+    for folder in (kept, gone):
+        (folder / "data").mkdir(parents=True)
+        (folder / "lock").touch()
+        processes.run(["chattr", "+i", str(folder / "data")]).require()
+    there = ["nsenter", "-t", str(_sshd(remote)), "--mount"]
+    far = f"{remote_host.FAR_HOME}/remote/work/tare-kept"
+    processes.run([*there, "mount", "--bind", far, far]).require()  # what nobody can remove
+    try:
+        for folder in (kept, gone):
+            os.utime(folder, (0, 0))
+        bench.platform.prepare(bench.nursery.image)
+        assert kept.is_dir()
+        assert not gone.exists()
+    finally:
+        processes.run([*there, "umount", far]).require()
+        os.utime(kept, (0, 0))
+        bench.platform.prepare(bench.nursery.image)
+    assert not kept.exists()
+
+
+@pytest.mark.host
+def test_a_folder_that_others_can_write_to_is_refused_there(bench, remote):
+    (remote.disk / "remote").chmod(0o777)
+    try:
+        answer = bench.platform.detect()
+        assert not answer.available
+        assert "is not root's alone" in answer.reason
+        with pytest.raises(PlatformError, match="open to others"):
+            bench.start()
+    finally:
+        (remote.disk / "remote").chmod(0o700)
+
+
+@pytest.mark.host
 def test_the_image_is_copied_once(bench, remote):
     mark = next((remote.disk / "remote").glob("*/remote.sh")).stat()
     bench.platform.prepare(bench.nursery.image)
@@ -286,7 +337,7 @@ def test_a_host_whose_image_was_removed_is_one_line(bench, remote):
 @pytest.mark.host
 def test_a_disk_that_is_too_small_is_one_line():
     image = build.ensure(build.agent_path(), progress=lambda _: None)
-    with remote_host(disk_bytes=64 << 20, name="small") as remote:
+    with remote_host.remote_host(disk_bytes=64 << 20, name="small") as remote:
         [platform] = registry.choose([remote.platform])
         with pytest.raises(PlatformError, match="MiB are free, the image needs") as caught:
             platform.prepare(image)
@@ -297,7 +348,7 @@ def test_a_disk_that_is_too_small_is_one_line():
 def test_a_disk_that_fills_up_on_the_way_is_one_line(monkeypatch):
     monkeypatch.setattr(ssh, "COPIES", 0)
     image = build.ensure(build.agent_path(), progress=lambda _: None)
-    with remote_host(disk_bytes=64 << 20, name="full") as remote:
+    with remote_host.remote_host(disk_bytes=64 << 20, name="full") as remote:
         [platform] = registry.choose([remote.platform])
         with pytest.raises(PlatformError, match="no space is left there"):
             platform.prepare(image)

@@ -10,6 +10,25 @@ export LC_ALL=C
 home=/var/lib/tare/remote
 groups=/sys/fs/cgroup
 
+# The first folder on the way to the images that somebody else than root can put files into; nothing where none is.
+open_to_others() {
+    for folder in "${home%/*}" "$home"; do
+        [ -e "$folder" ] || [ -L "$folder" ] || continue
+        [ -n "$(find "$folder" -maxdepth 0 -type d -user 0 ! -perm -020 ! -perm -002)" ] || { echo "$folder"; return; }
+    done
+}
+
+# Only root gets in: what guests leave there, setuid programs too, is within nobody else's reach.
+closed() {
+    folder=$(open_to_others)
+    if [ -n "$folder" ]; then
+        echo "tare: $folder is open to others" >&2
+        exit 66
+    fi
+    (umask 077 && mkdir -p "$home/work")
+    chmod 700 "$home" "$home/work"
+}
+
 # Where memory can be limited, and by which file; nothing where it cannot.
 memory_limits() {
     if [ -w "$groups/memory/memory.limit_in_bytes" ]; then
@@ -38,6 +57,7 @@ look() {
     echo "free_kib=$(df -Pk "$near" | sed -n '2p' | tr -s ' ' | cut -d ' ' -f 4)"
     echo "missing=${missing# }"
     echo "limits=$(memory_limits)"
+    echo "unsafe=$(open_to_others)"
     set -- "$1" ${SSH_CONNECTION:-}
     echo "address=${4:-}"
     echo "client=${2:-}"
@@ -45,6 +65,7 @@ look() {
 }
 
 receive() {
+    closed
     part=$home/new-$1.$$
     mkdir -p "$part/root"
     trap 'rm -rf "$part"' EXIT
@@ -73,14 +94,19 @@ remove() {
         done
         [ ! -d "$folder" ] || return 0
     done
-    rm -rf "$home/work/$1"
+    rm -rf "$home/work/$1" 2>/dev/null || {
+        # What a guest made immutable.
+        chattr -R -f -i -a "$home/work/$1" 2>/dev/null || :
+        rm -rf "$home/work/$1"
+    }
 }
 
 sweep() {
     for folder in "$home"/work/*; do
         # One that lives holds its lock; one that is just being made has no lock yet.
         [ -d "$folder" ] && [ -n "$(find "$folder" -maxdepth 0 -mmin +1)" ] || continue
-        if flock -n "$folder/lock" true; then remove "${folder##*/}"; fi
+        # One that cannot be removed keeps the others from nothing; why is on stderr.
+        if flock -n "$folder/lock" true; then remove "${folder##*/}" || :; fi
     done
     for folder in "$home"/new-*; do
         if [ -n "$(find "$folder" -maxdepth 0 -mmin +60 2>/dev/null)" ]; then rm -rf "$folder"; fi
@@ -88,6 +114,7 @@ sweep() {
 }
 
 launch() {
+    closed
     name=$1 cpus=$2 bytes=$3 port=$4 token=$5
     export work="$home/work/$name"
     mkdir -p "$work/upper" "$work/work" "$work/root" "$work/data"

@@ -104,6 +104,7 @@ class Facts:
     limits: str  # where its memory can be limited; "" when it cannot
     address: str  # its own, as it sees it
     client: str  # this host's, as it sees it
+    unsafe: str  # a folder on the way to the image that others can write to; "" when there is none
     image: bool  # whether it has the image already
 
     @classmethod
@@ -125,6 +126,7 @@ class Facts:
                 limits=told["limits"],
                 address=told["address"],
                 client=told["client"],
+                unsafe=told["unsafe"],
                 image=told["image"] == "there",
             )
         except (KeyError, ValueError) as error:
@@ -256,7 +258,7 @@ class Ssh(Platform):
         if facts.free_kib << 10 < needed:
             raise _no_space(self._target, f"{facts.free_kib >> 10} MiB are free, the image needs {needed >> 20} MiB")
         loader = f"{HOME}/load-{secrets.token_hex(4)}.sh"
-        self._run(f'exec /bin/sh -c "umask 077; mkdir -p {HOME} && cat >{loader}"', stdin=_script())
+        self._run(f'exec /bin/sh -c "umask 077; set -C; mkdir -p {HOME} && cat >{loader}"', stdin=_script())
         digest = hashlib.sha256()
         with tar.open("rb") as file:
             while data := file.read(1 << 20):
@@ -335,6 +337,9 @@ def _lack(facts: Facts, target: Target) -> PlatformError | None:
     if facts.missing:
         fix = "apt-get install util-linux coreutils tar, there"
         return PlatformError(f"{target.host}: it lacks {facts.missing}", fix=fix)
+    if facts.unsafe:
+        what = f"{target.host}: {facts.unsafe} there is not root's alone, and root would run what is in it"
+        return PlatformError(what, fix=f"chown root {facts.unsafe}; chmod go-w {facts.unsafe}, there")
     return None
 
 
