@@ -360,11 +360,14 @@ def test_no_entry_makes_tare_touch_what_is_not_its_own(watched, text, flip):
     assert (watched.outside / "secret").read_text() == "kept"
     assert (watched.home / "images").exists()
     assert (watched.home / "work").exists()
-    assert all(path.startswith("tare") and ".." not in path for path in watched.ended)
+    for path in watched.ended:
+        assert path.split("/")[0].startswith("tare")
+        assert ".." not in path.split("/")
     for argv in watched.ran:
         words = argv[argv.index("--root") - 1 :] if "unshare" in argv else argv
         assert Path(words[0]).name in PROGRAMS
         assert "tare" in " ".join(words[1:])
-        assert ".." not in " ".join(words)
-        assert str(watched.outside) not in " ".join(words)
-        assert str(watched.home / "work" / "link") not in " ".join(words) or words[0] in {"losetup", "env", "umount"}
+        for word in words:
+            path = word.partition("=")[2] if "=" in word else word
+            assert not Path(path).is_relative_to(watched.outside)
+            assert ".." not in Path(path).parts

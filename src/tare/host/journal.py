@@ -226,7 +226,7 @@ def _writer(file: Path) -> Owner | None:
 
 
 def _contents(folder: int, name: str) -> bytes:
-    """An entry's bytes. Raises `HostError` where somebody else could have written them, and `OSError`."""
+    """An entry's bytes. Raises `HostError` where another could have written them, `FileNotFoundError`, `OSError`."""
     try:
         # Without waiting: what has the name of an entry may be a pipe.
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -238,6 +238,8 @@ def _contents(folder: int, name: str) -> bytes:
         seen = os.fstat(descriptor)
         if not stat.S_ISREG(seen.st_mode):
             raise HostError("it is no regular file")
+        if seen.st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, "its owner removed it meanwhile")
         if seen.st_nlink != 1:
             raise HostError(f"it has {seen.st_nlink} names")
         whose = _strangers(seen)
