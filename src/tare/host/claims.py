@@ -40,11 +40,16 @@ _SETTINGS = (
     r"sys/kernel/mm/(?:transparent_hugepage/enabled|ksm/run)",
     r"sys/devices/system/cpu/(?:intel_pstate/no_turbo|cpufreq/boost|cpu\d+/cpufreq/scaling_governor)",
 )
-#: Rules of the packet filter: each names tare's bridge. The first two are those of tare up to November 2026.
+_ADDRESS = r"\d{1,3}(?:\.\d{1,3}){3}"
+_OTHERS = rf"(?:-m mac ! --mac-source [0-9a-f:]{{17}}|! -s {_ADDRESS})"
+#: Rules of the packet filter (`fence.rules`): each names tare's bridge. The first is of tare up to November 2026.
 _RULES = (
-    r"FORWARD -i tare0 -j ACCEPT",
-    r"FORWARD -o tare0 -j ACCEPT",
+    r"FORWARD -[io] tare0 -j ACCEPT",
     r"FORWARD -i tare0 -o tare0 -j ACCEPT",
+    r"FORWARD -i tare0 -m conntrack --ctstate DNAT -j ACCEPT",
+    rf"FORWARD -i tare0 {_OTHERS} -j DROP",
+    rf"FORWARD -o tare0 ! -d {_ADDRESS} -j DROP",
+    rf"INPUT -i tare0 -p (?:tcp --syn|udp) ! --dport [0-9:]+ {_OTHERS} -j DROP",
 )
 
 

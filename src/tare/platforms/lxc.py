@@ -8,8 +8,9 @@ from pathlib import Path
 
 from tare.host import janitor, processes, roots
 from tare.host.claims import LXC_LOCKS
+from tare.host.fence import BRIDGE
 from tare.host.journal import Belongings
-from tare.host.network import BRIDGE, Endpoint
+from tare.host.network import Endpoint
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
