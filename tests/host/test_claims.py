@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from host import machines
 from tare.errors import HostError
 from tare.footprint import kmodule
-from tare.host import cgroup, claims, dockerd, janitor, lxd, network, processes, tuning
+from tare.host import cgroup, claims, dockerd, fence, janitor, lxd, network, processes, tuning
 from tare.host.claims import LXC_LOCKS, NSPAWN, Bounds, brought_up, fault
 from tare.host.journal import Belongings, Journal, sweep
 from tare.host.thing import Thing
@@ -45,7 +45,7 @@ def ours(home=HOME):
         janitor.control_group("tare-detect17abcd"),
         janitor.control_group("tare-daemon-libvirt-lxc-17-18ab"),
         janitor.network_namespace(network.CLIENT_NAMESPACE),
-        janitor.link(network.BRIDGE),
+        janitor.link(fence.BRIDGE),
         janitor.link("tareab12cx3"),
         janitor.oci_container("/usr/sbin/crun", space / "state", "tare-ab12cx3", without_v2=True),
         docker,
