@@ -1,6 +1,7 @@
 """What a campaign could not remove from the host is in its file and on standard error, and stays for `tare clean`."""
 
 import json
+import os
 import sys
 
 import pytest
@@ -20,8 +21,9 @@ def tare(*words):
 
 @pytest.mark.timeout(170)
 def test_what_a_killed_run_left_and_nobody_can_remove_is_told(tmp_path):
-    (tmp_path / "folder").mkdir()
-    [entry] = Journal(state.journal()).write(janitor.file(tmp_path / "folder"))  # no file: it cannot be removed as one
+    folder = state.work() / f"stays{os.getpid()}"
+    folder.mkdir()
+    [entry] = Journal(state.journal()).write(janitor.file(folder))  # no file: it cannot be removed as one
     record = json.loads(entry.file.read_text())
     record["owner"]["pid"] = 1 << 22  # nobody's
     entry.file.write_text(json.dumps(record))
@@ -29,14 +31,14 @@ def test_what_a_killed_run_left_and_nobody_can_remove_is_told(tmp_path):
         done = tare("run", "-p", "native", "-w", "primes", "--blocks", "1", "-o", str(tmp_path / "x.tare"))
         assert done.code == 0, done.stderr
         said = done.stderr.decode()
-        assert said.count(f"left on this host: file {tmp_path}/folder (") == 1
+        assert said.count(f"left on this host: file {folder} (") == 1
         assert said.count("\nfix: `tare clean` tries again") == 1
         with Store.read(tmp_path / "x.tare") as store:
-            [warning] = [event.text for event in store.events() if f"file {tmp_path}/folder" in event.text]
+            [warning] = [event.text for event in store.events() if f"file {folder}" in event.text]
         assert warning.startswith("left on this host")
         assert entry.file.exists()
-        (tmp_path / "folder").rmdir()
+        folder.rmdir()
         cleaned = tare("clean")
-        assert f"removed file {tmp_path}/folder" in cleaned.text
+        assert f"removed file {folder}" in cleaned.text
     finally:
         entry.file.unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from tare.host.journal import Belongings, Journal
 
 @cli.app.command("victim")
 def victim(how: str, place: pathlib.Path, second: bool = False):
-    place.mkdir()
+    place.mkdir(parents=True)
     with Belongings(Journal(state.journal())) as things:
         things.own(janitor.folder(place / "goes"))
         (place / "goes").mkdir()
@@ -38,7 +38,15 @@ def victim(tmp_path):
 
     def run(how, *options):
         environment = {**os.environ, "TARE_HOME": str(tmp_path / "home")}
-        argv = [sys.executable, "-c", textwrap.dedent(PROGRAM), "victim", how, str(tmp_path / "place"), *options]
+        argv = [
+            sys.executable,
+            "-c",
+            textwrap.dedent(PROGRAM),
+            "victim",
+            how,
+            str(tmp_path / "home" / "work" / "place"),
+            *options,
+        ]
         done = subprocess.run(argv, capture_output=True, text=True, env=environment, check=False)
         return done.returncode, done.stderr
 
@@ -56,16 +64,16 @@ def test_an_interrupt_names_what_is_left_and_how_it_goes(victim, tmp_path):
     code, said = victim("interrupt", "--second")
     assert code == 130
     assert "is removed" not in said
-    assert f"interrupted: what was measured is kept; left on this host: file {tmp_path}/place; " in said
+    assert f"interrupted: what was measured is kept; left on this host: file {tmp_path}/home/work/place; " in said
     assert "`tare clean`" in said
-    assert not (tmp_path / "place" / "goes").exists()
+    assert not (tmp_path / "home" / "work" / "place" / "goes").exists()
 
 
 @pytest.mark.parametrize(("how", "code"), [("error", 2), ("well", 2)])
 def test_what_stays_is_said_once_after_any_end(victim, tmp_path, how, code):
     ended, said = victim(how, "--second")
     assert ended == code  # of a command that ends well, the removal's error is the error
-    assert said.count(f"warning: left on this host: file {tmp_path}/place (") == 1
+    assert said.count(f"warning: left on this host: file {tmp_path}/home/work/place (") == 1
     assert said.count("fix: `tare clean`") == 1
     assert "Traceback" not in said
     if how == "error":

@@ -1,5 +1,6 @@
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -12,12 +13,13 @@ import pytest
 
 from tare.errors import HostError
 from tare.host import janitor, unremoved
+from tare.host.claims import LXC_LOCKS, Bounds
 from tare.host.journal import FORMAT, Belongings, Journal, Owner, clear_the_way, sweep
 
 
 def test_a_thing_is_on_the_disk_before_it_is_made_and_forgotten_when_it_is_gone(tmp_path):
     journal = Journal(tmp_path / "journal")
-    wanted = tmp_path / "thing"
+    wanted = tmp_path / "work" / "thing"
     with Belongings(journal) as things:
         things.own(janitor.folder(wanted))
         assert not wanted.exists()
@@ -31,34 +33,36 @@ def test_things_go_in_reverse_order_and_one_failure_does_not_keep_the_others(tmp
     journal = Journal(tmp_path / "journal")
     seen = []
 
+    one, two, three = (tmp_path / "work" / name for name in ("one", "two", "three"))
+
     def remove(thing):
-        seen.append(thing.facts["path"])
-        if thing.facts["path"] == "/two":
+        seen.append(thing)
+        if thing == janitor.folder(two):
             raise HostError("two stays")
 
     monkeypatch.setattr(janitor, "remove", remove)
     things = Belongings(journal)
-    things.own(janitor.Thing("folder", {"path": "/one"}), janitor.Thing("folder", {"path": "/two"}))
-    things.own(janitor.Thing("folder", {"path": "/three"}))
+    things.own(janitor.folder(one), janitor.folder(two))
+    things.own(janitor.folder(three))
     with pytest.raises(HostError, match="two stays"):
         things.release()
-    assert seen == ["/three", "/two", "/one"]
-    assert [entry.thing.facts["path"] for entry in journal.entries()] == ["/two"]
+    assert seen == [janitor.folder(three), janitor.folder(two), janitor.folder(one)]
+    assert [entry.thing for entry in journal.entries()] == [janitor.folder(two)]
 
 
 def test_the_error_under_way_is_not_hidden_by_one_of_the_cleaning(tmp_path, monkeypatch):
     monkeypatch.setattr(janitor, "remove", lambda thing: (_ for _ in ()).throw(HostError("cannot be removed")))
-    journal = Journal(tmp_path)
+    journal = Journal(tmp_path / "journal")
     with pytest.raises(ValueError, match="first"), Belongings(journal) as things:  # noqa: PT012
-        things.own(janitor.folder(tmp_path / "x"))
+        things.own(janitor.folder(tmp_path / "work" / "x"))
         raise ValueError("first")
     assert len(journal.entries()) == 1
 
 
 def test_a_sweep_leaves_the_things_of_a_living_run_alone(tmp_path):
     journal = Journal(tmp_path / "journal")
-    wanted = tmp_path / "thing"
-    wanted.mkdir()
+    wanted = tmp_path / "work" / "thing"
+    wanted.mkdir(parents=True)
     Belongings(journal).own(janitor.folder(wanted))
     steps = list(sweep(journal))
     assert wanted.exists()
@@ -72,8 +76,8 @@ def test_a_sweep_removes_what_a_killed_run_left(tmp_path):
         from tare.host import janitor
         from tare.host.journal import Belongings, Journal
         base = pathlib.Path(sys.argv[1])
-        Belongings(Journal(base / "journal")).own(janitor.folder(base / "thing"))
-        (base / "thing").mkdir()
+        Belongings(Journal(base / "journal")).own(janitor.folder(base / "work" / "thing"))
+        (base / "work" / "thing").mkdir(parents=True)
         print("made", flush=True)
         time.sleep(60)
     """)
@@ -85,9 +89,9 @@ def test_a_sweep_removes_what_a_killed_run_left(tmp_path):
     journal = Journal(tmp_path / "journal")
     would = list(sweep(journal, dry_run=True))
     assert [step.thing.kind for step in would] == ["folder"]
-    assert (tmp_path / "thing").exists()
+    assert (tmp_path / "work" / "thing").exists()
     assert [step.kept for step in sweep(journal)] == [None]
-    assert not (tmp_path / "thing").exists()
+    assert not (tmp_path / "work" / "thing").exists()
     assert journal.entries() == []
 
 
@@ -110,8 +114,8 @@ def nobodys(entry, **changes):
     ids=["created and not yet written", "cut off", "odd", "a new field"],
 )
 def test_an_entry_that_cannot_be_read_is_kept_and_told(tmp_path, content, why, dry_run):
-    journal = Journal(tmp_path)
-    [entry] = journal.write(janitor.folder(tmp_path / "thing"))
+    journal = Journal(tmp_path / "journal")
+    [entry] = journal.write(janitor.folder(tmp_path / "work" / "thing"))
     nobodys(entry, colour="blue")
     if content is not None:
         entry.file.write_text(content)
@@ -123,8 +127,8 @@ def test_an_entry_that_cannot_be_read_is_kept_and_told(tmp_path, content, why, d
 
 
 def test_an_entry_of_a_later_format_says_who_can_clean(tmp_path):
-    journal = Journal(tmp_path)
-    [entry] = journal.write(janitor.folder(tmp_path / "thing"))
+    journal = Journal(tmp_path / "journal")
+    [entry] = journal.write(janitor.folder(tmp_path / "work" / "thing"))
     assert json.loads(entry.file.read_text())["format"] == FORMAT
     nobodys(entry, format=FORMAT + 1, colour="blue")
     [step] = sweep(journal)
@@ -140,13 +144,14 @@ OLDER = sorted((Path(__file__).parent / "journal-1").iterdir())
 def test_entries_of_the_last_release_are_read(tmp_path):
     for file in OLDER:
         shutil.copy(file, tmp_path)
-    entries = Journal(tmp_path).entries()
+    entries = Journal(tmp_path, Bounds(Path("/var/lib/tare"))).entries()
     assert [entry.file.name for entry in entries] == [file.name for file in OLDER]
     assert {entry.thing.kind for entry in entries} == {
         "setting", "iptables", "container", "netns", "link", "oci", "mount", "cgroup", "folder",
     }  # fmt: skip
     for entry, file in zip(entries, OLDER, strict=True):
-        assert entry.thing.facts == json.loads(file.read_text())["facts"]
+        facts = json.loads(file.read_text())["facts"]
+        assert entry.thing.facts == facts | ({"within": ""} if entry.thing.kind == "oci" else {})
         assert not entry.owner.lives()
 
 
@@ -156,13 +161,13 @@ def test_an_entry_never_stands_half_written_under_its_name(tmp_path):
         import pathlib, sys
         from tare.host import janitor
         from tare.host.journal import Journal
-        journal = Journal(pathlib.Path(sys.argv[1]))
+        journal = Journal(pathlib.Path(sys.argv[1]) / "journal")
         print("begins", flush=True)
         while True:
-            [entry] = journal.write(janitor.folder(pathlib.Path("x" * 4000)))
+            [entry] = journal.write(janitor.folder(pathlib.Path(sys.argv[1], "work", "x" * 4000)))
             journal.forget(entry)
     """)
-    journal, seen = Journal(tmp_path), 0
+    journal, seen = Journal(tmp_path / "journal"), 0
     with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"begins\n"
         end = time.monotonic() + 2
@@ -187,10 +192,16 @@ def test_what_a_dead_writer_began_is_removed_and_that_of_a_living_one_is_not(tmp
 
 
 def test_what_cannot_be_written_leaves_no_entry(tmp_path):
-    journal = Journal(tmp_path)
-    with pytest.raises(HostError, match="cannot be written"):
-        journal.write(janitor.folder(tmp_path), janitor.Thing("x" * 300, {}))  # too long a name for a file
-    assert list(tmp_path.iterdir()) == []
+    journal = Journal(tmp_path / "journal")
+    (tmp_path / "journal").mkdir()
+    thing = janitor.folder(tmp_path / "work" / "x")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600, resource.RLIM_INFINITY))
+    try:
+        with pytest.raises(HostError, match="cannot be written"):
+            journal.write(thing, janitor.folder(tmp_path / "work" / ("x" * 900)))  # a longer entry
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert list((tmp_path / "journal").iterdir()) == []
 
 
 @pytest.mark.parametrize("error", [KeyError("path"), OSError(5, "Input/output error"), HostError("it is busy")])
@@ -198,18 +209,19 @@ def test_whatever_a_remover_trips_over_is_noted_and_the_others_come_to_their_tur
     def fails(facts):
         raise error
 
-    monkeypatch.setitem(janitor._REMOVERS, "teapot", fails)
+    monkeypatch.setitem(janitor._REMOVERS, "xen", fails)
     monkeypatch.setattr(unremoved, "_noted", {})
     journal = Journal(tmp_path / "journal")
-    (tmp_path / "thing").mkdir()
+    thing = tmp_path / "work" / "thing"
+    thing.mkdir(parents=True)
     things = Belongings(journal)
-    things.own(janitor.folder(tmp_path / "thing"), janitor.Thing("teapot", {"name": "x"}))
+    things.own(janitor.folder(thing), janitor.xen_domain("tare-x"))
     with pytest.raises(ValueError, match="first"), things:
         raise ValueError("first")
-    assert not (tmp_path / "thing").exists()
+    assert not thing.exists()
     [left] = unremoved.still_there()
-    assert str(left).startswith("left on this host: teapot x (")
-    assert [entry.thing.kind for entry in journal.entries()] == ["teapot"]
+    assert str(left).startswith("left on this host: xen tare-x (")
+    assert [entry.thing.kind for entry in journal.entries()] == ["xen"]
     left.entry.unlink()
     assert unremoved.still_there() == []
 
@@ -217,8 +229,9 @@ def test_whatever_a_remover_trips_over_is_noted_and_the_others_come_to_their_tur
 def test_what_is_in_the_way_of_a_campaign_and_stays_is_noted(tmp_path, monkeypatch):
     monkeypatch.setattr(unremoved, "_noted", {})
     journal = Journal(tmp_path / "journal")
-    (tmp_path / "folder").mkdir()
-    lives, stays, odd = journal.write(*(janitor.file(tmp_path / "folder") for _ in range(3)))
+    folder = tmp_path / "work" / "folder"
+    folder.mkdir(parents=True)
+    lives, stays, odd = journal.write(*(janitor.file(folder) for _ in range(3)))
     nobodys(stays)
     odd.file.write_text("")
     clear_the_way(journal)
@@ -227,14 +240,13 @@ def test_what_is_in_the_way_of_a_campaign_and_stays_is_noted(tmp_path, monkeypat
 
 
 def test_a_thing_of_a_later_version_stays_and_is_named(tmp_path):
-    journal = Journal(tmp_path)
-    [entry] = journal.write(janitor.Thing("teapot", {"name": "x"}))
-    data = json.loads(entry.file.read_text())
-    data["owner"]["pid"] = 1 << 22  # nobody's
-    entry.file.write_text(json.dumps(data))
+    journal = Journal(tmp_path / "journal")
+    [entry] = journal.write(janitor.xen_domain("tare-x"))
+    nobodys(entry, kind="teapot")
     [step] = list(sweep(journal))
     assert "teapot" in step.kept
-    assert len(journal.entries()) == 1
+    assert "clean with the version that made it" in step.kept
+    assert entry.file.exists()
 
 
 def test_a_folder_with_a_mount_in_it_is_not_removed(tmp_path, monkeypatch):
@@ -261,12 +273,12 @@ def test_removing_what_was_never_made_does_nothing(tmp_path):
 def test_more_is_learned_of_a_thing_in_its_place(tmp_path):
     journal = Journal(tmp_path / "journal")
     things = Belongings(journal)
-    first, last = janitor.folder(tmp_path / "a"), janitor.file(tmp_path / "b")
+    first, last = janitor.folder(tmp_path / "work" / "a"), janitor.file(tmp_path / "work" / "b")
     things.own(first, last)
-    things.learn(first, {"below": str(tmp_path)})
+    things.learn(first, {"below": str(LXC_LOCKS)})
     assert {str(entry.thing.facts) for entry in journal.entries()} == {
-        str({"path": str(tmp_path / "a"), "below": str(tmp_path)}),
-        str({"path": str(tmp_path / "b")}),
+        str({**first.facts, "below": str(LXC_LOCKS)}),
+        str(last.facts),
     }
     things.release()
     assert journal.entries() == []

@@ -9,7 +9,13 @@ import pytest
 from host import machines
 from tare.errors import HostError
 from tare.host import janitor, settings, tuning
+from tare.host.claims import Bounds
 from tare.host.journal import Belongings, Journal, sweep
+
+
+def journal_of(tmp_path):
+    """One that knows where this test's settings are."""
+    return Journal(tmp_path / "journal", Bounds(tmp_path, tmp_path / "root"))
 
 
 def wanted(seen, measured=(1,)):
@@ -85,7 +91,7 @@ def test_cpu_lists_are_written_as_the_kernel_reads_them_back(cpus, text):
 
 def test_what_was_set_is_given_back_at_the_end(tmp_path):
     before = seen(tmp_path, machines.LAPTOP)
-    root, journal = tmp_path / "root", Journal(tmp_path / "journal")
+    root, journal = tmp_path / "root", journal_of(tmp_path)
     with tuning.tuned(journal, (2, 3), root) as outcomes:
         during = tuning.look(root)
         assert {path: during[path] for path in wanted(before, (2, 3))} == wanted(before, (2, 3))
@@ -98,7 +104,7 @@ def test_what_was_set_is_given_back_at_the_end(tmp_path):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_what_was_set_is_given_back_after_an_error(tmp_path, error):
     before = seen(tmp_path, machines.LAPTOP)
-    root, journal = tmp_path / "root", Journal(tmp_path / "journal")
+    root, journal = tmp_path / "root", journal_of(tmp_path)
     with pytest.raises(error), tuning.tuned(journal, (1,), root):
         raise error
     assert tuning.look(root) == before
@@ -108,11 +114,11 @@ def test_what_was_set_is_given_back_after_an_error(tmp_path, error):
 def test_what_somebody_else_set_meanwhile_stays(tmp_path):
     machines.write(tmp_path / "root", machines.LAPTOP)
     swappiness = tmp_path / "root/proc/sys/vm/swappiness"
-    with tuning.tuned(Journal(tmp_path / "journal"), (1,), tmp_path / "root"):
+    with tuning.tuned(journal_of(tmp_path), (1,), tmp_path / "root"):
         assert settings.read(swappiness) == "0"
         swappiness.write_text("10\n")
     assert settings.read(swappiness) == "10"
-    assert Journal(tmp_path / "journal").entries() == []
+    assert journal_of(tmp_path).entries() == []
 
 
 def test_giving_back_twice_or_what_was_never_set_does_nothing(tmp_path):
@@ -144,7 +150,7 @@ def test_what_the_kernel_refuses_is_told_and_nothing_else_is_left_out(tmp_path, 
         write(file, value)
 
     monkeypatch.setattr(settings, "write", refuse)
-    with tuning.tuned(Journal(tmp_path / "journal"), (2, 3), tmp_path / "root") as outcomes:
+    with tuning.tuned(journal_of(tmp_path), (2, 3), tmp_path / "root") as outcomes:
         told = tuning.described(outcomes)
     assert told == ["interrupt 8, interrupt 120: the kernel refuses it: Input/output error"]
     assert sum(one.outcome == "changed" for one in outcomes) == 12
@@ -159,9 +165,10 @@ def test_a_value_that_the_kernel_does_not_keep_is_a_refusal(tmp_path, monkeypatc
 
 
 def test_a_setting_that_cannot_be_given_back_stays_in_the_journal(tmp_path, monkeypatch):
-    file = tmp_path / "swappiness"
+    file = tmp_path / "root" / "proc/sys/vm/swappiness"
+    file.parent.mkdir(parents=True)
     file.write_text("60\n")
-    journal = Journal(tmp_path / "journal")
+    journal = journal_of(tmp_path)
     things = Belongings(journal)
     things.own(janitor.setting(file, "60", "0"))
     settings.write(file, "0")
@@ -175,8 +182,10 @@ def test_a_setting_that_cannot_be_given_back_stays_in_the_journal(tmp_path, monk
 _KILLED = """
 import os, pathlib, signal, sys
 from tare.host import tuning
+from tare.host.claims import Bounds
 from tare.host.journal import Journal
-with tuning.tuned(Journal(pathlib.Path(sys.argv[1])), [int(sys.argv[3])], pathlib.Path(sys.argv[2])) as outcomes:
+journal, root = map(pathlib.Path, sys.argv[1:3])
+with tuning.tuned(Journal(journal, Bounds(journal.parent, root)), [int(sys.argv[3])], root) as outcomes:
     print(sum(one.outcome == "changed" for one in outcomes), flush=True)
     os.kill(os.getpid(), getattr(signal, sys.argv[4]))
     signal.pause()
@@ -197,7 +206,7 @@ def _killed(journal, root, cpu, how):
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGKILL"])
 def test_a_signal_in_the_middle(tmp_path, how):
     before = seen(tmp_path, machines.LAPTOP)
-    root, journal = tmp_path / "root", Journal(tmp_path / "journal")
+    root, journal = tmp_path / "root", journal_of(tmp_path)
     changed = _killed(tmp_path / "journal", root, 3, how)
     assert changed > 10
     if how == "SIGKILL":

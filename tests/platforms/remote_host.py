@@ -58,8 +58,8 @@ def remote_host(disk_bytes: int | None = None, name: str = "far") -> Iterator[Re
     name = f"tare-{name}-{os.getpid()}"
     with Belongings(Journal(state.journal())) as things, tempfile.TemporaryDirectory(prefix=f"{name}-") as scratch:
         address = _network(things, name)
-        folder, disk, drop = Path(scratch), state.home() / name, CONFIGURATION / f"{name}.conf"
-        things.own(janitor.folder(folder), janitor.folder(disk), janitor.file(drop), janitor.control_group(name))
+        folder, disk, drop = Path(scratch), state.work() / name, CONFIGURATION / f"{name}.conf"
+        things.own(janitor.folder(disk), janitor.control_group(name))
         disk.mkdir()
         _keys(folder, name)
         drop.write_text(_client_settings(folder, name, address))
@@ -82,6 +82,7 @@ def remote_host(disk_bytes: int | None = None, name: str = "far") -> Iterator[Re
         finally:
             processes.kill_group(process)
             process.wait()
+            drop.unlink()
 
 
 def _own_groups(name: str) -> str:

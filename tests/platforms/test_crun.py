@@ -2,7 +2,8 @@ from pathlib import Path
 
 from tare.host import cgroup, processes
 from tare.host.cgroup import parse_mounts
-from tare.platforms.crun import runtime, surroundings
+from tare.host.runtimes import surroundings
+from tare.platforms.crun import runtime
 
 V1 = "".join(
     f"cgroup /sys/fs/cgroup/{name} cgroup rw,relatime,{name} 0 0\n" for name in ("cpu", "cpuacct", "cpuset", "memory")

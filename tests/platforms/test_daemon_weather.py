@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import json
+import os
 import secrets
 from pathlib import Path
 
@@ -109,8 +110,9 @@ def _journaled(label):
 
 
 @pytest.fixture(scope="module")
-def dockerd(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("dockerd")
+def dockerd():
+    folder = state.work() / f"dockerd{os.getpid()}"
+    folder.mkdir()
     with Belongings(Journal(state.journal())) as things, pytest.MonkeyPatch.context() as patch:
         things.own(janitor.folder(folder), janitor.mount(folder / "data"))
         one = Dockerd(folder, things)

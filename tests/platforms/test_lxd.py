@@ -4,7 +4,7 @@ import socket
 import tarfile
 from pathlib import Path
 
-from tare.host import janitor
+from tare.host import janitor, lxd
 from tare.platforms.lxd import Lxd
 from tare.platforms.parts.lxd_server import INCUS, LXD, answering, container, empty_image
 
@@ -43,8 +43,9 @@ def test_a_host_without_it_is_told_how_to_get_it():
         assert answer.fix.startswith("apt-get install")
 
 
-def test_what_was_in_a_daemon_of_tares_own_goes_with_it():
-    janitor.remove(janitor.of_lxd(["false"], ["delete", "tare-x"], own=True))
+def test_what_was_in_a_daemon_of_tares_own_goes_with_it(tmp_path):
+    reach = lxd.Reach("lxc", tmp_path / "gone", None, tmp_path / "client")
+    janitor.remove(janitor.of_lxd(reach, "container", "tare-x"))
 
 
 def test_folders_between_go_once_they_are_empty(tmp_path):

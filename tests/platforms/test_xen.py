@@ -63,7 +63,8 @@ def test_what_was_never_made_is_removed_quietly(tmp_path):
 
 @pytest.mark.host
 def test_a_loop_device_is_there_and_goes_with_its_owner(tmp_path):
-    file = tmp_path / "disk"
+    file = tmp_path / "work" / "disk"
+    file.parent.mkdir()
     file.write_bytes(bytes(1 << 20))
     things = Belongings(Journal(tmp_path / "journal"))
     device = xen.loop_device(things, file)

@@ -64,20 +64,19 @@ def prepared(image: Image, resources: Resources, subnet: str | None) -> Iterator
     """Make the campaign's network, client and control group, after removing what killed runs left."""
     journal = Journal(state.journal())
     clear_the_way(journal)
-    chosen = network.choose_subnet(subnet)
+    net = network.Network(network.choose_subnet(subnet))
     label = secrets.token_hex(3)[:5]
     work = state.work()
-    with pinning.kept_off(pinning.usable() - set(harness_cpus(resources.cpus))), Belongings(journal) as things:
+    with (
+        pinning.kept_off(pinning.usable() - set(harness_cpus(resources.cpus))),
+        Belongings(journal) as things,
+        contextlib.closing(Datagram(net.host)) as datagram,
+    ):
         things.own(janitor.control_group(PARENT_GROUP))
-        net = network.Network(chosen)
-        net.create(things)
+        net.create(things, datagram.port)
         with roots.told("the client", work):
             client = _client(things, image, resources, work / f"{label}client")
-        datagram = Datagram(net.host)
-        try:
-            yield Nursery(label, image, resources, net, journal, work, datagram), client
-        finally:
-            datagram.close()
+        yield Nursery(label, image, resources, net, journal, work, datagram), client
 
 
 def harness_cpus(measured: Collection[int]) -> tuple[int, ...]:

@@ -207,6 +207,7 @@ class Nursery:
             seen = None
             if measured:
                 seen = marks(instance, session, self.datagram, token, command_ns, own_kernel=platform.own_kernel)
+            self.network.pin(name)  # no program of a workload's has run there yet
             if instance.settle is not None:
                 instance.settle()
         except BaseException:
@@ -229,6 +230,7 @@ class Nursery:
                 silent = ", ".join(map(str, instance.answer.silent()))
                 what = f"{platform.name} does not answer {silent} within {stretched(limit_s):.0f} s"
                 raise PlatformError(what, fix="see what its console says, and that it takes the address it is given")
+            self.network.pin(instance.spec.id)
         except BaseException:
             instance.abandon()
             raise

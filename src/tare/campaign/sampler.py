@@ -20,7 +20,7 @@ from tare.campaign.strays import Strays
 from tare.errors import Failed, attempt
 from tare.host import counters, state
 from tare.host.cgroup import Group
-from tare.host.network import BRIDGE
+from tare.host.fence import BRIDGE
 from tare.model import Arm, CpuTick, InstanceTick, Tick
 
 #: Seconds between two readings: at 2 Hz they take 0.3 % of a core, at 10 Hz 1.2 % (docs/benchmarks.md); and a neighbour

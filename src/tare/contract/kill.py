@@ -11,8 +11,8 @@ from pathlib import Path
 from tare.contract.bench import promise
 from tare.contract.leftovers import left_on_host
 from tare.host import processes, state
+from tare.host.fence import BRIDGE
 from tare.host.journal import Journal, sweep
-from tare.host.network import BRIDGE
 
 #: After the first start begins; so that a fast start is hit in all of its parts, and a slow one early and late.
 DELAYS_S = (0.02, 0.15, 0.4)

@@ -13,11 +13,11 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tare import lazily
 from tare.errors import HostError
-from tare.host import cgroup, dockerd, processes, settings
+from tare.host import cgroup, dockerd, lxd, processes, runtimes, settings
 from tare.host.thing import Fact, Thing
 from tare.patience import stretched, until
 
@@ -67,9 +67,13 @@ def iptables_rule(chain: str, *rule: str) -> Thing:
     return Thing("iptables", {"rule": [chain, *rule]})
 
 
-def oci_container(runtime: str, root: Path, name: str, within: Sequence[str] = ()) -> Thing:
-    """A container of an OCI runtime that is used without a daemon, inside what ``within`` makes (see `processes`)."""
-    return Thing("oci", {"runtime": runtime, "root": str(root), "name": name, "within": list(within)})
+def oci_container(runtime: str, root: Path, name: str, *, without_v2: bool = False) -> Thing:
+    """A container of an OCI runtime that is used without a daemon.
+
+    ``runtime``: one of `claims.OCI_RUNTIMES`, or its path. ``without_v2``: it is started in `runtimes.surroundings`.
+    """
+    within = runtimes.WITHOUT_V2 if without_v2 else ""
+    return Thing("oci", {"runtime": Path(runtime).name, "root": str(root), "name": name, "within": within})
 
 
 def docker_container(name: str) -> Thing:
@@ -90,13 +94,15 @@ def podman_container(name: str, group: str) -> Thing:
     return Thing("podman", {"name": name, "group": group})
 
 
-def of_lxd(client: Sequence[str], words: Sequence[str], *, own: bool, group: str = "") -> Thing:
-    """Something in a daemon of LXD's: its command line client, the words that remove it, and whether all goes anyway.
+def of_lxd(reach: lxd.Reach, what: Literal["container", "storage", "image"], name: str, group: str = "") -> Thing:
+    """Something in a daemon of LXD's, by kind and name. Where the daemon is tare's own, all in it goes with it anyway.
 
-    ``own``: the daemon and its folder are tare's, so that nothing stays even where this fails. ``group``: the control
-    group whose leaf ``tool`` has the client that makes it.
+    ``group``: the control group whose leaf ``tool`` has the client that makes it.
     """
-    return Thing("lxd", {"client": list(client), "words": list(words), "own": int(own), "group": group})
+    own = reach.socket is None
+    place = {"folder": str(reach.folder) if own else "", "socket": "" if own else str(reach.socket)}
+    facts = {"client": reach.client, **place, "settings": str(reach.settings), "what": what, "name": name}
+    return Thing("lxd", {**facts, "own": int(own), "group": group})
 
 
 def libvirt_domain(uri: str, name: str, socket: str) -> Thing:
@@ -126,18 +132,21 @@ def setting(file: Path, former: str, written: str) -> Thing:
 
 def remove(thing: Thing) -> None:
     """Remove a thing if it is there. Raises `HostError`, whatever it is that its remover trips over."""
-    remover = _REMOVERS.get(thing.kind)
-    if remover is None:
-        raise HostError(
-            f"the journal has a {thing.kind!r}, which this version of tare does not know",
-            fix="clean with the version of tare that made it",
-        )
     try:
-        remover(thing.facts)
+        if thing.kind in _IN_PLACES:
+            _require_in_place(Path(str(thing.facts["path"])))
+        _REMOVERS[thing.kind](thing.facts)
     except HostError:
         raise
     except Exception as error:  # the others' removers are to come to their turn
         raise HostError(f"{thing} cannot be removed: {error!r}") from error
+
+
+def _require_in_place(path: Path) -> None:
+    """Raise `HostError` where a link on the way leads elsewhere: what is there is not what the path names."""
+    above = path.parent
+    if above.exists() and above.resolve() != above:
+        raise HostError(f"{path} is not removed: a link leads to {above.resolve()}", fix=f"ls -ld {above}")
 
 
 def _remove_mount(facts: Mapping[str, Fact]) -> None:
@@ -205,14 +214,14 @@ def _remove_iptables(facts: Mapping[str, Fact]) -> None:
 
 def _remove_oci(facts: Mapping[str, Fact]) -> None:
     runtime, root, name = str(facts["runtime"]), str(facts["root"]), str(facts["name"])
-    within = facts.get("within", [])
-    assert isinstance(within, list)
+    program = runtimes.find(Path(runtime).name)
     state = Path(root)
-    if processes.find(runtime) is None or not state.is_dir():
+    if program is None or not state.is_dir():
         return
     if not any(name in entry.name for entry in state.iterdir()):
         return
-    deleted = processes.run([*within, runtime, "--root", root, "delete", "--force", name], time_limit_s=20)
+    within = runtimes.surroundings(cgroup.hierarchies()) if facts["within"] == runtimes.WITHOUT_V2 else []
+    deleted = processes.run([*within, program, "--root", root, "delete", "--force", name], time_limit_s=20)
     if deleted.code != 0 and any(name in entry.name for entry in state.iterdir()):
         deleted.require()
 
@@ -298,14 +307,15 @@ def _remove_podman(facts: Mapping[str, Fact]) -> None:
 
 
 def _remove_lxd(facts: Mapping[str, Fact]) -> None:
-    client, words, group = facts["client"], facts["words"], str(facts["group"])
-    assert isinstance(client, list)
-    assert isinstance(words, list)
+    socket, name, group = str(facts["socket"]), str(facts["name"]), str(facts["group"])
+    folder, settings = Path(str(facts["folder"])), Path(str(facts["settings"]))
+    reach = lxd.Reach(str(facts["client"]), folder, Path(socket) if socket else None, settings)
+    words = ["delete", "--force", name] if facts["what"] == "container" else [str(facts["what"]), "delete", name]
     deadline = until(10)
     while True:
         # A client that is still making the container is let finish, or the daemon makes it after it was removed.
         making = bool(group and cgroup.Group(f"{group}/tool").pids())
-        removed = processes.run([*client, *words], time_limit_s=20)
+        removed = processes.run([*reach.argv, *words], time_limit_s=20)
         said = removed.stderr.decode(errors="replace")
         if (removed.code == 0 or "not found" in said) and not making:
             return
@@ -368,6 +378,8 @@ def _give_back(facts: Mapping[str, Fact]) -> None:
     settings.give_back(Path(path), former, written, boot)
 
 
+#: Kinds that are told by a path at which something is made.
+_IN_PLACES = frozenset({"mount", "folder", "file"})
 _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "mount": _remove_mount,
     "folder": _remove_folder,

@@ -6,13 +6,18 @@ the rest of tare makes things: journal first, then make, and remove in reverse t
 An entry appears whole or not at all: it is written under the name of its writer (`_unfinished_name`), synced, and then
 renamed. What cannot be read all the same is another version's, or was damaged: it is told and never deleted, since what
 it names may be on the host.
+
+Root obeys what is here. So an entry counts only when it is a file of the user's who reads it, which nobody else can
+write and which has no other name, in such a folder, and when all that it names can be tare's (`claims`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
+import stat
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -24,12 +29,17 @@ from typing import Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tare.errors import HostError
-from tare.host import janitor, state, unremoved
+from tare.host import claims, janitor, state, unremoved
 from tare.host.thing import Fact, Thing
 from tare.host.unremoved import Unremoved
 
 #: Of the entries that are written. 1: those of tare up to November 2026, which name none and were written in place.
-FORMAT: Final = 2
+#: 1 and 2 have commands among their facts (`claims.brought_up`).
+FORMAT: Final = 3
+#: What to do about a folder that others may write.
+_OWN: Final = "see what its entries name; then remove it, or chown and chmod it to be its user's alone"
+#: No entry is nearly as long.
+MOST_BYTES: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +73,7 @@ class _OwnerRecord(_Told):
 
 
 class _Record(_Told):
-    format: Literal[1, 2] = 1
+    format: Literal[1, 2, 3] = 1
     kind: str
     facts: dict[str, Fact]
     owner: _OwnerRecord
@@ -80,7 +90,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An entry of which nobody knows here what it names."""
+    """An entry that is not obeyed: nobody knows here what it names, or who wrote it, or it names what is not tare's."""
 
     file: Path
     why: str
@@ -90,17 +100,24 @@ class Unreadable:
 
 
 class Journal:
-    """The entries below one folder. Shared by all runs of tare on the host."""
+    """The entries below one folder, which is in TARE_HOME. Shared by all runs of tare on the host."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, bounds: claims.Bounds | None = None) -> None:
+        """``bounds``: where its things are, if not below the folder's parent."""
         self._folder = folder
+        self._bounds = bounds or claims.Bounds(folder.parent.resolve())
         self._owner = Owner.me()
 
     def write(self, *things: Thing) -> list[Entry]:
         """Record things that are about to be made; on return they are on the disk. Raises `HostError`: none is."""
+        for thing in things:
+            self._require_ours(thing)
         entries: list[Entry] = []
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            whose = _strangers(self._folder.lstat())
+            if whose is not None:
+                raise HostError(f"the journal {self._folder} is not to be relied on: {whose}", fix=_OWN)
             for thing in things:
                 entries.append(self._write(thing))
             _sync_folder(self._folder)
@@ -129,13 +146,55 @@ class Journal:
         """Remove what was begun by processes that are dead: an entry's thing is made after it is whole."""
         for file in self._folder.glob(".*"):
             writer = _writer(file)
-            if writer is not None and not writer.lives():
+            if writer is not None and not writer.lives() and _strangers(file.lstat()) is None:
                 file.unlink(missing_ok=True)
 
+    def _require_ours(self, thing: Thing) -> None:
+        fault = claims.fault(thing, self._bounds)
+        if fault is not None:
+            raise HostError(
+                f"the journal takes nothing that {fault}",
+                fix=f"make it below {self._bounds.home / 'work'}, with names that begin with tare (host/claims.py)",
+            )
+
     def _read_all(self) -> Iterator[Entry | Unreadable]:
-        for file in sorted(self._folder.glob("*.json")):
-            with contextlib.suppress(FileNotFoundError):  # its owner removed it meanwhile
-                yield _read(file)
+        try:
+            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            yield Unreadable(self._folder, f"it is no folder that can be read: {error.strerror}; remove it by hand")
+            return
+        try:
+            whose = _strangers(os.fstat(folder))
+            if whose is not None:
+                yield Unreadable(self._folder, f"nothing in it is obeyed: {whose}; {_OWN}")
+                return
+            names = os.listdir(folder)  # noqa: PTH208 (by its descriptor)
+            for name in sorted(name for name in names if name.endswith(".json") and name[0] != "."):
+                with contextlib.suppress(FileNotFoundError):  # its owner removed it meanwhile
+                    yield self._read(folder, name)
+        finally:
+            os.close(folder)
+
+    def _read(self, folder: int, name: str) -> Entry | Unreadable:
+        """Raises `FileNotFoundError` where it is gone."""
+        file = self._folder / name
+        try:
+            record = _Record.model_validate_json(_contents(folder, name))
+        except FileNotFoundError:
+            raise
+        except HostError as error:
+            return Unreadable(file, f"it is not obeyed: {error.what}; see what it names, then remove the file by hand")
+        except OSError as error:
+            return Unreadable(file, f"it cannot be read: {error.strerror}")
+        except ValidationError as error:
+            return Unreadable(file, _why_unreadable(error))
+        thing = claims.brought_up(Thing(record.kind, record.facts))
+        fault = claims.fault(thing, self._bounds)
+        if fault is not None:
+            return Unreadable(file, f"it {fault}; {_elsewhere(record, thing.kind)}")
+        return Entry(file, thing, Owner(**record.owner.model_dump()))
 
     def _write(self, thing: Thing) -> Entry:
         file = self._folder / f"{time.time_ns():020d}-{thing.kind}-{uuid.uuid4().hex[:8]}.json"
@@ -166,17 +225,47 @@ def _writer(file: Path) -> Owner | None:
     return None if parts is None else Owner(int(parts[1]), int(parts[2]), parts[3])
 
 
-def _read(file: Path) -> Entry | Unreadable:
-    """Raises `FileNotFoundError` where it is gone."""
+def _contents(folder: int, name: str) -> bytes:
+    """An entry's bytes. Raises `HostError` where another could have written them, `FileNotFoundError`, `OSError`."""
     try:
-        record = _Record.model_validate_json(file.read_bytes())
-    except FileNotFoundError:
-        raise
+        # Without waiting: what has the name of an entry may be a pipe.
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
-        return Unreadable(file, f"it cannot be read: {error.strerror}")
-    except ValidationError as error:
-        return Unreadable(file, _why_unreadable(error))
-    return Entry(file, Thing(record.kind, record.facts), Owner(**record.owner.model_dump()))
+        if error.errno in {errno.ELOOP, errno.ENXIO}:
+            raise HostError("it is no regular file") from error
+        raise
+    try:
+        seen = os.fstat(descriptor)
+        if not stat.S_ISREG(seen.st_mode):
+            raise HostError("it is no regular file")
+        if seen.st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, "its owner removed it meanwhile")
+        if seen.st_nlink != 1:
+            raise HostError(f"it has {seen.st_nlink} names")
+        whose = _strangers(seen)
+        if whose is not None:
+            raise HostError(whose)
+        if seen.st_size > MOST_BYTES:
+            raise HostError(f"it has {seen.st_size} bytes, and no entry has more than {MOST_BYTES}")
+        return os.read(descriptor, MOST_BYTES)
+    finally:
+        os.close(descriptor)
+
+
+def _strangers(seen: os.stat_result) -> str | None:
+    """Who else than this process's user could have written a file or a folder, in words; None when nobody."""
+    if seen.st_uid != os.geteuid():
+        return f"it is user {seen.st_uid}'s, and this is user {os.geteuid()}"
+    if seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others may write it ({stat.filemode(seen.st_mode)})"
+    return None
+
+
+def _elsewhere(record: _Record, kind: str) -> str:
+    """What a user can do about an entry that names what this tare would not have made here."""
+    if kind not in claims.kinds() or record.format < FORMAT:
+        return "clean with the version that made it"
+    return "if it is another TARE_HOME's, clean with that; else see what it names, then remove the file by hand"
 
 
 def _why_unreadable(error: ValidationError) -> str:

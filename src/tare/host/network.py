@@ -6,24 +6,26 @@
 
 Platforms that bring no network of their own get a namespace with a veth on the bridge; the others are reached by
 the path that their users get by default. Addresses are fixed and written into the neighbour table, so that a ping
-to an instance that is still starting does not wait for address resolution.
+to an instance that is still starting does not wait for address resolution. What an instance may reach is `fence`'s.
 """
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import itertools
 import json
 import os
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import janitor, processes, subnets
+from tare.host import fence, janitor, processes, subnets
+from tare.host.fence import BRIDGE
 from tare.host.journal import Belongings
 
-BRIDGE = "tare0"
 CLIENT_NAMESPACE = "tare-client"
 #: What makes TAPs.
 TUN = Path("/dev/net/tun")
@@ -44,6 +46,7 @@ class Network:
 
     def __init__(self, subnet: ipaddress.IPv4Network) -> None:
         self.subnet = subnet
+        self._unpinned: dict[str, tuple[str, Endpoint]] = {}  # by instance: ports that its platform makes
         self._hosts = itertools.cycle(range(10, 251))  # reused after 241 starts: the former holder is long gone
 
     @property
@@ -61,8 +64,8 @@ class Network:
         """Length of the subnet's prefix."""
         return self.subnet.prefixlen
 
-    def create(self, things: Belongings) -> None:
-        """Make bridge, client and the filter rules that let them talk."""
+    def create(self, things: Belongings, door: int) -> None:
+        """Make bridge, client and their fence. ``door``: the UDP port at which instances may send to the host."""
         if Path("/sys/class/net", BRIDGE).exists():
             raise HostError(f"the link {BRIDGE} exists already", fix="tare clean")
         things.own(janitor.link(BRIDGE), janitor.network_namespace(CLIENT_NAMESPACE))
@@ -74,9 +77,15 @@ class Network:
             f"link set {BRIDGE} up",
             f"netns add {CLIENT_NAMESPACE}",
         )
-        self._accept(things)
-        self._plug(things, CLIENT_NAMESPACE, "tarec0", Endpoint(self.client, _mac(self.client)))
-        ip_batch(f"-n {CLIENT_NAMESPACE} route add default via {self.host}")
+        _without_ipv6(BRIDGE)
+        client = Endpoint(self.client, _mac(self.client))
+        fence.filter_packets(things, fence.Client(client.address, client.mac), door)
+        self._plug(things, CLIENT_NAMESPACE, "tarec0", client, isolated=False)
+        _without_ipv6("all", CLIENT_NAMESPACE)
+        ip_batch(
+            f"-n {CLIENT_NAMESPACE} neigh replace {self.host} lladdr {_mac(self.host)} dev eth0 nud permanent",
+            f"-n {CLIENT_NAMESPACE} route add default via {self.host}",
+        )
 
     def new_namespace(self, things: Belongings, name: str) -> Endpoint:
         """A network namespace ``tare-NAME`` with ``eth0`` on the bridge; its path is `namespace_path`."""
@@ -95,7 +104,8 @@ class Network:
         endpoint = Endpoint(address, _mac(address))
         outer = f"tare{name}"[:15]
         things.own(janitor.link(outer))
-        ip_batch(f"neigh replace {endpoint.address} lladdr {endpoint.mac} dev {BRIDGE} nud permanent")
+        ip_batch(*_known(endpoint))
+        self._unpinned[name] = (outer, endpoint)
         return endpoint, outer
 
     def new_tap(self, things: Belongings, name: str) -> tuple[Endpoint, str]:
@@ -105,32 +115,59 @@ class Network:
             raise lacking
         endpoint, tap = self.new_endpoint(things, name)
         ip_batch(f"tuntap add {tap} mode tap", f"link set {tap} master {BRIDGE} up")
+        self.pin(name)
         return endpoint, tap
+
+    def pin(self, name: str) -> None:
+        """Fence the port of an instance, which its platform has made by now; nothing where tare made it, or none is."""
+        if name in self._unpinned:
+            outer, endpoint = self._unpinned.pop(name)
+            ip_batch(fence.port_words(outer, isolated=True))
+            fence.pin(outer, endpoint.mac)
+
+    def listener(self) -> socket.socket:
+        """A socket on the bridge at which an instance's agent may come in. Raises `HostError` when none is free."""
+        for port in fence.DOORS:
+            try:
+                return socket.create_server((self.host, port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise HostError(f"nobody can listen on {self.host}: {error.strerror}", fix="tare clean") from error
+        ports = f"{fence.DOORS[0]} to {fence.DOORS[-1]}"
+        raise HostError(f"the ports {ports} are all taken", fix=f"end what listens there (ss -ltnp src {self.host})")
 
     def _claim(self) -> str:
         return str(self.subnet[next(self._hosts)])
 
-    def _plug(self, things: Belongings, namespace: str, outer: str, endpoint: Endpoint) -> None:
+    def _plug(
+        self, things: Belongings, namespace: str, outer: str, endpoint: Endpoint, *, isolated: bool = True
+    ) -> None:
         things.own(janitor.link(outer))
         address = f"{endpoint.address}/{self.prefix}"
         ip_batch(
             f"link add {outer} type veth peer name eth0 address {endpoint.mac} netns {namespace}",
             f"link set {outer} master {BRIDGE} up",
+            fence.port_words(outer, isolated=isolated),
             f"-n {namespace} link set lo up",
             f"-n {namespace} addr add {address} dev eth0",
             f"-n {namespace} link set eth0 up",
-            f"neigh replace {endpoint.address} lladdr {endpoint.mac} dev {BRIDGE} nud permanent",
+            *_known(endpoint)[: None if isolated else 1],  # the client knows itself
         )
+        fence.pin(outer, endpoint.mac)
 
-    def _accept(self, things: Belongings) -> None:
-        """Docker sets the policy of FORWARD to DROP, and bridged frames pass it where br_netfilter is loaded."""
-        if processes.find("iptables") is None:
-            return
-        for rule in (("FORWARD", "-i", BRIDGE, "-j", "ACCEPT"), ("FORWARD", "-o", BRIDGE, "-j", "ACCEPT")):
-            thing = janitor.iptables_rule(*rule)
-            things.own(thing)
-            chain, *rest = rule
-            processes.run(["iptables", "-w", "-I", chain, "1", *rest]).require()
+
+def _known(endpoint: Endpoint) -> list[str]:
+    """Commands that fix whose MAC an address has, on the host and in the client: no answer to ARP changes that."""
+    words = f"neigh replace {endpoint.address} lladdr {endpoint.mac} dev"
+    return [f"{words} {BRIDGE} nud permanent", f"-n {CLIENT_NAMESPACE} {words} eth0 nud permanent"]
+
+
+def _without_ipv6(link: str, namespace: str | None = None) -> None:
+    """No address that instances could reach past the filter's rules, which are of IPv4; no router that they play."""
+    setting = Path("/proc/sys/net/ipv6/conf", link, "disable_ipv6")
+    if setting.exists():
+        there = ["ip", "netns", "exec", namespace] if namespace else []
+        processes.run([*there, "tee", str(setting)], stdin=b"1").require()
 
 
 def namespace_path(name: str) -> Path:

@@ -40,7 +40,7 @@ def work() -> Path:
 
 def journal() -> Path:
     """What tare made on the host and has not removed yet."""
-    return _below(JOURNAL)
+    return _below(JOURNAL, mode=0o700)
 
 
 def filesystem(folder: Path) -> str:
@@ -60,9 +60,9 @@ def parse_filesystem(mountinfo: str, folder: Path) -> str:
     return answer
 
 
-def _below(name: str) -> Path:
+def _below(name: str, mode: int = 0o777) -> Path:
     folder = home() / name
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True, mode=mode)
     return folder
 
 

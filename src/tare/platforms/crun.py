@@ -10,6 +10,7 @@ from typing import Any
 
 from tare.host import cgroup, janitor, pinning, processes, state
 from tare.host.journal import Belongings
+from tare.host.runtimes import surroundings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.model import Resources
@@ -22,18 +23,6 @@ _INSTALL = "apt-get install crun"
 WRAPPER = "crun-without-v2"
 #: What that costs a platform whose own part it is to start crun.
 WRAPPED = "where cgroup v2 lies beside v1, crun refuses; it is then started by a script, whose 5 ms are in its start"
-
-
-def surroundings(tree: cgroup.Hierarchies) -> list[str]:
-    """A mount namespace without the v2 hierarchy, where the host has one beside v1's.
-
-    crun sees both and says `cgroups in hybrid mode not supported`; it uses v1's when there is nothing else to see.
-    """
-    if tree.unified or tree.v2 is None:
-        return []
-    # Not private: what is unmounted on the host later must go here too.
-    script = 'umount "$0" && exec "$@"'
-    return ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script, str(tree.v2)]
 
 
 def runtime() -> str:
@@ -94,9 +83,9 @@ class Crun(Platform):
         root.mkdir()
         (ground.folder / "config.json").write_text(json.dumps(trial_config(root, ground.group.path)))
         state = ground.folder / "state"
-        name = ground.folder.name
+        name = f"tare-{ground.folder.name}"
         within = surroundings(cgroup.hierarchies())
-        ground.things.own(janitor.oci_container("crun", state, name, within))
+        ground.things.own(janitor.oci_container("crun", state, name, without_v2=bool(within)))
         return [*within, "crun", "--root", str(state), "run", "--bundle", str(ground.folder), name]
 
     def prepare(self, image: Image) -> Prepared:
@@ -105,8 +94,7 @@ class Crun(Platform):
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Run the bundle."""
-        within = surroundings(cgroup.hierarchies())
-        return launch_bundle(spec, things, "crun", [], self._net, within=within)
+        return launch_bundle(spec, things, "crun", [], self._net, without_v2=True)
 
 
 PLATFORMS = (Crun("crun"), Crun("crun-none", Net.NONE))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tare.host import processes, state
+from tare.host import processes, runtimes
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
@@ -21,8 +21,7 @@ KVM_FIX = "use a host whose KVM runs guests, or a lab: tare lab run -- tare doct
 
 def find_runsc() -> str | None:
     """The runsc that `make gvisor` built, else one on PATH."""
-    built = state.home() / "bin" / "runsc"
-    return str(built) if os.access(built, os.X_OK) else processes.find("runsc")
+    return runtimes.find("runsc")
 
 
 class Gvisor(Platform):

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
 from tare.host import daemons, janitor, processes
+from tare.host.fence import BRIDGE
 from tare.host.journal import Belongings
-from tare.host.network import BRIDGE, no_tun
+from tare.host.network import no_tun
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared

@@ -10,7 +10,6 @@ import contextlib
 import itertools
 import os
 import re
-import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,8 @@ from urllib.parse import urlsplit
 
 from tare.errors import PlatformError, UsageError
 from tare.host import cgroup, janitor, processes, roots
+from tare.host.fence import BRIDGE
 from tare.host.journal import Belongings
-from tare.host.network import BRIDGE
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms import xen
@@ -191,7 +190,7 @@ class XenAt(Named):
         endpoint, link = spec.network.new_endpoint(things, spec.id)
         made = guest.ensure(xen.KIND)
         name = f"tare-{spec.id}"
-        with socket.create_server((spec.network.host, 0)) as listener:
+        with spec.network.listener() as listener:
             words = ["console=hvc0", "panic=-1", "tare.channel=network", "tare.disk=xvd"]
             words += [f"tare.ip={endpoint.address}/{spec.network.prefix}", f"tare.gw={spec.network.host}", "--"]
             words += [*spec.agent_argv()[1:], "--host", f"tcp:{spec.network.host}:{listener.getsockname()[1]}"]

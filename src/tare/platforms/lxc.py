@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.host import janitor, processes, roots
+from tare.host.claims import LXC_LOCKS
+from tare.host.fence import BRIDGE
 from tare.host.journal import Belongings
-from tare.host.network import BRIDGE, Endpoint
+from tare.host.network import Endpoint
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
@@ -18,8 +20,6 @@ from tare.platforms.parts.pipes import start
 
 #: Capabilities, seccomp filter, mounts and devices: what every template of LXC's includes.
 COMMON = Path("/usr/share/lxc/config/common.conf")
-#: liblxc keeps a lock a container here, below the path that it is told its containers are in, for good.
-LOCKS = Path("/run/lxc/lock")
 FIX = "apt-get install --no-install-recommends lxc"
 
 
@@ -41,7 +41,8 @@ def config(name: str, group: str, *more: str) -> str:
 
 def start_argv(things: Belongings, folder: Path, name: str, argv: Sequence[str]) -> list[str]:
     """The command that starts a container whose configuration is in the folder."""
-    things.own(janitor.file(LOCKS / f".{name}"))
+    # liblxc keeps a lock a container, below the path that it is told its containers are in, for good.
+    things.own(janitor.file(LXC_LOCKS / f".{name}"))
     # Where containers are said to be: as the configuration is given, it only says where their locks are.
     return ["lxc-start", "-P", "/.", "-n", name, "-f", str(folder / "config"), "-F", "--", *argv]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tare.errors import TareError
 from tare.host import pinning, processes, roots
+from tare.host.fence import BRIDGE
 from tare.host.journal import Belongings
-from tare.host.network import BRIDGE
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from tare.host import janitor, network, processes, roots
+from tare.host.claims import NSPAWN
 from tare.host.journal import Belongings
 from tare.host.thing import Thing
 from tare.image.build import Image
@@ -14,7 +15,6 @@ from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Pla
 from tare.platforms.parts.attempt import Ground, complaint, system_folders
 from tare.platforms.parts.pipes import start
 
-_RUN = Path("/run/systemd/nspawn")
 _INSTALL = "apt-get install systemd-container"
 #: Pipes instead of a terminal, in the caller's control group, and the image left as it is.
 _PLAIN = ("--quiet", "--register=no", "--keep-unit", "--console=pipe", "--resolv-conf=off", "--timezone=off")
@@ -23,12 +23,12 @@ _PLAIN = ("--quiet", "--register=no", "--keep-unit", "--console=pipe", "--resolv
 def traces(root: Path, name: str, group: str) -> list[Thing]:
     """What an nspawn that is killed forgets, below /run; its processes go before, lest they make it anew."""
     seen = root.stat()
-    export = _RUN / "unix-export" / name  # systemd 256 and later
+    export = NSPAWN / "unix-export" / name  # systemd 256 and later
     return [
         janitor.folder(export),
         janitor.mount(export),
-        janitor.folder(_RUN / "propagate" / name),
-        janitor.file(_RUN / "locks" / f"inode-{seen.st_dev}:{seen.st_ino}"),
+        janitor.folder(NSPAWN / "propagate" / name),
+        janitor.file(NSPAWN / "locks" / f"inode-{seen.st_dev}:{seen.st_ino}"),
         janitor.control_group(f"{group}/tool"),
     ]
 

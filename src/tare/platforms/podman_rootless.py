@@ -17,10 +17,10 @@ from pathlib import Path
 from tare.errors import PlatformError
 from tare.host import cgroup, janitor, processes, state
 from tare.host.journal import Belongings
+from tare.host.runtimes import surroundings
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.crun import surroundings
 from tare.platforms.parts.attempt import Ground, complaint
 from tare.platforms.parts.pipes import start
 from tare.platforms.podman import IMPORT_LIMIT_S, LABEL, PODMAN, SYSTEM, image_tag, ulimits

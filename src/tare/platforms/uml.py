@@ -154,7 +154,7 @@ class Uml(Platform):
             roots.overlay_root(things, spec.space, spec.image.root)
         memory = spec.resources.memory_bytes - KERNEL_BYTES
         argv = command(Machine(spec.id, folder, memory, tap, endpoint.mac, disk, data))
-        with socket.create_server((spec.network.host, 0)) as listener:
+        with spec.network.listener() as listener:
             port = listener.getsockname()[1]
             address = f"{endpoint.address}/{spec.network.prefix}"
             text = script(address, spec.network.host, port, mount, spec.agent_argv())

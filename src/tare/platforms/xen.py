@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tare.errors import HostError, ImageError
 from tare.host import janitor, pinning, processes
+from tare.host.fence import BRIDGE
 from tare.host.journal import Belongings
-from tare.host.network import BRIDGE
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
@@ -124,7 +124,7 @@ class Xen(Platform):
         made = guest.ensure(KIND)
         files = (root(spec), vm.data_volume(spec.space.data))
         name = f"tare-{spec.id}"
-        with socket.create_server((spec.network.host, 0)) as listener:
+        with spec.network.listener() as listener:
             words = ["console=hvc0", "panic=-1", "tare.channel=network", "tare.disk=xvd"]
             words += [f"tare.ip={endpoint.address}/{spec.network.prefix}", f"tare.gw={spec.network.host}", "--"]
             words += [*spec.agent_argv()[1:], "--host", f"tcp:{spec.network.host}:{listener.getsockname()[1]}"]

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import PlatformError
-from tare.host import cgroup, daemons, janitor, processes, state
+from tare.host import cgroup, daemons, janitor, lxd, processes, state
+from tare.host.claims import LXC_LOCKS
 from tare.host.journal import Belongings, Journal
 from tare.patience import stretched
 
 LIMIT_S = 30.0
-#: liblxc keeps its locks here, each below the path of the folder that its container is in.
-LOCKS = Path("/run/lxc/lock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,8 @@ class Server:
             self._place = found.parent if found else self._folder
             if self.own:
                 self.revive()
-            self.client = self._client(found)
+            self._reach = lxd.Reach(kind.client, self._folder, found, self._folder / "client")
+            self.client = self._reach.argv
             self._furnish()
         except BaseException:
             self.close()
@@ -110,8 +110,7 @@ class Server:
         if self.own:
             disks = [device["path"].strip("/") for device in devices.values() if "source" in device]
             things.own(*(janitor.mount(folder / f"devices/{name}/disk.{path}.{path}") for path in disks))
-        remove = ["delete", "--force", name]
-        things.own(janitor.of_lxd(self.client, remove, own=self.own, group=group.path))
+        things.own(janitor.of_lxd(self._reach, "container", name, group.path))
         init = ["init", "--quiet", "--no-profiles", self.label, name]
         self.ask(*init, stdin=text.encode(), procs=group.leaf("tool"))
 
@@ -129,7 +128,8 @@ class Server:
         kind, folder = self._kind, self._folder
         if not self.own or (self._daemon is not None and self._daemon.ended() is None):
             return
-        locks = janitor.folder(LOCKS / str(folder).lstrip("/"), below=LOCKS)
+        # liblxc keeps its locks here, each below the path of the folder that its container is in.
+        locks = janitor.folder(LXC_LOCKS / str(folder).lstrip("/"), below=LXC_LOCKS)
         mounts = [folder / "shmounts", folder / f"dev{kind.variable.lower()}", folder / "guestapi"]
         self._things.own(locks, *map(janitor.mount, mounts))
         path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
@@ -156,7 +156,7 @@ class Server:
     @property
     def environment(self) -> list[str]:
         """The command that tells the client where its daemon is, to be put before it."""
-        return self.client[:-1]
+        return self._reach.environment
 
     def version(self) -> str:
         """The daemon's version."""
@@ -174,17 +174,12 @@ class Server:
             self._daemon.stop()
         self._things.release()
 
-    def _client(self, found: Path | None) -> list[str]:
-        variable = self._kind.variable
-        where = f"{variable}_DIR={self._folder}" if found is None else f"{variable}_SOCKET={found}"
-        return ["env", where, f"{variable}_CONF={self._folder / 'client'}", self._kind.client]
-
     def _furnish(self) -> None:
         """A place for containers, and an image without anything in it: the root is given to each container."""
         tar = self._folder / "empty.tar"
         empty_image(tar)
-        for words in (("storage", "delete", self.label), ("image", "delete", self.label)):
-            self._things.own(janitor.of_lxd(self.client, words, own=self.own))
+        for what in ("storage", "image"):
+            self._things.own(janitor.of_lxd(self._reach, what, self.label))
         self.ask("storage", "create", self.label, "dir")
         self.ask("image", "import", str(tar), "--alias", self.label)
 

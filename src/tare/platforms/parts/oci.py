@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tare.host import janitor, network, roots
+from tare.host import cgroup, janitor, network, roots, runtimes
 from tare.host.journal import Belongings
 from tare.model import Resources
 from tare.platforms.base import NO_NETWORK, Address, Instance, LaunchSpec
@@ -91,11 +91,11 @@ def launch_bundle(
     options: Sequence[str],
     net: Net = Net.VETH,
     *,
-    within: Sequence[str] = (),
+    without_v2: bool = False,
 ) -> Instance:
     """Write the bundle, and run it in the foreground: its stdin and stdout are the agent's.
 
-    ``within``: the surroundings that the runtime needs (`processes.start_held`).
+    ``without_v2``: the runtime is not to see cgroup v2 beside v1 (`runtimes.surroundings`).
     """
     address = _address(spec, things, net)
     netns = None if net is Net.NONE else network.namespace_path(spec.id)
@@ -105,7 +105,9 @@ def launch_bundle(
     name = f"tare-{spec.id}"
     # State of its own: nothing is shared with other containers of the runtime, and it goes with the instance.
     state = spec.space.folder / "state"
-    things.own(janitor.mount(state / NULL_NETNS), janitor.oci_container(runtime, state, name, within))
+    within = runtimes.surroundings(cgroup.hierarchies()) if without_v2 else []
+    container = janitor.oci_container(runtime, state, name, without_v2=without_v2)
+    things.own(janitor.mount(state / NULL_NETNS), container)
     # Goes first: a runtime whose tare was killed would go on, and mount after what it mounted was removed.
     things.own(janitor.control_group(f"{spec.group.path}/tool"))
     argv = [runtime, "--root", str(state), *options, "run", "--bundle", str(spec.space.folder), name]

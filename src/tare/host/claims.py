@@ -1,0 +1,207 @@
+"""What may be named as tare's on a host: for each kind of thing, what each of its facts may say.
+
+The journal's entries are obeyed by root. So each is held against this table, when it is written and again when it is
+read: no entry, however it came to be, makes tare remove, kill or run what is not tare's. A fact is a name with tare's
+label, a path below one of the folders in which tare makes things, or a word from a closed list; never a command.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tare.host.thing import Fact, Thing
+
+#: Runtimes without a daemon that a bundle of tare's may be given to.
+OCI_RUNTIMES: Final = ("runc", "crun", "runsc", "youki")
+#: Where runtimes note sandboxes of tare's outside its own folder.
+NSPAWN: Final = Path("/run/systemd/nspawn")
+LXC_LOCKS: Final = Path("/run/lxc/lock")
+
+#: A part of a path: neither empty nor one that leads elsewhere.
+_PART = r"(?!\.{1,2}(?:/|$))[^/\x00-\x1f\x7f]+"
+_BELOW = rf"(?:/{_PART})+"
+_SANDBOX = r"tare-[A-Za-z0-9][A-Za-z0-9_.-]{0,120}"
+_LINK = r"tare[A-Za-z0-9_.-]{1,11}"
+_GROUP = r"tare(?:-[A-Za-z0-9_][A-Za-z0-9_.-]*)?(?:/[A-Za-z0-9_][A-Za-z0-9_.@:-]*)*"
+_WORK = rf"{{work}}{_BELOW}"
+_HEX = r"[0-9a-f]{64}"
+_VALUE = r"[A-Za-z0-9_,. -]{0,200}"
+_LXD_PLACES = r"(?:/var/lib/(?:lxd|incus)|/var/snap/lxd/common/lxd|/run/incus)"
+_LOGS = rf"(?:{_LXD_PLACES}/logs|/var/log/(?:lxd|incus))/{_SANDBOX}"
+_LIBVIRT_SOCKET = r"/proc/\d+/root/run/libvirt/libvirt-sock"
+_SETTINGS = (
+    r"proc/sys/vm/swappiness",
+    r"proc/sys/kernel/(?:nmi_watchdog|numa_balancing|timer_migration|randomize_va_space)",
+    r"proc/irq/\d+/smp_affinity_list",
+    r"sys/kernel/mm/(?:transparent_hugepage/enabled|ksm/run)",
+    r"sys/devices/system/cpu/(?:intel_pstate/no_turbo|cpufreq/boost|cpu\d+/cpufreq/scaling_governor)",
+)
+_ADDRESS = r"\d{1,3}(?:\.\d{1,3}){3}"
+_OTHERS = rf"(?:-m mac ! --mac-source [0-9a-f:]{{17}}|! -s {_ADDRESS})"
+#: Rules of the packet filter (`fence.rules`): each names tare's bridge. The first is of tare up to November 2026.
+_RULES = (
+    r"FORWARD -[io] tare0 -j ACCEPT",
+    r"FORWARD -i tare0 -o tare0 -j ACCEPT",
+    r"FORWARD -i tare0 -m conntrack --ctstate DNAT -j ACCEPT",
+    rf"FORWARD -i tare0 {_OTHERS} -j DROP",
+    rf"FORWARD -o tare0 ! -d {_ADDRESS} -j DROP",
+    rf"INPUT -i tare0 -p (?:tcp --syn|udp) ! --dport [0-9:]+ {_OTHERS} -j DROP",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Each:
+    """A list of which every word is one of these."""
+
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class _All:
+    """A list whose words make one of these, with a blank between two."""
+
+    pattern: str
+
+
+_Rule = str | _Each | _All
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """What a kind of thing is told by: facts that it must have, and those that it may have."""
+
+    must: Mapping[str, _Rule]
+    may: Mapping[str, _Rule]
+
+
+def _claim(may: Mapping[str, _Rule] | None = None, **must: _Rule) -> _Claim:
+    return _Claim(must, may or {})
+
+
+_NAMED = _claim(name=_SANDBOX)
+_CLAIMS: Final[Mapping[str, _Claim]] = {
+    "mount": _claim(path=rf"{_WORK}|{NSPAWN}/unix-export/{_SANDBOX}"),
+    "folder": _claim(
+        {"below": str(LXC_LOCKS)},
+        path=rf"{_WORK}|{NSPAWN}/(?:unix-export|propagate)/{_SANDBOX}|{LXC_LOCKS}{_WORK}|{_LOGS}",
+    ),
+    "file": _claim(path=rf"{_WORK}|{NSPAWN}/locks/inode-\d+:\d+|{LXC_LOCKS}/\.{_SANDBOX}"),
+    "cgroup": _claim(path=_GROUP),
+    "netns": _NAMED,
+    "link": _claim(name=_LINK),
+    "iptables": _claim(rule=_All("|".join(_RULES))),
+    "oci": _claim(
+        # A path is what tare told up to November 2026; only its last part is used. So with the list.
+        runtime=rf"(?:/(?:{_PART}/)*)?(?:{'|'.join(OCI_RUNTIMES)})",
+        root=_WORK,
+        name=rf"{_SANDBOX}|detect[0-9a-f]+",
+        within=r"|without-v2",
+    ),
+    "container": _claim(
+        {
+            "id": _HEX,
+            "record": _BELOW,  # it is only looked for
+            "mounts": _Each(
+                rf"{_BELOW}/overlay2?/{_PART}/merged|{_BELOW}/netns/(?:[0-9a-f]{{12}}|netns-[0-9a-f-]{{36}})"
+                rf"|{_BELOW}/(?:containers/(?:{_HEX}|none)|userdata)/mounts/shm"
+            ),
+        },
+        name=_SANDBOX,
+        host=rf"|(?:unix://)?{_BELOW}|(?:tcp|https?)://[A-Za-z0-9.:\[\]_-]+",
+    ),
+    "podman": _claim(name=_SANDBOX, group=_GROUP),
+    "lxd": _claim(
+        client="lxc|incus",
+        folder=rf"|{_WORK}",
+        socket=rf"|{_LXD_PLACES}/unix\.socket",
+        settings=_WORK,
+        what="container|storage|image",
+        name=_SANDBOX,
+        own="0|1",
+        group=rf"|{_GROUP}",
+    ),
+    "domain": _claim(
+        # Without a host and a transport: some run a command that the URI names.
+        uri=rf"(?:qemu|lxc|xen)(?:\+unix)?:///(?:system|session)?(?:\?socket={_BELOW})?",
+        name=_SANDBOX,
+        socket=rf"|{_LIBVIRT_SOCKET}",
+    ),
+    "loop": _claim(file=_WORK),
+    "xen": _NAMED,
+    "module": _claim(name="tare_fcount"),
+    "setting": _claim(
+        path=rf"{{root}}/(?:{'|'.join(_SETTINGS)})", former=_VALUE, written=_VALUE, boot=r"[0-9a-f-]{36}"
+    ),
+}
+
+
+def kinds() -> frozenset[str]:
+    """The kinds of things that there are."""
+    return frozenset(_CLAIMS)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where tare makes things. ``home``: `state.home`; ``root``: below it are the kernel's settings."""
+
+    home: Path
+    root: Path = Path("/")
+
+
+def fault(thing: Thing, bounds: Bounds) -> str | None:
+    """Why a thing cannot be tare's, in words that follow "it"; None when it can. A pure function."""
+    claim = _CLAIMS.get(thing.kind)
+    if claim is None:
+        return f"names a {thing.kind!r}, which this version of tare does not know"
+    known = {**claim.must, **claim.may}
+    missing, unknown = claim.must.keys() - thing.facts.keys(), thing.facts.keys() - known.keys()
+    if missing or unknown:
+        return f"does not tell what a {thing.kind} is told by: {', '.join(sorted(missing | unknown))}"
+    for name, value in thing.facts.items():
+        if not _fits(value, known[name], bounds):
+            return f"names a {thing.kind} that is not tare's: {name} {str(value)[:200]!r}"
+    return None
+
+
+def _fits(value: Fact, rule: _Rule, bounds: Bounds) -> bool:
+    if isinstance(rule, _Each):
+        return isinstance(value, list) and all(_matches(word, rule.pattern, bounds) for word in value)
+    if isinstance(rule, _All):
+        return isinstance(value, list) and _matches(" ".join(value), rule.pattern, bounds)
+    return not isinstance(value, list) and _matches(str(value), rule, bounds)
+
+
+def _matches(text: str, pattern: str, bounds: Bounds) -> bool:
+    places = {"{work}": re.escape(str(bounds.home / "work")), "{root}": re.escape(str(bounds.root).rstrip("/"))}
+    for place, path in places.items():
+        pattern = pattern.replace(place, path)
+    return re.fullmatch(pattern, text) is not None
+
+
+#: What tare up to November 2026 wrote: commands. Only those are taken over that it can have written itself.
+_OLD_LXD = re.compile(
+    r"env (?:LXD|INCUS)_(?P<where>DIR|SOCKET)=(?P<place>/\S+) (?:LXD|INCUS)_CONF=(?P<settings>/\S+)"
+    r" (?P<client>lxc|incus) (?:(?P<pool>storage|image) delete|delete --force) (?P<name>\S+)"
+)
+_OLD_WITHIN = re.compile(r'unshare --mount --propagation slave sh -c umount "\$0" && exec "\$@" /\S+')
+
+
+def brought_up(thing: Thing) -> Thing:
+    """What an entry of an earlier format names, as one of this format would; what is no such thing as it is."""
+    facts = thing.facts
+    if thing.kind == "oci" and isinstance(within := facts.get("within"), list):
+        hides = _OLD_WITHIN.fullmatch(" ".join(within)) is not None
+        return thing if within and not hides else Thing("oci", {**facts, "within": "without-v2" if hides else ""})
+    client, words = facts.get("client"), facts.get("words")
+    if thing.kind == "lxd" and isinstance(client, list) and isinstance(words, list):
+        told = _OLD_LXD.fullmatch(" ".join((*client, *words)))
+        if told is not None:
+            place = {"folder": "", "socket": "", ("folder" if told["where"] == "DIR" else "socket"): told["place"]}
+            kept = {name: facts[name] for name in ("own", "group") if name in facts}
+            what = {"what": told["pool"] or "container", "name": told["name"]}
+            return Thing("lxd", {"client": told["client"], **place, "settings": told["settings"], **what, **kept})
+    return thing

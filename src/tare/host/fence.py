@@ -1,0 +1,93 @@
+"""What an instance may reach over tare's bridge: the client, and of the host only the doors that tare opens there.
+
+Ports of the bridge are told what they carry (bridge(8)); that costs a frame one look into the bridge's own table. An
+instance's port is isolated, so that no frame of its goes to another's; it takes frames from the instance's MAC alone
+(``locked``, Linux 5.18), and gets those to it alone (no learning, no flooding). Neighbour entries are fixed where
+answers to ARP would be believed: on the host and in the client.
+
+The packet filter does the rest. Nothing is routed between instances and other networks, and an instance begins nothing
+with the host but at its doors. Rules know the client by its MAC, which the ports pin. None of them looks at connections
+unless the host's filter does already: to follow them would cost every packet of the host's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tare.host import janitor, processes
+from tare.host.journal import Belongings
+
+BRIDGE = "tare0"
+#: TCP ports of the host at which agents of guests may come in (`network.Network.listener`).
+DOORS = range(7090, 7154)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The one on the bridge that may talk to all."""
+
+    address: str
+    mac: str
+
+
+def rules(client: Client, door: int, *, drops: bool, by_mac: bool = True) -> list[tuple[str, ...]]:
+    """Chain and specification of each rule, in their order. ``door``: the host's UDP port for the marks of starts.
+
+    ``drops``: whether FORWARD refuses what nobody accepts, as Docker sets it: bridged frames pass it where br_netfilter
+    is loaded, and so does what the client sends to ports that containers publish. ``by_mac``: the filter can tell MACs.
+    """
+    of_client = ("-m", "mac", "--mac-source", client.mac) if by_mac else ("-s", client.address)
+    others = (*of_client[:-2], "!", *of_client[-2:])
+    published = ("FORWARD", "-i", BRIDGE, "-m", "conntrack", "--ctstate", "DNAT", "-j", "ACCEPT")
+    return [
+        ("FORWARD", "-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT"),
+        ("FORWARD", "-i", BRIDGE, *others, "-j", "DROP"),
+        ("FORWARD", "-o", BRIDGE, "!", "-d", client.address, "-j", "DROP"),
+        *([published] if drops else []),
+        ("INPUT", "-i", BRIDGE, "-p", "tcp", "--syn", "!", "--dport", _span(DOORS), *others, "-j", "DROP"),
+        ("INPUT", "-i", BRIDGE, "-p", "udp", "!", "--dport", str(door), *others, "-j", "DROP"),
+    ]
+
+
+def filter_packets(things: Belongings, client: Client, door: int) -> None:
+    """Set the rules before all others. Raises `HostError` when the packet filter does not take them."""
+    if processes.find("iptables") is None:
+        return
+    drops = "-P FORWARD ACCEPT" not in processes.run(["iptables", "-w", "-S", "FORWARD"]).text.splitlines()
+    # A kernel may have a filter that knows no MACs: then it is by address, which an instance could lie about.
+    by_mac = _insert(things, rules(client, door, drops=drops)[-1]).code == 0
+    wanted = rules(client, door, drops=drops, by_mac=by_mac)
+    for rule in reversed(wanted[:-1] if by_mac else wanted):
+        _insert(things, rule).require(fix="load the kernel's packet filter, or remove iptables where there is none")
+
+
+def _insert(things: Belongings, rule: Sequence[str]) -> processes.Finished:
+    things.own(janitor.iptables_rule(*rule))
+    return processes.run(["iptables", "-w", "-I", rule[0], "1", *rule[1:]])
+
+
+def port_words(link: str, *, isolated: bool) -> str:
+    """The command to ``ip`` that tells a port of the bridge what it carries."""
+    flood = "off" if isolated else "on"
+    return (
+        f"link set {link} type bridge_slave learning off flood {flood} mcast_flood {flood} "
+        f"isolated {'on' if isolated else 'off'}"
+    )
+
+
+def pin(link: str, mac: str) -> None:
+    """Let a port of the bridge carry frames of one MAC alone. Raises `HostError`."""
+    batch = [f"fdb replace {mac} dev {link} master static", *([f"link set dev {link} locked on"] if _locks() else [])]
+    processes.run(["bridge", "-batch", "-"], stdin="".join(f"{line}\n" for line in batch).encode()).require()
+
+
+@functools.cache
+def _locks() -> bool:
+    """Whether this `bridge` can lock ports (iproute2 5.18); a kernel that cannot passes over it."""
+    return b"locked" in processes.run(["bridge", "link", "help"]).stderr
+
+
+def _span(ports: range) -> str:
+    return f"{ports[0]}:{ports[-1]}"

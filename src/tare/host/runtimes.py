@@ -1,0 +1,28 @@
+"""OCI runtimes: where they are, and what they must not see; for who starts them and for who removes what they made."""
+
+from __future__ import annotations
+
+import os
+
+from tare.host import cgroup, processes, state
+
+#: How `surroundings` are called in the journal.
+WITHOUT_V2 = "without-v2"
+
+
+def find(name: str) -> str | None:
+    """The runtime that `make` built for tare, else one on PATH; None where there is none."""
+    built = state.home_if_any() / "bin" / name
+    return str(built.resolve()) if name == "runsc" and os.access(built, os.X_OK) else processes.find(name)
+
+
+def surroundings(tree: cgroup.Hierarchies) -> list[str]:
+    """The command that makes a mount namespace without the v2 hierarchy, where the host has one beside v1's.
+
+    crun sees both and says `cgroups in hybrid mode not supported`; it uses v1's when there is nothing else to see.
+    """
+    if tree.unified or tree.v2 is None:
+        return []
+    # Not private: what is unmounted on the host later must go here too.
+    script = 'umount "$0" && exec "$@"'
+    return ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script, str(tree.v2)]

@@ -1,0 +1,373 @@
+"""The journal obeys root's own entries alone, and of those only what can be tare's: whatever an entry says."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from host import machines
+from tare.errors import HostError
+from tare.footprint import kmodule
+from tare.host import cgroup, claims, dockerd, fence, janitor, lxd, network, processes, tuning
+from tare.host.claims import LXC_LOCKS, NSPAWN, Bounds, brought_up, fault
+from tare.host.journal import Belongings, Journal, sweep
+from tare.host.thing import Thing
+
+HOME = Path("/var/lib/tare")
+WORK = HOME / "work"
+
+
+def ours(home=HOME):
+    """One thing of each shape that tare makes."""
+    space = home / "work" / "ab12cx3"
+    own = lxd.Reach("lxc", space, None, space / "client")
+    hosts = lxd.Reach("incus", space, Path("/var/lib/incus/unix.socket"), space / "client")
+    docker = janitor.docker_container("tare-ab12cx3")
+    container = "1" * 64
+    record = Path("/var/lib/docker/containers", container)
+    mounts = ["/var/lib/docker/overlay2/ab/merged", "/run/docker/netns/a76b8162d5ec", str(record / "mounts/shm")]
+    return [
+        janitor.mount(space / "root"),
+        janitor.mount(NSPAWN / "unix-export" / "tare-ab12cx3"),
+        janitor.folder(space),
+        janitor.folder(NSPAWN / "propagate" / "tare-ab12cx3"),
+        janitor.folder(LXC_LOCKS / str(space).lstrip("/"), below=LXC_LOCKS),
+        janitor.folder(Path("/var/log/lxd/tare-ab12cx3")),
+        janitor.folder(Path("/var/snap/lxd/common/lxd/logs/tare-ab12cx3")),
+        janitor.file(NSPAWN / "locks" / "inode-65024:1234"),
+        janitor.file(LXC_LOCKS / ".tare-ab12cx3"),
+        janitor.control_group("tare"),
+        janitor.control_group("tare/ab12cx3/tool"),
+        janitor.control_group("tare-detect17abcd"),
+        janitor.control_group("tare-daemon-libvirt-lxc-17-18ab"),
+        janitor.network_namespace(network.CLIENT_NAMESPACE),
+        janitor.link(fence.BRIDGE),
+        janitor.link("tareab12cx3"),
+        janitor.oci_container("/usr/sbin/crun", space / "state", "tare-ab12cx3", without_v2=True),
+        docker,
+        Thing("container", {**docker.facts, **janitor.of_docker(container, record, mounts)}),
+        janitor.podman_container("tare-ab12cx3", "tare/ab12cx3"),
+        janitor.of_lxd(own, "container", "tare-ab12cx3", "tare/ab12cx3"),
+        janitor.of_lxd(hosts, "storage", "tare-17abcdef"),
+        janitor.libvirt_domain("lxc:///", "tare-ab12cx3", ""),
+        janitor.libvirt_domain("qemu+unix:///system?socket=/proc/17/root/run/libvirt/libvirt-sock", "tare-a", ""),
+        janitor.loop(space / "data.raw"),
+        janitor.xen_domain("tare-ab12cx3"),
+        janitor.kernel_module(kmodule.NAME),
+        janitor.setting(Path("/proc/irq/43/smp_affinity_list"), "0-1", "0"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("thing", ours(), ids=str)
+def test_what_tare_makes_is_taken(thing):
+    assert fault(thing, Bounds(HOME)) is None
+
+
+def test_every_kind_has_a_remover_and_a_claim():
+    assert claims.kinds() == janitor._REMOVERS.keys()
+    assert {thing.kind for thing in ours()} | {"iptables"} == claims.kinds()
+
+
+@pytest.mark.parametrize("machine", [machines.LAPTOP, machines.SERVER], ids=["laptop", "server"])
+def test_every_setting_that_is_tuned_may_be_given_back(tmp_path, machine):
+    seen = tuning.look(machines.write(tmp_path, machine))
+    planned = [one for one in tuning.plan(seen, (1,)) if one.wanted is not None]
+    assert len(planned) > 5
+    for one in planned:
+        assert fault(janitor.setting(Path("/", one.path), one.present, one.wanted), Bounds(HOME)) is None
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        janitor.folder(Path("/etc")),
+        janitor.folder(WORK),
+        janitor.folder(HOME / "images"),
+        janitor.folder(WORK / ".." / ".." / "etc"),
+        janitor.folder(Path("/var/lib/tare/workshop")),
+        janitor.folder(WORK / "x", below=Path("/etc")),
+        Thing("folder", {"path": f"{WORK}//x"}),
+        Thing("folder", {"path": f"{WORK}/x\n/etc"}),
+        Thing("folder", {"path": f"{WORK}/x", "colour": "blue"}),
+        Thing("folder", {"path": [f"{WORK}/x"]}),
+        Thing("folder", {}),
+        janitor.mount(Path("/")),
+        janitor.mount(Path("/home")),
+        janitor.file(Path("/etc/passwd")),
+        janitor.file(NSPAWN / "locks" / "inode-1:2" / ".." / ".." / "x"),
+        janitor.control_group("system.slice"),
+        janitor.control_group("tare/../system.slice"),
+        janitor.control_group("/"),
+        janitor.control_group(""),
+        janitor.control_group("tares"),
+        janitor.network_namespace("vpn"),
+        janitor.link("eth0"),
+        janitor.link("tare"),
+        janitor.iptables_rule("INPUT", "-i", "tare0", "-j", "ACCEPT"),
+        janitor.iptables_rule("FORWARD", "-i", "eth0", "-j", "ACCEPT"),
+        janitor.iptables_rule("FORWARD", "-i", "tare0", "-j", "ACCEPT", "--modprobe=/x"),
+        janitor.oci_container("/tmp/evil", WORK / "x", "tare-x"),
+        janitor.oci_container("runc", Path("/run/runc"), "tare-x"),
+        janitor.oci_container("runc", WORK / "x", "somebodys"),
+        Thing("oci", {**janitor.oci_container("runc", WORK / "x", "tare-x").facts, "within": ["sh", "-c", "id"]}),
+        janitor.docker_container("somebodys"),
+        Thing("container", {"name": "tare-x", "host": "ssh://-oProxyCommand=id/"}),
+        Thing("container", {"name": "tare-x", "host": "", "id": "1", "record": "/x", "mounts": []}),
+        Thing("container", {"name": "tare-x", "host": "", "id": "1" * 64, "record": "/x", "mounts": ["/home"]}),
+        janitor.podman_container("somebodys", "tare/x"),
+        janitor.podman_container("tare-x", "user.slice"),
+        janitor.of_lxd(lxd.Reach("lxc", Path("/tmp/x"), None, WORK / "c"), "container", "tare-x"),
+        janitor.of_lxd(lxd.Reach("lxc", WORK, Path("/tmp/x/unix.socket"), WORK / "c"), "container", "tare-x"),
+        janitor.of_lxd(lxd.Reach("lxc", WORK / "x", None, WORK / "c"), "container", "somebodys"),
+        janitor.libvirt_domain("qemu+ext:///system?command=/tmp/evil", "tare-x", ""),
+        janitor.libvirt_domain("qemu:///system?command=/tmp/evil", "tare-x", ""),
+        janitor.libvirt_domain("qemu+ssh://far/system", "tare-x", ""),
+        janitor.libvirt_domain("qemu:///system", "somebodys", ""),
+        janitor.loop(Path("/srv/disk.raw")),
+        janitor.xen_domain("somebodys"),
+        janitor.kernel_module("ext4"),
+        janitor.setting(Path("/proc/sys/kernel/core_pattern"), "|/tmp/evil", "core"),
+        janitor.setting(Path("/etc/passwd"), "x", "y"),
+        Thing("teapot", {"name": "tare-x"}),
+    ],
+    ids=lambda thing: str(thing)[:60].replace("\n", " "),
+)  # fmt: skip
+def test_what_is_not_tares_is_neither_written_nor_obeyed(tmp_path, thing):
+    assert fault(thing, Bounds(HOME)) is not None
+    journal = Journal(tmp_path / "journal", Bounds(HOME))
+    with pytest.raises(HostError, match="the journal takes nothing that"):
+        Belongings(journal).own(janitor.folder(WORK / "harmless"), thing)
+    assert not (tmp_path / "journal").exists()
+    [file] = plant(tmp_path / "journal", thing)
+    assert journal.entries() == []
+    [step] = sweep(journal)
+    assert step.kept is not None
+    assert file.exists()
+
+
+def plant(folder, *things, version=3):
+    """Write entries of a dead process, without asking anybody."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    files = []
+    for number, thing in enumerate(things):
+        owner = {"pid": 1 << 22, "start_ticks": 1, "boot": "none"}
+        file = folder / f"{number:020d}-{thing.kind}-x.json"
+        file.write_text(json.dumps({"format": version, "kind": thing.kind, "facts": thing.facts, "owner": owner}))
+        file.chmod(0o600)
+        files.append(file)
+    return files
+
+
+def test_of_earlier_formats_commands_are_taken_over_that_tare_wrote_and_no_others():
+    env = ["env", f"LXD_DIR={WORK}/tare-1", f"LXD_CONF={WORK}/tare-1/client", "lxc"]
+    old = Thing("lxd", {"client": env, "words": ["image", "delete", "tare-1"], "own": 1, "group": ""})
+    reach = lxd.Reach("lxc", WORK / "tare-1", None, WORK / "tare-1/client")
+    assert brought_up(old) == janitor.of_lxd(reach, "image", "tare-1")
+    assert fault(brought_up(old), Bounds(HOME)) is None
+    for client in (["sh", "-c", "id"], ["env", "LXD_DIR=/tmp/x", *env[2:]], ["env", "LD_PRELOAD=/tmp/x", *env[1:]]):
+        assert fault(brought_up(Thing("lxd", {**old.facts, "client": client})), Bounds(HOME)) is not None
+    hides = [
+        "unshare",
+        "--mount",
+        "--propagation",
+        "slave",
+        "sh",
+        "-c",
+        'umount "$0" && exec "$@"',
+        "/sys/fs/cgroup/v2",
+    ]
+    new = janitor.oci_container("crun", WORK / "x", "tare-x", without_v2=True)
+    assert brought_up(Thing("oci", {**new.facts, "runtime": "/usr/bin/crun", "within": hides})).facts["within"] == (
+        "without-v2"
+    )
+    assert brought_up(Thing("oci", {**new.facts, "within": []})).facts["within"] == ""
+
+
+def spoil_link(file):
+    file.rename(file.with_suffix(".elsewhere"))
+    file.symlink_to(file.with_suffix(".elsewhere"))
+
+
+def spoil_pipe(file):
+    file.unlink()
+    os.mkfifo(file, 0o600)
+
+
+def spoil_folder(file):
+    file.unlink()
+    file.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (spoil_link, "no regular file"),
+        (spoil_pipe, "no regular file"),
+        (spoil_folder, "no regular file"),
+        (lambda file: file.with_suffix(".other").hardlink_to(file), "it has 2 names"),
+        (lambda file: file.chmod(0o660), "others may write it"),
+        (lambda file: file.chmod(0o602), "others may write it"),
+        (lambda file: file.write_text(file.read_text() + " " * (1 << 16)), "no entry has more than 65536"),
+        (lambda file: file.parent.chmod(0o770), "nothing in it is obeyed: others may write it"),
+    ],
+)
+def test_an_entry_that_another_could_have_written_is_not_obeyed_and_not_deleted(tmp_path, spoil, why):
+    thing = tmp_path / "work" / "thing"
+    thing.mkdir(parents=True)
+    journal = Journal(tmp_path / "journal")
+    [file] = plant(tmp_path / "journal", janitor.folder(thing))
+    spoil(file)
+    [step] = sweep(journal)
+    assert why in step.kept
+    assert "\n" not in step.kept
+    assert thing.exists()
+    assert os.path.lexists(file)
+
+
+def test_a_journal_of_another_users_is_not_obeyed_and_not_written(tmp_path, monkeypatch):
+    """The audit's: TARE_HOME is another user's, who planted a command and a folder for root to clean."""
+    marker, thing = tmp_path / "ran", tmp_path / "work" / "thing"
+    thing.mkdir(parents=True)
+    command = {"runtime": "runc", "root": str(tmp_path / "work"), "name": "thing", "within": ["touch", str(marker)]}
+    files = plant(tmp_path / "journal", Thing("oci", command), janitor.folder(thing), version=2)
+    journal = Journal(tmp_path / "journal")
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    [step] = sweep(journal)
+    assert step.thing.file == tmp_path / "journal"
+    assert f"it is user {os.getuid()}'s" in step.kept
+    with pytest.raises(HostError, match="not to be relied on"):
+        journal.write(janitor.folder(thing))
+    monkeypatch.undo()
+    for file in files:
+        file.chmod(0o600)
+    planted, removed = sorted(sweep(journal), key=lambda step: step.kept is None)
+    assert "is not tare's" in planted.kept or "within" in planted.kept
+    assert removed.kept is None  # root's own entry now
+    assert not marker.exists()
+
+
+@pytest.mark.host
+def test_an_entry_of_another_users_in_roots_own_journal(tmp_path):
+    (tmp_path / "work" / "thing").mkdir(parents=True)
+    [file] = plant(tmp_path / "journal", janitor.folder(tmp_path / "work" / "thing"))
+    os.chown(file, 65534, 65534)
+    [step] = sweep(Journal(tmp_path / "journal"))
+    assert step.kept == (
+        "it is not obeyed: it is user 65534's, and this is user 0; see what it names, then remove the file by hand"
+    )
+    assert (tmp_path / "work" / "thing").exists()
+    assert file.exists()
+
+
+def test_a_link_on_the_way_leads_nowhere(tmp_path):
+    outside = tmp_path / "outside"
+    (outside / "x").mkdir(parents=True)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "link").symlink_to(outside)
+    plant(tmp_path / "journal", janitor.folder(tmp_path / "work" / "link" / "x"))
+    [step] = sweep(Journal(tmp_path / "journal"))
+    assert "a link leads to" in step.kept
+    assert (outside / "x").exists()
+
+
+#: What a hand that means harm, or a disk that fails, may put into an entry.
+EVIL = ("/", "/etc", "", ".", "..", "-rf", "/outside", "tare", "tare-", "tare-x/../../outside", "\0", "\n", "eth0",
+        "system.slice", "sh", "ssh://x", "{work}/../../outside", "{work}/link/secret", "{work}/..", "{outside}",
+        "{outside}/secret", "tare/../../../outside", 0, -1, [], ["{outside}"], ["sh", "-c", "id"])  # fmt: skip
+
+
+@st.composite
+def mutated(draw):
+    """A thing's place among `ours`, and what is done to its facts: JSON text with places to be filled in."""
+    things = ours(Path("{home}"))
+    thing = draw(st.sampled_from(things))
+    kind = draw(st.one_of(st.just(thing.kind), st.sampled_from(sorted(claims.kinds()))))
+    facts = dict(thing.facts)
+    for _ in range(draw(st.integers(1, 3))):
+        name = draw(st.sampled_from(sorted(facts) or ["path"]))
+        value = facts.get(name, "")
+        how = draw(st.sampled_from(["evil", "append", "insert", "cut", "swap", "drop", "text"]))
+        if how == "evil":
+            facts[name] = draw(st.sampled_from(EVIL))
+        elif how == "drop":
+            facts.pop(name, None)
+        elif how == "swap":
+            facts[name] = draw(st.sampled_from([value for other in things for value in other.facts.values()]))
+        elif how == "text":
+            facts[name] = draw(st.text(max_size=30))
+        elif isinstance(value, str):
+            at = draw(st.integers(0, len(value)))
+            piece = draw(st.sampled_from([str(one) for one in EVIL]))
+            facts[name] = {"append": value + piece, "insert": value[:at] + piece + value[at:], "cut": value[:at]}[how]
+    return json.dumps({"kind": kind, "facts": facts})
+
+
+class Watched:
+    """A small host: what is outside of tare's home, and all that removers run, kill and end, which is only noted."""
+
+    def __init__(self, base, monkeypatch):
+        self.base = base
+        self.home, self.outside = base / "home", base / "outside"
+        self.ran: list[list[str]] = []
+        self.ended: list[str] = []
+        monkeypatch.setattr(processes, "run", self._run)
+        monkeypatch.setattr(cgroup, "destroy", self.ended.append)
+        monkeypatch.setattr(dockerd, "listens", lambda host: False)
+        monkeypatch.setattr(os, "kill", lambda pid, number: pytest.fail(f"killed {pid}"))
+        monkeypatch.setattr(janitor, "_mount_points", frozenset)
+        monkeypatch.setattr(janitor, "until", lambda limit_s: 0.0)  # a daemon that does not answer is not waited for
+
+    def furnish(self):
+        self.ran.clear()
+        self.ended.clear()
+        shutil.rmtree(self.home, ignore_errors=True)
+        space = self.home / "work" / "ab12cx3"
+        (space / "state" / "tare-ab12cx3").mkdir(parents=True)
+        self.outside.mkdir(exist_ok=True)
+        (self.outside / "secret").write_text("kept")
+        (self.home / "images").mkdir()
+        (self.home / "work" / "link").symlink_to(self.outside)
+
+    def _run(self, argv, **_):
+        self.ran.append(list(argv))
+        return processes.Finished(tuple(argv), 1, b"", b"not found", 0)
+
+
+PROGRAMS = {"umount", "ip", "iptables", "runc", "crun", "runsc", "podman", "env", "virsh", "losetup", "xl", "rmmod"}
+
+
+@pytest.fixture
+def watched(tmp_path, monkeypatch):
+    return Watched(tmp_path, monkeypatch)
+
+
+@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=mutated(), flip=st.one_of(st.none(), st.tuples(st.integers(0, 1 << 12), st.integers(0, 255))))
+def test_no_entry_makes_tare_touch_what_is_not_its_own(watched, text, flip):
+    watched.furnish()
+    text = text.replace("{home}", str(watched.home)).replace("{work}", str(watched.home / "work"))
+    told = json.loads(text.replace("{outside}", str(watched.outside)))
+    [file] = plant(watched.home / "journal", Thing(told["kind"], told["facts"]))
+    if flip is not None:
+        data = bytearray(file.read_bytes())
+        data[flip[0] % len(data)] = flip[1]
+        file.write_bytes(bytes(data))
+    list(sweep(Journal(watched.home / "journal")))
+    assert (watched.outside / "secret").read_text() == "kept"
+    assert (watched.home / "images").exists()
+    assert (watched.home / "work").exists()
+    for path in watched.ended:
+        assert path.split("/")[0].startswith("tare")
+        assert ".." not in path.split("/")
+    for argv in watched.ran:
+        words = argv[argv.index("--root") - 1 :] if "unshare" in argv else argv
+        assert Path(words[0]).name in PROGRAMS
+        assert "tare" in " ".join(words[1:])
+        for word in words:
+            path = word.partition("=")[2] if "=" in word else word
+            assert not Path(path).is_relative_to(watched.outside)
+            assert ".." not in Path(path).parts

@@ -1,0 +1,312 @@
+"""What an instance reaches over tare's bridge: tried from inside, as root, in a namespace and on platforms."""
+
+import contextlib
+import json
+import select
+import socket
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tare.campaign import ground
+from tare.host import fence, network, processes, state
+from tare.host.fence import BRIDGE, Client, rules
+from tare.host.journal import Belongings, Journal
+from tare.image import build
+from tare.model import Arm, Resources
+from tare.platforms import registry
+from tare.platforms.parts.marks import Datagram
+
+CLIENT = Client("10.77.0.2", "02:7a:0a:4d:00:02")
+
+
+def test_no_rule_lets_the_bridge_and_another_link_talk_past_the_hosts_own_filter():
+    for drops in (True, False):
+        accepting = [rule for rule in rules(CLIENT, 4711, drops=drops) if rule[-1] == "ACCEPT"]
+        assert accepting[0] == ("FORWARD", "-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT")
+        assert [rule for rule in accepting[1:] if "DNAT" not in rule] == []
+        assert len(accepting) == 1 + drops
+
+
+def test_without_macs_the_client_is_known_by_its_address():
+    for rule in rules(CLIENT, 4711, drops=False, by_mac=False):
+        assert "mac" not in rule
+    assert ("FORWARD", "-i", BRIDGE, "!", "-s", CLIENT.address, "-j", "DROP") in rules(
+        CLIENT, 1, drops=False, by_mac=False
+    )
+
+
+#: Tries to connect to each ADDRESS:PORT, and prints those that answered. Perl: it is in the image.
+REACH = """
+use Socket; use IO::Socket::INET;
+for my $to (@ARGV) {
+    my $s = IO::Socket::INET->new(PeerAddr => $to, Proto => "tcp", Timeout => 2);
+    print "$to\\n" if $s;
+}
+"""
+LISTEN = """
+import socket, sys
+s = socket.create_server((sys.argv[1], int(sys.argv[2])))
+print("up", flush=True)
+while True:
+    s.accept()[0].close()
+"""
+PORT = 8765
+
+
+def inside(name):
+    return ["ip", "netns", "exec", name] if name else []
+
+
+@contextlib.contextmanager
+def listening(namespace, address, port=PORT):
+    argv = [*inside(namespace), sys.executable, "-c", LISTEN, address, str(port)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline() == b"up\n"
+            yield
+        finally:
+            process.kill()
+
+
+def ip(*lines):
+    network.ip_batch(*lines)
+
+
+@contextlib.contextmanager
+def another_network():
+    """A machine beside the host, on a network of the host's own that is not tare's; yields its address."""
+    forward = Path("/proc/sys/net/ipv4/ip_forward")
+    former = forward.read_text()
+    ip(
+        "netns add tarelan",
+        "link add tarelan0 type veth peer name eth0 netns tarelan",
+        "addr add 198.18.99.1/30 dev tarelan0",
+        "link set tarelan0 up",
+        "-n tarelan link set lo up",
+        "-n tarelan addr add 198.18.99.2/30 dev eth0",
+        "-n tarelan link set eth0 up",
+        "-n tarelan route add default via 198.18.99.1",
+    )
+    try:
+        forward.write_text("1")
+        yield "198.18.99.2"
+    finally:
+        forward.write_text(former)
+        ip("netns del tarelan")
+
+
+@contextlib.contextmanager
+def unfenced(net, links):
+    """As it was without a fence: the tests below must see a difference."""
+    saved = processes.run(["iptables-save", "-t", "filter"]).require().stdout
+    for chain in ("INPUT", "FORWARD"):
+        processes.run(["iptables", "-w", "-F", chain]).require()
+    for link in links:
+        ip(f"link set {link} type bridge_slave isolated off learning on flood on locked off")
+    try:
+        yield
+    finally:
+        processes.run(["iptables-restore", "-w"], stdin=saved).require()
+        for link in links:
+            ip(fence.port_words(link, isolated=True), f"link set {link} type bridge_slave locked on")
+
+
+@pytest.fixture
+def net(tmp_path):
+    """The campaign's network with two instances, a and b, in namespaces of their own."""
+    made = network.Network(network.choose_subnet())
+    with Belongings(Journal(state.journal())) as things, contextlib.closing(Datagram(made.host)) as datagram:
+        made.create(things, datagram.port)
+        made.a, made.b = (made.new_namespace(things, name) for name in ("fencex1", "fencex2"))
+        made.links = ("tarefencex1", "tarefencex2")
+        yield made
+
+
+def reached(namespace, *addresses):
+    asked = [f"{address}:{PORT}" for address in addresses]
+    done = processes.run([*inside(namespace), "perl", "-e", REACH, *asked]).require()
+    return {line.rpartition(":")[0] for line in done.text.splitlines()}
+
+
+@pytest.mark.host
+def test_the_host_its_networks_and_other_arms_are_out_of_reach_and_the_client_is_not(net):
+    with another_network() as lan, contextlib.ExitStack() as servers:
+        for where, address in (
+            ("", "0.0.0.0"),
+            ("tarelan", lan),
+            ("tare-fencex2", net.b.address),
+            (network.CLIENT_NAMESPACE, net.client),
+        ):
+            servers.enter_context(listening(where, address))
+        places = (net.host, "198.18.99.1", lan, net.b.address, net.client)
+        assert reached("tare-fencex1", *places) == {net.client}
+        assert reached(network.CLIENT_NAMESPACE, net.host, net.b.address) == {net.host, net.b.address}
+        assert reached("", net.b.address) == {net.b.address}
+        assert reached("tarelan", net.b.address) == set(), "from the host's other networks"
+        with unfenced(net, net.links):
+            assert reached("tare-fencex1", *places) == set(places)
+            assert reached("tarelan", net.b.address) == {net.b.address}
+        assert reached("tare-fencex1", *places) == {net.client}
+
+
+def frames(namespace, program, *arguments):
+    """Run a Python program with raw sockets in a namespace; what it printed as JSON."""
+    argv = [
+        *inside(namespace),
+        sys.executable,
+        "-c",
+        "import json, socket, struct, sys, time\n" + textwrap.dedent(program),
+    ]
+    return json.loads(processes.run([*argv, *arguments]).require().text or "null")
+
+
+#: Says by ARP that an address is at this MAC, as an answer to one that was asked.
+SPOOF = """
+mine, address, target, to = (bytes.fromhex(word.replace(":", "")) for word in sys.argv[1:5])
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("eth0", 0x0806))
+for _ in range(5):
+    s.send(target + mine + b"\\x08\\x06" + struct.pack("!HHBBH", 1, 0x0800, 6, 4, 2) + mine + address + target + to)
+    time.sleep(0.02)
+"""
+
+
+def packed(address):
+    return socket.inet_aton(address).hex()
+
+
+def neighbour(namespace, address):
+    words = ["ip", *(["-n", namespace] if namespace else []), "-j", "neigh", "show", address]
+    return {(one["lladdr"], *one["state"]) for one in json.loads(processes.run(words).require().text)}
+
+
+@pytest.mark.host
+def test_lies_by_arp_change_nobodys_neighbours(net):
+    """Arm a says to host and client that it is arm b, and to the host that it is the client."""
+    host_mac = Path("/sys/class/net", BRIDGE, "address").read_text().strip()
+    client_mac = network._mac(net.client)
+    for victim, to, target in (
+        (net.b.address, net.host, host_mac),
+        (net.client, net.host, host_mac),
+        (net.b.address, net.client, client_mac),
+        (net.host, net.client, client_mac),
+    ):
+        frames("tare-fencex1", SPOOF, net.a.mac, packed(victim), target, packed(to))
+    assert neighbour("", net.b.address) == {(net.b.mac, "PERMANENT")}
+    assert neighbour("", net.client) == {(client_mac, "PERMANENT")}
+    assert neighbour(network.CLIENT_NAMESPACE, net.b.address) == {(net.b.mac, "PERMANENT")}
+    assert neighbour(network.CLIENT_NAMESPACE, net.host) == {(host_mac, "PERMANENT")}
+
+
+@contextlib.contextmanager
+def sniffing(namespace):
+    """A socket that sees all frames which come to a namespace's eth0, promiscuously."""
+    program = """
+    s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+    s.bind(("eth0", 3))
+    s.setsockopt(263, 1, struct.pack("IHH8s", socket.if_nametoindex("eth0"), 1, 0, b""))
+    print("up", flush=True)
+    while True:
+        data, (_, _, kind, *_) = s.recvfrom(2048)
+        if kind != 4:
+            print(data.hex(), flush=True)
+    """
+    head = "import json, socket, struct, sys, time\n"
+    argv = [*inside(namespace), sys.executable, "-c", head + textwrap.dedent(program)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline() == b"up\n"
+            yield lambda: seen(process.stdout)
+        finally:
+            process.kill()
+
+
+def seen(stream, wait_s=1.0):
+    text = b""
+    while select.select([stream], [], [], wait_s)[0]:
+        text += stream.read1(1 << 16)
+    return text.decode()
+
+
+SEND = """
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(20):
+    try:
+        s.sendto(sys.argv[2].encode(), (sys.argv[1], 9))
+    except OSError:
+        pass
+    time.sleep(0.01)
+"""
+WORD = "fence-marker"
+
+
+@pytest.mark.host
+def test_nobody_listens_in(net):
+    """What the client sends to arm b, and what arm a sends to arm b though it knows its MAC, is not seen by others."""
+    ip(f"-n tare-fencex1 neigh replace {net.b.address} lladdr {net.b.mac} dev eth0 nud permanent")
+    with sniffing("tare-fencex1") as at_a, sniffing("tare-fencex2") as at_b:
+        frames(network.CLIENT_NAMESPACE, SEND, net.b.address, WORD)
+        assert WORD.encode().hex() in at_b()
+        assert WORD.encode().hex() not in at_a()
+        frames("tare-fencex1", SEND, net.b.address, WORD + "-a")
+        assert f"{WORD}-a".encode().hex() not in at_b()
+        with unfenced(net, net.links):
+            frames("tare-fencex1", SEND, net.b.address, WORD + "-open")
+            assert f"{WORD}-open".encode().hex() in at_b()
+
+
+@pytest.mark.host
+def test_a_frame_under_anothers_mac_is_not_carried(net):
+    with sniffing(network.CLIENT_NAMESPACE) as at_client:
+        frames("tare-fencex1", SEND, net.client, WORD + "-true")
+        assert f"{WORD}-true".encode().hex() in at_client()
+        ip(f"-n tare-fencex1 link set eth0 address {net.b.mac}")
+        client = f"{net.client} lladdr {network._mac(net.client)} dev eth0 nud permanent"
+        ip(f"-n tare-fencex1 neigh replace {client}")
+        frames("tare-fencex1", SEND, net.client, WORD + "-lie")
+        assert f"{WORD}-lie".encode().hex() not in at_client()
+        assert neighbour("", net.b.address) == {(net.b.mac, "PERMANENT")}
+        with unfenced(net, net.links):
+            frames("tare-fencex1", SEND, net.client, WORD + "-open")
+            assert f"{WORD}-open".encode().hex() in at_client()
+
+
+@pytest.mark.host
+def test_over_ipv6_there_is_nobody(net):
+    for words in (["-6", "addr", "show", "dev", BRIDGE], ["-n", network.CLIENT_NAMESPACE, "-6", "addr"]):
+        assert processes.run(["ip", *words]).require().text == ""
+
+
+@pytest.mark.host
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize("name", ["native-veth", "runc", "bubblewrap", "gvisor", "lxc", "qemu"])
+def test_from_inside_of_a_platform(name):
+    [platform] = registry.choose([name])
+    if not (answer := platform.detect()).available:
+        pytest.skip(answer.reason)
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    resources = Resources(ground.default_cpus(), 512 << 20)
+    with (
+        ground.sole_campaign(),
+        ground.prepared(image, resources, None) as (nursery, _),
+        contextlib.ExitStack() as made,
+    ):
+        made.callback(platform.close)
+        platform.prepare(image)
+        net = nursery.network
+        other = nursery.start(registry.choose(["native-veth"])[0], Arm("native-veth"), measured=False)
+        made.callback(other.stop)
+        live = nursery.start(platform, Arm(platform.name), measured=True)
+        made.callback(live.stop)
+        lan = made.enter_context(another_network())
+        there = f"tare-{other.instance.spec.id}"
+        arm = other.instance.address.ping
+        for where, address in (("", "0.0.0.0"), ("tarelan", lan), (there, arm), (network.CLIENT_NAMESPACE, net.client)):
+            made.enter_context(listening(where, address))
+        asked = [f"{place}:{PORT}" for place in (net.host, "198.18.99.1", lan, arm, net.client)]
+        done = live.session.execute(["perl", "-e", REACH, *asked], time_limit_s=120)
+        assert done.stdout.decode().split() == [f"{net.client}:{PORT}"], done.stderr
