@@ -60,20 +60,20 @@ def test_what_is_not_there_has_nothing_to_be_dropped(tmp_path):
 def test_what_is_cached_of_a_file_is_seen_until_it_is_dropped(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"x" * 10_000)
-    assert roots.cached_share(file) == 1
+    assert roots.cached_share(tmp_path, "file") == 1
     roots.drop_page_cache(tmp_path)
-    assert roots.cached_share(file) == 0
+    assert roots.cached_share(tmp_path, "file") == 0
     with file.open("rb", buffering=0) as half:
         os.posix_fadvise(half.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # no pages but those that are read
         half.read(4096)
-    assert roots.cached_share(file) == pytest.approx(1 / 3)
+    assert roots.cached_share(tmp_path, "file") == pytest.approx(1 / 3)
 
 
 def test_nothing_is_cached_of_what_is_no_file(tmp_path):
     (tmp_path / "empty").touch()
     (tmp_path / "link").symlink_to("/etc/passwd")
     os.mkfifo(tmp_path / "pipe")
-    assert [roots.cached_share(tmp_path / name) for name in ("none", "empty", "link", "pipe", ".")] == [None] * 5
+    assert [roots.cached_share(tmp_path, name) for name in ("none", "empty", "link", "pipe", ".")] == [None] * 5
 
 
 @pytest.mark.parametrize(

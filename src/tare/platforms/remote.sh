@@ -10,6 +10,18 @@ export LC_ALL=C
 home=/var/lib/tare/remote
 groups=/sys/fs/cgroup
 
+# What is kept here is root's alone: who owns or may write the folder could plant what root runs.
+closed() {
+    for place in "${home%/*}" "$home"; do
+        [ -d "$place" ] || continue
+        if [ ! -O "$place" ] || [ -n "$(find "$place" -maxdepth 0 -perm /022)" ]; then
+            echo "tare: $place can be written by another user than root" >&2
+            exit 77
+        fi
+        chmod 700 "$place"
+    done
+}
+
 # Where memory can be limited, and by which file; nothing where it cannot.
 memory_limits() {
     if [ -w "$groups/memory/memory.limit_in_bytes" ]; then
@@ -21,6 +33,7 @@ memory_limits() {
 }
 
 look() {
+    closed
     missing=
     for tool in chroot flock mount sha256sum tar taskset unshare; do
         command -v "$tool" >/dev/null || missing="$missing $tool"
@@ -45,6 +58,7 @@ look() {
 }
 
 receive() {
+    closed
     part=$home/new-$1.$$
     mkdir -p "$part/root"
     trap 'rm -rf "$part"' EXIT
@@ -88,6 +102,7 @@ sweep() {
 }
 
 launch() {
+    closed
     name=$1 cpus=$2 bytes=$3 port=$4 token=$5
     export work="$home/work/$name"
     mkdir -p "$work/upper" "$work/work" "$work/root" "$work/data"
