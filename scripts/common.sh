@@ -21,6 +21,9 @@ have() { command -v "$1" >/dev/null 2>&1; }
 # at_least 1.21 1.9: whether the first version is the second or newer
 at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; }
 
+# TARE_HOME for its owner alone, before anything else makes it; tare itself refuses one that is not
+make_home() { (umask 077 && mkdir -p "$TARE_HOME"); }
+
 # quietly LOG COMMAND...: run it with its output in a log; show the log's end when it fails
 quietly() {
     local log=$1

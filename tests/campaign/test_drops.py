@@ -108,9 +108,9 @@ def test_on_the_hosts_kernel_a_guest_drops_its_files_and_no_others(box, tmp_path
     for file in (own, foreign):
         file.write_bytes(b"x" * MIB)
     caches.drop(GUEST, box)
-    assert roots.cached_share(own) == 0
+    assert roots.cached_share(own.parent, own.name) == 0
     assert own.read_bytes() == b"x" * MIB
-    assert roots.cached_share(foreign) == 1
+    assert roots.cached_share(foreign.parent, foreign.name) == 1
 
 
 def _knob(monkeypatch, file):

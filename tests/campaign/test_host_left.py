@@ -3,15 +3,31 @@
 import json
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
+from hostile import TREE
 from tare.host import janitor, processes, state
 from tare.host.journal import Journal
 from tare.store.store import Store
 
 pytestmark = pytest.mark.host
 
+KILLED = """\
+import os, signal, sys
+from tare.campaign import ground
+from tare.image import build
+from tare.model import Arm, Resources
+from tare.platforms import registry
+
+image = build.ensure(build.agent_path(), progress=lambda _: None)
+resources = Resources(ground.default_cpus(), 512 << 20)
+with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
+    live = nursery.start(registry.choose(["runc"])[0], Arm("runc"), measured=False)
+    assert live.session.execute(["sh", "-c", sys.argv[1]], time_limit_s=60).code == 0
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 MAIN = "from tare.cli import main; main()"
 
 
@@ -42,3 +58,17 @@ def test_what_a_killed_run_left_and_nobody_can_remove_is_told(tmp_path):
         assert f"removed file {folder}" in cleaned.text
     finally:
         entry.file.unlink(missing_ok=True)
+
+
+@pytest.mark.timeout(170)
+def test_tare_clean_removes_what_a_killed_run_s_sandbox_made():
+    """A run in a process of its own: its sandbox nests 1,500 folders, then it is killed without a word."""
+    killed = processes.run([sys.executable, "-c", KILLED, TREE], time_limit_s=120)
+    assert killed.code == -9, killed.stderr
+    left = [entry.thing for entry in Journal(state.journal()).entries()]
+    folders = [str(thing.facts["path"]) for thing in left if thing.kind == "folder"]
+    assert [folder for folder in folders if Path(folder, "data/d/d/d").exists()]
+    cleaned = tare("clean")
+    assert cleaned.code == 0, cleaned.stdout + cleaned.stderr
+    assert not [folder for folder in folders if Path(folder).exists()]
+    assert Journal(state.journal()).entries() == []

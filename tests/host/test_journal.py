@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError
-from tare.host import janitor, unremoved
+from tare.host import janitor, mounts, unremoved
 from tare.host.claims import LXC_LOCKS, Bounds
 from tare.host.journal import FORMAT, Belongings, Journal, Owner, clear_the_way, sweep
 
@@ -250,7 +250,8 @@ def test_a_thing_of_a_later_version_stays_and_is_named(tmp_path):
 
 
 def test_a_folder_with_a_mount_in_it_is_not_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(janitor, "_mount_points", lambda: {str(tmp_path / "thing" / "root")})
+    """One that cannot be unmounted: it is shown where nothing is."""
+    monkeypatch.setattr(mounts, "points", lambda: [str(tmp_path / "thing" / "root")])
     (tmp_path / "thing").mkdir()
     with pytest.raises(HostError, match="is mounted in it"):
         janitor.remove(janitor.folder(tmp_path / "thing"))

@@ -1,4 +1,7 @@
 import os
+import pwd
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -6,6 +9,8 @@ import pytest
 from tare.errors import HostError
 from tare.host import state
 
+NOBODY = 65534
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights: to become another user")
 MOUNTS = (Path(__file__).parent / "data" / "mountinfo").read_text()
 
 
@@ -45,6 +50,93 @@ def test_a_home_that_may_not_be_written(home, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere, the tests may run as root
     with pytest.raises(HostError, match="permission denied"):
         state.home()
+
+
+def test_a_home_that_only_others_eyes_were_let_into_is_closed_and_told_once(home, monkeypatch):
+    monkeypatch.setattr(state, "_closed", [])
+    home.mkdir(mode=0o755)
+    (home / "images").mkdir()
+    for _ in range(2):
+        assert state.home() == home
+    assert home.stat().st_mode & 0o777 == 0o700
+    assert state.closed() == [home]
+
+
+def test_a_folder_with_what_is_not_tare_s_is_not_closed_to_others(home):
+    """TARE_HOME=/var/lib would lock the system out of its own."""
+    home.mkdir(mode=0o755)
+    (home / "dpkg").mkdir()
+    with pytest.raises(HostError, match="dpkg in it is not tare's") as caught:
+        state.home()
+    assert f"chmod 700 {home}" in caught.value.fix
+    assert home.stat().st_mode & 0o777 == 0o755
+    home.chmod(0o700)
+    assert state.home() == home
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o775, 0o702, 0o1777])
+def test_a_home_that_others_can_write_is_refused(home, mode):
+    home.mkdir()
+    home.chmod(mode)
+    with pytest.raises(
+        HostError, match=rf"is not safe from other users: others can write it \(mode {mode:o}\) "
+    ) as caught:
+        state.home()
+    assert "TARE_HOME" in caught.value.fix
+    assert home.stat().st_mode & 0o7777 == mode
+
+
+def test_a_home_below_a_folder_that_others_can_write_is_refused_unless_that_is_sticky(home):
+    home.parent.chmod(0o777)
+    with pytest.raises(HostError, match=rf"others can write {home.parent} \(mode 777\) "):
+        state.home()
+    home.parent.chmod(0o1777)
+    assert state.home() == home
+
+
+@AS_ROOT
+@pytest.mark.parametrize("whose", ["the home", "the folder above", "a link that leads there"])
+def test_a_home_that_another_user_could_exchange_is_refused(home, monkeypatch, whose):
+    home.mkdir(mode=0o700)
+    if whose == "the home":
+        os.chown(home, NOBODY, NOBODY)
+    elif whose == "the folder above":
+        os.chown(home.parent, NOBODY, NOBODY)
+    else:
+        link = home.parent / "link"
+        link.symlink_to(home)
+        os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
+        monkeypatch.setenv("TARE_HOME", str(link))
+    with pytest.raises(HostError, match=f"is not safe from other users: .*belongs to {pwd.getpwuid(NOBODY).pw_name} "):
+        state.home()
+
+
+@AS_ROOT
+def test_nothing_below_a_home_can_be_opened_by_another_user(home):
+    """Whoever makes the folder below: it is the home that is closed."""
+    (state.work() / "instance").mkdir(mode=0o777)
+    planted = state.work() / "instance" / "id"
+    shutil.copy(shutil.which("id"), planted)
+    planted.chmod(0o4755)
+    tried = subprocess.run(
+        ["setpriv", f"--reuid={NOBODY}", "--clear-groups", "sh", "-c", '"$0" -u; ls "$1"', planted, home],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert tried.stdout == ""
+    assert tried.stderr.count("ermission denied") == 2
+
+
+def test_the_script_that_comes_first_makes_the_home_as_tare_does(tmp_path):
+    """scripts/gvisor is run before tare is there: its own steps up to the folder of programs."""
+    scripts, home = Path(__file__).parents[2] / "scripts", tmp_path / "home"
+    lines = (scripts / "gvisor").read_text().splitlines()
+    steps = lines[lines.index('mkdir -p "$bin"') - 1 : lines.index('mkdir -p "$bin"') + 1]
+    script = "\n".join(["umask 022", f'. "{scripts}/common.sh"', "bin=$TARE_HOME/bin", *steps])
+    subprocess.run(["bash", "-c", script], env={**os.environ, "TARE_HOME": str(home)}, check=True)
+    assert (home / "bin").is_dir()
+    assert home.stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tare.campaign.instances import Live
 from tare.errors import UnsupportedError
 from tare.host import roots
@@ -61,7 +59,7 @@ def require_fetched(kept: UnsupportedError | None, plan: RunPlan, live: Live) ->
     if kept is None:
         return
     for name in plan.fetched:
-        share = roots.cached_share(Path(live.instance.spec.space.data, name))
+        share = roots.cached_share(live.instance.spec.space.data, name)
         if share is None or share < FETCHED:
             raise kept
 
@@ -73,7 +71,7 @@ def require_uncached(plan: RunPlan, live: Live) -> None:
     that and the host's (`Platform.disk_cache`).
     """
     for name in plan.uncached:
-        share = roots.cached_share(Path(live.instance.spec.space.data, name))
+        share = roots.cached_share(live.instance.spec.space.data, name)
         if share is not None and share > STRAY:
             raise UnsupportedError(
                 f"direct I/O goes through the host's page cache all the same, where now {share:.0%} of the file is"

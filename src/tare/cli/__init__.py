@@ -10,7 +10,7 @@ from rich.console import Console
 
 from tare.cli.commands.app import app
 from tare.errors import TareError
-from tare.host import unremoved
+from tare.host import state, unremoved
 
 INTERRUPTED = 130
 
@@ -34,6 +34,8 @@ def main() -> None:
             errors.print(interrupted(), markup=False, soft_wrap=True)
         raise
     finally:
+        for folder in state.closed():
+            errors.print(f"[bold]note:[/] other users could look into {_plain(str(folder))}; it is closed to them now")
         _tell_unremoved(errors)
 
 

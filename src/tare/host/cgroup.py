@@ -12,11 +12,12 @@ import functools
 import os
 import signal
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
+from tare.host import beneath
 from tare.model import Resources
 from tare.patience import until
 
@@ -226,18 +227,44 @@ def destroy(path: str) -> None:
 
 
 def _remove_tree(folder: Path) -> None:
-    for below, _, _ in os.walk(folder, topdown=False):
+    def leave(above: int, name: str) -> None:
         with contextlib.suppress(OSError):  # busy: a killed process is not gone yet; the caller comes again
-            Path(below).rmdir()
+            os.rmdir(name, dir_fd=above)
+
+    _walk(folder, lambda _: None, leave)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def _pids(folders: Iterable[Path]) -> set[int]:
-    found: set[int] = set()
+    pids: set[int] = set()
+
+    def read(group: int) -> None:
+        with contextlib.suppress(OSError):
+            procs = os.open("cgroup.procs", os.O_RDONLY | os.O_CLOEXEC, dir_fd=group)
+            with open(procs) as file:  # noqa: PTH123 (a descriptor)
+                pids.update(map(int, file.read().split()))
+
     for folder in folders:
-        for below, _, _ in os.walk(folder):
-            with contextlib.suppress(OSError):
-                found |= {int(pid) for pid in Path(below, "cgroup.procs").read_text().split()}
-    return found - {0}  # 0: a process of a foreign pid namespace
+        _walk(folder, read, lambda *_: None)
+    return pids - {0}  # 0: a process of a foreign pid namespace
+
+
+def _walk(folder: Path, enter: Callable[[int], object], leave: Callable[[int, str], object]) -> None:
+    """`beneath.walk` over groups: who has root's rights in a sandbox may nest them deeper than a path is long."""
+
+    def below(group: int) -> list[str]:
+        enter(group)
+        with contextlib.suppress(OSError), os.scandir(group) as entries:
+            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        return []
+
+    with contextlib.suppress(FileNotFoundError):
+        top = os.open(folder, beneath.FOLDER)
+        try:
+            beneath.walk(top, below, leave)
+        finally:
+            os.close(top)
 
 
 def _ancestry(root: Path, path: str) -> list[Path]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tare import lazily
 from tare.errors import HostError
-from tare.host import cgroup, dockerd, lxd, processes, runtimes, settings
+from tare.host import cgroup, dockerd, lxd, mounts, processes, removal, runtimes, settings
 from tare.host.thing import Fact, Thing
 from tare.patience import stretched, until
 
@@ -151,25 +150,16 @@ def _require_in_place(path: Path) -> None:
 
 def _remove_mount(facts: Mapping[str, Fact]) -> None:
     path = str(facts["path"])
-    while path in _mount_points():
+    while path in mounts.points():
         # Lazily: a process that is about to die may still have it open.
         processes.run(["umount", "-l", path]).require()
 
 
-def _mount_points() -> set[str]:
-    lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    return {line.split()[4].replace("\\040", " ") for line in lines}
-
-
 def _remove_folder(facts: Mapping[str, Fact]) -> None:
-    path = str(facts["path"])
-    below = [point for point in _mount_points() if point == path or point.startswith(path + "/")]
-    if below:
-        raise HostError(f"{path} is not removed: {below[0]} is mounted in it", fix=f"umount {below[0]}")
-    shutil.rmtree(path, ignore_errors=True)
-    if Path(path).exists():
-        raise HostError(f"{path} cannot be removed")
-    between = Path(path).parent
+    path = Path(str(facts["path"]))
+    mounts.clear(path)
+    removal.remove(path)
+    between = path.parent
     while "below" in facts and between.is_relative_to(str(facts["below"])) and between != Path(str(facts["below"])):
         with contextlib.suppress(OSError):  # not empty, or not there
             between.rmdir()

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from pathlib import Path
 
 from tare.errors import HostError
+from tare.host import beneath
 
 #: mount(2)
-READ_ONLY, BIND = 1, 4096
+READ_ONLY, NO_SUID, NO_DEV, REMOUNT, BIND = 1, 2, 4, 32, 4096
+#: umount2(2): lazily, since a process that is about to die may still have it open.
+_DETACH = 2
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 def mount(kind: str, target: Path, *, source: str = "", flags: int = 0, options: str = "", fix: str = "") -> None:
@@ -22,3 +27,61 @@ def mount(kind: str, target: Path, *, source: str = "", flags: int = 0, options:
     if ctypes.CDLL(None, use_errno=True).mount(named[0], named[1], named[2], ctypes.c_ulong(flags), named[3]) != 0:
         why = os.strerror(ctypes.get_errno())
         raise HostError(f"{source or kind} cannot be mounted on {target}: {why}", fix=fix or "see what dmesg says")
+
+
+def on_itself(folder: Path, flags: int) -> None:
+    """Mount a folder on itself, with flags besides those that its filesystem has. Raises `HostError`."""
+    kept = os.statvfs(folder).f_flag & (os.ST_RDONLY | os.ST_NOEXEC)  # the numbers are mount(2)'s
+    mount("none", folder, source=str(folder), flags=BIND)
+    mount("none", folder, flags=REMOUNT | BIND | flags | kept)
+
+
+def points() -> list[str]:
+    """Where something is mounted, oldest first (proc(5))."""
+    return parse_points(Path("/proc/self/mountinfo").read_bytes())
+
+
+def parse_points(mountinfo: bytes) -> list[str]:
+    """The same from ``/proc/self/mountinfo``, in which spaces, tabs, line ends and backslashes are octal numbers."""
+    fields = (line.split(b" ")[4] for line in mountinfo.splitlines())
+    return [os.fsdecode(_ESCAPED.sub(lambda number: bytes([int(number[1], 8)]), field)) for field in fields]
+
+
+def clear(folder: Path) -> None:
+    """Unmount all that is mounted on a folder or in it, what was mounted last first; what it showed stays as it is.
+
+    Raises `HostError` with the first that stays.
+    """
+    within = _within(folder)
+    for point in reversed(within):
+        _detach(folder, point)
+    if left := _within(folder):
+        raise HostError(f"{folder} is not removed: {left[0]!r} is mounted in it", fix=f"umount -l {left[0]!r}")
+
+
+def _within(folder: Path) -> list[str]:
+    return [point for point in points() if point == str(folder) or point.startswith(f"{folder}/")]
+
+
+def _detach(folder: Path, point: str) -> None:
+    try:
+        top = os.open(folder, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        if point == str(folder):
+            _umount(top)
+        else:
+            with beneath.unless_vanished():
+                place = beneath.opened(top, point[len(str(folder)) + 1 :], os.O_PATH, across_mounts=True)
+                try:
+                    _umount(place)
+                finally:
+                    os.close(place)
+    finally:
+        os.close(top)
+
+
+def _umount(place: int) -> None:
+    """By descriptor: a path may be longer than the kernel takes, and lead elsewhere by now."""
+    ctypes.CDLL(None, use_errno=True).umount2(f"/proc/self/fd/{place}".encode(), _DETACH)

@@ -11,11 +11,11 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tare import lazily
 from tare.errors import HostError
-from tare.host import janitor, mounts
+from tare.host import beneath, janitor, mounts
 from tare.host.journal import Belongings
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ _DISK = {
     errno.EROFS: "mount the filesystem of {place} writable (dmesg says why it is not), with space on it",
 }
 
-#: Files that a sandbox made are opened so: no link is followed, no pipe waited for.
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-#: What the system says of a name behind which there is no file any more: it is gone, a link, or a socket.
-_VANISHED = {errno.ENOENT, errno.ELOOP, errno.ENXIO}
+#: How trees that guests write to are mounted on the host.
+UNPRIVILEGED = mounts.NO_SUID | mounts.NO_DEV
+#: A file is looked at in such parts, so that its size takes no memory, and at no more of them: some seconds' work.
+WINDOW_BYTES, MOST_WINDOWS = 64 << 20, 1 << 16
 
 
 @contextlib.contextmanager
@@ -77,23 +77,38 @@ def full(place: Path) -> str | None:
 
 
 def new_workspace(things: Belongings, folder: Path) -> Workspace:
-    """Make the folders of an instance."""
+    """Make the folders of an instance. On this host nothing in them has set-user-ID rights, or opens as a device."""
     things.own(janitor.folder(folder))
+    folder.mkdir(mode=0o700, parents=True)
+    things.own(janitor.mount(folder))
+    mounts.on_itself(folder, UNPRIVILEGED)
     data = folder / "data"
-    data.mkdir(parents=True)
+    data.mkdir()
     return Workspace(folder, data, folder / "console.log")
 
 
 def overlay_root(things: Belongings, space: Workspace, image_root: Path) -> Path:
-    """Mount the image, writable and throw-away, and return where."""
+    """Mount the image, writable and throw-away, and return where; on the host with no more privilege than the folders.
+
+    `privileged_within` is for platforms whose users have it in the sandbox.
+    """
     upper, work, merged = (space.folder / name for name in ("upper", "work", "root"))
     for folder in (upper, work, merged):
         folder.mkdir()
     things.own(janitor.mount(merged))
     options = f"lowerdir={image_root},upperdir={upper},workdir={work}"
     fix = "tare needs overlayfs, and TARE_HOME on a filesystem that can be its upper layer (ext4, xfs)"
-    mounts.mount("overlay", merged, options=options, fix=fix)
+    mounts.mount("overlay", merged, flags=UNPRIVILEGED, options=options, fix=fix)
     return merged
+
+
+def privileged_within(root: Path) -> list[str]:
+    """Surroundings (`processes.start_held`) in which an overlay root has set-user-ID programs and devices.
+
+    It is a mount namespace; what the host unmounts later goes in there too.
+    """
+    script = 'mount -o remount,bind,suid,dev "$0" && exec "$@"'
+    return ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script, str(root)]
 
 
 def chroot_mounts(things: Belongings, root: Path, data: Path) -> None:
@@ -114,58 +129,102 @@ def chroot_mounts(things: Belongings, root: Path, data: Path) -> None:
 def drop_page_cache(place: Path) -> None:
     """Write back and drop the cached pages of a file, or of all below a folder; nothing else on the host is touched.
 
-    What is below was made by a sandbox, and may change meanwhile: links and pipes are passed over, not followed or
-    waited for, and so is what has vanished.
+    What is below was made by a sandbox, and may change meanwhile: links, pipes and mounts are passed over, not followed
+    or waited for, and so is what has vanished. Raises `HostError` when something cannot be written back.
     """
-    _drop(place, None)
-
-
-def _drop(name: Path | str, folder: int | None) -> None:
-    """One file, or all below a folder. Each is opened from its folder, which the sandbox cannot exchange for a link."""
     try:
-        kind = os.lstat(name, dir_fd=folder).st_mode
-        if not stat.S_ISDIR(kind) and not stat.S_ISREG(kind):  # opening a device may do something
-            return
-        descriptor = os.open(name, _READ, dir_fd=folder)
+        with beneath.unless_vanished(), _descriptor(os.open(place, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)) as top:
+            if stat.S_ISDIR(os.fstat(top).st_mode):
+                beneath.walk(top, _drop_files, lambda *_: None)
+            else:
+                _drop(beneath.reopened(top))
     except OSError as error:
-        if error.errno in _VANISHED:
+        raise HostError(
+            f"what is cached of {place} cannot be written back and dropped: {error.strerror}",
+            fix=_DISK.get(error.errno or 0, "see what dmesg says of the disk").format(place=place),
+        ) from error
+
+
+def _drop_files(folder: int) -> list[str]:
+    """Drop the files of one folder, and return which folders are in it."""
+    below: list[str] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                below.append(entry.name)
+            elif entry.is_file(follow_symlinks=False):
+                _drop(beneath.regular(folder, entry.name))
+    return below
+
+
+def _drop(file: int | None) -> None:
+    if file is not None:
+        with _descriptor(file):
+            os.fsync(file)
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+@contextlib.contextmanager
+def _descriptor(opened: int) -> Iterator[int]:
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
+def cached_share(folder: Path, name: str) -> float | None:
+    """What share of a file's data the host's page cache holds, 0 to 1 (mincore(2)); None where there is no such file.
+
+    ``name``: the file's path below a folder that a sandbox writes to. Of a sparse file the windows that are all hole do
+    not count. None too where data is scattered over more than `MOST_WINDOWS`: no workload writes such a file.
+    """
+    with beneath.unless_vanished(), _descriptor(os.open(folder, beneath.FOLDER)) as top:
+        file = beneath.regular(top, name)
+        if file is not None:
+            with _descriptor(file):
+                return _cached_share(file)
+    return None
+
+
+def _cached_share(file: int) -> float | None:
+    cached = pages = windows = 0
+    try:
+        for offset, length in _data(file):
+            windows += 1
+            if windows > MOST_WINDOWS:
+                return None
+            with mmap.mmap(file, length, prot=mmap.PROT_READ, offset=offset) as window:
+                states = _resident(window)
+            cached += int(states.sum())
+            pages += len(states)
+    except (ValueError, OSError):  # a sandbox has made it shorter meanwhile
+        return None
+    return cached / pages if pages else None
+
+
+def _data(file: int) -> Iterator[tuple[int, int]]:
+    """The windows of a file that have data, as offset and length: a sparse file's size says nothing of what it has."""
+    offset = 0
+    while True:
+        try:
+            offset = os.lseek(file, offset, os.SEEK_DATA) // WINDOW_BYTES * WINDOW_BYTES
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # none from here on
+                return
+            raise
+        length = min(WINDOW_BYTES, os.fstat(file).st_size - offset)
+        if length <= 0:  # made shorter meanwhile
             return
-        raise
-    try:
-        kind = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(kind):
-            for below in os.listdir(descriptor):  # noqa: PTH208 (a path has no open folder)
-                _drop(below, descriptor)
-        elif stat.S_ISREG(kind):
-            os.fsync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(descriptor)
+        yield offset, length
+        offset += WINDOW_BYTES
 
 
-def cached_share(file: Path) -> float | None:
-    """What share of a file the host's page cache holds, 0 to 1 (mincore(2)); None where there is no such file."""
-    try:
-        descriptor = os.open(file, _READ)
-    except OSError:
-        return None
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size == 0:
-            return None
-        with mmap.mmap(descriptor, found.st_size, prot=mmap.PROT_READ) as pages:
-            return _resident_share(pages)
-    except ValueError:  # a sandbox has made it shorter meanwhile
-        return None
-    finally:
-        os.close(descriptor)
-
-
-def _resident_share(pages: mmap.mmap) -> float:
-    states = np.empty(-(-len(pages) // mmap.PAGESIZE), dtype=np.uint8)
+def _resident(window: mmap.mmap) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """One number a page: 1 where it is in the cache."""
+    states = np.empty(-(-len(window) // mmap.PAGESIZE), dtype=np.uint8)
     # An array over the mapping is only there for its address, and must be gone before the mapping is.
-    address = np.frombuffer(pages, dtype=np.uint8).ctypes.data
+    address = np.frombuffer(window, dtype=np.uint8).ctypes.data
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(len(pages)), ctypes.c_void_p(states.ctypes.data)) != 0:
+    if libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(len(window)), ctypes.c_void_p(states.ctypes.data)) != 0:
         raise HostError(f"what is cached cannot be read: {os.strerror(ctypes.get_errno())}")
-    return float((states & 1).mean())
+    return np.bitwise_and(states, 1, dtype=np.uint8)

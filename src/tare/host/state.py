@@ -1,18 +1,35 @@
-"""Where tare keeps what it needs on a host: ``TARE_HOME``, by default ``/var/lib/tare``."""
+"""Where tare keeps what it needs on a host: ``TARE_HOME``, by default ``/var/lib/tare``.
+
+It is its owner's alone: root runs programs and removes folders by what is in it, and in the trees of instances are
+set-user-ID files that guests made.
+"""
 
 from __future__ import annotations
 
 import os
+import pwd
+import stat
 from pathlib import Path
 
 from tare.errors import HostError
 
 DEFAULT_HOME = Path("/var/lib/tare")
 JOURNAL = "journal"
+#: What tare has in there. A folder with these alone is its own, and may be closed to others.
+CONTENTS = {
+    "bin", "bpf", "calibration", "calibration.json", "guest", "images", JOURNAL, "lab", "libvirt", "lock", "lost+found",
+    "remote", "rootless", "work",
+}  # fmt: skip
+
+_closed: list[Path] = []
 
 
 def home() -> Path:
-    """The folder of everything below; made when it is missing. Raises `HostError` when it cannot be written."""
+    """The folder of everything below, its owner's alone; made when it is missing, without its symlinks.
+
+    Raises `HostError` when it cannot be written, and when another user could change what is in it. One that others can
+    only read, as tare up to November 2026 made it, is closed to them (`closed`).
+    """
     folder = home_if_any()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -20,7 +37,52 @@ def home() -> Path:
         raise _unwritable(folder, error.strerror or str(error)) from error
     if not os.access(folder, os.W_OK | os.X_OK):
         raise _unwritable(folder, "permission denied")
+    _refuse_others(folder)
     return folder.resolve()
+
+
+def closed() -> list[Path]:
+    """The homes that this process found open to other users' eyes, and closed."""
+    return list(_closed)
+
+
+def _refuse_others(folder: Path) -> None:
+    """Raises `HostError` when another user owns or can write the folder, one above it, or a link that leads there."""
+    named, place = folder.absolute(), folder.resolve()
+    mine = {0, os.geteuid()}
+    for link in (path for path in (named, *named.parents) if path.is_symlink()):
+        if link.lstat().st_uid not in mine:
+            raise _of_others(folder, f"the link {link} belongs to {_user(link.lstat().st_uid)}")
+    for above in place.parents:
+        known = above.stat()
+        if known.st_uid not in mine:
+            raise _of_others(folder, f"{above} belongs to {_user(known.st_uid)}")
+        if known.st_mode & 0o022 and not known.st_mode & stat.S_ISVTX:
+            raise _of_others(folder, f"others can write {above} (mode {stat.S_IMODE(known.st_mode):o})")
+    known = place.stat()
+    if known.st_uid != os.geteuid():
+        raise _of_others(folder, f"it belongs to {_user(known.st_uid)}")
+    if known.st_mode & 0o022:
+        raise _of_others(folder, f"others can write it (mode {stat.S_IMODE(known.st_mode):o})")
+    if known.st_mode & 0o055:
+        _close(folder, place)
+
+
+def _close(folder: Path, place: Path) -> None:
+    if strange := sorted({entry.name for entry in place.iterdir()} - CONTENTS):
+        raise HostError(
+            f"{folder} can be read by others, and {strange[0]} in it is not tare's",
+            fix=f"set TARE_HOME to a folder of its own, or chmod 700 {folder}",
+        )
+    place.chmod(0o700)
+    _closed.append(folder)
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
 
 
 def home_if_any() -> Path:
@@ -64,6 +126,13 @@ def _below(name: str, mode: int = 0o777) -> Path:
     folder = home() / name
     folder.mkdir(exist_ok=True, mode=mode)
     return folder
+
+
+def _of_others(folder: Path, why: str) -> HostError:
+    return HostError(
+        f"{folder} is not safe from other users: {why}",
+        fix="set TARE_HOME to a folder that is yours alone, below folders that only you or root can write",
+    )
 
 
 def _unwritable(folder: Path, why: str) -> HostError:

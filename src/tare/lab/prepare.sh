@@ -51,6 +51,7 @@ xen)
 esac
 
 home=/var/lib/tare
+mkdir -p -m 700 $home
 for place in /goods/home/images/*; do
     mkdir -p "$home/images/$(basename "$place")"
     ln -s "$place"/* "$home/images/$(basename "$place")/"

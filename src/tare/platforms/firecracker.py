@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import network, processes
+from tare.host import mounts, network, processes
 from tare.host.journal import Belongings
 from tare.image import guest
 from tare.image.build import Image
@@ -154,6 +154,8 @@ class Firecracker(Platform):
     def _place(self, spec: LaunchSpec) -> Place:
         if not self._jailed:
             return Place(spec.space.data, jailed=False)
+        # The jailer makes devices there, and its guest no files: what that writes is in the images of its disks.
+        mounts.clear(spec.space.folder)
         # As the jailer names it. It is on the instance's folder, so it goes with that.
         folder = spec.space.data / Path(processes.find(PROGRAM) or PROGRAM).resolve().name / spec.id / "root"
         folder.mkdir(parents=True)

@@ -88,7 +88,8 @@ class Lxc(Platform):
             *_network(spec, endpoint, link),
         ]
         (folder / "config").write_text(config(name, spec.group.path, *settings))
-        began = start(spec, start_argv(things, folder, name, spec.agent_argv()))
+        argv = start_argv(things, folder, name, spec.agent_argv())
+        began = start(spec, argv, roots.privileged_within(root))
         ping = Ping(endpoint.address) if spec.measured else None
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
         return Instance(spec, began.stream, began.at, address, began.first_byte, ping)

@@ -82,7 +82,8 @@ class Nspawn(Platform):
         joined = f"--network-namespace-path={network.namespace_path(spec.id)}"
         argv = sandbox_argv(name, root, joined, f"--bind={spec.space.data}:/data")
         # It makes groups for itself and its payload in hierarchies that tare has no use for.
-        began = start(spec, [*argv, *spec.agent_argv()], in_every_hierarchy=True)
+        within = roots.privileged_within(root)
+        began = start(spec, [*argv, *spec.agent_argv()], within, in_every_hierarchy=True)
         address = Address.on_veth(spec, endpoint.address)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 

@@ -111,7 +111,7 @@ def launch_bundle(
     # Goes first: a runtime whose tare was killed would go on, and mount after what it mounted was removed.
     things.own(janitor.control_group(f"{spec.group.path}/tool"))
     argv = [runtime, "--root", str(state), *options, "run", "--bundle", str(spec.space.folder), name]
-    began = start(spec, argv, within)
+    began = start(spec, argv, (*roots.privileged_within(root), *within))
     ping = Ping(address.ping) if address.ping and spec.measured else None
     return Instance(spec, began.stream, began.at, address, began.first_byte, ping)
 

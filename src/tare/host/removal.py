@@ -1,0 +1,145 @@
+"""Removes a folder with whatever a sandbox has made in it, at any depth and in any number.
+
+Own code, for what neither of the usual ways has: `shutil.rmtree` of Python 3.11 recurses and ends at a thousand nested
+folders; ``rm -rf --one-file-system`` does not know a bind mount of the same filesystem from a folder, and takes no
+attribute (chattr(1)) off. Here no mount is ever crossed, each entry is guarded by itself, and what stays is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from tare.errors import HostError
+from tare.host import beneath
+
+#: As long as a pass removes something another follows, so often: whoever made the tree may be about to die only.
+PASSES = 10
+#: ioctl(2) of a file's attributes, and those that keep it and what is in it from being removed (linux/fs.h).
+_GET_FLAGS, _SET_FLAGS = 0x80086601, 0x40086602
+_IMMUTABLE, _APPEND_ONLY = 0x10, 0x20
+
+
+def remove(path: Path) -> None:
+    """Remove a folder and all in it, or a file; nothing where nothing is. What a mount in it shows is not touched.
+
+    The folders above are tare's own, or root's. Raises `HostError` with how many entries stayed and the first of them.
+    """
+    try:
+        parent = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    try:
+        for _ in range(PASSES):
+            turn = _Pass()
+            turn.take(parent, path.name)
+            if not turn.removed or not _exists(parent, path.name):
+                break
+        if _exists(parent, path.name):
+            raise HostError(f"{path} cannot be removed: {turn.stayed or 'it is filled again all the time'}")
+    finally:
+        os.close(parent)
+
+
+def _exists(folder: int, name: str) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        os.lstat(name, dir_fd=folder)
+        return True
+    return False
+
+
+class _Pass:
+    """One way through a tree."""
+
+    def __init__(self) -> None:
+        self.removed = 0
+        self._stayed = 0
+        self._first = ""
+
+    @property
+    def stayed(self) -> str:
+        """What could not be removed, in words; "" when nothing."""
+        return f"{self._first}{f' (and {self._stayed - 1} more)' if self._stayed > 1 else ''}"
+
+    def take(self, parent: int, name: str) -> None:
+        """Remove what has this name in an open folder."""
+        try:
+            top = os.open(name, beneath.FOLDER, dir_fd=parent)
+        except FileNotFoundError:
+            return
+        except OSError:  # no folder, or a link
+            self._gone(os.unlink, parent, name)
+            return
+        try:
+            beneath.walk(top, self._enter, self._leave)
+        finally:
+            os.close(top)
+        self._leave(parent, name)
+
+    def _enter(self, folder: int) -> list[str]:
+        """Remove all that is no folder, and empty ones; the others are to be gone into."""
+        below: list[str] = []
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        try:
+                            os.rmdir(entry.name, dir_fd=folder)
+                            self.removed += 1
+                        except OSError:
+                            below.append(entry.name)
+                    else:
+                        self._gone(os.unlink, folder, entry.name)
+        except OSError as error:
+            self._note(error)
+        return below
+
+    def _leave(self, folder: int, name: str) -> None:
+        self._gone(os.rmdir, folder, name)
+
+    def _gone(self, call: Callable[..., None], folder: int, name: str) -> None:
+        """Remove one entry; where attributes keep it, without them."""
+        try:
+            try:
+                call(name, dir_fd=folder)
+            except PermissionError:
+                _release(folder, name)
+                call(name, dir_fd=folder)
+            self.removed += 1
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            # Of a folder that is not empty, what is in it has been told; what became a folder is for the next pass.
+            if error.errno not in {errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR}:
+                self._note(error)
+
+    def _note(self, error: OSError) -> None:
+        self._stayed += 1
+        shown = f"{os.fsdecode(error.filename)!r}: " if error.filename else ""
+        self._first = self._first or f"{shown}{error.strerror}"
+
+
+def _release(folder: int, name: str) -> None:
+    """Take the attributes off an entry, and off the folder that it is in, that keep it from being removed."""
+    _without_attributes(folder)
+    entry = beneath.regular(folder, name)
+    if entry is None:
+        with beneath.unless_vanished():
+            entry = beneath.opened(folder, name, beneath.FOLDER)
+    if entry is not None:
+        try:
+            _without_attributes(entry)
+        finally:
+            os.close(entry)
+
+
+def _without_attributes(descriptor: int) -> None:
+    with contextlib.suppress(OSError):  # a filesystem that has no attributes
+        flags = int.from_bytes(fcntl.ioctl(descriptor, _GET_FLAGS, bytes(8))[:4], "little")
+        if flags & (_IMMUTABLE | _APPEND_ONLY):
+            kept = flags & ~(_IMMUTABLE | _APPEND_ONLY)
+            fcntl.ioctl(descriptor, _SET_FLAGS, kept.to_bytes(8, "little"))

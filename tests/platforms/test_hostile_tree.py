@@ -1,0 +1,47 @@
+"""What root in a real sandbox makes in its folders is no danger to the host, and goes with the instance."""
+
+import os
+
+import pytest
+
+from hostile import TREE
+from tare.host import processes, roots
+from tare.model import Arm
+from tare.platforms import registry
+
+pytestmark = pytest.mark.host
+
+AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+PRIVILEGED = "grep ' / / ' /proc/self/mountinfo | tail -n 1"
+
+
+@pytest.mark.timeout(170)
+@pytest.mark.parametrize("name", ["native", "runc", "nspawn", "lxc"])
+def test_what_root_in_a_sandbox_makes_has_no_rights_on_the_host_and_goes(nursery, name):
+    [platform] = registry.choose([name])
+    answer = platform.detect()
+    if not answer.available:
+        pytest.skip(f"{name}: {answer.reason}")
+    live = nursery.start(platform, Arm(name), measured=False)
+    folder = live.instance.spec.space.folder
+    try:
+        made = live.session.execute(["sh", "-c", TREE], time_limit_s=60)
+        assert made.code == 0, made.stderr
+        seen = live.session.execute(["sh", "-c", PRIVILEGED], time_limit_s=10)
+        for path in (folder / "data" / "id", folder / "upper" / "tmp" / "id", folder / "root" / "tmp" / "id"):
+            assert path.stat().st_mode & 0o7777 == 0o4755
+            # By a shell: setpriv itself has root's capabilities until it has become another program.
+            stranger = processes.run([*AS_NOBODY, "sh", "-c", '"$0" -u', str(path)])
+            assert stranger.code != 0
+            assert b"ermission denied" in stranger.stderr
+            assert os.statvfs(path).f_flag & (os.ST_NOSUID | os.ST_NODEV) == os.ST_NOSUID | os.ST_NODEV
+        for place in ("data", "upper/tmp", "root/tmp"):
+            with pytest.raises(PermissionError):
+                (folder / place / "null").read_bytes()
+        if name in {"runc", "nspawn", "lxc"}:  # inside it is as its users have it
+            assert seen.code == 0
+            assert b"nosuid" not in seen.stdout.split()[5], seen.stdout
+        roots.drop_page_cache(folder / "data")
+    finally:
+        live.stop()
+    assert not folder.exists()
