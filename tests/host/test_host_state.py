@@ -1,0 +1,81 @@
+"""The independent look at the host sees what is made, of each kind, and that it is gone again."""
+
+import contextlib
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import host_state
+from host_state import difference, settled, snapshot
+
+
+def test_files_and_processes_that_come_and_go(tmp_path):
+    folders = [str(tmp_path)]
+    before = snapshot(folders)
+    file = tmp_path / "below" / "left"
+    file.parent.mkdir()
+    file.touch(mode=0o600)
+    with subprocess.Popen(["sleep", "61.5"]) as process:
+        lines = difference(before, snapshot(folders))
+        assert f"+ file: {file} -rw------- {os.getuid()}:{os.getgid()}" in lines
+        assert [line for line in lines if line.startswith(f"+ process: {process.pid} ") and line.endswith("sleep 61.5")]
+        process.kill()
+    file.unlink()
+    file.parent.rmdir()
+    assert not [line for line in settled(before, 5, folders=folders) if "left" in line or "sleep" in line]
+
+
+def test_what_stays_is_waited_for_and_what_is_ignored_is_not(tmp_path):
+    folders = [str(tmp_path)]
+    before = snapshot(folders)
+    (tmp_path / "left").touch()
+    assert [line for line in settled(before, 0.3, folders=folders) if str(tmp_path) in line]
+    assert not [line for line in settled(before, 0.3, str(tmp_path), folders) if str(tmp_path) in line]
+
+
+def test_two_mounts_at_one_place_are_two():
+    assert host_state._numbered(["a", "a", "b"]) == {"a", "a (2)", "b"}
+
+
+@contextlib.contextmanager
+def made(make, undo):
+    subprocess.run(make, check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(undo, check=True)
+
+
+@pytest.mark.host
+@pytest.mark.parametrize(
+    ("aspect", "make", "undo", "part"),
+    [
+        ("link", "ip link add hs0 type bridge", "ip link del hs0", "hs0 bridge"),
+        ("address", "ip addr add 192.0.2.7/32 dev lo", "ip addr del 192.0.2.7/32 dev lo", "192.0.2.7/32"),
+        ("route", "ip route add 192.0.2.0/24 dev lo", "ip route del 192.0.2.0/24 dev lo", "192.0.2.0/24"),
+        ("packet rule", "iptables -w -A INPUT -s 192.0.2.7", "iptables -w -D INPUT -s 192.0.2.7", "192.0.2.7"),
+        ("mount", "mount -t tmpfs none {tmp}", "umount {tmp}", "{tmp} / tmpfs"),
+        ("file", "ip netns add hs", "ip netns del hs", "/run/netns/hs"),
+        ("group", "mkdir {group}", "rmdir {group}", "{group}"),
+        ("setting", "sysctl -qw net.ipv4.ip_default_ttl=63", "sysctl -qw net.ipv4.ip_default_ttl=64", "ttl = 63"),
+    ],
+)
+def test_each_kind_is_seen(tmp_path, aspect, make, undo, part):
+    group = next(
+        point
+        for _, point, kind, *_ in map(str.split, Path("/proc/self/mounts").read_text().splitlines())
+        if kind in {"cgroup", "cgroup2"}
+    )
+    words = {"tmp": str(tmp_path), "group": f"{group}/hs"}
+    with made(["true"], ["true"]):
+        subprocess.run(["iptables", "-w", "-S"], stdout=subprocess.DEVNULL, check=True)  # makes its chains
+        (Path("/run/netns")).mkdir(exist_ok=True)
+    before = snapshot(["/run"])
+    with made(make.format(**words).split(), undo.format(**words).split()):
+        after = snapshot(["/run"])
+    seen = [line for line in difference(before, after) if line.startswith(f"+ {aspect}: ")]
+    assert any(part.format(**words) in line for line in seen), seen
+    gone = settled(before, 5, folders=["/run"])
+    assert not [line for line in gone if part.format(**words) in line]

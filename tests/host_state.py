@@ -1,0 +1,274 @@
+"""What is on a host, read from the kernel and its files by nothing of tare's: an independent look before and after.
+
+`snapshot` gives a set of lines by aspect; `difference` what one has and the other has not; `settled` waits for what the
+kernel does in the background. As a program it keeps a snapshot in a file, or compares the host with one::
+
+    python tests/host_state.py save before.json
+    python tests/host_state.py compare before.json    # prints the difference; exit code 1 if there is any
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+#: Lines by aspect of the host.
+State = dict[str, set[str]]
+
+#: Folders in which a program that runs as root leaves files. Of those in `SHALLOW` only the first level is read.
+FOLDERS = tuple(
+    os.environ.get("TARE_HOME", "/var/lib/tare") if folder == "TARE_HOME" else folder
+    for folder in (
+        "TARE_HOME", "/run", "/tmp", "/var/tmp", "/dev", "/etc", "/var/lib/lxc", "/var/lib/lxcfs", "/var/lib/lxd",
+        "/var/lib/incus", "/var/lib/machines", "/var/lib/libvirt", "/var/log/libvirt", "/var/log/lxd", "/var/log/incus",
+        "/var/cache/lxc",
+    )
+)  # fmt: skip
+#: Kept on purpose below TARE_HOME (docs/architecture.md), each of them one line.
+SHALLOW = frozenset({"images", "bin", "lab", "rootless"})
+#: Kernel settings that change by themselves.
+RESTLESS = re.compile(
+    r"/proc/sys/(kernel/(random/|ns_last_pid|pty/nr|perf_|tainted|sched_domain|cap_last_cap)"
+    r"|fs/(dentry-state|file-nr|inode-nr|inode-state|aio-nr|quota/|mqueue/|verity/|binfmt_misc/)"
+    r"|net/netfilter/nf_conntrack_count|net/ipv[46]/(conf|neigh)/|net/mptcp/|vm/(stat_refresh|user_reserve|admin_reserve))"
+)
+#: Other settings than sysctls that a measurement may have changed.
+SETTINGS = (
+    "sys/kernel/mm/transparent_hugepage/*", "sys/kernel/mm/ksm/run", "sys/devices/system/cpu/online",
+    "sys/devices/system/cpu/smt/control", "sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
+    "sys/devices/system/cpu/intel_pstate/no_turbo", "sys/devices/virtual/workqueue/cpumask",
+    "sys/bus/workqueue/devices/writeback/cpumask", "proc/irq/*/smp_affinity_list", "proc/irq/default_smp_affinity",
+    "sys/block/*/queue/scheduler",
+)  # fmt: skip
+
+
+def snapshot(folders: Sequence[str] = FOLDERS) -> State:
+    """What is on this host now, as this process's namespaces show it."""
+    looks: Mapping[str, Callable[[], Iterable[str]]] = {
+        "mount": _mounts,
+        "link": _links,
+        "address": _addresses,
+        "route": _routes,
+        "neighbour": _neighbours,
+        "packet rule": _packet_rules,
+        "group": _control_groups,
+        "process": _processes,
+        "file": lambda: (line for folder in folders for line in _files(Path(folder))),
+        "loop device": _loop_devices,
+        "module": _modules,
+        "setting": _settings,
+        "ipc": _ipc,
+    }
+    return {aspect: _numbered(look()) for aspect, look in looks.items()}
+
+
+def difference(before: State, after: State) -> list[str]:
+    """One readable line for all that was not there before (``+``) or no longer is (``-``)."""
+    lines = []
+    for aspect in sorted(before.keys() | after.keys()):
+        then, now = before.get(aspect, set()), after.get(aspect, set())
+        lines += [f"+ {aspect}: {line}" for line in sorted(now - then)]
+        lines += [f"- {aspect}: {line}" for line in sorted(then - now)]
+    return lines
+
+
+def settled(before: State, patience_s: float = 10.0, ignored: str = "", folders: Sequence[str] = FOLDERS) -> list[str]:
+    """The difference that stays for all of ``patience_s``, which is empty as soon as one look finds none.
+
+    The kernel takes down namespaces, their links and their mounts in the background. ``ignored``: a regular
+    expression; lines that it is found in do not count.
+    """
+    deadline = time.monotonic() + patience_s
+    staying: set[str] | None = None
+    while True:
+        lines = difference(before, snapshot(folders))
+        seen = {line for line in lines if not (ignored and re.search(ignored, line))}
+        # A thing of somebody else's that comes and goes is not what stays.
+        staying = seen if staying is None else staying & seen
+        if not staying or time.monotonic() > deadline:
+            return sorted(staying)
+        time.sleep(0.25)
+
+
+def _numbered(lines: Iterable[str]) -> set[str]:
+    """Two of the same (mounts over mounts) are two lines."""
+    counts = collections.Counter(lines)
+    return {line if nth == 1 else f"{line} ({nth})" for line, count in counts.items() for nth in range(1, count + 1)}
+
+
+def _mounts() -> Iterator[str]:
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        _, _, _, root, point, options, *propagation = before.split()
+        kind, source, superblock = after.split(maxsplit=2)
+        groups = " ".join(word.split(":")[0] for word in propagation)  # the groups' numbers are the kernel's
+        yield f"{point} {root} {kind} {source} {options} {superblock} {groups}".rstrip()
+
+
+def _links() -> Iterator[str]:
+    for link in _json("ip", "-j", "-d", "link"):
+        kind = link.get("linkinfo", {}).get("info_kind", link.get("link_type"))
+        flags = ",".join(sorted({"UP", "PROMISC", "NOARP"} & set(link["flags"])))
+        yield f"{link['ifname']} {kind} {link.get('master', '')} {link['mtu']} {flags}"
+
+
+def _addresses() -> Iterator[str]:
+    for link in _json("ip", "-j", "addr"):
+        for address in link["addr_info"]:
+            yield f"{link['ifname']} {address.get('local')}/{address['prefixlen']}"
+
+
+def _routes() -> Iterator[str]:
+    for family in ("-4", "-6"):
+        for what in (("route", "show", "table", "all"), ("rule",)):
+            for route in _json("ip", "-j", family, *what):
+                yield " ".join(f"{name} {value}" for name, value in sorted(route.items()) if name != "flags")
+
+
+def _neighbours() -> Iterator[str]:
+    for neighbour in _json("ip", "-j", "neigh", "show", "nud", "permanent"):
+        yield f"{neighbour['dst']} {neighbour.get('lladdr', '')} {neighbour['dev']}"
+
+
+def _packet_rules() -> Iterator[str]:
+    """Rules, chains that were made, and policies other than the kernel's own."""
+    for program in (
+        "iptables-save",
+        "iptables-legacy-save",
+        "ip6tables-save",
+        "ip6tables-legacy-save",
+        "arptables-save",
+    ):
+        table = ""
+        for line in _lines(program):
+            if line.startswith("*"):
+                table = line[1:]
+            elif line.startswith("-A"):
+                yield f"{program} {table} {line}"
+            elif line.startswith(":") and " ACCEPT" not in line:
+                yield f"{program} {table} {' '.join(line.split()[:2])}"
+    for line in _lines("nft", "list", "ruleset"):
+        yield "nft " + re.sub(r"counter packets \d+ bytes \d+", "counter", line.strip())
+    for link in _json("tc", "-j", "qdisc"):
+        if link.get("kind") not in {"noqueue", "pfifo_fast", "fq_codel", "mq"}:
+            yield f"tc {link.get('dev')} {link.get('kind')}"
+
+
+def _control_groups() -> Iterator[str]:
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        _, point, kind, *_ = line.split()
+        if kind not in {"cgroup", "cgroup2"}:
+            continue
+        for folder, below, _ in os.walk(point):
+            below.sort()
+            yield folder
+        with contextlib.suppress(OSError):
+            yield f"{point} passes on {Path(point, 'cgroup.subtree_control').read_text().strip()}"
+
+
+def _processes() -> Iterator[str]:
+    """All that run but the kernel's threads and this process; the dead that nobody has waited for hold nothing."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            kernels = int(fields[6]) & 0x00200000  # PF_KTHREAD
+            if fields[0] not in "ZX" and not kernels and int(folder.name) != os.getpid():
+                yield f"{folder.name} {fields[19]} {words[:300]}"
+
+
+def _files(top: Path) -> Iterator[str]:
+    """Names, kinds, modes and owners; of /etc, sizes and times as well. Filesystems of the kernel's are left out."""
+    waiting, kernels = [top], {Path(place).stat().st_dev for place in ("/proc", "/sys")}
+    settings = top == Path("/etc")
+    while waiting:
+        folder = waiting.pop()
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    seen = entry.stat(follow_symlinks=False)
+                    yield _file_line(entry.path, seen, exact=settings)
+                    kept = folder == top and entry.name in SHALLOW
+                    if stat.S_ISDIR(seen.st_mode) and not kept and seen.st_dev not in kernels:
+                        waiting.append(Path(entry.path))
+                    elif kept:
+                        yield from sorted(str(below) for below in Path(entry.path).iterdir())
+
+
+def _file_line(path: str, seen: os.stat_result, *, exact: bool) -> str:
+    line = f"{path} {stat.filemode(seen.st_mode)} {seen.st_uid}:{seen.st_gid}"
+    if exact and not stat.S_ISDIR(seen.st_mode):
+        line += f" {seen.st_size} bytes of {seen.st_mtime_ns}"
+    return line
+
+
+def _loop_devices() -> Iterator[str]:
+    for device in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):
+            yield f"{device.parent.parent.name} {device.read_text().strip()}"
+
+
+def _modules() -> Iterator[str]:
+    with contextlib.suppress(OSError):
+        yield from (line.split()[0] for line in Path("/proc/modules").read_text().splitlines())
+
+
+def _settings() -> Iterator[str]:
+    for folder, _, names in os.walk("/proc/sys"):
+        for name in names:
+            yield from _value(Path(folder, name))
+    for pattern in SETTINGS:
+        for file in Path("/").glob(pattern):
+            yield from _value(file)
+
+
+def _value(file: Path) -> Iterator[str]:
+    if not RESTLESS.match(str(file)):
+        with contextlib.suppress(OSError):
+            yield f"{file} = {file.read_text(errors='replace').strip()}"
+
+
+def _ipc() -> Iterator[str]:
+    for kind in ("shm", "sem", "msg"):
+        with contextlib.suppress(OSError):
+            for line in Path("/proc/sysvipc", kind).read_text().splitlines()[1:]:
+                yield f"{kind} {' '.join(line.split()[:2])}"
+
+
+def _lines(*argv: str) -> list[str]:
+    path = os.environ.get("PATH", os.defpath) + ":/usr/local/sbin:/usr/sbin:/sbin"
+    program = shutil.which(argv[0], path=path)
+    if program is None:
+        return []
+    return subprocess.run([program, *argv[1:]], capture_output=True, text=True, check=False).stdout.splitlines()
+
+
+def _json(*argv: str) -> list[dict[str, object]]:
+    text = "\n".join(_lines(*argv))
+    return [row for row in json.loads(text or "[]") if row]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Save, or compare."""
+    what, file = arguments[0], Path(arguments[1])
+    if what == "save":
+        file.write_text(json.dumps({aspect: sorted(lines) for aspect, lines in snapshot().items()}))
+        return 0
+    before = {aspect: set(lines) for aspect, lines in json.loads(file.read_text()).items()}
+    lines = settled(before, ignored="|".join(arguments[2:]))
+    print("\n".join(lines) or "the host is as it was")
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
