@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
+from tare.campaign.disk_watch import DiskWatch
 from tare.campaign.instances import PARENT_GROUP, Nursery
 from tare.campaign.runs import Client
 from tare.errors import HostError
@@ -73,9 +74,10 @@ def prepared(image: Image, resources: Resources, subnet: str | None) -> Iterator
         net.create(things)
         with roots.told("the client", work):
             client = _client(things, image, resources, work / f"{label}client")
-        datagram = Datagram(net.host)
+        datagram, disk = Datagram(net.host), DiskWatch()
         try:
-            yield Nursery(label, image, resources, net, journal, work, datagram), client
+            with disk.watching():
+                yield Nursery(label, image, resources, net, journal, work, datagram, disk), client
         finally:
             datagram.close()
 

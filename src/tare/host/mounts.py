@@ -13,7 +13,7 @@ from pathlib import Path
 from tare.errors import HostError
 
 #: mount(2)
-READ_ONLY, BIND = 1, 4096
+READ_ONLY, NO_SETUID, NO_DEVICES, BIND = 1, 2, 4, 4096
 
 
 def mount(kind: str, target: Path, *, source: str = "", flags: int = 0, options: str = "", fix: str = "") -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tare import lazily
 from tare.errors import HostError
-from tare.host import janitor, mounts
+from tare.host import janitor, mounts, volumes
 from tare.host.journal import Belongings
 
 if TYPE_CHECKING:
@@ -76,9 +76,12 @@ def full(place: Path) -> str | None:
     return FREE_SPACE.format(place=place)
 
 
-def new_workspace(things: Belongings, folder: Path) -> Workspace:
-    """Make the folders of an instance."""
+def new_workspace(things: Belongings, folder: Path, size: int | None = None) -> Workspace:
+    """Make the folders of an instance. ``size``: of a filesystem of its own for all of them, in bytes."""
     things.own(janitor.folder(folder))
+    if size is not None:
+        folder.mkdir(parents=True)
+        volumes.make(things, folder, size)
     data = folder / "data"
     data.mkdir(parents=True)
     return Workspace(folder, data, folder / "console.log")
