@@ -6,7 +6,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin:/usr/local/go/bin:$(or $(
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image quick lint check test lab gcov-kernel lab-test slow-test test-all bench clean
+.PHONY: help setup packages venv agent gvisor image quick lint check test lab gcov-kernel lab-test slow-test test-all faults bench clean
 
 help: ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -51,6 +51,9 @@ slow-test: setup ## the contract of platforms that take minutes to start by emul
 	@scripts/with-dockerd $(BIN)/pytest -m slow --timeout=1800
 
 test-all: test slow-test ## both
+
+faults: setup ## twelve faults, each in a campaign; prints what became of it, and of the host
+	@scripts/with-dockerd $(BIN)/pytest -q -m host tests/campaign/test_host_faults.py
 
 bench: setup ## the figures of docs/benchmarks.md
 	@for file in bench/bench_*.py; do scripts/with-dockerd $(BIN)/python $$file || exit; done

@@ -92,6 +92,7 @@ class Resources:
 
     cpus: tuple[int, ...]  # host CPU numbers, pinned
     memory_bytes: int
+    data_bytes: int | None = None  # a filesystem of its own of this size; None: the host's, watched
 
 
 @dataclass(frozen=True, slots=True)

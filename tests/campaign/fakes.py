@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
+from tare.campaign.disk_watch import DiskWatch
 from tare.campaign.instances import USUAL, Live
 from tare.campaign.plan import Job, Plan
 from tare.errors import PlatformError, SessionError
@@ -88,6 +89,7 @@ class FakeNursery:
     least: int = 0  # bytes of memory that an instance takes to come up
     resources: Resources = field(default_factory=lambda: Resources((0,), 1 << 30))
     image: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(root="/nowhere"))
+    disk: DiskWatch = field(default_factory=DiskWatch)
     numbers: int = 0  # instances that live
     most: int = 0  # of them at once
     given: int = 0  # numbers for instances

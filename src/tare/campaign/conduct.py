@@ -24,7 +24,7 @@ from tare.campaign.sampler import Sampler
 from tare.campaign.slowed import extra_work, originals, slowed_copies
 from tare.campaign.stopping import Widths, targets
 from tare.errors import Failed, HostError, attempt
-from tare.host import beside, facts, network, state, unremoved
+from tare.host import beside, facts, network, state, unremoved, volumes
 from tare.host.tuning import Tuned
 from tare.image import build
 from tare.image.build import Image
@@ -95,6 +95,7 @@ def check_runs_here(names: Sequence[str], progress: Progress) -> None:
 def check_host(order: Order) -> None:
     """Raise `HostError` where the disk, the agent or the subnet of a new campaign are not there."""
     check_disk()
+    volumes.check_size(order.data_bytes, state.home())
     build.agent_path()
     network.choose_subnet(order.subnet)
 
@@ -141,7 +142,9 @@ def resume(file: Path, watcher: Watcher, widths: Widths | None = None, warn: Pro
         jobs = jobs_of(record)
         image = image_for(jobs, watcher.doing)
         same.check_same(record, image, facts.gather())
-        resources = Resources(tuple(record.resources.cpus), record.resources.memory_bytes)
+        kept = record.resources
+        resources = Resources(tuple(kept.cpus), kept.memory_bytes, kept.data_bytes)
+        volumes.check_size(kept.data_bytes, state.home())
         chosen = platforms.choose(originals(record))
         try:
             asked = frozenset(platform.name for platform in chosen)
@@ -202,7 +205,7 @@ def image_for(jobs: Sequence[Job], progress: Progress) -> Image:
 def resources_for(order: Order) -> Resources:
     """What every instance gets."""
     count = DUET_CPUS if order.design is Design.DUET else 1
-    return Resources(order.cpus or default_cpus(count), order.memory_bytes)
+    return Resources(order.cpus or default_cpus(count), order.memory_bytes, order.data_bytes)
 
 
 def _run(runner: Runner) -> None:
@@ -250,7 +253,7 @@ def record_of(
         arms=[(arm.platform, arm.replica) for arm in plan.arms],
         platforms=[one.record for one in ready],
         workloads=[_workload_record(job) for job in plan.jobs],
-        resources=ResourceRecord(cpus=list(plan.resources.cpus), memory_bytes=plan.resources.memory_bytes),
+        resources=ResourceRecord.model_validate(asdict(plan.resources)),
         host=beside.completed(facts.gather(), plan.resources.cpus).model_dump(mode="json"),
         image={"hash": image.hash, **image.manifest.model_dump(mode="json")},
         agent_hash=image.agent_hash,

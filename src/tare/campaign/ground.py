@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
+from tare.campaign.disk_watch import DiskWatch
 from tare.campaign.instances import PARENT_GROUP, Nursery
 from tare.campaign.runs import Client
 from tare.errors import HostError
@@ -76,7 +77,9 @@ def prepared(image: Image, resources: Resources, subnet: str | None) -> Iterator
         net.create(things, datagram.port)
         with roots.told("the client", work):
             client = _client(things, image, resources, work / f"{label}client")
-        yield Nursery(label, image, resources, net, journal, work, datagram), client
+        disk = DiskWatch()
+        with disk.watching():
+            yield Nursery(label, image, resources, net, journal, work, datagram, disk), client
 
 
 def harness_cpus(measured: Collection[int]) -> tuple[int, ...]:

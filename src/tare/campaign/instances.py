@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tare.campaign.disk_watch import DiskWatch, Tenant
 from tare.campaign.starts import marks, marks_from_outside
 from tare.errors import Failed, HostError, PlatformError, SessionError, TareError, attempt
 from tare.host import cgroup, janitor, memory, roots
@@ -118,6 +119,7 @@ class Nursery:
     journal: Journal
     work: Path
     datagram: Datagram
+    disk: DiskWatch
     start_limit_s: float = START_LIMIT_S
     #: Paths of the control groups of shared daemons that instances so far were made by.
     daemons: set[str] = field(default_factory=set)
@@ -150,6 +152,9 @@ class Nursery:
         except TareError as error:
             console = read_console(spaces / "console.log")
             said = _last_words(console)
+            overdone = self.disk.why_ended(self.group(number))
+            if overdone is not None:
+                error.what, error.fix = f"{overdone.what}: {error.what}", overdone.fix
             full = roots.full(self.work)  # looked at before what was made goes again
             if full is not None:
                 error.what, error.fix = f"the disk is full: {error.what}", full
@@ -180,7 +185,8 @@ class Nursery:
         group = cgroup.Group(self.group(number))
         things.own(janitor.control_group(group.path))
         group.create(resources)
-        space = roots.new_workspace(things, folder)
+        space = roots.new_workspace(things, folder, resources.data_bytes)
+        tenant = self.disk.add(space, group, resources.data_bytes)
         token = secrets.token_bytes(16)
         spec = LaunchSpec(
             id=name,
@@ -196,7 +202,7 @@ class Nursery:
         )
         instance = platform.launch(spec, things)
         if not platform.has_agent:
-            return self._start_mute(platform, arm, instance, things, measured=measured)
+            return self._start_mute(platform, arm, instance, things, tenant, measured=measured)
         try:
             session = Session.open(instance.stream, time_limit_s=spec.start_limit_s)
             self._check(session, platform)
@@ -210,13 +216,14 @@ class Nursery:
             self.network.pin(name)  # no program of a workload's has run there yet
             if instance.settle is not None:
                 instance.settle()
+            self.disk.started(tenant, session)
         except BaseException:
             instance.abandon()
             raise
         return Live(arm, instance, session, things, seen, command_ns)
 
     def _start_mute(
-        self, platform: Platform, arm: Arm, instance: Instance, things: Belongings, *, measured: bool
+        self, platform: Platform, arm: Arm, instance: Instance, things: Belongings, tenant: Tenant, *, measured: bool
     ) -> Live:
         """Wait until what has no agent has answered from outside."""
         session = Mute(instance.stream, platform.name)
@@ -231,6 +238,7 @@ class Nursery:
                 what = f"{platform.name} does not answer {silent} within {stretched(limit_s):.0f} s"
                 raise PlatformError(what, fix="see what its console says, and that it takes the address it is given")
             self.network.pin(instance.spec.id)
+            self.disk.started(tenant, session)
         except BaseException:
             instance.abandon()
             raise

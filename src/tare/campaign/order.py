@@ -37,6 +37,7 @@ class Order:
     seed: int | None = None
     cpus: tuple[int, ...] = ()
     memory_bytes: int = DEFAULT_MEMORY
+    data_bytes: int | None = None  # of a filesystem for each instance; None: a folder of the host's
     subnet: str | None = None
     tune: bool = False
     design: Design = Design.BLOCKS

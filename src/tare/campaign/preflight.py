@@ -10,7 +10,7 @@ from typing import Any
 
 from tare.campaign.instances import Live, Nursery
 from tare.errors import Failed, HostError, PlatformError, TareError, attempt
-from tare.host import state
+from tare.host import volumes
 from tare.image.build import Image
 from tare.model import Arm
 from tare.platforms.base import Availability, Platform
@@ -122,7 +122,7 @@ def _fairness(platform: Platform, live: Live) -> dict[str, Any]:
         **_seen_inside(platform, live),
         "clock source": _clock_source(),
         "disk cache": platform.disk_cache,
-        "data volume": f"a folder on the host's {state.filesystem(spec.space.data)}",
+        "data volume": volumes.described(spec.space.folder, spec.resources.data_bytes),
         "network path": platform.network_path,
         "not honoured": list(platform.not_honoured),
     }

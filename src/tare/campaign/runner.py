@@ -47,7 +47,11 @@ class Runner:
         Trials that are in the store stay.
         """
         with self.store.working(boot_id()):
-            self._sampled()
+            try:
+                self._sampled()
+            finally:
+                if self.nursery.disk.failed is not None:
+                    self._faults.keep("the watch over the host's disk", self.nursery.disk.failed)
 
     def _sampled(self) -> None:
         if self.sampler is None:

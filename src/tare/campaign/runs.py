@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,8 +14,8 @@ from pathlib import Path
 from tare.campaign import caches
 from tare.campaign.instances import Live
 from tare.campaign.slices import spent
-from tare.errors import OUTPUTS, Failed, HostError, ParseError, UnsupportedError, attempt
-from tare.host import processes
+from tare.errors import OUTPUTS, Failed, HostError, ParseError, TareError, UnsupportedError, attempt
+from tare.host import processes, roots, volumes
 from tare.host.network import CLIENT_NAMESPACE
 from tare.model import Sample
 from tare.platforms.base import Address
@@ -146,7 +145,7 @@ def surroundings(live: Live) -> Surroundings:
     return Surroundings(
         memory_bytes=spec.resources.memory_bytes,
         cpu_count=len(spec.resources.cpus),
-        disk_free_bytes=shutil.disk_usage(spec.space.data).free,
+        disk_free_bytes=volumes.room(spec.space.data, spec.resources.data_bytes),
         address=address.host,
         port=address.port if address.host is not None else None,
         instance_port=address.instance_port,
@@ -198,12 +197,24 @@ def ready(workload: RunWorkload, params: Params, live: Live, client: Client) -> 
     plan = workload.plan(params, surroundings(live))
     _require_tools(workload, plan, live)
     try:
-        _all(plan.prepare, live, client)
-        yield partial(_beside_servers, workload, params, plan, live, client)
+        with _of_a_full_volume(live):
+            _all(plan.prepare, live, client)
+            yield partial(_beside_servers, workload, params, plan, live, client)
     finally:
         for command in plan.cleanup:
             if command.side is Side.CLIENT or not live.session.dead:
                 _tidy(live, partial(_all, (command,), live, client))
+
+
+@contextlib.contextmanager
+def _of_a_full_volume(live: Live) -> Iterator[None]:
+    """Tools say in their own ways, or not at all, that there was no space: it is looked at before it is given back."""
+    try:
+        yield
+    except TareError as error:
+        if roots.full(live.instance.spec.space.data) is not None:
+            error.what = f"its data volume was full: {error.what}"
+        raise
 
 
 def _tidy(live: Live, task: Callable[[], object]) -> None:

@@ -124,6 +124,17 @@ class Group:
         assert root is not None
         return sorted(_pids([root / self.path]))
 
+    def kill(self) -> None:
+        """Kill all processes in it and below; the group itself stays. Raises `HostError` when some cannot be killed."""
+        deadline = until(10)
+        while pids := self.pids():
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if time.monotonic() > deadline:
+                raise HostError(f"processes {pids} of the control group {self.path} cannot be killed")
+            time.sleep(0.005)
+
     def holds(self, pid: int) -> bool:
         """Whether a process is in it or below, for every controller that tare uses. Raises `OSError` when it ended."""
         within = 0

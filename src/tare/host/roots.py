@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare import lazily
 from tare.errors import HostError
-from tare.host import beneath, janitor, mounts
+from tare.host import beneath, janitor, mounts, volumes
 from tare.host.journal import Belongings
 
 if TYPE_CHECKING:
@@ -76,12 +76,18 @@ def full(place: Path) -> str | None:
     return FREE_SPACE.format(place=place)
 
 
-def new_workspace(things: Belongings, folder: Path) -> Workspace:
-    """Make the folders of an instance. On this host nothing in them has set-user-ID rights, or opens as a device."""
+def new_workspace(things: Belongings, folder: Path, size: int | None = None) -> Workspace:
+    """Make the folders of an instance. On this host nothing in them has set-user-ID rights, or opens as a device.
+
+    ``size``: of a filesystem of its own for all of them, in bytes.
+    """
     things.own(janitor.folder(folder))
     folder.mkdir(mode=0o700, parents=True)
-    things.own(janitor.mount(folder))
-    mounts.on_itself(folder, UNPRIVILEGED)
+    if size is None:
+        things.own(janitor.mount(folder))
+        mounts.on_itself(folder, UNPRIVILEGED)
+    else:
+        volumes.make(things, folder, size)
     data = folder / "data"
     data.mkdir()
     return Workspace(folder, data, folder / "console.log")

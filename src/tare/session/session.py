@@ -208,6 +208,10 @@ class Session:
         self._wait(end, until(time_limit_s))
         self.dead = SessionError("the session was shut down")
 
+    def condemn(self, error: SessionError) -> None:
+        """Its sandbox is about to be ended, for this reason. The one call that another thread may make."""
+        self.dead = self.dead or error
+
     def close(self) -> None:
         """Close the stream, which ends the agent too. May be called twice."""
         self.dead = self.dead or SessionError("the session was closed")

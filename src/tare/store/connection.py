@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,13 +17,14 @@ from pydantic import ValidationError
 import tare
 from tare.errors import StoreError
 from tare.outputs import require_campaign
-from tare.patience import stretched
+from tare.patience import stretched, until
 from tare.store import segments
 from tare.store.reading import known_part, may_be_newer, why_not
 from tare.store.record import CampaignRecord
 from tare.store.schema import APPLICATION_ID, FORMAT_VERSION, READABLE, SCHEMA, SEGMENTS_SINCE, UPGRADES
 
 _BUSY_S = 10.0
+_SPACE_LIMIT_S, _LEAST_SPACE = 5.0, 64 << 10
 
 
 class Lock:
@@ -137,6 +139,16 @@ def _writer(db: sqlite3.Connection) -> str | None:
     return None
 
 
+def await_space(path: Path) -> None:
+    """Wait some seconds where the disk is full: an instance that has just filled it is about to lose its files."""
+    deadline = until(_SPACE_LIMIT_S)
+    while time.monotonic() < deadline:
+        at = os.statvfs(path.parent)
+        if at.f_bavail * at.f_frsize >= _LEAST_SPACE:
+            return
+        time.sleep(0.05)
+
+
 def fold(db: sqlite3.Connection) -> None:
     """Bring the log into the one file. A reader that is still there keeps it in WAL mode, which loses nothing."""
     with suppress(sqlite3.OperationalError):
@@ -151,6 +163,10 @@ def translated(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+            what = f"{path} cannot be written: its disk is full; what was measured until then is in it"
+            fix = f"free space there, and go on with it: tare run --resume {path}"
+            raise StoreError(what, fix=fix) from error
         raise StoreError(f"{path}: {error}", fix="see that the disk has space and the file may be used") from error
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", None)

@@ -49,10 +49,11 @@ class WorkloadRecord(_Frozen):
 
 
 class ResourceRecord(_Frozen):
-    """What every instance got alike: host CPU numbers, and the memory limit in bytes."""
+    """What every instance got alike: host CPU numbers, the limits of memory and of a filesystem of its own in bytes."""
 
     cpus: list[int]
     memory_bytes: int
+    data_bytes: int | None = None  # None: a folder of the host's
 
 
 class LeftOut(_Frozen):

@@ -325,6 +325,7 @@ class Store:
     @contextmanager
     def _writing(self, what: str) -> Iterator[None]:
         """One transaction: all of it is on disk after it, or nothing. Raises `StoreError`."""
+        connection.await_space(self.path)
         with connection.translated(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import typer
 
 from tare.campaign.order import DEFAULT_MEMORY
@@ -27,3 +29,11 @@ def parse_cpus(text: str | None) -> tuple[int, ...]:
         return tuple(sorted({int(part) for part in text.split(",")}))
     except ValueError:
         raise UsageError(f"{text!r} is not a list of CPUs", fix="write 1 or 2,3") from None
+
+
+def parse_size(text: str) -> int:
+    """Bytes from 4G or 3000M. Raises `UsageError`."""
+    found = re.fullmatch(r"(\d+)([MG])", text)
+    if found is None:
+        raise UsageError(f"{text!r} is not a size", fix="write 4G or 3000M")
+    return int(found[1]) << (30 if found[2] == "G" else 20)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import typer
@@ -10,7 +9,7 @@ import typer
 from tare import outputs
 from tare.campaign.order import check_memory
 from tare.campaign.plan import parse_time
-from tare.errors import UsageError
+from tare.cli.commands.instances import parse_size
 from tare.lab.fixes import CHANGELOG
 
 app = typer.Typer(
@@ -120,11 +119,3 @@ def weights(
     from tare.cli.lab import write_weights
 
     write_weights(file, changelog)
-
-
-def parse_size(text: str) -> int:
-    """Bytes from 4G or 3000M. Raises `UsageError`."""
-    found = re.fullmatch(r"(\d+)([MG])", text)
-    if found is None:
-        raise UsageError(f"{text!r} is not an amount of memory", fix="write 4G or 3000M")
-    return int(found[1]) << (30 if found[2] == "G" else 20)

@@ -13,7 +13,7 @@ from tare.campaign.plan import parse_margins, parse_time
 from tare.campaign.stopping import parse_precision
 from tare.campaign.study import ordered
 from tare.cli.commands import given
-from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
+from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus, parse_size
 from tare.errors import UsageError
 from tare.literature import Scale
 from tare.model import Design
@@ -40,6 +40,12 @@ _WORKLOAD = typer.Option(
 )
 _TUNE = typer.Option(
     False, "--tune", help="Make the host quieter for the time of the campaign, and give all settings back after it."
+)
+_DATA_SIZE = typer.Option(
+    None,
+    "--data-size",
+    help="Give every instance a filesystem of this size, such as 8G, which it cannot outgrow; slower than the host's."
+    " Default: a folder of the host's, and what takes too much of the disk is ended.",
 )
 _PRECISION = typer.Option(
     None,
@@ -86,6 +92,7 @@ def run(
     seed: int | None = SEED,
     cpus: str | None = CPUS,
     memory: int = MEMORY,
+    data_size: str | None = _DATA_SIZE,
     subnet: str | None = SUBNET,
     tune: bool = _TUNE,
     output: Path | None = typer.Option(None, "-o", "--output", help="Campaign file. Default: tare-DATE-TIME.tare"),
@@ -109,6 +116,7 @@ def run(
         seed=seed,
         cpus=parse_cpus(cpus),
         memory_bytes=memory * 2**20,
+        data_bytes=parse_size(data_size) if data_size is not None else None,
         subnet=subnet,
         tune=tune,
         margins=parse_margins(margin),

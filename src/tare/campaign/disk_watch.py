@@ -1,0 +1,180 @@
+"""Ends an instance that takes more of the host's disk than it may, before the disk is full for everybody.
+
+A thread looks at the free space of the filesystems that instances write to, which costs some microseconds. Who has
+taken it is only counted once so much is gone that one may have passed its limit, or the reserve is touched. What is
+ended loses its files at once: its trial fails with the reason, and all others go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tare.errors import Failed, SessionError, attempt
+from tare.host import processes, volumes
+from tare.host.cgroup import Group
+from tare.host.roots import Workspace
+from tare.host.volumes import Room
+from tare.session import Session
+
+#: Seconds between two looks. A guest that writes 2 GB/s takes half a gigabyte meanwhile; the reserve is larger.
+INTERVAL_S = 0.25
+#: What instances may not take of a filesystem: so much, or a share of what is free when the first starts; at most half.
+LEAST_RESERVE = Room(1 << 30, 10_000)
+RESERVE_SHARE, MOST_RESERVE_SHARE = 0.1, 0.5
+#: Nobody is counted again before the disk has changed by such a share of what an instance may take.
+STEP_SHARE = 1 / 16
+#: Who has taken less than that does not end for a full disk: it was not the one that filled it.
+BLAMELESS = Room(64 << 20, 5_000)
+EMPTY_LIMIT_S = 60.0
+FIX = "see what it writes; --data-size gives every instance a filesystem that it cannot outgrow"
+
+
+@dataclass(slots=True, eq=False)
+class Tenant:
+    """An instance, as what takes of the host's disk."""
+
+    space: Workspace
+    group: Group
+    limit: Room
+    folders: set[Path]
+    ended_for: SessionError | None = None
+    session: Session | None = None
+
+    def devices(self) -> set[int]:
+        """The filesystems that it writes to."""
+        return {folder.stat().st_dev for folder in self.folders if folder.exists()}
+
+    def taken(self) -> Room | None:
+        """What it has taken so far; None where there is too much to count."""
+        return volumes.taken(self.folders, self.group.pids())
+
+    def end(self, why: str) -> None:
+        """Kill all of it, and give its space back now: whoever uses it may take a while to see that it is gone."""
+        self.ended_for = SessionError(why, fix=FIX)
+        if self.session is not None:
+            self.session.condemn(self.ended_for)
+        self.group.kill()
+        waste = [str(folder) for folder in (self.space.data, self.space.folder / "upper") if folder.is_dir()]
+        processes.run(["rm", "-rf", "--one-file-system", "--", *waste], time_limit_s=EMPTY_LIMIT_S)
+
+
+@dataclass(slots=True)
+class _Filesystem:
+    """One that tenants write to."""
+
+    place: Path
+    reserve: Room
+    highest: Room  # the most that was free since the last count
+    slack: Room  # by how much that may fall before somebody may be beyond its limit, or the reserve is touched
+
+    def due(self, now: Room) -> bool:
+        """Whether it is time to count."""
+        self.highest = Room(max(self.highest.bytes, now.bytes), max(self.highest.files, now.files))
+        return (self.highest - now).beyond(self.slack)
+
+    def expect(self, now: Room, limits: Sequence[Room]) -> None:
+        """Tenants may take so much more from now on."""
+        step = volumes.least(limits).part(STEP_SHARE)
+        slack = volumes.least([*limits, now - self.reserve])
+        self.slack = Room(max(slack.bytes, step.bytes), max(slack.files, step.files))
+        self.highest = now
+
+
+@dataclass(slots=True)
+class DiskWatch:
+    """Knows who writes to the host's disk; ends who takes too much while `watching`."""
+
+    interval_s: float = INTERVAL_S
+    failed: Failed | None = None  # why a look failed last
+    _tenants: list[Tenant] = field(default_factory=list)
+    _filesystems: dict[int, _Filesystem] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Look after all tenants meanwhile."""
+        end = threading.Event()
+        thread = threading.Thread(target=self._run, args=(end,), name="disk watch", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join()
+
+    def add(self, space: Workspace, group: Group, volume: int | None) -> Tenant:
+        """Look after an instance that is about to start. ``volume``: the size of its own filesystem, in bytes."""
+        place, limit = volumes.bounds(space.folder, volume)
+        tenant = Tenant(space, group, limit, {place})
+        with self._lock:
+            self._tenants = [one for one in self._tenants if one.space.folder.exists()] + [tenant]  # others are stopped
+            self._expect(place, limit)
+        return tenant
+
+    def started(self, tenant: Tenant, session: Session) -> None:
+        """It runs: what it writes to its root may go elsewhere, and its session can say why it was ended."""
+        tenant.session = session
+        if tenant.ended_for is not None:
+            session.condemn(tenant.ended_for)
+        for folder in volumes.upper_folders(tenant.group.pids()):
+            if folder.is_relative_to(tenant.space.folder):
+                continue
+            tenant.folders.add(folder)
+            with self._lock:
+                self._expect(folder, tenant.limit)
+
+    def why_ended(self, group: str) -> SessionError | None:
+        """Why the instance of this control group was ended; None where it was not."""
+        return next((one.ended_for for one in self._tenants if one.group.path == group), None)
+
+    def look(self) -> None:
+        """Once: count where it is time to, and end whoever has taken too much."""
+        for device, filesystem in list(self._filesystems.items()):
+            now = volumes.free(filesystem.place)
+            if filesystem.due(now):
+                self._count(device, filesystem, now)
+
+    def _run(self, end: threading.Event) -> None:
+        while not end.wait(self.interval_s):
+            looked = attempt(self.look)
+            if isinstance(looked, Failed):
+                self.failed = looked
+
+    def _expect(self, place: Path, limit: Room) -> None:
+        now, device = volumes.free(place), place.stat().st_dev
+        if device not in self._filesystems:
+            share, most = now.part(RESERVE_SHARE), now.part(MOST_RESERVE_SHARE)
+            wanted = Room(max(LEAST_RESERVE.bytes, share.bytes), max(LEAST_RESERVE.files, share.files))
+            self._filesystems[device] = _Filesystem(volumes.top(place), volumes.least([wanted, most]), now, now)
+        filesystem = self._filesystems[device]
+        filesystem.slack = volumes.least([filesystem.slack, limit, now - filesystem.reserve])
+
+    def _count(self, device: int, filesystem: _Filesystem, now: Room) -> None:
+        with self._lock:
+            tenants = [one for one in self._tenants if one.ended_for is None and device in one.devices()]
+        counted = {tenant: tenant.taken() for tenant in tenants}
+        short = filesystem.reserve.beyond(now)
+        greedy = [tenant for tenant, taken in counted.items() if taken is None or taken.beyond(tenant.limit)]
+        for tenant in greedy or (_largest(counted, now, filesystem.reserve) if short else ()):
+            tenant.end(_why(counted.pop(tenant), tenant.limit, now if tenant not in greedy else None))
+        left = [tenant.limit - taken for tenant, taken in counted.items() if taken is not None]
+        with self._lock:
+            filesystem.expect(volumes.free(filesystem.place), left or [filesystem.reserve])
+
+
+def _largest(counted: dict[Tenant, Room | None], now: Room, reserve: Room) -> list[Tenant]:
+    """Whoever has most of what there is too little of."""
+    files = now.bytes >= reserve.bytes
+    taken = {tenant: room for tenant, room in counted.items() if room is not None and room.beyond(BLAMELESS)}
+    return sorted(taken, key=lambda tenant: taken[tenant].files if files else taken[tenant].bytes)[-1:]
+
+
+def _why(taken: Room | None, limit: Room, left: Room | None) -> str:
+    had = "more files than can be counted" if taken is None else str(taken)
+    if left is not None:
+        return f"the host's disk was nearly full ({left} left), and this instance had taken most of all: {had}"
+    return f"the instance took more of the host's disk than it may: {had}, of {limit}"

@@ -1,0 +1,180 @@
+"""How much of the host's disk an instance may take: a filesystem of its own, or a limit that is watched.
+
+The way to /data of a platform's users is a folder of the host's. A filesystem of its own, in a file on a loop device,
+bounds an instance whatever it does, and costs a layer of block I/O that is measured with it (docs/method.md has the
+figures). So it is asked for (`--data-size`), and otherwise `tare.campaign.disk_watch` ends what takes too much.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import HostError
+from tare.host import janitor, mounts, processes, state
+from tare.host.journal import Belongings
+
+#: What an instance may take without a volume of its own: as much as the largest disk of a machine, with its root's.
+MOST_BYTES = 20 << 30
+#: Of what is free when it starts, so that all that are left can take some too.
+MOST_SHARE = 0.6
+#: Below this no workload's files and no machine's root disk fit.
+LEAST_VOLUME = 2 << 30
+#: A tree that takes longer to count counts as more than it may have.
+COUNT_LIMIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """An amount of a filesystem: bytes, and files of any kind."""
+
+    bytes: int
+    files: int
+
+    def __add__(self, other: Room) -> Room:
+        return Room(self.bytes + other.bytes, self.files + other.files)
+
+    def __sub__(self, other: Room) -> Room:
+        return Room(self.bytes - other.bytes, self.files - other.files)
+
+    def beyond(self, limit: Room) -> bool:
+        """Whether it is more than the limit in either."""
+        return self.bytes > limit.bytes or self.files > limit.files
+
+    def part(self, share: float) -> Room:
+        """So much of both."""
+        return Room(int(self.bytes * share), int(self.files * share))
+
+    def __str__(self) -> str:
+        size = f"{self.bytes / 2**30:.1f} GiB" if self.bytes >= 2**29 else f"{self.bytes / 2**20:.0f} MiB"
+        return f"{size} and {self.files} files"
+
+
+def least(rooms: Iterable[Room]) -> Room:
+    """The smallest of each; one is needed."""
+    there = list(rooms)
+    return Room(min(room.bytes for room in there), min(room.files for room in there))
+
+
+def free(place: Path) -> Room:
+    """What others than root may still take there; of a filesystem that does not count files more than can be made."""
+    at = os.statvfs(place)
+    return Room(at.f_bavail * at.f_frsize, at.f_favail if at.f_files else 1 << 62)
+
+
+def top(place: Path) -> Path:
+    """The highest folder of a path that is on the same filesystem: it is there for as long as that is."""
+    device, highest = place.stat().st_dev, place.resolve()
+    while highest.parent.stat().st_dev == device and highest != highest.parent:
+        highest = highest.parent
+    return highest
+
+
+def allowance(place: Path) -> Room:
+    """The most that an instance that starts now may take there."""
+    share = free(place).part(MOST_SHARE)
+    return Room(min(MOST_BYTES, share.bytes), share.files)
+
+
+def room(data: Path, size: int | None) -> int:
+    """Bytes that files in an instance's data folder may take now. ``size``: of its own filesystem."""
+    return free(data).bytes if size is not None else allowance(data).bytes
+
+
+def bounds(folder: Path, size: int | None) -> tuple[Path, Room]:
+    """Where on the host's disk an instance's files are, and the most that they may take there.
+
+    A filesystem of its own (`make`) is one file, which takes what was written to it and keeps its size by itself.
+    """
+    return (folder, allowance(folder)) if size is None else (_file(folder), Room(2 * size, 1 << 20))
+
+
+def taken(folders: Iterable[Path], pids: Iterable[int] = ()) -> Room | None:
+    """What the trees take on their own filesystems, and files that these processes hold open and no tree has.
+
+    None where that takes longer to count than anything honest would.
+    """
+    trees = [str(folder) for folder in folders if folder.exists()]
+    if not trees:  # du would count where it runs
+        return _unlinked(pids)
+    counts = []
+    for unit in ("--block-size=1", "--inodes"):
+        counted = processes.run(
+            ["du", "-s", "-c", "-x", unit, "--", *trees], time_limit_s=COUNT_LIMIT_S, env={"LC_ALL": "C"}
+        )
+        total = counted.stdout.splitlines()[-1:]  # files that vanish meanwhile are errors of du's, and no end
+        if counted.timed_out or not total:
+            return None
+        counts.append(int(total[0].split()[0]))
+    return Room(*counts) + _unlinked(pids)
+
+
+def _unlinked(pids: Iterable[int]) -> Room:
+    """Files without a name, which go when their processes do."""
+    seen: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for descriptor in os.scandir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    file = descriptor.stat()
+                    if file.st_nlink == 0:
+                        seen[file.st_dev, file.st_ino] = file.st_blocks * 512
+    return Room(sum(seen.values()), len(seen))
+
+
+def upper_folders(pids: Sequence[int]) -> set[Path]:
+    """Where what these processes write to their root goes, when that is an overlay of somebody else's: Docker's."""
+    folders = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines():
+                before, _, after = line.partition(" - ")
+                if before.split()[4] == "/" and after.startswith("overlay "):
+                    options = dict(word.partition("=")[::2] for word in after.split()[-1].split(","))
+                    folders.add(Path(options.get("upperdir", "")))
+    return {folder for folder in folders if folder.is_absolute() and folder.is_dir()}
+
+
+def make(things: Belongings, place: Path, size: int) -> None:
+    """Mount a filesystem of this size, in bytes, on a folder. It lies in a sparse file beside that; all is owned."""
+    file = _file(place)
+    things.own(janitor.file(file), janitor.loop(file), janitor.mount(place))
+    with file.open("xb") as image:
+        image.truncate(size)
+    # Nothing is left to be done in the background: the file is all zeros, and the kernel need not make it so.
+    prepared = "lazy_itable_init=0,lazy_journal_init=0,assume_storage_prezeroed=1"
+    mkfs = [*processes.WITH_TARE, "mkfs.ext4", "-q", "-F", "-m", "0", "-E", prepared, str(file)]
+    processes.run(mkfs).require(fix="apt-get install e2fsprogs")
+    # Past the host's page cache, which would else keep all data twice.
+    attach = [*processes.WITH_TARE, "losetup", "--find", "--show", "--direct-io=on", str(file)]
+    device = processes.run(attach).require(fix="modprobe loop").text.strip()
+    mounts.mount("ext4", place, source=device, flags=mounts.NO_SUID | mounts.NO_DEV)
+
+
+def _file(place: Path) -> Path:
+    return place.with_name(f"{place.name}.volume")
+
+
+def described(folder: Path, size: int | None) -> str:
+    """What an instance's /data lies on, and what bounds it: for the manifest."""
+    if size is not None:
+        below = state.filesystem(folder.parent)
+        return f"ext4 of {size / 2**30:.1f} GiB on a loop device of its own over the host's {below}"
+    return f"a folder on the host's {state.filesystem(folder)}, watched: ended beyond {MOST_BYTES >> 30} GiB"
+
+
+def check_size(size: int | None, place: Path) -> None:
+    """Raise `HostError` for a volume (None: there is none) that holds nothing, or that does not fit on this disk."""
+    if size is None:
+        return
+    room = free(place).bytes
+    if size < LEAST_VOLUME:
+        raise HostError(
+            f"a volume of {size >> 20} MiB is too small for an instance", fix=f"give {LEAST_VOLUME >> 30}G or more"
+        )
+    if size > room:
+        what = f"a volume of {size / 2**30:.1f} GiB does not fit on the {room / 2**30:.1f} GiB free below {place}"
+        raise HostError(what, fix="give a smaller --data-size, or set TARE_HOME to a larger disk")

@@ -1,0 +1,201 @@
+"""Guests that fill all they can: the host keeps its reserve, the trial says why it failed, all others are well."""
+
+import os
+import secrets
+import threading
+from dataclasses import replace
+
+import pytest
+
+from campaign.fakes import Quiet, a_record
+from tare.campaign import ground
+from tare.campaign.plan import Job, Plan
+from tare.campaign.runner import Runner
+from tare.contract.leftovers import left_on_host
+from tare.host import processes, volumes
+from tare.host.volumes import Room
+from tare.image import build
+from tare.model import Direction, Family, Metric, Resources
+from tare.platforms import registry
+from tare.store.store import Store
+from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload
+from tare.workloads.output import text_of
+
+pytestmark = pytest.mark.host
+
+MIB = 1 << 20
+DISK = 5 << 30
+#: What is left of it whatever a guest does: the reserve, less what is written between two looks.
+RESERVE = Room(512 * MIB, 1_000)
+TOO_MUCH = "the instance took more of the host's disk than it may: "
+
+
+class Shell(RunWorkload):
+    """Runs one shell command, and takes its standard output for the figure."""
+
+    title = "a shell command"
+    family = Family.STORAGE
+    metrics = (Metric("figure", "1", Direction.HIGHER, "figure"),)
+    work_unit = "run"
+    profiles = {"quick": {}, "full": {}}
+
+    def __init__(self, name, script, time_limit_s=100):
+        self.name = name
+        self._command = Command(("sh", "-c", script), time_limit_s=time_limit_s)
+
+    def plan(self, params, around):
+        return RunPlan((self._command,))
+
+    def parse(self, params, results):
+        return Outcome({"figure": float(text_of(results[0]))}, work=1.0)
+
+
+WELL = Shell("well", "echo 42")
+FILLS = {
+    "data": "cat /dev/zero >/data/fill; sleep 100",
+    "root": "mkdir -p /var/fill && cat /dev/zero >/var/fill/fill; sleep 100",
+    "at-once": "fallocate -l 3G /data/fill; sleep 100",
+    "without-a-name": "exec 3>/data/fill; rm /data/fill; cat /dev/zero >&3; sleep 100",
+    "files": "i=0; while :; do i=$((i+1)); mkdir /data/$i && cd /data/$i && touch $(seq 1000); done",
+}
+
+
+class LowestFree:
+    """Watches how low the free space of a disk falls."""
+
+    def __init__(self, place):
+        self._place = place
+
+    def __enter__(self):
+        self._end = threading.Event()
+        self.began = self.lowest = volumes.free(self._place)
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def _watch(self):
+        while not self._end.wait(0.01):
+            self.lowest = volumes.least([self.lowest, volumes.free(self._place)])
+
+    def __exit__(self, *_):
+        self._end.set()
+        self._thread.join()
+        processes.run(
+            ["sync", "--file-system", str(self._place)]
+        ).require()  # what was freed is there once it is written
+        self.ended = volumes.free(self._place)
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A disk of 5 GiB on which instances have their folders: the host's own is never filled."""
+    file, place = tmp_path / "disk.ext4", tmp_path / "disk"
+    place.mkdir()
+    file.touch()
+    os.truncate(file, DISK)
+    processes.run(["mkfs.ext4", "-q", "-F", "-m", "0", str(file)]).require()
+    processes.run(["mount", "-o", "loop", str(file), str(place)]).require()
+    yield place
+    processes.run(["umount", str(place)]).require()
+    file.unlink()
+
+
+def _campaign(names, jobs, disk, data_bytes=None):
+    """One block; returns the trials, and how the disk was meanwhile."""
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    platforms = tuple(registry.choose(names))
+    resources = Resources(ground.default_cpus(), 512 * MIB, data_bytes)
+    plan = Plan("quick", secrets.randbelow(1000), platforms, tuple(Job(job, {}) for job in jobs), resources, 1, None)
+    for platform in platforms:
+        platform.prepare(image)
+    with (
+        ground.sole_campaign(),
+        ground.prepared(image, resources, None) as (nursery, client),
+        Store.create(disk.parent / f"{secrets.token_hex(3)}.tare", a_record(plan)) as store,
+        LowestFree(disk) as meanwhile,
+    ):
+        Runner(plan, store, replace(nursery, work=disk), client, Quiet()).run()
+        rows = list(store.trials().iter_rows(named=True))
+        assert nursery.disk.failed is None
+    for platform in platforms:
+        platform.close()
+    assert left_on_host(f"{nursery.campaign}x") == []
+    for row in rows:
+        print(row["workload"], row["platform"], row["status"], row["reason"], f"{row['wall_ns'] / 1e9:.1f} s")
+    print("free before, at the lowest, after:", meanwhile.began, meanwhile.lowest, meanwhile.ended, sep="; ")
+    return rows, meanwhile
+
+
+def test_a_file_waits_for_a_disk_that_is_full_for_a_moment(tmp_path):
+    place = tmp_path / "small"
+    place.mkdir()
+    processes.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]).require()
+    plan = Plan("quick", 1, tuple(registry.choose(["native"])), (Job(WELL, {}),), Resources((0,), MIB), 1, None)
+    with Store.create(place / "full.tare", a_record(plan)) as store:
+        processes.run(["dd", "if=/dev/zero", f"of={place}/filler", "bs=4k"])
+        freed = threading.Timer(1.0, (place / "filler").unlink)
+        freed.start()
+        store.add_attachment("noise", os.urandom(500_000))
+        freed.join()
+    processes.run(["umount", str(place)]).require()
+
+
+@pytest.mark.parametrize("way", FILLS)
+def test_a_guest_that_fills_the_disk_is_ended_and_the_rest_is_well(disk, way):
+    rows, meanwhile = _campaign(["native", "runc"], [Shell("fills", FILLS[way]), WELL], disk)
+    filled = [row for row in rows if row["workload"] == "fills"]
+    assert len(filled) == 3
+    for row in filled:
+        assert row["status"] == "failed"
+        assert TOO_MUCH in row["reason"], row["reason"]
+        assert "\n" not in row["reason"]
+    assert [row["status"] for row in rows if row["workload"] == "well"] == ["ok"] * 3
+    if way != "at-once":  # no look can come before one system call ends: `--data-size` can
+        assert not RESERVE.beyond(meanwhile.lowest)
+    assert meanwhile.ended.bytes > meanwhile.began.bytes - 16 * MIB, "the space was given back"
+
+
+#: What a guest with disks of its own can fill is what its disks take of the host's: its root, then its data.
+MACHINE = "cat /dev/zero >/fill; cat /dev/zero >/data/fill; sleep 100"
+
+
+@pytest.mark.parametrize(("name", "script"), [("gvisor", FILLS["data"]), ("gvisor", FILLS["root"]), ("qemu", MACHINE)])
+def test_also_behind_another_kernel(disk, name, script):
+    rows, meanwhile = _campaign(["native", name], [Shell("fills", script), WELL], disk)
+    [row] = [row for row in rows if row["workload"] == "fills" and row["platform"] == name]
+    assert row["status"] == "failed"
+    assert TOO_MUCH in row["reason"], row["reason"]
+    assert [row["status"] for row in rows if row["workload"] == "well"] == ["ok"] * 3
+    assert not RESERVE.beyond(meanwhile.lowest)
+    assert meanwhile.ended.bytes > meanwhile.began.bytes - 16 * MIB
+
+
+def test_what_docker_keeps_of_a_root_counts_too(disk, monkeypatch):
+    monkeypatch.setattr(volumes, "MOST_BYTES", 1 << 30)  # Docker's storage is on the host's own disk
+    script = "mkdir -p /var/fill; head -c 4G /dev/zero >/var/fill/fill; sleep 20"
+    rows, _ = _campaign(["native", "docker"], [Shell("fills", script), WELL], disk)
+    reasons = {row["platform"]: row["reason"] for row in rows if row["workload"] == "fills"}
+    assert TOO_MUCH in reasons["docker"]
+    assert TOO_MUCH in reasons["native"]
+    assert [row["status"] for row in rows if row["workload"] == "well"] == ["ok"] * 3
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "cat /dev/zero >/data/fill",
+        "fallocate -l 3G /data/fill",
+        "while touch $(seq -f $((n+=1)).%.0f 5000); do :; done; exit 1",
+    ],
+    ids=["bytes", "at-once", "files"],
+)
+@pytest.mark.parametrize("name", ["runc", "gvisor"])
+def test_a_filesystem_of_its_own_cannot_be_outgrown(disk, name, script):
+    rows, meanwhile = _campaign(["native", name], [Shell("fills", script), WELL], disk, data_bytes=volumes.LEAST_VOLUME)
+    for row in rows:
+        if row["workload"] == "fills":
+            assert row["status"] == "failed"
+            assert row["reason"].startswith("its data volume was full: "), row["reason"]
+    assert [row["status"] for row in rows if row["workload"] == "well"] == ["ok"] * 3
+    assert meanwhile.ended.bytes > meanwhile.began.bytes - 16 * MIB
+    assert processes.run(["losetup", "--list", "--noheadings", "--output", "BACK-FILE"]).text.count(str(disk)) == 1
