@@ -12,7 +12,7 @@ from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts.attempt import Ground, complaint, system_folders
-from tare.platforms.parts.oci import CAPABILITIES
+from tare.platforms.parts import rights
 from tare.platforms.parts.pipes import start
 
 _INSTALL = "apt-get install bubblewrap"
@@ -23,10 +23,19 @@ _NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", 
 
 def sandbox_argv(root: Path, data: Path, command: Sequence[str]) -> list[str]:
     """A sandbox with a writable root, devices of its own, and what a bundle of the OCI runtimes may do."""
-    # bwrap gives a real root every capability; the others get Docker's set.
-    kept = [word for name in CAPABILITIES for word in ("--cap-add", name)]
-    mounts = ["--bind", str(root), "/", "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys"]
+    # bwrap gives a real root every capability, and has no device group.
+    kept = [word for name in rights.WITHOUT_NODES for word in ("--cap-add", name)]
+    mounts = ["--bind", str(root), "/", "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys", *guards()]
     return ["bwrap", *mounts, "--bind", str(data), "/data", *_NAMESPACES, "--cap-drop", "ALL", *kept, *command]
+
+
+def guards() -> list[str]:
+    """What lies over the doors in /proc and /sys; bwrap's own cover of /proc takes a real root for none."""
+    closed = [word for path in rights.present(rights.READ_ONLY) for word in ("--ro-bind", str(path), str(path))]
+    for path in rights.present(rights.MASKED):
+        folder = ("--tmpfs", str(path), "--remount-ro", str(path))
+        closed += folder if path.is_dir() else ("--dev-bind", "/dev/null", str(path))
+    return closed
 
 
 def trial_argv(_: Ground) -> list[str]:

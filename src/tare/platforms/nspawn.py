@@ -13,11 +13,21 @@ from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts.attempt import Ground, complaint, system_folders
 from tare.platforms.parts.pipes import start
+from tare.platforms.parts.rights import MASKED, present
 
 _RUN = Path("/run/systemd/nspawn")
 _INSTALL = "apt-get install systemd-container"
 #: Pipes instead of a terminal, in the caller's control group, and the image left as it is.
 _PLAIN = ("--quiet", "--register=no", "--keep-unit", "--console=pipe", "--resolv-conf=off", "--timezone=off")
+
+#: What nspawn gives beyond `rights.WITHOUT_NODES` (no set can be named, only what goes). By CAP_SYS_ADMIN root inside
+#: takes nspawn's read-only mounts away, by CAP_DAC_READ_SEARCH it opens files of the host's disk by their handles.
+#: CAP_MKNOD goes too: the device group is the unit's, and there is no unit.
+TAKEN = (
+    "CAP_AUDIT_CONTROL", "CAP_DAC_READ_SEARCH", "CAP_IPC_OWNER", "CAP_LEASE", "CAP_LINUX_IMMUTABLE", "CAP_MKNOD",
+    "CAP_NET_ADMIN", "CAP_NET_BROADCAST", "CAP_SYS_ADMIN", "CAP_SYS_BOOT", "CAP_SYS_NICE", "CAP_SYS_PTRACE",
+    "CAP_SYS_RESOURCE", "CAP_SYS_TTY_CONFIG",
+)  # fmt: skip
 
 
 def traces(root: Path, name: str, group: str) -> list[Thing]:
@@ -35,7 +45,11 @@ def traces(root: Path, name: str, group: str) -> list[Thing]:
 
 def sandbox_argv(name: str, root: Path, *more: str) -> list[str]:
     """The command in front of what runs inside."""
-    return ["systemd-nspawn", *_PLAIN, f"--machine={name}", f"--directory={root}", *more]
+    options = [f"--drop-capability={','.join(TAKEN)}", f"--machine={name}", f"--directory={root}"]
+    # nspawn makes a /sys of few folders itself. Its own --inaccessible takes a host that systemd runs.
+    masked = [path for path in present(MASKED) if path.parts[1] == "proc"]
+    hidden = [f"--tmpfs={path}:ro" if path.is_dir() else f"--bind=/dev/null:{path}" for path in masked]
+    return ["systemd-nspawn", *_PLAIN, *options, *hidden, *more]
 
 
 def trial_argv(ground: Ground) -> list[str]:
@@ -49,7 +63,7 @@ def trial_argv(ground: Ground) -> list[str]:
 
 
 class Nspawn(Platform):
-    """systemd-nspawn with its own defaults of capabilities and seccomp filter; the agent is pid 1."""
+    """systemd-nspawn with its own seccomp filter and the other platforms' capabilities; the agent is pid 1."""
 
     name = "nspawn"
     title = "systemd-nspawn, without systemd's units"

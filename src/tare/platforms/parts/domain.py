@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tare.platforms.parts.rights import CAPABILITIES
 from tare.platforms.parts.vm import TRANSLATED_MIB
 
 #: What libvirt numbers the descriptors handed over from, inside a container: the stream, and the console's log.
@@ -69,6 +70,9 @@ def container_xml(container: Container) -> str:
     _leaf(system, "init", container.command[0])
     for word in container.command[1:]:
         _leaf(system, "initarg", word)
+    kept = Xml.SubElement(Xml.SubElement(domain, "features"), "capabilities", policy="deny")
+    for name in CAPABILITIES:
+        Xml.SubElement(kept, name.removeprefix("CAP_").lower(), state="on")
     _endings(domain)
     devices = Xml.SubElement(domain, "devices")
     if container.emulator is not None:

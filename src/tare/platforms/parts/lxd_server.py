@@ -17,6 +17,7 @@ from tare.errors import PlatformError
 from tare.host import cgroup, daemons, janitor, processes, state
 from tare.host.journal import Belongings, Journal
 from tare.patience import stretched
+from tare.platforms.parts import rights
 
 LIMIT_S = 30.0
 #: liblxc keeps its locks here, each below the path of the folder that its container is in.
@@ -202,6 +203,7 @@ def container(label: str, group: str, cpus: Sequence[int], settings: Sequence[st
         f"lxc.cgroup.dir.monitor = {group}/monitor",
         f"lxc.cgroup.dir.monitor.pivot = {group}/pivot",
         f"lxc.cgroup.dir.container = {group}/box",
+        *rights.lxc_settings(),
         *settings,
     ]
     config = {

@@ -14,13 +14,7 @@ from tare.model import Resources
 from tare.platforms.base import NO_NETWORK, Address, Instance, LaunchSpec
 from tare.platforms.parts.marks import Ping
 from tare.platforms.parts.pipes import start
-
-#: Docker's default set, so that a bundle and a container of Docker's may do the same.
-CAPABILITIES = (
-    "CAP_AUDIT_WRITE", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_MKNOD",
-    "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT",
-)  # fmt: skip
-
+from tare.platforms.parts.rights import CAPABILITIES, MASKED, READ_ONLY
 
 #: runsc keeps a namespace mounted here below its state, and never takes it away.
 NULL_NETNS = "null-netns"
@@ -60,7 +54,7 @@ def bundle_config(
         "root": {"path": str(root), "readonly": False},
         "hostname": "tare",
         "mounts": [
-            {"destination": "/proc", "type": "proc", "source": "proc"},
+            {"destination": "/proc", "type": "proc", "source": "proc", "options": flags},
             {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
             {"destination": "/dev/pts", "type": "devpts", "source": "devpts", "options": ["nosuid", "newinstance"]},
             {"destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": flags},  # noqa: S108
@@ -73,6 +67,8 @@ def bundle_config(
                 "cpu": {"cpus": ",".join(map(str, resources.cpus))},
                 "memory": {"limit": resources.memory_bytes},
             },
+            "maskedPaths": list(MASKED),
+            "readonlyPaths": list(READ_ONLY),
             "namespaces": [
                 {"type": "pid"},
                 {"type": "ipc"},
