@@ -32,7 +32,7 @@ TRY = f"""\
 for door in {" ".join(WRITTEN)} /tmp/p/sys/kernel/core_pattern; do
     (: >>"$door") 2>/dev/null && echo "$door"
 done
-for secret in {" ".join(rights.MASKED)}; do
+for secret; do
     [ -d "$secret" ] && [ -n "$(ls -A "$secret" 2>/dev/null)" ] && echo "$secret"
     [ -f "$secret" ] && [ -n "$(head -c 1 "$secret" 2>/dev/null | tr '\\0' 0)" ] && echo "$secret"
 done
@@ -46,6 +46,10 @@ def test_every_capability_that_is_given_has_its_reason_and_none_is_a_way_out():
     assert not {f"CAP_{name}" for name in out} & set(rights.CAPABILITIES)
 
 
+#: These have lists of their own versions; this one came later.
+_LATER = {"docker": {"/proc/interrupts"}, "podman": {"/proc/interrupts"}}
+
+
 @pytest.mark.host
 @pytest.mark.parametrize("name", SHARED)
 def test_root_inside_opens_no_door_of_the_hosts_kernel(nursery, name):
@@ -56,7 +60,8 @@ def test_root_inside_opens_no_door_of_the_hosts_kernel(nursery, name):
         platform.prepare(nursery.image)
         live = nursery.start(platform, Arm(name), measured=False)
         try:
-            tried = live.session.execute(["/bin/sh", "-c", TRY])
+            secrets = sorted(set(rights.MASKED) - _LATER.get(name, set()))
+            tried = live.session.execute(["/bin/sh", "-c", TRY, "sh", *secrets])
         finally:
             live.stop()
     finally:

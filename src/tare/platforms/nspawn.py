@@ -13,7 +13,7 @@ from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts.attempt import Ground, complaint, system_folders
 from tare.platforms.parts.pipes import start
-from tare.platforms.parts.rights import MASKED, present
+from tare.platforms.parts.rights import MASKED, READ_ONLY, present
 
 _RUN = Path("/run/systemd/nspawn")
 _INSTALL = "apt-get install systemd-container"
@@ -46,10 +46,14 @@ def traces(root: Path, name: str, group: str) -> list[Thing]:
 def sandbox_argv(name: str, root: Path, *more: str) -> list[str]:
     """The command in front of what runs inside."""
     options = [f"--drop-capability={','.join(TAKEN)}", f"--machine={name}", f"--directory={root}"]
-    # nspawn makes a /sys of few folders itself. Its own --inaccessible takes a host that systemd runs.
-    masked = [path for path in present(MASKED) if path.parts[1] == "proc"]
-    hidden = [f"--tmpfs={path}:ro" if path.is_dir() else f"--bind=/dev/null:{path}" for path in masked]
-    return ["systemd-nspawn", *_PLAIN, *options, *hidden, *more]
+    return ["systemd-nspawn", *_PLAIN, *options, *more]
+
+
+def guards() -> list[str]:
+    """What lies over the doors in /proc and /sys. nspawn's own --inaccessible takes a host that systemd runs."""
+    closed = [f"--bind-ro={path}" for path in present(READ_ONLY) if path.name != "sys"]  # that is so by itself
+    hidden = (f"--tmpfs={path}:ro" if path.is_dir() else f"--bind=/dev/null:{path}" for path in present(MASKED))
+    return [*closed, *hidden]
 
 
 def trial_argv(ground: Ground) -> list[str]:
@@ -94,7 +98,7 @@ class Nspawn(Platform):
         name = f"tare-{spec.id}"
         things.own(*traces(root, name, spec.group.path))
         joined = f"--network-namespace-path={network.namespace_path(spec.id)}"
-        argv = sandbox_argv(name, root, joined, f"--bind={spec.space.data}:/data")
+        argv = sandbox_argv(name, root, *guards(), joined, f"--bind={spec.space.data}:/data")
         # It makes groups for itself and its payload in hierarchies that tare has no use for.
         began = start(spec, [*argv, *spec.agent_argv()], in_every_hierarchy=True)
         address = Address.on_veth(spec, endpoint.address)
