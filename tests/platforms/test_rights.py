@@ -1,7 +1,5 @@
 """What root in a sandbox on the host's own kernel may not: written down as data, and tried on real ones."""
 
-import json
-
 import pytest
 
 from tare.model import Arm
@@ -12,7 +10,7 @@ from tare.platforms.parts import rights
 SHARED = (
     "bubblewrap", "crun", "docker", "libvirt-lxc", "lxc", "lxd", "nspawn", "podman", "runc", "runc-none",
 )  # fmt: skip
-#: By these the host's root runs a program, stops, or gives away its memory. Opening one for writing is all that is done.
+#: By these the host's root runs a program or stops. Opening one for writing is all that is done.
 WRITTEN = (
     "/proc/sys/kernel/core_pattern",
     "/proc/sys/kernel/modprobe",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tare import lazily
 from tare.errors import HostError
-from tare.host import janitor, mounts
+from tare.host import janitor, mounts, userns
 from tare.host.journal import Belongings
 
 if TYPE_CHECKING:
@@ -84,11 +84,20 @@ def new_workspace(things: Belongings, folder: Path) -> Workspace:
     return Workspace(folder, data, folder / "console.log")
 
 
-def overlay_root(things: Belongings, space: Workspace, image_root: Path) -> Path:
-    """Mount the image, writable and throw-away, and return where."""
+def overlay_root(things: Belongings, space: Workspace, image_root: Path, users: Path | None = None) -> Path:
+    """Mount the image, writable and throw-away, and return where.
+
+    ``users``: the user namespace (`userns.new`) to whose root it all belongs, and /data too.
+    """
     upper, work, merged = (space.folder / name for name in ("upper", "work", "root"))
     for folder in (upper, work, merged):
         folder.mkdir()
+    if users is not None:
+        shown = space.folder / "image"
+        shown.mkdir()
+        userns.show(things, image_root, shown, users)
+        userns.give(upper, work, space.data)
+        image_root = shown
     things.own(janitor.mount(merged))
     options = f"lowerdir={image_root},upperdir={upper},workdir={work}"
     fix = "tare needs overlayfs, and TARE_HOME on a filesystem that can be its upper layer (ext4, xfs)"

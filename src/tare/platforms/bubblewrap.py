@@ -11,8 +11,8 @@ from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts.attempt import Ground, complaint, system_folders
 from tare.platforms.parts import rights
+from tare.platforms.parts.attempt import Ground, complaint, system_folders
 from tare.platforms.parts.pipes import start
 
 _INSTALL = "apt-get install bubblewrap"
