@@ -8,7 +8,8 @@ from tare.platforms.parts import rights
 
 #: Those that share the host's kernel and have a root inside.
 SHARED = (
-    "bubblewrap", "crun", "docker", "libvirt-lxc", "lxc", "lxd", "nspawn", "podman", "runc", "runc-none",
+    "bubblewrap", "bubblewrap-userns", "crun", "crun-userns", "docker", "libvirt-lxc", "lxc", "lxd", "nspawn", "podman",
+    "runc", "runc-none", "runc-userns",
 )  # fmt: skip
 #: By these the host's root runs a program or stops. Opening one for writing is all that is done.
 WRITTEN = (

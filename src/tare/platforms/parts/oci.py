@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tare.host import janitor, network, roots
+from tare.host import janitor, network, roots, userns
 from tare.host.journal import Belongings
 from tare.model import Resources
 from tare.platforms.base import NO_NETWORK, Address, Instance, LaunchSpec
+from tare.platforms.parts import room
 from tare.platforms.parts.marks import Ping
 from tare.platforms.parts.pipes import start
 from tare.platforms.parts.rights import CAPABILITIES, MASKED, READ_ONLY
@@ -34,9 +35,20 @@ class Net(enum.Enum):
 
 
 def bundle_config(
-    argv: Sequence[str], root: Path, data: Path, resources: Resources, cgroup: str, netns: Path | None
+    argv: Sequence[str],
+    root: Path,
+    data: Path,
+    resources: Resources,
+    cgroup: str,
+    netns: Path | None,
+    users: Path | None = None,
 ) -> dict[str, Any]:
-    """The ``config.json`` of a bundle (OCI runtime specification 1.0). Without ``netns`` it gets a new, empty one."""
+    """The ``config.json`` of a bundle (OCI runtime specification 1.0). Without ``netns`` it gets a new, empty one.
+
+    ``users``: the user namespace that it joins, whose own ``netns`` is.
+    """
+    ids = [{"containerID": 0, "hostID": userns.FIRST, "size": userns.COUNT}]
+    mapped = {} if users is None else {"uidMappings": ids, "gidMappings": ids}
     flags = ["nosuid", "noexec", "nodev"]
     return {
         "ociVersion": "1.0.2",
@@ -69,7 +81,9 @@ def bundle_config(
             },
             "maskedPaths": list(MASKED),
             "readonlyPaths": list(READ_ONLY),
+            **mapped,
             "namespaces": [
+                *([{"type": "user", "path": str(users)}] if users is not None else []),
                 {"type": "pid"},
                 {"type": "ipc"},
                 {"type": "uts"},
@@ -88,15 +102,25 @@ def launch_bundle(
     net: Net = Net.VETH,
     *,
     within: Sequence[str] = (),
+    users: bool = False,
 ) -> Instance:
     """Write the bundle, and run it in the foreground: its stdin and stdout are the agent's.
 
-    ``within``: the surroundings that the runtime needs (`processes.start_held`).
+    ``within``: the surroundings that the runtime needs (`processes.start_held`). ``users``: in a user namespace.
     """
-    address = _address(spec, things, net)
+    root, data, mapped = spec.space.folder / "root", spec.space.data, spec.space.folder / "users"
+    surroundings = [*within]
+    if users:
+        address = own_users(spec, things, mapped)
+        # runc's own side of it has no rights to come by TARE_HOME.
+        surroundings += room.made({"root": root, "data": data})
+        root, data = Path(room.inside("root")), Path(room.inside("data"))
+    else:
+        address = _address(spec, things, net)
+        roots.overlay_root(things, spec.space, spec.image.root)
     netns = None if net is Net.NONE else network.namespace_path(spec.id)
-    root = roots.overlay_root(things, spec.space, spec.image.root)
-    config = bundle_config(spec.agent_argv(), root, spec.space.data, spec.resources, f"{spec.group.path}/box", netns)
+    group = f"{spec.group.path}/box"
+    config = bundle_config(spec.agent_argv(), root, data, spec.resources, group, netns, mapped if users else None)
     (spec.space.folder / "config.json").write_text(json.dumps(config))
     name = f"tare-{spec.id}"
     # State of its own: nothing is shared with other containers of the runtime, and it goes with the instance.
@@ -105,9 +129,17 @@ def launch_bundle(
     # Goes first: a runtime whose tare was killed would go on, and mount after what it mounted was removed.
     things.own(janitor.control_group(f"{spec.group.path}/tool"))
     argv = [runtime, "--root", str(state), *options, "run", "--bundle", str(spec.space.folder), name]
-    began = start(spec, argv, within)
+    began = start(spec, argv, surroundings)
     ping = Ping(address.ping) if address.ping and spec.measured else None
     return Instance(spec, began.stream, began.at, address, began.first_byte, ping)
+
+
+def own_users(spec: LaunchSpec, things: Belongings, place: Path) -> Address:
+    """A user namespace at ``place``, with a network namespace of its own on the bridge, and a root that is its own."""
+    with userns.new(things, place) as holder:
+        endpoint = spec.network.new_namespace(things, spec.id, holder)
+    roots.overlay_root(things, spec.space, spec.image.root, place)
+    return Address.on_veth(spec, endpoint.address)
 
 
 def _address(spec: LaunchSpec, things: Belongings, net: Net) -> Address:
