@@ -18,6 +18,9 @@ REQUIRED = {
     "native-userland",
     "runc-none",
     "crun-none",
+    "runc-userns",
+    "crun-userns",
+    "bubblewrap-userns",
     "docker-crun",
     "docker-host",
     "docker-none",
@@ -63,6 +66,7 @@ SLOW = {"docker-in-qemu"}
 #: here they are held to what that changes, to the rest by `make slow-test`.
 LIKE_ANOTHER = {
     "crun-in-qemu",
+    "crun-userns",
     "docker-gvisor-host",
     "docker-gvisor-ptrace",
     "gvisor-ptrace",

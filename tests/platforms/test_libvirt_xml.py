@@ -20,6 +20,8 @@ CONTAINER = Container(
     prefix=24,
     gateway="10.77.0.1",
     emulator=Path("/entrance"),
+    read_only=(Path("/proc/irq"),),
+    masked={Path("/proc/keys"): Path("/dev/null"), Path("/sys/firmware"): None},
 )
 MACHINE = Machine(
     kind="qemu",

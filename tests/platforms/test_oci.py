@@ -1,7 +1,8 @@
 from pathlib import Path
 
 from tare.model import Resources
-from tare.platforms.parts.oci import CAPABILITIES, bundle_config
+from tare.platforms.parts.oci import bundle_config
+from tare.platforms.parts.rights import CAPABILITIES, MASKED, READ_ONLY
 
 
 def test_a_bundle_has_the_limits_the_group_and_no_rlimits():
@@ -17,6 +18,8 @@ def test_a_bundle_has_the_limits_the_group_and_no_rlimits():
     assert config["process"]["rlimits"] == []
     assert config["process"]["capabilities"]["bounding"] == list(CAPABILITIES)
     assert config["linux"]["cgroupsPath"] == "/tare/x/box"
+    assert config["linux"]["maskedPaths"] == list(MASKED)
+    assert config["linux"]["readonlyPaths"] == list(READ_ONLY)
     assert config["linux"]["resources"] == {"cpu": {"cpus": "2,3"}, "memory": {"limit": 1 << 30}}
     assert {"type": "network", "path": "/run/netns/n"} in config["linux"]["namespaces"]
     assert {mount["destination"] for mount in config["mounts"]} >= {"/proc", "/dev", "/sys", "/data"}

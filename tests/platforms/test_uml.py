@@ -1,6 +1,8 @@
 """User-Mode Linux's command line and first script, as pure data; and the end of a guest that cannot say it."""
 
+import contextlib
 import itertools
+import os
 import socket
 import subprocess
 import time
@@ -10,21 +12,16 @@ from pathlib import Path
 import pytest
 
 from tare.errors import PlatformError
-from tare.host import processes
+from tare.host import processes, roots, state, userns
+from tare.host.journal import Belongings, Journal
+from tare.image import guest
 from tare.platforms import registry, uml
 from tare.platforms.parts.attempt import why_not
-from tare.platforms.uml import GuestStream, Machine, accept, command, script
+from tare.platforms.parts.jail import command, within
+from tare.platforms.uml import GuestStream, Machine, accept, script, words
 
-MACHINE = Machine(
-    id="ab1x2",
-    folder=Path("/work/ab1x2"),
-    memory_bytes=448 << 20,
-    tap="tareab1x2",
-    mac="02:7a:0a:4d:00:0a",
-    disk=None,
-    data=None,
-)
-DISKS = replace(MACHINE, disk=Path("/image.ext4"), data=Path("/work/ab1x2/data/data.ext4"))
+MACHINE = Machine(id="ab1x2", memory_bytes=448 << 20, tap="tareab1x2", mac="02:7a:0a:4d:00:0a", ubd=False)
+DISKS = replace(MACHINE, ubd=True)
 
 
 CONSOLE = Path(__file__).parent / "captured" / "uml-registers.txt"  # of 6.1.176 on a processor with AMX
@@ -42,29 +39,127 @@ def test_a_processor_whose_registers_the_guests_kernel_does_not_know_is_named(mo
     assert (answer.available, answer.reason, answer.fix) == (False, uml.REGISTERS, uml.NEWER)
 
 
-def test_a_root_on_the_host_is_below_the_instances_folder_and_so_is_all_that_the_guest_can_mount():
-    argv = command(MACHINE)
-    assert {"rootfstype=hostfs", "rootflags=/root", "hostfs=/work/ab1x2"} <= set(argv)
+def test_a_root_on_the_host_is_a_folder_of_the_jail():
+    argv = words(MACHINE)
+    assert {"rootfstype=hostfs", "rootflags=/root"} <= set(argv)
     assert not [word for word in argv if word.startswith("ubd")]
 
 
 def test_the_image_is_never_written_and_the_data_volume_is():
-    argv = command(DISKS)
-    assert "ubd0c=/work/ab1x2/written,/image.ext4" in argv  # what is written goes to the first
-    assert "ubd1=/work/ab1x2/data/data.ext4" in argv
+    argv = words(DISKS)
+    assert "ubd0c=/uml/written,/image.ext4" in argv  # what is written goes to the first
+    assert "ubd1=/data/data.ext4" in argv
     assert "root=/dev/ubda" in argv
 
 
+@pytest.fixture
+def libraries(monkeypatch):
+    monkeypatch.setattr(uml.outer, "located", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(uml.outer, "with_libraries", lambda program: [program, "/lib/libc.so.6"])
+
+
+def test_a_jail_shows_the_kernel_its_instance_and_nothing_else(libraries):
+    argv = command(uml.jail(Path("/work/x"), Path("/work/x/users"), disk=None), ["mem=448M"])
+    mounts = [(option, argv[at + 2]) for at, option in enumerate(argv) if option.endswith("bind")]
+    assert sorted(mounts) == [
+        ("--bind", "/data"),
+        ("--bind", "/root"),
+        ("--bind", "/uml"),
+        ("--dev-bind", "/dev/net/tun"),
+        ("--dev-bind", "/dev/null"),
+        ("--ro-bind", "/guest"),
+        ("--ro-bind", "/lib/libc.so.6"),
+        ("--ro-bind", "/proc/cpuinfo"),
+        ("--ro-bind", "/usr/bin/linux.uml"),
+    ]
+    assert argv[-2:] == ["/usr/bin/linux.uml", "mem=448M"]
+    assert argv[argv.index("--remount-ro") + 1] == "/"
+    added = {argv[at + 1] for at, option in enumerate(argv) if option == "--cap-add"}
+    assert added == {"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID"}
+
+
+def test_roots_rights_are_gone_before_the_kernel_starts(libraries):
+    held = uml.jail(Path("/work/x"), Path("/work/x/users"), disk=Path("/work/x/image.ext4"))
+    assert within(held)[-5:] == ["nsenter", "--user=/work/x/users", "--setuid=0", "--setgid=0", "--"]
+    assert "/root" not in held.written
+    assert held.read["/image.ext4"] == Path("/work/x/image.ext4")
+
+
+#: What a kernel that its guest has taken over could do as the process that it is. It prints what it should not reach.
+LOOK = """\
+cd /
+[ -e /etc ] || [ -e /home ] || [ -e /var ] || [ -e /sys ] || [ -e /proc/1 ] && echo "a folder of the host"
+for up in /../../../../etc /root/../../../etc/passwd /data/../../../../../etc; do [ -e "$up" ] && echo "$up"; done
+for place in / /guest /lib64 /dev; do $box touch "$place/x" 2>/dev/null && echo "wrote $place"; done
+$box mknod /data/disk b 254 0 2>/dev/null && echo "made the disk"
+$box mount -t tmpfs none /data 2>/dev/null && echo "mounted"
+[ "$($box chroot /data /x 2>&1)" = "chroot: can't change root directory to '/data': Operation not permitted" ] ||
+    echo "changed its root"
+kill -0 $outside 2>/dev/null && echo "signalled the host's"
+$box touch /data/x && $box chown 33:33 /data/x && $box mkdir /uml/y && echo kept >/data/kept
+"""
+#: What a guest does to its root by hostfs.
+CHANGE = """\
+$box cat /root/etc/shadow >/dev/null && echo more >>/root/etc/hosts && $box mkdir -m 700 /root/srv/x &&
+$box chown 5:5 /root/srv/x && echo y >/root/srv/x/y && $box stat -c '%u %g' /root/etc /root/srv/x
+"""
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("ubd", [False, True], ids=["hostfs", "disks"])
+def test_what_is_in_the_jail_of_a_kernel_sees_nothing_of_the_host_and_is_no_root_there(prepared, ubd):
+    """A shell in the kernel's place: no guest's program runs on every processor (`uml.NO_ROOM`)."""
+    image = prepared[0].image
+    with Belongings(Journal(state.journal())) as things:
+        space = roots.new_workspace(things, state.work() / f"jail{os.getpid()}")
+        held = uml.confined(things, space, image, ubd=ubd)
+        shell = str(guest.busybox_path())
+        held = replace(held, program=shell, files=[*held.files, shell])
+        names = f"box={shell} outside={os.getpid()}\n"
+        looked = processes.run([*within(held), *command(held, ["sh", "-c", names + LOOK])])
+        assert (looked.text, looked.code) == ("", 0), looked.stderr.decode()
+        assert (space.data / "x").stat().st_uid == userns.FIRST + 33
+        assert (space.data / "kept").stat().st_uid == userns.FIRST
+        lives = processes.start([*within(held), *command(held, ["sleep", "20"])])
+        try:
+            ids = _status_below(lives.pid, [shell, "sleep", "20"])
+        finally:
+            processes.kill_group(lives)
+            lives.wait()
+        assert {*ids["Uid"], *ids["Gid"]} == {str(userns.FIRST)}
+        assert ids["NoNewPrivs"] == ["1"]
+        if not ubd:
+            changed = processes.run([*within(held), *command(held, ["sh", "-c", names + CHANGE])])
+            assert changed.text.splitlines() == ["0 0", "5 5"], changed.stderr.decode()
+            assert "more" not in (image.root / "etc/hosts").read_text()
+
+
+def _status_below(pid, argv):
+    """What /proc says of the process with this command line, among the descendants."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        waiting = [pid]
+        while waiting:
+            place = Path(f"/proc/{waiting.pop()}")
+            with contextlib.suppress(OSError):  # it may end meanwhile
+                if (place / "cmdline").read_text().split("\0")[:-1] == argv:
+                    lines = (place / "status").read_text().splitlines()
+                    return {line.split(":")[0]: line.split()[1:] for line in lines}
+                waiting += map(int, (place / "task" / place.name / "children").read_text().split())
+        time.sleep(0.05)
+    raise AssertionError(f"{argv} does not run")
+
+
 def test_memory_and_link_are_those_of_the_instance():
-    argv = command(MACHINE)
+    argv = words(MACHINE)
     assert "mem=448M" in argv
     assert "vec0:transport=tap,ifname=tareab1x2,depth=128,gro=1,mac=02:7a:0a:4d:00:0a" in argv
 
 
 def test_the_words_of_the_first_process_are_one_argument():
-    argv = command(MACHINE)
-    [words] = [after for before, after in itertools.pairwise(argv) if before == "-c"]
-    assert words[0] == words[-1] == '"'
+    argv = words(MACHINE)
+    [script_words] = [after for before, after in itertools.pairwise(argv) if before == "-c"]
+    assert script_words[0] == script_words[-1] == '"'
     assert len(" ".join(argv)) < 2048
 
 

@@ -87,13 +87,16 @@ class Network:
             f"-n {CLIENT_NAMESPACE} route add default via {self.host}",
         )
 
-    def new_namespace(self, things: Belongings, name: str) -> Endpoint:
-        """A network namespace ``tare-NAME`` with ``eth0`` on the bridge; its path is `namespace_path`."""
+    def new_namespace(self, things: Belongings, name: str, holder: int | None = None) -> Endpoint:
+        """A network namespace ``tare-NAME`` with ``eth0`` on the bridge; its path is `namespace_path`.
+
+        ``holder``: a process whose own that namespace already is (`userns.new`).
+        """
         address = self._claim()
         endpoint = Endpoint(address, _mac(address))
         namespace = f"tare-{name}"
         things.own(janitor.network_namespace(namespace))
-        ip_batch(f"netns add {namespace}")
+        ip_batch(f"netns add {namespace}" if holder is None else f"netns attach {namespace} {holder}")
         self._plug(things, namespace, f"tare{name}"[:15], endpoint)
         ip_batch(f"-n {namespace} route add default via {self.host}")
         return endpoint
@@ -108,13 +111,16 @@ class Network:
         self._unpinned[name] = (outer, endpoint)
         return endpoint, outer
 
-    def new_tap(self, things: Belongings, name: str) -> tuple[Endpoint, str]:
-        """A TAP on the bridge for a guest, which is to have the endpoint's address and MAC; and the TAP's name."""
+    def new_tap(self, things: Belongings, name: str, owner: int = 0) -> tuple[Endpoint, str]:
+        """A TAP on the bridge for a guest, which is to have the endpoint's address and MAC; and the TAP's name.
+
+        ``owner``: the user who may open it.
+        """
         lacking = no_tun()
         if lacking is not None:
             raise lacking
         endpoint, tap = self.new_endpoint(things, name)
-        ip_batch(f"tuntap add {tap} mode tap", f"link set {tap} master {BRIDGE} up")
+        ip_batch(f"tuntap add {tap} mode tap user {owner}", f"link set {tap} master {BRIDGE} up")
         self.pin(name)
         return endpoint, tap
 

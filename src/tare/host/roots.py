@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare import lazily
 from tare.errors import HostError
-from tare.host import beneath, janitor, mounts, volumes
+from tare.host import beneath, janitor, mounts, userns, volumes
 from tare.host.journal import Belongings
 
 if TYPE_CHECKING:
@@ -93,14 +93,21 @@ def new_workspace(things: Belongings, folder: Path, size: int | None = None) -> 
     return Workspace(folder, data, folder / "console.log")
 
 
-def overlay_root(things: Belongings, space: Workspace, image_root: Path) -> Path:
+def overlay_root(things: Belongings, space: Workspace, image_root: Path, users: Path | None = None) -> Path:
     """Mount the image, writable and throw-away, and return where; on the host with no more privilege than the folders.
 
-    `privileged_within` is for platforms whose users have it in the sandbox.
+    `privileged_within` is for platforms whose users have it in the sandbox. ``users``: the user namespace
+    (`userns.new`) to whose root it all belongs, and /data too.
     """
     upper, work, merged = (space.folder / name for name in ("upper", "work", "root"))
     for folder in (upper, work, merged):
         folder.mkdir()
+    if users is not None:
+        shown = space.folder / "image"
+        shown.mkdir()
+        userns.show(things, image_root, shown, users)
+        userns.give(upper, work, space.data)
+        image_root = shown
     things.own(janitor.mount(merged))
     options = f"lowerdir={image_root},upperdir={upper},workdir={work}"
     fix = "tare needs overlayfs, and TARE_HOME on a filesystem that can be its upper layer (ext4, xfs)"

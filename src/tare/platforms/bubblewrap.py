@@ -6,13 +6,14 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tare.host import network, processes, roots
+from tare.host import network, processes, roots, userns
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.parts import rights, room
 from tare.platforms.parts.attempt import Ground, complaint, system_folders
-from tare.platforms.parts.oci import CAPABILITIES
+from tare.platforms.parts.oci import own_users
 from tare.platforms.parts.pipes import start
 
 _INSTALL = "apt-get install bubblewrap"
@@ -23,10 +24,19 @@ _NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", 
 
 def sandbox_argv(root: Path, data: Path, command: Sequence[str]) -> list[str]:
     """A sandbox with a writable root, devices of its own, and what a bundle of the OCI runtimes may do."""
-    # bwrap gives a real root every capability; the others get Docker's set.
-    kept = [word for name in CAPABILITIES for word in ("--cap-add", name)]
-    mounts = ["--bind", str(root), "/", "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys"]
+    # bwrap gives a real root every capability, and has no device group.
+    kept = [word for name in rights.WITHOUT_NODES for word in ("--cap-add", name)]
+    mounts = ["--bind", str(root), "/", "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys", *guards()]
     return ["bwrap", *mounts, "--bind", str(data), "/data", *_NAMESPACES, "--cap-drop", "ALL", *kept, *command]
+
+
+def guards() -> list[str]:
+    """What lies over the doors in /proc and /sys; bwrap's own cover of /proc takes a real root for none."""
+    closed = [word for path in rights.present(rights.READ_ONLY) for word in ("--ro-bind", str(path), str(path))]
+    for path in rights.present(rights.MASKED):
+        folder = ("--tmpfs", str(path), "--remount-ro", str(path))
+        closed += folder if path.is_dir() else ("--dev-bind", "/dev/null", str(path))
+    return closed
 
 
 def trial_argv(_: Ground) -> list[str]:
@@ -38,14 +48,17 @@ def trial_argv(_: Ground) -> list[str]:
 class Bubblewrap(Platform):
     """bwrap as root: mount, pid, ipc and uts namespaces, and a network namespace that it is started in."""
 
-    name = "bubblewrap"
-    title = "bubblewrap (bwrap), run as root"
     network_path = "client, bridge, veth"
     not_honoured = (
         "bwrap can only unshare the network, not join one: it is started inside its network namespace by `ip netns "
         "exec`, before the start instant",
     )
     by_default = False
+
+    def __init__(self, name: str, *, users: bool = False) -> None:
+        self.name = name
+        self.title = f"bubblewrap (bwrap), run as root{' of a user namespace' if users else ''}"
+        self._users = users
 
     def detect(self) -> Availability:
         """Run a trivial sandbox."""
@@ -65,13 +78,18 @@ class Bubblewrap(Platform):
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Run bwrap in the foreground; bwrap itself is pid 1 inside, and reaps."""
-        endpoint = spec.network.new_namespace(things, spec.id)
+        root, data, users = spec.space.folder / "root", spec.space.data, spec.space.folder / "users"
         # Not nsenter: bwrap binds the /sys that it finds, and `ip netns exec` brings the namespace's own.
         within = ["ip", "netns", "exec", network.namespace_path(spec.id).name]
-        root = roots.overlay_root(things, spec.space, spec.image.root)
-        began = start(spec, sandbox_argv(root, spec.space.data, spec.agent_argv()), within)
-        address = Address.on_veth(spec, endpoint.address)
+        if self._users:
+            address = own_users(spec, things, users)
+            within += [*room.made({"root": root, "data": data}), *userns.entered(users)]
+            root, data = Path(room.inside("root")), Path(room.inside("data"))
+        else:
+            address = Address.on_veth(spec, spec.network.new_namespace(things, spec.id).address)
+            roots.overlay_root(things, spec.space, spec.image.root)
+        began = start(spec, sandbox_argv(root, data, spec.agent_argv()), within)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 
 
-PLATFORMS = (Bubblewrap(),)
+PLATFORMS = (Bubblewrap("bubblewrap"), Bubblewrap("bubblewrap-userns", users=True))

@@ -58,11 +58,13 @@ class Crun(Platform):
 
     by_default = False
 
-    def __init__(self, name: str, net: Net = Net.VETH) -> None:
+    def __init__(self, name: str, net: Net = Net.VETH, *, users: bool = False) -> None:
         self.name = name
-        self.title = f"crun on an OCI bundle, no daemon{'' if net is Net.VETH else ', no network'}"
+        differs = "" if net is Net.VETH else ", no network"
+        self.title = f"crun on an OCI bundle, no daemon{differs}{', in a user namespace' if users else ''}"
         self.network_path = net.path
         self._net = net
+        self._users = users
 
     def detect(self) -> Availability:
         """Run a trivial bundle."""
@@ -94,7 +96,7 @@ class Crun(Platform):
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Run the bundle."""
-        return launch_bundle(spec, things, "crun", [], self._net, without_v2=True)
+        return launch_bundle(spec, things, "crun", [], self._net, without_v2=True, users=self._users)
 
 
-PLATFORMS = (Crun("crun"), Crun("crun-none", Net.NONE))
+PLATFORMS = (Crun("crun"), Crun("crun-none", Net.NONE), Crun("crun-userns", users=True))

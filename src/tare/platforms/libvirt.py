@@ -21,7 +21,7 @@ from tare.host.network import no_tun
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import domain, libvirtd, virsh, vm
+from tare.platforms.parts import domain, libvirtd, rights, virsh, vm
 from tare.platforms.parts.marks import FirstByte, Ping
 from tare.platforms.parts.virsh import Creation, DomainStream
 
@@ -180,6 +180,8 @@ class LibvirtLxc(Libvirt):
                 prefix=spec.network.prefix,
                 gateway=spec.network.host,
                 emulator=house.entrance,
+                read_only=[path for path in rights.present(rights.READ_ONLY) if path.name != "sys"],  # so by itself
+                masked={path: None if path.is_dir() else Path("/dev/null") for path in rights.present(rights.MASKED)},
             )
             things.own(janitor.libvirt_domain(house.connection.uri, name, house.socket))
             ours, theirs = socket.socketpair()

@@ -17,8 +17,9 @@ from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Pla
 from tare.platforms.parts.attempt import Ground, complaint
 from tare.platforms.parts.marks import Ping
 from tare.platforms.parts.pipes import start
+from tare.platforms.parts.rights import lxc_settings
 
-#: Capabilities, seccomp filter, mounts and devices: what every template of LXC's includes.
+#: Seccomp filter, mounts and devices: what every template of LXC's includes.
 COMMON = Path("/usr/share/lxc/config/common.conf")
 FIX = "apt-get install --no-install-recommends lxc"
 
@@ -34,6 +35,7 @@ def config(name: str, group: str, *more: str) -> str:
         f"lxc.cgroup.dir.monitor = {group}/monitor",
         f"lxc.cgroup.dir.monitor.pivot = {group}/pivot",
         f"lxc.cgroup.dir.container = {group}/box",
+        *lxc_settings(),
         *more,
     ]
     return "\n".join(lines) + "\n"

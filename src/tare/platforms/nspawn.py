@@ -14,10 +14,20 @@ from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts.attempt import Ground, complaint, system_folders
 from tare.platforms.parts.pipes import start
+from tare.platforms.parts.rights import MASKED, READ_ONLY, present
 
 _INSTALL = "apt-get install systemd-container"
 #: Pipes instead of a terminal, in the caller's control group, and the image left as it is.
 _PLAIN = ("--quiet", "--register=no", "--keep-unit", "--console=pipe", "--resolv-conf=off", "--timezone=off")
+
+#: What nspawn gives beyond `rights.WITHOUT_NODES` (no set can be named, only what goes). By CAP_SYS_ADMIN root inside
+#: takes nspawn's read-only mounts away, by CAP_DAC_READ_SEARCH it opens files of the host's disk by their handles.
+#: CAP_MKNOD goes too: the device group is the unit's, and there is no unit.
+TAKEN = (
+    "CAP_AUDIT_CONTROL", "CAP_DAC_READ_SEARCH", "CAP_IPC_OWNER", "CAP_LEASE", "CAP_LINUX_IMMUTABLE", "CAP_MKNOD",
+    "CAP_NET_ADMIN", "CAP_NET_BROADCAST", "CAP_SYS_ADMIN", "CAP_SYS_BOOT", "CAP_SYS_NICE", "CAP_SYS_PTRACE",
+    "CAP_SYS_RESOURCE", "CAP_SYS_TTY_CONFIG",
+)  # fmt: skip
 
 
 def traces(root: Path, name: str, group: str) -> list[Thing]:
@@ -35,7 +45,15 @@ def traces(root: Path, name: str, group: str) -> list[Thing]:
 
 def sandbox_argv(name: str, root: Path, *more: str) -> list[str]:
     """The command in front of what runs inside."""
-    return ["systemd-nspawn", *_PLAIN, f"--machine={name}", f"--directory={root}", *more]
+    options = [f"--drop-capability={','.join(TAKEN)}", f"--machine={name}", f"--directory={root}"]
+    return ["systemd-nspawn", *_PLAIN, *options, *more]
+
+
+def guards() -> list[str]:
+    """What lies over the doors in /proc and /sys. nspawn's own --inaccessible takes a host that systemd runs."""
+    closed = [f"--bind-ro={path}" for path in present(READ_ONLY) if path.name != "sys"]  # that is so by itself
+    hidden = (f"--tmpfs={path}:ro" if path.is_dir() else f"--bind=/dev/null:{path}" for path in present(MASKED))
+    return [*closed, *hidden]
 
 
 def trial_argv(ground: Ground) -> list[str]:
@@ -49,7 +67,7 @@ def trial_argv(ground: Ground) -> list[str]:
 
 
 class Nspawn(Platform):
-    """systemd-nspawn with its own defaults of capabilities and seccomp filter; the agent is pid 1."""
+    """systemd-nspawn with its own seccomp filter and the other platforms' capabilities; the agent is pid 1."""
 
     name = "nspawn"
     title = "systemd-nspawn, without systemd's units"
@@ -80,7 +98,7 @@ class Nspawn(Platform):
         name = f"tare-{spec.id}"
         things.own(*traces(root, name, spec.group.path))
         joined = f"--network-namespace-path={network.namespace_path(spec.id)}"
-        argv = sandbox_argv(name, root, joined, f"--bind={spec.space.data}:/data")
+        argv = sandbox_argv(name, root, *guards(), joined, f"--bind={spec.space.data}:/data")
         # It makes groups for itself and its payload in hierarchies that tare has no use for.
         within = roots.privileged_within(root)
         began = start(spec, [*argv, *spec.agent_argv()], within, in_every_hierarchy=True)

@@ -15,29 +15,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import cgroup, janitor, processes, state
+from tare.host import cgroup, janitor, processes, state, userns
 from tare.host.journal import Belongings
 from tare.host.runtimes import surroundings
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.parts import room
 from tare.platforms.parts.attempt import Ground, complaint
 from tare.platforms.parts.pipes import start
 from tare.platforms.podman import IMPORT_LIMIT_S, LABEL, PODMAN, SYSTEM, image_tag, ulimits
 
-#: Ids that no distribution hands out: the account is in files that only the mount namespace sees.
+#: An id that no distribution hands out: the account is in files that only the mount namespace sees.
 MADE_UP_UID = 60600
-MADE_UP_SUBIDS = 2_000_000_000
-#: As many subordinate ids as there are ids in the image's files (nobody is 65534).
-SUBIDS = 1 << 16
-#: A folder that is there on every host, and of which a rootless podman needs nothing: what it sees is mounted there.
-ROOMS = ("/run/user", "/mnt")
+MADE_UP_SUBIDS, SUBIDS = userns.FIRST, userns.COUNT
 TUN = Path("/dev/net/tun")
 NEEDS = ("podman", "slirp4netns", "newuidmap", "setpriv")
 FIX = "apt-get install --no-install-recommends podman runc slirp4netns uidmap"
 
 #: Makes the room (in a mount namespace of its own) and then becomes the command, with the account's rights only.
-_ENTER = """\
+_ENTER = f"""\
 room=$1 uid=$2 gid=$3 v2=$4 names=$5; shift 5
 [ -z "$v2" ] || umount "$v2"
 mount -t tmpfs -o mode=755 tare "$room"
@@ -48,13 +45,7 @@ chown "$uid:$gid" "$room/$uid"
 mknod -m 666 "$room/tun" c 10 200
 mount --bind "$room/tun" /dev/net/tun
 [ -z "$names" ] || for one in passwd subuid subgid; do mount --bind "$names/$one" "/etc/$one"; done
-while [ "$1" != -- ]; do
-    if [ -d "$2" ]; then mkdir "$room/tare/$1"; else : >"$room/tare/$1"; fi
-    mount --bind "$2" "$room/tare/$1"
-    shift 2
-done
-shift
-cd "$room/tare/home"
+{room.BINDS}cd "$room/tare/home"
 exec setpriv --reuid="$uid" --regid="$gid" --clear-groups env -i HOME="$room/tare/home" \\
     XDG_RUNTIME_DIR="$room/$uid" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 """
@@ -133,7 +124,7 @@ class PodmanRootless(Platform):
         root.mkdir()
         os.chown(root, account.uid, account.gid)
         binds = [f"--volume={path.resolve()}:{path}:ro" for path in map(Path, SYSTEM) if path.exists()]
-        inside = _inside("root")
+        inside = room.inside("root")
         argv = [*self._run("tare"), "--network=slirp4netns", *binds, "--rootfs", inside, "/bin/true"]
         return [*_room(account, {"home": home, "root": root}, _GOING), *argv]
 
@@ -146,11 +137,11 @@ class PodmanRootless(Platform):
             store.mkdir()
             os.chown(store, account.uid, account.gid)
         tar = oci_tar(image)
-        room = _room(account, {"home": home, "images": store, "root.tar": tar}, _GOING)
-        podman = [*room, *PODMAN, f"--root={_inside('images')}"]
+        entering = _room(account, {"home": home, "images": store, "root.tar": tar}, _GOING)
+        podman = [*entering, *PODMAN, f"--root={room.inside('images')}"]
         tag = image_tag(image)
         if processes.run([*podman, "image", "exists", tag]).code != 0:
-            _told([*podman, "import", "--quiet", f"--change=LABEL {LABEL}={image.hash}", _inside("root.tar"), tag])
+            _told([*podman, "import", "--quiet", f"--change=LABEL {LABEL}={image.hash}", room.inside("root.tar"), tag])
         return Prepared(f"image {tag}", int(_told([*podman, "image", "inspect", "--format", "{{.Size}}", tag])))
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
@@ -163,7 +154,7 @@ class PodmanRootless(Platform):
         argv = [
             *self._run(f"tare-{spec.id}"),
             "--network=slirp4netns",
-            f"--volume={_inside('data')}:/data:rw",
+            f"--volume={room.inside('data')}:/data:rw",
             f"--publish={where}/tcp",
             f"--publish={where}/udp",
             "--pull=never",
@@ -207,17 +198,20 @@ def _room(account: Account, seen: Mapping[str, Path], going: Sequence[str] = ())
     """What makes the room with these folders in it (`_inside` says where) and then becomes what follows it."""
     hidden = surroundings(cgroup.hierarchies())
     names = str(_names(account)) if account.made_up else ""
-    binds = [word for name, source in seen.items() for word in (name, str(source))]
-    facts = [_where(), str(account.uid), str(account.gid), hidden[-1] if hidden else "", names]
-    return ["unshare", "--mount", "--propagation", "slave", *going, "sh", "-ec", _ENTER, "sh", *facts, *binds, "--"]
-
-
-def _where() -> str:
-    return next(room for room in ROOMS if Path(room).is_dir())
-
-
-def _inside(name: str) -> str:
-    return f"{_where()}/tare/{name}"
+    facts = [room.where(), str(account.uid), str(account.gid), hidden[-1] if hidden else "", names]
+    return [
+        "unshare",
+        "--mount",
+        "--propagation",
+        "slave",
+        *going,
+        "sh",
+        "-ec",
+        _ENTER,
+        "sh",
+        *facts,
+        *room.named(seen),
+    ]
 
 
 def _kept(account: Account) -> Path:
@@ -232,7 +226,7 @@ def _names(account: Account) -> Path:
     if not folder.exists():
         part = Path(tempfile.mkdtemp(dir=folder.parent))
         part.chmod(0o755)
-        ids = f"{account.uid}:{account.gid}::{_inside('home')}:/bin/sh"
+        ids = f"{account.uid}:{account.gid}::{room.inside('home')}:/bin/sh"
         (part / "passwd").write_text(f"root:x:0:0::/root:/bin/sh\n{account.name}:x:{ids}\n")
         for kind in ("subuid", "subgid"):
             (part / kind).write_text(f"{account.name}:{MADE_UP_SUBIDS}:{SUBIDS}\n")
@@ -244,7 +238,7 @@ def _make_home(home: Path, account: Account, *, reads_images: bool = False) -> N
     """A home in which podman uses overlay (it takes vfs where it is told nothing), and, if so told, the image store."""
     config = home / ".config" / "containers"
     config.mkdir(parents=True)
-    stores = f'[storage.options]\nadditionalimagestores = ["{_inside("images")}"]\n' if reads_images else ""
+    stores = f'[storage.options]\nadditionalimagestores = ["{room.inside("images")}"]\n' if reads_images else ""
     (config / "storage.conf").write_text(f'[storage]\ndriver = "overlay"\n{stores}')
     for folder in (home, config.parent, config):
         os.chown(folder, account.uid, account.gid)

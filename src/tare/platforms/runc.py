@@ -13,12 +13,14 @@ from tare.platforms.parts.oci import Net, launch_bundle
 class Runc(Platform):
     """Namespaces, cgroups and capabilities by runc; no seccomp filter, as in its own default spec."""
 
-    def __init__(self, name: str, net: Net = Net.VETH) -> None:
+    def __init__(self, name: str, net: Net = Net.VETH, *, users: bool = False) -> None:
         self.name = name
-        self.title = f"runc on an OCI bundle, no daemon{'' if net is Net.VETH else ', no network'}"
+        differs = "" if net is Net.VETH else ", no network"
+        self.title = f"runc on an OCI bundle, no daemon{differs}{', in a user namespace' if users else ''}"
         self.network_path = net.path
-        self.by_default = net is Net.VETH
+        self.by_default = net is Net.VETH and not users
         self._net = net
+        self._users = users
 
     def detect(self) -> Availability:
         """Ask runc for its version."""
@@ -35,7 +37,7 @@ class Runc(Platform):
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Run the bundle."""
-        return launch_bundle(spec, things, "runc", [], self._net)
+        return launch_bundle(spec, things, "runc", [], self._net, users=self._users)
 
 
-PLATFORMS = (Runc("runc"), Runc("runc-none", Net.NONE))
+PLATFORMS = (Runc("runc"), Runc("runc-none", Net.NONE), Runc("runc-userns", users=True))

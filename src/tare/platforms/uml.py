@@ -15,18 +15,22 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import network, processes, roots
+from tare.host import network, processes, roots, userns
 from tare.host.journal import Belongings
-from tare.image import forms
+from tare.host.roots import Workspace
+from tare.image import forms, outer
 from tare.image.build import Image
 from tare.patience import stretched, until
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import vm
-from tare.platforms.parts.attempt import Ground, complaint
+from tare.platforms.parts.attempt import Ground, complaint, system_folders
+from tare.platforms.parts.jail import FIX as CONFINE_FIX
+from tare.platforms.parts.jail import PROGRAM as CONFINER
+from tare.platforms.parts.jail import Jail, command, within
 from tare.platforms.parts.marks import FirstByte, Ping
 
 PROGRAM = "linux.uml"
@@ -43,38 +47,43 @@ _SCRIPTS = "/mnt"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """All that decides the command line."""
+    """All that decides the words of the kernel's command line. Its paths are those of its jail."""
 
     id: str
-    folder: Path  # of the instance on the host; the guest can mount nothing outside
     memory_bytes: int
     tap: str
     mac: str
-    disk: Path | None  # the image as a filesystem; None: it is the folder "root", by hostfs
-    data: Path | None  # the data volume; None: it is the folder "data", by hostfs
+    ubd: bool  # whether root and /data are filesystems on files; else the folders /root and /data, by hostfs
 
 
-def command(machine: Machine) -> list[str]:
-    """The command that starts a machine. It runs ``guest/init`` below the folder."""
-    if machine.disk is None:
-        root = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/root"]
-    else:
+def words(machine: Machine) -> list[str]:
+    """The words that start a machine. It runs ``init`` in /guest."""
+    if machine.ubd:
         # c: shared. UML's lock on the image, which it only reads, would keep every QEMU from it.
-        root = [f"ubd0c={machine.folder}/written,{machine.disk}", "root=/dev/ubda", "rootfstype=ext4"]
-    if machine.data is not None:
-        root.append(f"ubd1={machine.data}")
+        root = ["ubd0c=/uml/written,/image.ext4", "root=/dev/ubda", "rootfstype=ext4", "ubd1=/data/data.ext4"]
+    else:
+        root = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/root"]
     return [
-        *(
-            PROGRAM,
-            f"mem={machine.memory_bytes >> 20}M",
-            "quiet",
-            f"umid={machine.id}",
-            f"uml_dir={machine.folder}/uml",
-        ),
-        *(*root, "rw", f"hostfs={machine.folder}", "con=null", "con0=null,fd:1", "ssl=null"),
+        *(f"mem={machine.memory_bytes >> 20}M", "quiet", f"umid={machine.id}", "uml_dir=/uml"),
+        *(*root, "rw", "con=null", "con0=null,fd:1", "ssl=null"),
         f"vec0:transport=tap,ifname={machine.tap},depth=128,gro=1,mac={machine.mac}",
         *("init=/bin/bash", "--", "-c", f'"mount -t hostfs none {_SCRIPTS} -o /guest && . {_SCRIPTS}/init"'),
     ]
+
+
+def jail(folder: Path, users: Path, *, disk: Path | None) -> Jail:
+    """All that the kernel sees. A guest's hostfs reaches what its kernel does: the kernel's own option is no guard.
+
+    ``disk``: the image's filesystem, which is never written; None: the root is a folder.
+    """
+    program = outer.located(PROGRAM)
+    written = {name: folder / name.strip("/") for name in ("/uml", "/data")}
+    read = {"/guest": folder / "guest", "/proc/cpuinfo": Path("/proc/cpuinfo")}
+    if disk is None:
+        written["/root"] = folder / "root"
+    else:
+        read["/image.ext4"] = disk
+    return Jail(program, users, outer.with_libraries(program), read, written, ("/dev/null", str(network.TUN)))
 
 
 def script(address: str, gateway: str, port: int, data: str, agent: Sequence[str]) -> str:
@@ -118,8 +127,9 @@ class Uml(Platform):
 
     def detect(self) -> Availability:
         """Boot a kernel on the host's own root, read-only, that switches itself off."""
-        if processes.find(PROGRAM) is None:
-            return Availability(False, reason="User-Mode Linux is not installed", fix=FIX)
+        for program, fix in ((PROGRAM, FIX), (CONFINER, CONFINE_FIX)):
+            if processes.find(program) is None:
+                return Availability(False, reason=f"{program} is not installed", fix=fix)
         if os.geteuid() != 0:
             return Availability(False, reason="a TAP needs root", fix="run tare as root (sudo)")
         lacking = network.no_tun()
@@ -142,24 +152,17 @@ class Uml(Platform):
 
     def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
         """Make TAP, root and first script, start the kernel, and wait until the guest connects."""
-        endpoint, tap = spec.network.new_tap(things, spec.id)
-        folder = spec.space.folder
-        for name in ("guest", "uml"):
-            (folder / name).mkdir()
-        disk, data, mount = None, None, "-t hostfs none -o /data"
-        if self._ubd:
-            disk, data = vm.root_disk(spec.image), vm.data_volume(spec.space.data)
-            mount = "-t ext4 /dev/ubdb"
-        else:
-            roots.overlay_root(things, spec.space, spec.image.root)
+        endpoint, tap = spec.network.new_tap(things, spec.id, userns.FIRST)
         memory = spec.resources.memory_bytes - KERNEL_BYTES
-        argv = command(Machine(spec.id, folder, memory, tap, endpoint.mac, disk, data))
+        held = confined(things, spec.space, spec.image, ubd=self._ubd)
+        argv = command(held, words(Machine(spec.id, memory, tap, endpoint.mac, self._ubd)))
+        mount = "-t ext4 /dev/ubdb" if self._ubd else "-t hostfs none -o /data"
         with spec.network.listener() as listener:
             port = listener.getsockname()[1]
             address = f"{endpoint.address}/{spec.network.prefix}"
             text = script(address, spec.network.host, port, mount, spec.agent_argv())
-            (folder / "guest" / "init").write_text(text)
-            started, process = vm.begin(spec, argv)
+            (spec.space.folder / "guest" / "init").write_text(text)
+            started, process = vm.begin(spec, argv, within(held))
             ping = Ping(endpoint.address) if spec.measured else None
             try:
                 stream = accept(listener, endpoint.address, process, time_limit_s=spec.start_limit_s)
@@ -171,6 +174,24 @@ class Uml(Platform):
                 raise
         address_seen = Address(endpoint.address, spec.port, spec.port, endpoint.address)
         return Instance(spec, stream, started, address_seen, FirstByte(stream.fileno()), ping)
+
+
+def confined(things: Belongings, space: Workspace, image: Image, *, ubd: bool) -> Jail:
+    """A kernel's jail, with root and data for it, which belong to the jail's root."""
+    folder, disk = space.folder, None
+    for name in ("guest", "uml"):
+        (folder / name).mkdir()
+    userns.give(folder / "uml")
+    with userns.new(things, folder / "users"):
+        pass
+    if ubd:
+        disk = folder / "image.ext4"
+        disk.touch()
+        userns.show(things, vm.root_disk(image), disk, folder / "users")
+        userns.give(space.data, vm.data_volume(space.data))
+    else:
+        roots.overlay_root(things, space, image.root, folder / "users")
+    return jail(folder, folder / "users", disk=disk)
 
 
 class GuestStream(vm.MachineStream):
@@ -207,10 +228,20 @@ class GuestStream(vm.MachineStream):
 
 
 def _trivial(ground: Ground) -> list[str]:
+    folder, users = ground.folder, ground.folder / "users"
+    for name in ("guest", "uml", "root/proc"):
+        (folder / name).mkdir(parents=True)
+    userns.give(folder / "uml")
+    with userns.new(ground.things, users):
+        pass
+    held = jail(folder, users, disk=None)
+    # In place of an image the host's own programs, to be read.
+    read = {**held.read, "/root/proc": folder / "root/proc", **{f"/root{path}": path for path in system_folders()}}
+    held = replace(held, read=read, written={"/uml": folder / "uml"})
     off = '"mount -t proc proc /proc && echo o >/proc/sysrq-trigger && read"'
-    root = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "con=null", "con0=null,fd:1", "ssl=null"]
-    place = ["quiet", f"umid={ground.folder.name}", f"uml_dir={ground.folder}"]
-    return [PROGRAM, "mem=64M", *place, *root, "init=/bin/bash", "--", "-c", off]
+    root = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/root", "ro", "con=null", "con0=null,fd:1", "ssl=null"]
+    said = ["mem=64M", "quiet", f"umid={folder.name}", "uml_dir=/uml", *root, "init=/bin/bash", "--", "-c", off]
+    return [*within(held), *command(held, said)]
 
 
 def accept(listener: socket.socket, address: str, process: subprocess.Popen[bytes], time_limit_s: float) -> GuestStream:

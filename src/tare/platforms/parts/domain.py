@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as Xml
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from tare.platforms.parts.rights import CAPABILITIES
 from tare.platforms.parts.vm import TRANSLATED_MIB
 
 #: What libvirt numbers the descriptors handed over from, inside a container: the stream, and the console's log.
@@ -59,6 +60,8 @@ class Container:
     prefix: int = 0
     gateway: str = ""
     emulator: Path | None = None
+    read_only: Sequence[Path] = ()  # of the kernel's files, those that nobody inside writes
+    masked: Mapping[Path, Path | None] = field(default_factory=dict)  # what lies over them; None: an empty folder
 
 
 def container_xml(container: Container) -> str:
@@ -69,14 +72,19 @@ def container_xml(container: Container) -> str:
     _leaf(system, "init", container.command[0])
     for word in container.command[1:]:
         _leaf(system, "initarg", word)
+    kept = Xml.SubElement(Xml.SubElement(domain, "features"), "capabilities", policy="deny")
+    for name in CAPABILITIES:
+        Xml.SubElement(kept, name.removeprefix("CAP_").lower(), state="on")
     _endings(domain)
     devices = Xml.SubElement(domain, "devices")
     if container.emulator is not None:
         _leaf(devices, "emulator", str(container.emulator))
     for inside, folder in container.mounts.items():
-        mount = Xml.SubElement(devices, "filesystem", type="mount", accessmode="passthrough")
-        Xml.SubElement(mount, "source", dir=str(folder))
-        Xml.SubElement(mount, "target", dir=inside)
+        _bind(devices, folder, inside)
+    for path in container.read_only:
+        Xml.SubElement(_bind(devices, path, str(path)), "readonly")
+    for path, cover in container.masked.items():
+        _bind(devices, cover, str(path)) if cover else _empty(devices, path)
     if container.link is not None:
         link = _interface(devices, container.link)
         Xml.SubElement(link, "guest", dev="eth0")
@@ -84,6 +92,19 @@ def container_xml(container: Container) -> str:
         Xml.SubElement(link, "route", family="ipv4", address="0.0.0.0", prefix="0", gateway=container.gateway)  # noqa: S104
     Xml.SubElement(devices, "console", type="pty")
     return _text(domain)
+
+
+def _bind(devices: Xml.Element, source: Path, inside: str) -> Xml.Element:
+    mount = Xml.SubElement(devices, "filesystem", type="mount", accessmode="passthrough")
+    Xml.SubElement(mount, "source", dir=str(source))
+    Xml.SubElement(mount, "target", dir=inside)
+    return mount
+
+
+def _empty(devices: Xml.Element, folder: Path) -> None:
+    mount = Xml.SubElement(devices, "filesystem", type="ram", accessmode="passthrough")
+    Xml.SubElement(mount, "source", usage="4", units="KiB")
+    Xml.SubElement(mount, "target", dir=str(folder))
 
 
 def machine_xml(machine: Machine) -> str:

@@ -18,6 +18,7 @@ from tare.host import cgroup, daemons, janitor, lxd, processes, state
 from tare.host.claims import LXC_LOCKS
 from tare.host.journal import Belongings, Journal
 from tare.patience import stretched
+from tare.platforms.parts import rights
 
 LIMIT_S = 30.0
 
@@ -196,6 +197,7 @@ def container(label: str, group: str, cpus: Sequence[int], settings: Sequence[st
         f"lxc.cgroup.dir.monitor = {group}/monitor",
         f"lxc.cgroup.dir.monitor.pivot = {group}/pivot",
         f"lxc.cgroup.dir.container = {group}/box",
+        *rights.lxc_settings(),
         *settings,
     ]
     config = {

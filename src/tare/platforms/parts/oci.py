@@ -8,19 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tare.host import cgroup, janitor, network, roots, runtimes
+from tare.host import cgroup, janitor, network, roots, runtimes, userns
 from tare.host.journal import Belongings
 from tare.model import Resources
 from tare.platforms.base import NO_NETWORK, Address, Instance, LaunchSpec
+from tare.platforms.parts import room
 from tare.platforms.parts.marks import Ping
 from tare.platforms.parts.pipes import start
-
-#: Docker's default set, so that a bundle and a container of Docker's may do the same.
-CAPABILITIES = (
-    "CAP_AUDIT_WRITE", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_MKNOD",
-    "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT",
-)  # fmt: skip
-
+from tare.platforms.parts.rights import CAPABILITIES, MASKED, READ_ONLY
 
 #: runsc keeps a namespace mounted here below its state, and never takes it away.
 NULL_NETNS = "null-netns"
@@ -40,9 +35,20 @@ class Net(enum.Enum):
 
 
 def bundle_config(
-    argv: Sequence[str], root: Path, data: Path, resources: Resources, cgroup: str, netns: Path | None
+    argv: Sequence[str],
+    root: Path,
+    data: Path,
+    resources: Resources,
+    cgroup: str,
+    netns: Path | None,
+    users: Path | None = None,
 ) -> dict[str, Any]:
-    """The ``config.json`` of a bundle (OCI runtime specification 1.0). Without ``netns`` it gets a new, empty one."""
+    """The ``config.json`` of a bundle (OCI runtime specification 1.0). Without ``netns`` it gets a new, empty one.
+
+    ``users``: the user namespace that it joins, whose own ``netns`` is.
+    """
+    ids = [{"containerID": 0, "hostID": userns.FIRST, "size": userns.COUNT}]
+    mapped = {} if users is None else {"uidMappings": ids, "gidMappings": ids}
     flags = ["nosuid", "noexec", "nodev"]
     return {
         "ociVersion": "1.0.2",
@@ -60,7 +66,7 @@ def bundle_config(
         "root": {"path": str(root), "readonly": False},
         "hostname": "tare",
         "mounts": [
-            {"destination": "/proc", "type": "proc", "source": "proc"},
+            {"destination": "/proc", "type": "proc", "source": "proc", "options": flags},
             {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
             {"destination": "/dev/pts", "type": "devpts", "source": "devpts", "options": ["nosuid", "newinstance"]},
             {"destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": flags},  # noqa: S108
@@ -73,7 +79,11 @@ def bundle_config(
                 "cpu": {"cpus": ",".join(map(str, resources.cpus))},
                 "memory": {"limit": resources.memory_bytes},
             },
+            "maskedPaths": list(MASKED),
+            "readonlyPaths": list(READ_ONLY),
+            **mapped,
             "namespaces": [
+                *([{"type": "user", "path": str(users)}] if users is not None else []),
                 {"type": "pid"},
                 {"type": "ipc"},
                 {"type": "uts"},
@@ -92,28 +102,47 @@ def launch_bundle(
     net: Net = Net.VETH,
     *,
     without_v2: bool = False,
+    users: bool = False,
 ) -> Instance:
     """Write the bundle, and run it in the foreground: its stdin and stdout are the agent's.
 
-    ``without_v2``: the runtime is not to see cgroup v2 beside v1 (`runtimes.surroundings`).
+    ``without_v2``: the runtime is not to see cgroup v2 beside v1 (`runtimes.surroundings`). ``users``: in a user
+    namespace.
     """
-    address = _address(spec, things, net)
+    root, data, mapped = spec.space.folder / "root", spec.space.data, spec.space.folder / "users"
+    surroundings = runtimes.surroundings(cgroup.hierarchies()) if without_v2 else []
+    surroundings += roots.privileged_within(root)
+    if users:
+        address = own_users(spec, things, mapped)
+        # runc's own side of it has no rights to come by TARE_HOME.
+        surroundings += room.made({"root": root, "data": data})
+        root, data = Path(room.inside("root")), Path(room.inside("data"))
+    else:
+        address = _address(spec, things, net)
+        roots.overlay_root(things, spec.space, spec.image.root)
     netns = None if net is Net.NONE else network.namespace_path(spec.id)
-    root = roots.overlay_root(things, spec.space, spec.image.root)
-    config = bundle_config(spec.agent_argv(), root, spec.space.data, spec.resources, f"{spec.group.path}/box", netns)
+    group = f"{spec.group.path}/box"
+    config = bundle_config(spec.agent_argv(), root, data, spec.resources, group, netns, mapped if users else None)
     (spec.space.folder / "config.json").write_text(json.dumps(config))
     name = f"tare-{spec.id}"
     # State of its own: nothing is shared with other containers of the runtime, and it goes with the instance.
     state = spec.space.folder / "state"
-    within = runtimes.surroundings(cgroup.hierarchies()) if without_v2 else []
     container = janitor.oci_container(runtime, state, name, without_v2=without_v2)
     things.own(janitor.mount(state / NULL_NETNS), container)
     # Goes first: a runtime whose tare was killed would go on, and mount after what it mounted was removed.
     things.own(janitor.control_group(f"{spec.group.path}/tool"))
     argv = [runtime, "--root", str(state), *options, "run", "--bundle", str(spec.space.folder), name]
-    began = start(spec, argv, (*roots.privileged_within(root), *within))
+    began = start(spec, argv, surroundings)
     ping = Ping(address.ping) if address.ping and spec.measured else None
     return Instance(spec, began.stream, began.at, address, began.first_byte, ping)
+
+
+def own_users(spec: LaunchSpec, things: Belongings, place: Path) -> Address:
+    """A user namespace at ``place``, with a network namespace of its own on the bridge, and a root that is its own."""
+    with userns.new(things, place) as holder:
+        endpoint = spec.network.new_namespace(things, spec.id, holder)
+    roots.overlay_root(things, spec.space, spec.image.root, place)
+    return Address.on_veth(spec, endpoint.address)
 
 
 def _address(spec: LaunchSpec, things: Belongings, net: Net) -> Address:

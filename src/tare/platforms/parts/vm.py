@@ -113,14 +113,17 @@ def prepared(disk: Path, made: guest.Guest, monitor: str) -> Prepared:
     return Prepared("ext4 file, kernel and initramfs", sum(map(forms.disk_bytes, files)), files, (monitor,))
 
 
-def begin(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.Popen[bytes]]:
+def begin(spec: LaunchSpec, argv: Sequence[str], within: Sequence[str] = ()) -> tuple[Instant, subprocess.Popen[bytes]]:
     """Start a monitor inside the instance's control group; what it says goes to the instance's log.
 
-    The start instant is that of the command itself: by then the process is in its groups.
+    The start instant is that of the command itself: by then the process is in its groups. ``within``: what makes the
+    surroundings before that instant (see `processes.start_held`).
     """
     nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
     with spec.space.log.open("ab") as log:
-        held = processes.start_held(argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs, rest=spec.timed)
+        held = processes.start_held(
+            argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs, within=within, rest=spec.timed
+        )
     try:
         started = spec.begin()
     except BaseException:

@@ -1,0 +1,67 @@
+"""Ids inside that are nobody's on the host: a user namespace whose root is a user without rights outside.
+
+The image's files are root's, and stay so: an idmapped mount shows them to the namespace as its own root's, and what is
+written above them belongs to the namespace's users on the disk too. A file with a set-user-id bit that a guest makes is
+one of a user whom the host does not have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from tare.errors import HostError
+from tare.host import janitor, mounts, processes
+from tare.host.journal import Belongings
+
+#: Ids that no distribution hands out.
+FIRST = 2_000_000_000
+#: As many as there are ids in the image's files (nobody is 65534).
+COUNT = 1 << 16
+#: Has its namespaces when it says so, and ends when it is told, or with tare.
+_HOLDER = ("unshare", "--user", "--net", "sh", "-c", "echo; read _")
+FIX = "see /proc/sys/user/max_user_namespaces: user namespaces must be allowed"
+
+
+@contextlib.contextmanager
+def new(things: Belongings, place: Path) -> Iterator[int]:
+    """A user namespace, kept at ``place``, with a network namespace that is its own; a process that is in both."""
+    pipe = subprocess.PIPE
+    holder = processes.start(_HOLDER, stdin=pipe, stdout=pipe)
+    try:
+        assert holder.stdout is not None
+        if not holder.stdout.read(1):
+            raise HostError("no user namespace can be made", fix=FIX)
+        for kind in ("uid", "gid"):
+            Path(f"/proc/{holder.pid}/{kind}_map").write_text(f"0 {FIRST} {COUNT}\n")
+        place.touch()
+        things.own(janitor.mount(place))
+        mounts.mount("none", place, source=f"/proc/{holder.pid}/ns/user", flags=mounts.BIND, fix=FIX)
+        yield holder.pid
+    finally:
+        processes.kill_group(holder)
+        holder.communicate()
+
+
+def show(things: Belongings, source: Path, target: Path, users: Path) -> None:
+    """Mount a folder or file of root's where it belongs to the namespace's root, read-only."""
+    things.own(janitor.mount(target))
+    namespace = os.open(users, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        mounts.mapped(source, target, namespace)
+    finally:
+        os.close(namespace)
+
+
+def give(*places: Path) -> None:
+    """Let files and folders belong to the namespace's root."""
+    for place in places:
+        os.chown(place, FIRST, FIRST, follow_symlinks=False)
+
+
+def entered(users: Path) -> list[str]:
+    """What becomes root of the namespace, and then what follows it."""
+    return ["nsenter", f"--user={users}", "--setuid=0", "--setgid=0", "--"]
