@@ -55,10 +55,10 @@ def show_doors(names: Sequence[str], others: Sequence[Path], *, as_json: bool) -
     errors = Console(stderr=True, highlight=False)
     if names or not others:
         with errors.status("") as status:
-            surveyed += survey.run(registry.choose(names), status.update)
+            surveyed += survey.run(registry.choose(names or list(registry.all_platforms())), status.update)
     platforms = survey.merged(surveyed)
     if as_json:
-        typer.echo(survey.Survey(platforms=platforms).model_dump_json(indent=1, by_alias=True))
+        typer.echo(survey.Survey(schema="tare.doors/1", platforms=platforms).model_dump_json(indent=1, by_alias=True))
     else:
         typer.echo(survey.table(platforms), nl=False)
     if any(seen.state is State.OPEN and seen.by_design is None for one in platforms for seen in one.doors):

@@ -1,4 +1,4 @@
-"""What the host makes for a guest to find: a file, a process, a key, a socket. Whoever says the secret has been here."""
+"""What the host makes for a guest to find: a file, a process, a key, a socket. Who says the secret has been here."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def laid(nursery: Nursery, live: Live) -> Iterator[Bait]:
         ends.enter_context(_keys(mark, secret))
         ends.enter_context(_abstract_socket(mark))
         given = {
-            **{name: mark for name in ("process", "key", "socket", "file")},
+            **dict.fromkeys(("process", "key", "socket", "file"), mark),
             "canary": str(canary),
             "group": live.instance.spec.group.path,
         }
@@ -172,7 +172,7 @@ def _handle(path: Path) -> str | None:
 
 
 def _disk() -> str | None:
-    """The host's disk as ``MAJOR:MINOR``: that of TARE_HOME, else the largest that the kernel has; None: there is none."""
+    """The host's disk as ``MAJOR:MINOR``: that of TARE_HOME, else the largest that there is; None: there is none."""
     device = state.work().stat().st_dev
     if os.major(device):  # else no block device: overlay, tmpfs, btrfs
         return f"{os.major(device)}:{os.minor(device)}"

@@ -1,4 +1,4 @@
-"""The doors out of a sandbox, as data, and how an attempt at one is read. `doors.pl` has the attempts; it runs inside."""
+"""The doors out of a sandbox, as data, and how an attempt at one is read. `doors.pl` makes the attempts, inside."""
 
 from __future__ import annotations
 
@@ -50,21 +50,44 @@ _CANARY = Reach.ALWAYS
 #: Tried inside every instance, as root. The order is that of the tables.
 DOORS = (
     # The kernel's own settings
-    _file("core-pattern", "a program run as the host's root when any process crashes", "/proc/sys/kernel/core_pattern", "w"),
-    _file("modprobe-path", "a program run as the host's root when a module is looked for", "/proc/sys/kernel/modprobe", "w"),
+    _file(
+        "core-pattern",
+        "a program run as the host's root when any process crashes",
+        "/proc/sys/kernel/core_pattern",
+        "w",
+    ),
+    _file(
+        "modprobe-path",
+        "a program run as the host's root when a module is looked for",
+        "/proc/sys/kernel/modprobe",
+        "w",
+    ),
     _file("uevent-helper", "a program run as the host's root when a device comes", "/sys/kernel/uevent_helper", "w"),
-    _file("binfmt-misc", "a program run as root when a file of a new format is executed", "/proc/sys/fs/binfmt_misc/register", "w"),
-    _file("sysctl-vm", "the host's memory management: any sysctl, and the host's panic", "/proc/sys/vm/panic_on_oom", "w"),
+    _file(
+        "binfmt-misc",
+        "a program run as root when a file of a new format is executed",
+        "/proc/sys/fs/binfmt_misc/register",
+        "w",
+    ),
+    _file(
+        "sysctl-vm", "the host's memory management: any sysctl, and the host's panic", "/proc/sys/vm/panic_on_oom", "w"
+    ),
     _file("sysrq", "the host's reboot or crash by one byte", "/proc/sysrq-trigger", "w"),
     _file("irq-affinity", "the host's interrupts, moved between its CPUs", "/proc/irq/default_smp_affinity", "w"),
-    _file("sysfs", "the host's devices and memory management, by /sys", "/sys/kernel/mm/transparent_hugepage/enabled", "w"),
+    _file(
+        "sysfs", "the host's devices and memory management, by /sys", "/sys/kernel/mm/transparent_hugepage/enabled", "w"
+    ),
     # The kernel's memory and messages
     _file("kcore", "all of the host's memory, for reading", "/proc/kcore", "r"),
     Door("dev-mem", "the host's physical memory", ("device", "c", "1:1", "/dev/mem", "r")),
     Door("dev-port", "the host's I/O ports, by a device", ("device", "c", "1:4", "/dev/port", "o")),
     _call("iopl", "the host's I/O ports, by a call", "iopl", "i:3"),
     Door("msr", "the host's model-specific registers", ("device", "c", "202:0", "/dev/cpu/0/msr", "o")),
-    Door("kmsg", "the host's kernel messages, by a device: addresses, and words of other sandboxes", ("device", "c", "1:11", "/dev/kmsg", "o")),
+    Door(
+        "kmsg",
+        "the host's kernel messages, by a device: addresses, and words of other sandboxes",
+        ("device", "c", "1:11", "/dev/kmsg", "o"),
+    ),
     _call("syslog", "the host's kernel messages, by a call", "syslog", "i:3", f"x:{'00' * 16}", "i:1"),
     Door("debugfs", "the kernel's insides: debugfs", ("mount", "debugfs")),
     Door("tracefs", "what all of the host's programs do: tracefs", ("mount", "tracefs")),
@@ -75,15 +98,18 @@ DOORS = (
     Door("bpf", "the kernel's memory, by a BPF program for a kprobe", ("bpf",)),
     _call("kexec", "another kernel in place of the host's", "kexec_load", "i:0", "i:1048576", "i:0", "i:65535"),
     Door(
-        "perf", "what all programs on a CPU of the host's do, by the whole CPU's counters",
+        "perf",
+        "what all programs on a CPU of the host's do, by the whole CPU's counters",
         # perf_event_attr: a software event (type 1, 112 bytes long), the CPU's clock; pid -1 and CPU 0
-        ("call", "perf_event_open", f"x:{'01000000' '70000000'}{'00' * 104}", "i:-1", "i:0", "i:-1", "i:8"),
+        ("call", "perf_event_open", f"x:{'0100000070000000'}{'00' * 104}", "i:-1", "i:0", "i:-1", "i:8"),
     ),
-    Door("user-namespace", "the kernel's code for root of a namespace, where most of its errors are", ("user_namespace",)),
+    Door(
+        "user-namespace", "the kernel's code for root of a namespace, where most of its errors are", ("user_namespace",)
+    ),
     # The host as a whole
     _call("reboot", "the host's reboot", "reboot", "i:0", "i:0", "i:0", "i:0", reach=Reach.PID),
     _call("hostname", "the host's name", "sethostname", "s:tare", "i:-1", reach=Reach.UTS),
-    _call("clock", "the host's clock", "settimeofday", "i:0", f"x:{'10270000' '00000000'}"),  # 10,000 minutes from UTC
+    _call("clock", "the host's clock", "settimeofday", "i:0", f"x:{'1027000000000000'}"),  # 10,000 minutes from UTC
     _call("swapoff", "the host's swap", "swapoff", "s:/tare-no-such-file"),
     _call("acct", "a record of all that the host's programs do", "acct", "s:/tare-no-such-file"),
     # The host's disk and files
@@ -105,14 +131,23 @@ DOORS = (
     Door("keys", "the keys of the host's root", ("keys",), _CANARY),
     Door("abstract-sockets", "the host's services on abstract sockets", ("abstract",), _CANARY),
     Door(
-        "daemon-sockets", "a daemon that starts what it is told to as the host's root",
-        ("sockets", "/run/docker.sock", "/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock",
-         "/run/libvirt/libvirt-sock", "/var/lib/lxd/unix.socket", "/dev/lxd/sock", "/run/systemd/private",
-         "/run/dbus/system_bus_socket"),
+        "daemon-sockets",
+        "a daemon that starts what it is told to as the host's root",
+        (
+            "sockets",
+            "/run/docker.sock",
+            "/var/run/docker.sock",
+            "/run/containerd/containerd.sock",
+            "/run/podman/podman.sock",
+            "/run/libvirt/libvirt-sock",
+            "/var/lib/lxd/unix.socket",
+            "/run/systemd/private",
+            "/run/dbus/system_bus_socket",
+        ),
         _CANARY,
     ),
     Door("host-ipc", "the host's shared memory and queues", ("ipc",), Reach.IPC),
-)  # fmt: skip
+)
 
 #: Tried inside one of two instances of a platform.
 DOORS_TO_OTHERS = (
@@ -143,7 +178,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What `doors.pl` printed: facts by name, and of each door its ways and their words. ``whole``: to its last line."""
+    """What `doors.pl` printed: facts by name, and of each door its ways and words. ``whole``: to its last line."""
 
     facts: Mapping[str, str]
     ways: Mapping[str, Sequence[tuple[str, str]]]
@@ -176,7 +211,7 @@ class Host:
 
 
 def has_kernel_of(host: Host, facts: Mapping[str, str]) -> bool:
-    """Whether an instance has the host's kernel: its boot id, which some runtimes cover by one of their own, or its clock.
+    """Whether an instance has the host's kernel: by its boot id, which LXC and nspawn cover by one of theirs, or its clock.
 
     The clock of another kernel, which booted later, is nowhere near.
     """

@@ -69,7 +69,7 @@ def try_doors_to_others(bench: Bench) -> list[Outcome]:
         reachable = {f"{its.host}:{its.port}", *([f"{own}:{its.instance_port}"] if own else [])}
         here, port = listener.getsockname()
         given = {"other": ",".join(sorted(reachable)), "sniffed": laid.setuid, "spoof": secret}
-        if own is not None and own != address.ping and own != address.early_ping:
+        if own is not None and own not in {address.ping, address.early_ping}:
             given |= {"spoofed": own, "told": here, "port": str(port)}
         serve = ["perl", "-MIO::Socket::INET", "-e", SERVE, str(its.instance_port), secret]
         other.session.start(serve, time_limit_s=LIMIT_S).wait_output(b"listening", 60)

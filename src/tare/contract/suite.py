@@ -27,7 +27,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one check ended: ``broken`` is None when the promise is kept, else what was seen; ``remark``: what to know."""
+    """How one check ended: ``broken``: None when the promise is kept, else what was seen; ``remark``: what to know."""
 
     name: str
     title: str

@@ -44,7 +44,7 @@ class Surveyed(_Frozen):
 class Survey(_Frozen):
     """What `tare platform doors --json` prints."""
 
-    form: Literal["tare.doors/1"] = Field("tare.doors/1", alias="schema")
+    form: Literal["tare.doors/1"] = Field(alias="schema")
     platforms: list[Surveyed]
 
 
@@ -127,7 +127,7 @@ def _names(platforms: Sequence[Surveyed], door: str, *, by_design: bool) -> str:
         for name, at in seen
         if at is not None and at.state is State.OPEN and (at.by_design is not None) == by_design
     ]
-    return ", ".join(names) or "–"
+    return ", ".join(names) or "-"
 
 
 def _rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -21,6 +21,7 @@ from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.crun import surroundings
+from tare.platforms.parts import left_open
 from tare.platforms.parts.attempt import Ground, complaint
 from tare.platforms.parts.pipes import start
 from tare.platforms.podman import IMPORT_LIMIT_S, LABEL, PODMAN, SYSTEM, image_tag, ulimits
@@ -85,6 +86,7 @@ class PodmanRootless(Platform):
 
     network_path = "client, bridge, published port (rootlessport), slirp4netns, TAP"
     by_default = False
+    open_by_design: Mapping[str, str] = {**left_open.BY_NETWORK["bridge"], **left_open.BY_PODMANS_FILTER}
 
     def __init__(self, name: str, runtime: str, user: str = "") -> None:
         self.name = name
