@@ -211,7 +211,7 @@ class Host:
 
 
 def has_kernel_of(host: Host, facts: Mapping[str, str]) -> bool:
-    """Whether an instance has the host's kernel: by its boot id, which LXC and nspawn cover by one of theirs, or its clock.
+    """Whether an instance has the host's kernel: by its boot id, which LXC and nspawn cover, or its clock.
 
     The clock of another kernel, which booted later, is nowhere near.
     """
