@@ -108,8 +108,9 @@ def _command(process):
         return b""
 
 
-def test_what_is_open_by_design_is_in_the_record_and_the_manifest(nursery):
+def test_what_is_open_by_design_is_in_the_record_and_the_manifest(bench_of):
     platform = Native()
+    nursery = bench_of(platform).nursery
     ready = preflight._try(platform, platform.detect(), nursery.image, nursery)
     assert ready.record.open_by_design == dict(platform.open_by_design) != {}
     assert ready.fairness["open to the host by design"] == ready.record.open_by_design

@@ -61,7 +61,8 @@ def show_doors(names: Sequence[str], others: Sequence[Path], *, as_json: bool) -
         typer.echo(survey.Survey(schema="tare.doors/1", platforms=platforms).model_dump_json(indent=1, by_alias=True))
     else:
         typer.echo(survey.table(platforms), nl=False)
-    if any(seen.state is State.OPEN and seen.by_design is None for one in platforms for seen in one.doors):
+    wrong = [seen for one in platforms for seen in one.doors if seen.state is State.OPEN and seen.by_design is None]
+    if wrong or any(one.failed for one in platforms):
         raise typer.Exit(1)
 
 

@@ -18,6 +18,8 @@ from tare.platforms.base import Platform
 
 #: A file of these takes a few hundred bytes a door.
 MAX_BYTES = 8 << 20
+#: Of an error that quotes a guest: its end.
+MOST_SAID = 300
 
 
 class _Frozen(BaseModel):
@@ -34,11 +36,12 @@ class Seen(_Frozen):
 
 
 class Surveyed(_Frozen):
-    """A platform's doors, or why they were not tried."""
+    """A platform's doors, or why they were not tried; ``failed``: although it runs here."""
 
     platform: str
     why_not: str | None
     doors: list[Seen]
+    failed: bool = False
 
 
 class Survey(_Frozen):
@@ -54,22 +57,23 @@ def run(platforms: Sequence[Platform], progress: suite.Progress) -> Iterator[Sur
         for platform in platforms:
             progress(platform.name)
             try:
-                yield Surveyed(platform=platform.name, why_not=None, doors=_tried(platform, bench_of(platform)))
+                yield _surveyed(platform, bench_of(platform))
             except TareError as error:
-                yield Surveyed(platform=platform.name, why_not=str(error), doors=[])
+                why = " ".join(str(error).split())[-MOST_SAID:]
+                yield Surveyed(platform=platform.name, why_not=why, doors=[], failed=True)
             finally:
                 platform.close()
 
 
-def _tried(platform: Platform, bench: Bench) -> list[Seen]:
+def _surveyed(platform: Platform, bench: Bench) -> Surveyed:
     answer = platform.detect()
-    if not answer.available:
-        raise UsageError(f"it does not run here: {answer.reason}")
-    if not platform.has_agent:
-        raise UsageError("nothing can be run in it: it has no agent")
+    if not platform.has_agent or not answer.available:
+        why = f"it does not run here: {answer.reason}" if platform.has_agent else "it has no agent, and runs no command"
+        return Surveyed(platform=platform.name, why_not=why, doors=[])
     platform.prepare(bench.nursery.image)
     with contextlib.closing(bench):
-        return [_seen(platform, outcome) for outcome in (*try_doors(bench), *try_doors_to_others(bench))]
+        outcomes = (*try_doors(bench), *try_doors_to_others(bench))
+    return Surveyed(platform=platform.name, why_not=None, doors=[_seen(platform, outcome) for outcome in outcomes])
 
 
 def _seen(platform: Platform, outcome: Outcome) -> Seen:

@@ -41,8 +41,8 @@ def doors(
 ) -> None:
     """Try every known door out of instances of platforms, harmlessly, and print which are open, as Markdown.
 
-    A door that a platform leaves open by design is shown as that. Exits 1 where another is open. With --with and
-    without a platform's name nothing is tried.
+    A door that a platform leaves open by design is shown as that. Exits 1 where another is open, or a platform that
+    runs here could not be tried. With --with and without a platform's name nothing is tried.
 
     Examples: [cyan]tare platform doors runc gvisor[/], [cyan]tare platform doors --with here.json --with there.json[/]
     """
