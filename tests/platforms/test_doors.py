@@ -227,3 +227,9 @@ def test_a_file_that_is_too_large_or_not_there_is_refused(tmp_path):
 def test_a_state_that_there_is_not_is_refused():
     with pytest.raises(ValidationError):
         Seen.model_validate({"door": "x", "state": "ajar", "how": "", "by_design": None})
+
+
+def test_the_page_of_doors_has_them_all():
+    rows = (Path(__file__).parents[2] / "docs" / "doors.md").read_text().splitlines()
+    for door in BY_NAME.values():
+        assert any(row.startswith(f"| {door.name} | {door.gain} |") for row in rows), door.name
