@@ -36,7 +36,8 @@ def _loaded(tmp_path, *arguments, watched=HEAVY):
 
 COMMANDS = (
     "doctor", "list", "run", "report", "compare", "score", "spread", "export", "footprint", "literature", "surface",
-    "calibrate", "clean", "platform check", "platform checks", "lab run", "lab build", "lab sources", "lab weights",
+    "calibrate", "clean", "platform check", "platform checks", "platform doors", "lab run", "lab build", "lab sources",
+    "lab weights",
 )  # fmt: skip
 
 

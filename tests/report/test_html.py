@@ -144,8 +144,9 @@ EVIL = """</script><script>alert(1)</script><img src=x onerror=alert(2)>"'{{ 7*7
 
 
 def evil_record(record: CampaignRecord) -> CampaignRecord:
+    evil = {"not_honoured": [EVIL], "open_by_design": {EVIL: EVIL}}
     platforms = [
-        platform.model_copy(update={"title": EVIL, "version": EVIL, "details": {EVIL: EVIL}, "not_honoured": [EVIL]})
+        platform.model_copy(update={"title": EVIL, "version": EVIL, "details": {EVIL: EVIL}, **evil})
         for platform in record.platforms
     ]
     workloads = [

@@ -107,6 +107,7 @@ def _try(platform: Platform, answer: Availability, image: Image, nursery: Nurser
         details={**answer.details, "image form": form.form},
         image_bytes=form.disk_bytes,
         not_honoured=list(platform.not_honoured),
+        open_by_design=dict(platform.open_by_design),
         network_path=platform.network_path,
     )
     return Ready(platform, record, fairness)
@@ -125,6 +126,7 @@ def _fairness(platform: Platform, live: Live) -> dict[str, Any]:
         "data volume": volumes.described(spec.space.folder, spec.resources.data_bytes),
         "network path": platform.network_path,
         "not honoured": list(platform.not_honoured),
+        "open to the host by design": dict(platform.open_by_design),
     }
 
 

@@ -22,10 +22,11 @@ def show_inventory(what: What, *, as_json: bool) -> None:
         typer.echo(json.dumps({"schema": "tare.list/1", "what": what.value, "items": rows, **families}, indent=2))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in rows[0]:
+    columns = [name for name, value in rows[0].items() if not isinstance(value, dict)]
+    for column in columns:
         table.add_column(column.replace("_", " "))
     for row in rows:
-        table.add_row(*(_cell(value) for value in row.values()))
+        table.add_row(*(_cell(row[column]) for column in columns))
     for offer in platforms.offers() if what is What.PLATFORMS else ():
         table.add_row(offer["name"], offer["title"], _cell(False), offer["asks"])
     Console().print(table)
@@ -33,7 +34,13 @@ def show_inventory(what: What, *, as_json: bool) -> None:
 
 def _platforms() -> list[dict[str, Any]]:
     return [
-        {"name": one.name, "title": one.title, "by_default": one.by_default, "network_path": one.network_path}
+        {
+            "name": one.name,
+            "title": one.title,
+            "by_default": one.by_default,
+            "network_path": one.network_path,
+            "open_by_design": dict(one.open_by_design),
+        }
         for one in platforms.all_platforms().values()
     ]
 

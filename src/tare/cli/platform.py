@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import typer
 from rich.console import Console
 
-from tare.contract import suite
+from tare.contract import suite, survey
+from tare.contract.doors import State
 from tare.platforms import registry
 
 
@@ -23,17 +25,44 @@ def check_promises(name: str, only: Sequence[str], *, as_json: bool) -> None:
             if not as_json:
                 mark = "[green]✓[/]" if result.broken is None else "[red]✗[/]"
                 console.print(f"{mark} {result.name:22} {result.seconds:6.1f} s", end="  ")
-                console.print(result.broken or result.title, markup=False, soft_wrap=True)
+                said = result.broken or " ".join(filter(None, (result.title, result.remark)))
+                console.print(said, markup=False, soft_wrap=True)
     broken = sum(result.broken is not None for result in results)
     if as_json:
         rows = [
-            {"name": one.name, "promise": one.title, "broken": one.broken, "seconds": round(one.seconds, 3)}
+            {
+                "name": one.name,
+                "promise": one.title,
+                "broken": one.broken,
+                "remark": one.remark,
+                "seconds": round(one.seconds, 3),
+            }
             for one in results
         ]
         typer.echo(json.dumps({"schema": "tare.check/1", "platform": name, "checks": rows}, indent=2))
     else:
         console.print(f"{name}: {len(results) - broken} promises kept, {broken} broken")
     if broken:
+        raise typer.Exit(1)
+
+
+def show_doors(names: Sequence[str], others: Sequence[Path], *, as_json: bool) -> None:
+    """Try the doors of these platforms (none: all that there are) and print them. Exits 1 where one should be closed.
+
+    ``others``: what was printed as JSON elsewhere, to be shown with them; with those alone, nothing is tried.
+    """
+    surveyed = [one for file in others for one in survey.read(file)]
+    errors = Console(stderr=True, highlight=False)
+    if names or not others:
+        with errors.status("") as status:
+            surveyed += survey.run(registry.choose(names or list(registry.all_platforms())), status.update)
+    platforms = survey.merged(surveyed)
+    if as_json:
+        typer.echo(survey.Survey(schema="tare.doors/1", platforms=platforms).model_dump_json(indent=1, by_alias=True))
+    else:
+        typer.echo(survey.table(platforms), nl=False)
+    wrong = [seen for one in platforms for seen in one.doors if seen.state is State.OPEN and seen.by_design is None]
+    if wrong or any(one.failed for one in platforms):
         raise typer.Exit(1)
 
 

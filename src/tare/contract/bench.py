@@ -63,8 +63,11 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One promise: a name for the command line, what is promised in words, and how it is tried."""
+    """One promise: a name for the command line, what is promised in words, and how it is tried.
+
+    ``run`` may return what is to be said of a promise that is kept.
+    """
 
     name: str
     title: str
-    run: Callable[[Bench], None]
+    run: Callable[[Bench], str | None]

@@ -27,12 +27,13 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one check ended: ``broken`` is None when the promise is kept, else what was seen."""
+    """How one check ended: ``broken``: None when the promise is kept, else what was seen; ``remark``: what to know."""
 
     name: str
     title: str
     broken: str | None
     seconds: float
+    remark: str = ""
 
 
 def names() -> dict[str, str]:
@@ -88,11 +89,11 @@ def _on_ground(platform: Platform, checks: Sequence[Check], progress: Progress) 
             bench.close()
 
 
-def _told(name: str, title: str, tried: Callable[[], object]) -> Result:
+def _told(name: str, title: str, tried: Callable[[], str | None]) -> Result:
     began = time.monotonic()
-    broken = None
+    broken, remark = None, None
     try:
-        tried()
+        remark = tried()
     except TareError as error:
         broken = str(error)
-    return Result(name, title, broken, time.monotonic() - began)
+    return Result(name, title, broken, time.monotonic() - began, remark or "")

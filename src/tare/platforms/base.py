@@ -24,6 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar, Self
 
 from tare.errors import TareError
@@ -39,6 +40,8 @@ from tare.session.streams import ByteStream
 
 AGENT = "/usr/local/bin/tare-agent"
 NO_NETWORK = "it has no network"
+#: In `Platform.open_by_design`: whichever door there is.
+EVERY_DOOR = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +218,9 @@ class Platform(ABC):
     network_path: str  # the way of a packet from the client to the instance
     #: what this platform cannot honour of what all get alike, in words
     not_honoured: tuple[str, ...] = ()
+    #: doors to the host (`contract.doors`) that it leaves open by its nature or by its own defaults: name, and why;
+    #: `EVERY_DOOR` for all. Any other that is open is a broken promise.
+    open_by_design: Mapping[str, str] = MappingProxyType({})
     baseline: ClassVar[bool] = False
     #: whether /data is the workspace's folder on the host; a machine with a disk of its own keeps that disk in there
     shares_data: bool = True

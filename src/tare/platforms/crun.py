@@ -15,6 +15,7 @@ from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.model import Resources
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.parts import left_open
 from tare.platforms.parts.attempt import MEMORY, Ground, complaint, system_folders
 from tare.platforms.parts.oci import Net, bundle_config, launch_bundle
 
@@ -57,6 +58,7 @@ class Crun(Platform):
     """Namespaces, cgroups and capabilities by crun; the same bundle as runc's."""
 
     by_default = False
+    open_by_design = left_open.doors("no seccomp filter, as in its own default spec", *left_open.UNFILTERED)
 
     def __init__(self, name: str, net: Net = Net.VETH, *, users: bool = False) -> None:
         self.name = name

@@ -29,7 +29,7 @@ from tare.platforms.base import (
     Prepared,
 )
 from tare.platforms.gvisor import DISK_CACHE, NETSTACK, find_runsc
-from tare.platforms.parts import helpers
+from tare.platforms.parts import helpers, left_open
 from tare.platforms.parts.layers import stored
 from tare.platforms.parts.marks import FirstByte, Ping
 
@@ -64,6 +64,9 @@ class Docker(Platform):
         if gvisors:
             self.disk_cache = DISK_CACHE
         self.by_default = (runtime, network) == ("runc", "bridge")
+        self.open_by_design = left_open.BY_NETWORK[network]
+        if network == "bridge" and not gvisors:
+            self.open_by_design = {**self.open_by_design, **left_open.BY_DOCKERS_BRIDGE}
         if runtime == "crun":
             self.not_honoured = (crun.WRAPPED,)
         self._runtime = runtime

@@ -21,7 +21,7 @@ from tare.host.network import no_tun
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import domain, libvirtd, rights, virsh, vm
+from tare.platforms.parts import domain, left_open, libvirtd, rights, virsh, vm
 from tare.platforms.parts.marks import FirstByte, Ping
 from tare.platforms.parts.virsh import Creation, DomainStream
 
@@ -152,6 +152,13 @@ class LibvirtLxc(Libvirt):
     driver = "lxc"
     package = "libvirt-daemon-driver-lxc"
     network_path = "client, bridge, veth"
+    open_by_design = left_open.doors(
+        "libvirt itself calls containers without a user namespace insecure: root inside is the host's",
+        *left_open.MOUNTABLE,
+        *left_open.ADMIN_CALLS,
+        *left_open.UNFILTERED,
+        *("file-handles", "release-agent", "limits"),
+    )
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder, and a libvirtd."""

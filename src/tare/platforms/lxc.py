@@ -14,6 +14,7 @@ from tare.host.network import Endpoint
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.parts import left_open
 from tare.platforms.parts.attempt import Ground, complaint
 from tare.platforms.parts.marks import Ping
 from tare.platforms.parts.pipes import start
@@ -56,6 +57,7 @@ class Lxc(Platform):
     title = "LXC: lxc-start, no daemon"
     network_path = "client, bridge, veth"
     by_default = False
+    open_by_design = left_open.PRIVILEGED_LXC
 
     def detect(self) -> Availability:
         """Start a trivial container on the host's own root."""

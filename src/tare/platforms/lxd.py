@@ -15,7 +15,7 @@ from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import helpers
+from tare.platforms.parts import helpers, left_open
 from tare.platforms.parts.attempt import Ground, complaint
 from tare.platforms.parts.lxd_server import INCUS, LXD, Kind, Server
 from tare.platforms.parts.marks import Ping
@@ -30,6 +30,7 @@ class Lxd(Platform):
 
     network_path = "client, bridge, veth"
     by_default = False
+    open_by_design = left_open.PRIVILEGED_LXC
 
     def __init__(self, name: str, kind: Kind) -> None:
         self.name = name

@@ -18,6 +18,7 @@ from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import AGENT, Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.parts import left_open
 from tare.platforms.parts.pipes import start
 
 #: Where programs lie; an overlay over / has none of what is mounted below it.
@@ -30,6 +31,7 @@ class Native(Platform):
     name = "native"
     title = "the host itself: chroot into the image"
     network_path = "client, bridge, host stack"
+    open_by_design = left_open.every_door("only a chroot, and what runs in it is the host's root")
     baseline: ClassVar[bool] = True
 
     def detect(self) -> Availability:

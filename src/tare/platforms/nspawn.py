@@ -12,6 +12,7 @@ from tare.host.thing import Thing
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.parts import left_open
 from tare.platforms.parts.attempt import Ground, complaint, system_folders
 from tare.platforms.parts.pipes import start
 from tare.platforms.parts.rights import MASKED, READ_ONLY, present
@@ -73,6 +74,11 @@ class Nspawn(Platform):
     title = "systemd-nspawn, without systemd's units"
     network_path = "client, bridge, veth"
     by_default = False
+    open_by_design = left_open.doors(
+        "root inside is the host's, with CAP_SYS_ADMIN, by nspawn's own defaults",
+        *left_open.MOUNTABLE,
+        *left_open.UNFILTERED,
+    )
 
     def detect(self) -> Availability:
         """Run a trivial container."""

@@ -16,6 +16,7 @@ from tare.image.forms import oci_tar
 from tare.platforms import crun
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.gvisor import DISK_CACHE, NETSTACK, find_runsc
+from tare.platforms.parts import left_open
 from tare.platforms.parts.attempt import Ground, complaint
 from tare.platforms.parts.layers import stored
 from tare.platforms.parts.pipes import start
@@ -46,6 +47,9 @@ class Podman(Platform):
         if runtime == "runsc":
             self.network_path += NETSTACK
             self.disk_cache = DISK_CACHE
+        self.open_by_design = left_open.BY_NETWORK["host" if shares_network else "bridge"]
+        if runtime != "runsc":
+            self.open_by_design = {**self.open_by_design, **left_open.BY_PODMANS_FILTER}
         if runtime == "crun":
             self.not_honoured = (crun.WRAPPED,)
         self._runtime = runtime

@@ -21,7 +21,7 @@ from tare.host.runtimes import surroundings
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import room
+from tare.platforms.parts import left_open, room
 from tare.platforms.parts.attempt import Ground, complaint
 from tare.platforms.parts.pipes import start
 from tare.platforms.podman import IMPORT_LIMIT_S, LABEL, PODMAN, SYSTEM, image_tag, ulimits
@@ -76,6 +76,7 @@ class PodmanRootless(Platform):
 
     network_path = "client, bridge, published port (rootlessport), slirp4netns, TAP"
     by_default = False
+    open_by_design: Mapping[str, str] = {**left_open.BY_NETWORK["bridge"], **left_open.BY_PODMANS_FILTER}
 
     def __init__(self, name: str, runtime: str, user: str = "") -> None:
         self.name = name

@@ -19,7 +19,7 @@ from tare.host.journal import Belongings
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import vm
+from tare.platforms.parts import left_open, vm
 from tare.platforms.parts.machine import Machine, Plug, command, tap, user
 from tare.platforms.parts.marks import FirstByte, Ping
 
@@ -57,6 +57,8 @@ class Qemu(Platform):
         self.title = f"QEMU, machine {kind.machine}, {by}{', user-mode network' if kind.user else ''}"
         way = "host stack, QEMU's user-mode network" if kind.user else "bridge, TAP"
         self.network_path = f"client, {way}, virtio-net"
+        if kind.user:
+            self.open_by_design = left_open.BY_NETWORK["bridge"]
         self._kind = kind
 
     def detect(self) -> Availability:

@@ -7,11 +7,14 @@ from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.parts import left_open
 from tare.platforms.parts.oci import Net, launch_bundle
 
 
 class Runc(Platform):
     """Namespaces, cgroups and capabilities by runc; no seccomp filter, as in its own default spec."""
+
+    open_by_design = left_open.doors("no seccomp filter, as in its own default spec", *left_open.UNFILTERED)
 
     def __init__(self, name: str, net: Net = Net.VETH, *, users: bool = False) -> None:
         self.name = name

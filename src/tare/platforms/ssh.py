@@ -26,6 +26,7 @@ from tare.image import forms
 from tare.image.build import Image
 from tare.patience import stretched, until
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.parts import left_open
 from tare.platforms.parts.marks import FirstByte
 from tare.platforms.parts.pipes import ProcessStream
 
@@ -144,6 +145,7 @@ class Ssh(Platform):
     disk_cache = "the remote host's page cache"
     elsewhere = True
     by_default = False
+    open_by_design = left_open.every_door("on the remote host: a chroot there, and what runs in it is its root")
     network_path = "the host's own network, as it reaches the remote host, and the remote host's stack"
     _always = (
         "it is another machine: its processor, disk and clock are not this host's",

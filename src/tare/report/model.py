@@ -137,6 +137,7 @@ class PlatformFacts(_Frozen):
     details: dict[str, str]
     image_bytes: int | None
     not_honoured: list[str]
+    open_by_design: dict[str, str]  # doors to the host that it leaves open: name (`*`: all), and why
     network_path: str
     daemons_share: float | None = None  # of a core: CPU time of shared daemons by the trials' time; None: not known
 

@@ -22,6 +22,7 @@ class PlatformRecord(_Frozen):
     details: dict[str, str] = {}
     image_bytes: int | None = None  # its form of the image, on disk
     not_honoured: list[str] = []
+    open_by_design: dict[str, str] = {}  # doors to the host that it leaves open: name (`*`: all), and why
     network_path: str = ""
 
 

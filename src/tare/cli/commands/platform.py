@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
 from tare.cli.commands import given
@@ -29,6 +31,27 @@ def check(
     from tare.cli.platform import check_promises
 
     check_promises(name, only, as_json=as_json)
+
+
+@app.command("doors")
+def doors(
+    names: list[str] = typer.Argument(None, help="Platforms; none: all that there are.", show_default=False),
+    others: list[Path] = typer.Option([], "--with", help="Show these with them: files of --json. Repeatable."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.doors/1)."),
+) -> None:
+    """Try every known door out of instances of platforms, harmlessly, and print which are open, as Markdown.
+
+    A door that a platform leaves open by design is shown as that. Exits 1 where another is open, or a platform that
+    runs here could not be tried. With --with and without a platform's name nothing is tried.
+
+    Examples: [cyan]tare platform doors runc gvisor[/], [cyan]tare platform doors --with here.json --with there.json[/]
+    """
+    if names:
+        given.require_platforms(names)
+
+    from tare.cli.platform import show_doors
+
+    show_doors(names or [], others, as_json=as_json)
 
 
 @app.command("checks")

@@ -1,0 +1,186 @@
+"""What the host makes for a guest to find: a file, a process, a key, a socket. Who says the secret has been here."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import secrets
+import socket
+import stat
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.campaign.instances import Live, Nursery
+from tare.contract.doors import Host
+from tare.errors import HostError
+from tare.host import janitor, processes, state
+from tare.host.journal import Belongings
+
+#: A filesystem that cannot write: what it is asked to mount stays as it is.
+READERS = ("iso9660", "squashfs", "erofs", "cramfs", "romfs", "udf")
+#: A key goes by itself where its owner was killed.
+KEY_LIFE_S = 120
+#: Numbers of add_key(2) and keyctl(2), for which the C library has no functions.
+KEY_CALLS = {"x86_64": (248, 250), "aarch64": (217, 219)}
+GET_KEYRING_ID, UNLINK, SET_TIMEOUT = 0, 9, 15
+SESSION_KEYRING, USER_KEYRING = -3, -4
+#: name_to_handle_at(2): relative to the working folder, and the most that a handle takes.
+HERE, MAX_HANDLE = -100, 128
+NOBODY = "65534"
+
+
+@dataclass(frozen=True, slots=True)
+class Bait:
+    """What is told inside, and what is not."""
+
+    given: dict[str, str]
+    host: Host
+    setuid: str  # the name of the file that a guest makes, wherever it can
+
+
+@contextlib.contextmanager
+def laid(nursery: Nursery, live: Live) -> Iterator[Bait]:
+    """Lay it out for an instance; all of it goes again."""
+    secret, mark = secrets.token_hex(16), f"tare-{secrets.token_hex(8)}"
+    things = Belongings(nursery.journal)
+    with contextlib.ExitStack() as ends:
+        ends.callback(things.release)
+        canary = _file(things, mark, secret)
+        ends.enter_context(_process(mark))
+        ends.enter_context(_keys(mark, secret))
+        ends.enter_context(_abstract_socket(mark))
+        given = {
+            **dict.fromkeys(("process", "key", "socket", "file"), mark),
+            "canary": str(canary),
+            "group": live.instance.spec.group.path,
+        }
+        for name, value in (("handle", _handle(canary)), ("disk", _disk()), ("reader", _reader())):
+            if value is not None:
+                given[name] = value
+        yield Bait(given, Host(secret, facts()), mark)
+
+
+def facts() -> dict[str, str]:
+    """The host's own, as `doors.pl` says those inside."""
+    kinds = ("uts", "ipc", "pid", "user", "net", "mnt")
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return {kind: str(Path("/proc/self/ns", kind).readlink()) for kind in kinds} | {"boot": boot}
+
+
+def runnable_by_nobody(paths: list[Path]) -> list[Path]:
+    """Those setuid files that another user of this host can execute as their owner: reached, and on no nosuid mount."""
+    there = [path for path in paths if _is_setuid(path)]
+    if not there:
+        return []
+    as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    reached = 'for path; do test -x "$path" && printf "%s\\0" "$path"; done; true'
+    done = processes.run([*as_nobody, "sh", "-c", reached, "sh", *map(str, there)])
+    done.require()
+    return [Path(os.fsdecode(path)) for path in done.stdout.split(b"\0") if path]
+
+
+def places(live: Live, name: str) -> list[Path]:
+    """Where on this host a file may lie that was made in an instance, in /, /tmp, /data or /dev/shm."""
+    folder, data = live.instance.spec.space.folder, live.instance.spec.space.data
+    below = {data, folder / "upper", folder / "root"}
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        below.add(Path(before.split()[4].encode().decode("unicode_escape")))
+        options = after.split()[2].split(",")
+        below.update(Path(option.partition("=")[2]) for option in options if option.startswith("upperdir="))
+    return sorted({base / part / name for base in below for part in (".", "tmp", "data", "dev/shm")})
+
+
+def _is_setuid(path: Path) -> bool:
+    try:
+        known = path.lstat()
+        mounted = os.statvfs(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(known.st_mode) and bool(known.st_mode & stat.S_ISUID) and not mounted.f_flag & os.ST_NOSUID
+
+
+def _file(things: Belongings, name: str, secret: str) -> Path:
+    folder = state.work() / name
+    things.own(janitor.folder(folder))
+    folder.mkdir(mode=0o700)
+    canary = folder / "canary"
+    canary.write_text(secret)
+    return canary
+
+
+@contextlib.contextmanager
+def _process(mark: str) -> Iterator[None]:
+    """A process with a name of its own; it ends with its standard input, and so with this one."""
+    process = processes.start(["sh", "-c", "read -r _", mark], stdin=subprocess.PIPE)
+    try:
+        yield
+    finally:
+        process.communicate()
+
+
+@contextlib.contextmanager
+def _abstract_socket(mark: str) -> Iterator[None]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(f"\0{mark}")
+        listener.listen(8)
+        yield
+
+
+@contextlib.contextmanager
+def _keys(mark: str, secret: str) -> Iterator[None]:
+    """A key in the user's keyring and one in the session's: a kernel without keys has none to find."""
+    library = ctypes.CDLL(None, use_errno=True)
+    numbers = KEY_CALLS.get(os.uname().machine)
+    if numbers is None:
+        raise HostError(f"the calls for keys are not known on {os.uname().machine}")
+    add_key, keyctl = numbers
+    payload = secret.encode()
+    added = []
+    try:
+        for special in (USER_KEYRING, SESSION_KEYRING):
+            # Not by its special number: where there is none of the session, that would make one.
+            ring = library.syscall(keyctl, GET_KEYRING_ID, special, 0)
+            key = library.syscall(add_key, b"user", mark.encode(), payload, len(payload), ring) if ring != -1 else -1
+            if key != -1:
+                library.syscall(keyctl, SET_TIMEOUT, key, KEY_LIFE_S)
+                added.append((key, ring))
+        yield
+    finally:
+        for key, ring in added:
+            library.syscall(keyctl, UNLINK, key, ring)
+
+
+class _Handle(ctypes.Structure):
+    _fields_ = (("bytes", ctypes.c_uint), ("type", ctypes.c_int), ("data", ctypes.c_ubyte * MAX_HANDLE))
+
+
+def _handle(path: Path) -> str | None:
+    """The file's number, as ``TYPE:HEXADECIMAL``; None where its filesystem gives none."""
+    library = ctypes.CDLL(None, use_errno=True)
+    handle, mount = _Handle(bytes=MAX_HANDLE), ctypes.c_int()
+    if library.name_to_handle_at(HERE, os.fsencode(path), ctypes.byref(handle), ctypes.byref(mount), 0) == -1:
+        number = ctypes.get_errno()
+        if number == errno.EOPNOTSUPP:
+            return None
+        raise HostError(f"{path} has no handle: {os.strerror(number)}")
+    return f"{handle.type}:{bytes(handle.data[: handle.bytes]).hex()}"
+
+
+def _disk() -> str | None:
+    """The host's disk as ``MAJOR:MINOR``: that of TARE_HOME, else the largest that there is; None: there is none."""
+    device = state.work().stat().st_dev
+    if os.major(device):  # else no block device: overlay, tmpfs, btrfs
+        return f"{os.major(device)}:{os.minor(device)}"
+    rows = [line.split() for line in Path("/proc/partitions").read_text().splitlines()[2:]]
+    largest = max(rows, key=lambda row: int(row[2]), default=None)
+    return f"{largest[0]}:{largest[1]}" if largest else None
+
+
+def _reader() -> str | None:
+    known = {line.strip() for line in Path("/proc/filesystems").read_text().splitlines() if line.startswith("\t")}
+    return next((kind for kind in READERS if kind in known), None)

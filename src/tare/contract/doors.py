@@ -1,0 +1,257 @@
+"""The doors out of a sandbox, as data, and how an attempt at one is read. `doors.pl` makes the attempts, inside."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+#: What a call answers that came past the look at its caller's rights.
+PAST_RIGHTS = ("OK", "EINVAL", "ENOEXEC", "EFAULT", "ENOENT", "EBADF", "ENOTBLK", "EBUSY")
+#: What is said of a thing that is not there.
+ABSENT = {"ENOENT", "ENODEV", "ENXIO", "ENOSYS"}
+#: What a disk says to a filesystem that is none of its own: it was opened.
+OPENED_DISK = ("OK", "EINVAL", "EBUSY")
+
+
+class Reach(enum.Enum):
+    """When an open door leads to the host."""
+
+    ALWAYS = "always"  # what the host made for it was reached
+    KERNEL = "kernel"  # when the kernel that let it pass is the host's, and none of the instance's own
+    UTS = "uts"  # when that, and the instance has the host's namespace of this kind
+    PID = "pid"
+    IPC = "ipc"
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """One way out: what an attacker would gain, and how it is tried (an attempt of `doors.pl`'s and its arguments)."""
+
+    name: str
+    gain: str
+    attempt: tuple[str, ...]
+    reach: Reach = Reach.KERNEL
+    opens: tuple[str, ...] = ("OK",)  # the words that say that it is open; besides what was read of a canary
+
+
+def _file(name: str, gain: str, path: str, mode: str) -> Door:
+    kinds = {"/proc/": "proc", "/sys/": "sysfs"}
+    top = next(top for top in kinds if path.startswith(top))
+    return Door(name, gain, ("file", path, mode, kinds[top], path.removeprefix(top)))
+
+
+def _call(name: str, gain: str, *call: str, reach: Reach = Reach.KERNEL) -> Door:
+    return Door(name, gain, ("call", *call), reach, PAST_RIGHTS)
+
+
+_CANARY = Reach.ALWAYS
+
+#: Tried inside every instance, as root. The order is that of the tables.
+DOORS = (
+    # The kernel's own settings
+    _file(
+        "core-pattern",
+        "a program run as the host's root when any process crashes",
+        "/proc/sys/kernel/core_pattern",
+        "w",
+    ),
+    _file(
+        "modprobe-path",
+        "a program run as the host's root when a module is looked for",
+        "/proc/sys/kernel/modprobe",
+        "w",
+    ),
+    _file("uevent-helper", "a program run as the host's root when a device comes", "/sys/kernel/uevent_helper", "w"),
+    _file(
+        "binfmt-misc",
+        "a program run as root when a file of a new format is executed",
+        "/proc/sys/fs/binfmt_misc/register",
+        "w",
+    ),
+    _file(
+        "sysctl-vm", "the host's memory management: any sysctl, and the host's panic", "/proc/sys/vm/panic_on_oom", "w"
+    ),
+    _file("sysrq", "the host's reboot or crash by one byte", "/proc/sysrq-trigger", "w"),
+    _file("irq-affinity", "the host's interrupts, moved between its CPUs", "/proc/irq/default_smp_affinity", "w"),
+    _file(
+        "sysfs", "the host's devices and memory management, by /sys", "/sys/kernel/mm/transparent_hugepage/enabled", "w"
+    ),
+    # The kernel's memory and messages
+    _file("kcore", "all of the host's memory, for reading", "/proc/kcore", "r"),
+    Door("dev-mem", "the host's physical memory", ("device", "c", "1:1", "/dev/mem", "r")),
+    Door("dev-port", "the host's I/O ports, by a device", ("device", "c", "1:4", "/dev/port", "o")),
+    _call("iopl", "the host's I/O ports, by a call", "iopl", "i:3"),
+    Door("msr", "the host's model-specific registers", ("device", "c", "202:0", "/dev/cpu/0/msr", "o")),
+    Door(
+        "kmsg",
+        "the host's kernel messages, by a device: addresses, and words of other sandboxes",
+        ("device", "c", "1:11", "/dev/kmsg", "o"),
+    ),
+    _call("syslog", "the host's kernel messages, by a call", "syslog", "i:3", f"x:{'00' * 16}", "i:1"),
+    Door("debugfs", "the kernel's insides: debugfs", ("mount", "debugfs")),
+    Door("tracefs", "what all of the host's programs do: tracefs", ("mount", "tracefs")),
+    # Code in the kernel
+    _call("init-module", "code of its own in the host's kernel", "init_module", f"x:{'00' * 8}", "i:8", "s:"),
+    _call("finit-module", "code of its own in the host's kernel, from a file", "finit_module", "i:-1", "s:", "i:0"),
+    _call("delete-module", "the host's modules unloaded", "delete_module", "s:tare_no_such_module", "i:2048"),
+    Door("bpf", "the kernel's memory, by a BPF program for a kprobe", ("bpf",)),
+    _call("kexec", "another kernel in place of the host's", "kexec_load", "i:0", "i:1048576", "i:0", "i:65535"),
+    Door(
+        "perf",
+        "what all programs on a CPU of the host's do, by the whole CPU's counters",
+        # perf_event_attr: a software event (type 1, 112 bytes long), the CPU's clock; pid -1 and CPU 0
+        ("call", "perf_event_open", f"x:{'0100000070000000'}{'00' * 104}", "i:-1", "i:0", "i:-1", "i:8"),
+    ),
+    Door(
+        "user-namespace", "the kernel's code for root of a namespace, where most of its errors are", ("user_namespace",)
+    ),
+    # The host as a whole
+    _call("reboot", "the host's reboot", "reboot", "i:0", "i:0", "i:0", "i:0", reach=Reach.PID),
+    _call("hostname", "the host's name", "sethostname", "s:tare", "i:-1", reach=Reach.UTS),
+    _call("clock", "the host's clock", "settimeofday", "i:0", f"x:{'1027000000000000'}"),  # 10,000 minutes from UTC
+    _call("swapoff", "the host's swap", "swapoff", "s:/tare-no-such-file"),
+    _call("acct", "a record of all that the host's programs do", "acct", "s:/tare-no-such-file"),
+    # The host's disk and files
+    Door("disk-node", "the host's disk, below its filesystem", ("device", "b", "disk", "", "r")),
+    Door("disk-mount", "the host's disk, mounted", ("disk_mount",), Reach.KERNEL, OPENED_DISK),
+    Door("files", "the host's files, below what is mounted", ("files",), _CANARY),
+    Door("proc-root", "the host's files, by /proc/PID/root, cwd and fd", ("proc",), _CANARY),
+    Door("chroot", "the host's files, by a chroot within the chroot", ("chroot",), _CANARY),
+    Door("file-handles", "any file of the filesystem that /data is on, by its number", ("handle",), _CANARY),
+    Door("hostfs", "the host's files, by User-Mode Linux's hostfs", ("hostfs",), _CANARY),
+    Door("shares", "the host's files, by a machine's 9p and virtiofs", ("shares",), _CANARY),
+    Door("setuid", "root on the host for any user there, by a setuid file made inside", ("setuid",), _CANARY),
+    # Control groups
+    Door("release-agent", "a program run as the host's root when a control group empties", ("release_agent",)),
+    Door("limits", "its own limits, lifted", ("limits",)),
+    # The host's processes and what they share
+    Door("processes", "the host's processes, and what their command lines say", ("processes",), _CANARY),
+    Door("ptrace", "the memory of the host's processes", ("ptrace",), _CANARY),
+    Door("keys", "the keys of the host's root", ("keys",), _CANARY),
+    Door("abstract-sockets", "the host's services on abstract sockets", ("abstract",), _CANARY),
+    Door(
+        "daemon-sockets",
+        "a daemon that starts what it is told to as the host's root",
+        (
+            "sockets",
+            "/run/docker.sock",
+            "/var/run/docker.sock",
+            "/run/containerd/containerd.sock",
+            "/run/podman/podman.sock",
+            "/run/libvirt/libvirt-sock",
+            "/var/lib/lxd/unix.socket",
+            "/run/systemd/private",
+            "/run/dbus/system_bus_socket",
+        ),
+        _CANARY,
+    ),
+    Door("host-ipc", "the host's shared memory and queues", ("ipc",), Reach.IPC),
+)
+
+#: Tried inside one of two instances of a platform.
+DOORS_TO_OTHERS = (
+    Door("other-arm", "another instance's ports", ("reach",), _CANARY),
+    Door("sniff", "the packets of another instance", ("sniff",), _CANARY),
+    Door("spoof", "packets in another instance's name", ("spoof",), _CANARY),
+)
+
+
+class State(enum.Enum):
+    """How an attempt ended."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    OWN = "its own"  # it opened on what is the instance's own: a kernel, a namespace
+    ABSENT = "not there"  # the kernel has no such thing, or shows none
+    UNTRIED = "cannot be tried"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one door, and how: the ways that are open with what they said, or what the closed ones said."""
+
+    door: Door
+    state: State
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What `doors.pl` printed: facts by name, and of each door its ways and words. ``whole``: to its last line."""
+
+    facts: Mapping[str, str]
+    ways: Mapping[str, Sequence[tuple[str, str]]]
+    whole: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Answers:
+        """Read the lines; a line of another kind is passed over, for a guest may print what it will."""
+        facts: dict[str, str] = {}
+        ways: dict[str, list[tuple[str, str]]] = {}
+        lines = ["".join(c if c.isprintable() or c == "\t" else "?" for c in line) for line in text.split("\n")]
+        for line in lines:
+            match line.split("\t"):
+                case ["fact", name, value]:
+                    facts[name] = value
+                case ["door", name, way, word]:
+                    ways.setdefault(name, []).append((way, word))
+        return cls(facts, ways, "end" in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What is known on the host, and was not told inside: who says it has been here."""
+
+    secret: str  # what the canary, the key and all that is read hold
+    facts: Mapping[str, str] = field(default_factory=dict)  # as those of `Answers`
+    while_tried_ns: tuple[int, int] = (0, 0)  # CLOCK_BOOTTIME before and after
+    #: whether the kernel inside is one that others have too; None: as `has_kernel_of` finds
+    shared_kernel: bool | None = None
+
+
+def has_kernel_of(host: Host, facts: Mapping[str, str]) -> bool:
+    """Whether an instance has the host's kernel: by its boot id, which LXC and nspawn cover, or its clock.
+
+    The clock of another kernel, which booted later, is nowhere near.
+    """
+    since = facts.get("since_boot_ns", "")
+    first, last = host.while_tried_ns
+    return facts.get("boot") == host.facts["boot"] or (since.isdecimal() and first <= int(since) <= last)
+
+
+def order(doors: Iterable[Door], given: Mapping[str, str]) -> str:
+    """What `doors.pl` reads: what the host made, and the doors."""
+    lines = [("set", *pair) for pair in given.items()] + [(door.name, *door.attempt) for door in doors]
+    return "".join("\t".join(line) + "\n" for line in lines)
+
+
+def judge(door: Door, answers: Answers, host: Host) -> Outcome:
+    """How an attempt at a door ended."""
+    ways = answers.ways.get(door.name, ())
+    opened = [(way, word) for way, word in ways if word in door.opens or word == f"={host.secret}"]
+    if not ways:
+        return Outcome(door, State.UNTRIED, "nothing was said of it")
+    if opened:
+        state = State.OPEN if _reaches(door.reach, answers, host) else State.OWN
+        return Outcome(door, state, _told(opened))
+    tried = [(way, word) for way, word in ways if not word.startswith("-")]
+    if not tried:
+        return Outcome(door, State.UNTRIED, "; ".join(dict.fromkeys(word[1:] for _, word in ways)))
+    absent = door.reach is not Reach.ALWAYS and all(word in ABSENT for _, word in tried)
+    return Outcome(door, State.ABSENT if absent else State.CLOSED, _told(tried))
+
+
+def _reaches(reach: Reach, answers: Answers, host: Host) -> bool:
+    if reach is Reach.ALWAYS:
+        return True
+    shared = host.shared_kernel
+    if shared is None:
+        shared = has_kernel_of(host, answers.facts)
+    if reach is Reach.KERNEL:
+        return shared
+    return shared and answers.facts.get(reach.value) == host.facts.get(reach.value)
+
+
+def _told(ways: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{way}: {'read' if word.startswith('=') else word}" for way, word in ways)

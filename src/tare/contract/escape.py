@@ -1,0 +1,146 @@
+"""The promise that nothing gets out: every door is tried inside a real instance (`doors`), against bait on the host."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
+
+from tare.campaign.instances import Live
+from tare.contract import bait
+from tare.contract.bench import Bench, promise
+from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Answers, Door, Host, Outcome, State, judge, order
+from tare.platforms.base import EVERY_DOOR, Platform
+from tare.session.session import Session
+
+#: All doors on a machine that is emulated.
+LIMIT_S = 240.0
+OUTPUT_CAP = 1 << 20
+SERVE = (
+    "$s = IO::Socket::INET->new(LocalPort => $ARGV[0], Listen => 8, ReuseAddr => 1) or die $@;"
+    'syswrite STDOUT, "listening\\n"; while ($c = $s->accept) { $c->syswrite($ARGV[1]); close $c }'
+)
+#: Sends one text to one address for as long as the sniffing takes, and longer.
+SEND = (
+    "$s = IO::Socket::INET->new(Proto => 'udp', PeerAddr => $ARGV[0], PeerPort => $ARGV[1]) or die $@;"
+    "for (1..100) { $s->send($ARGV[2]); select(undef, undef, undef, 0.1) }"
+)
+#: A packet that was sent has come by then.
+ARRIVAL_S = 1.0
+
+
+def escape(bench: Bench) -> str:
+    """No door out of it is open but those that the platform declares, with the reason (`open_by_design`)."""
+    return _held(bench.platform, try_doors(bench))
+
+
+def escape_to_others(bench: Bench) -> str:
+    """An instance neither reaches nor hears another, nor speaks in its name, but by what the platform declares."""
+    return _held(bench.platform, try_doors_to_others(bench))
+
+
+def try_doors(bench: Bench) -> list[Outcome]:
+    """What became of each door, in the shared instance. Raises `BrokenPromiseError` where they were not all tried."""
+    live = bench.live
+    with bait.laid(bench.nursery, live) as laid:
+        began = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        answers = _answers(live.session, DOORS, laid.given)
+        host = dataclasses.replace(laid.host, while_tried_ns=(began, time.clock_gettime_ns(time.CLOCK_BOOTTIME)))
+        places = bait.places(live, laid.setuid)
+        outside = [(f"on the host, {path}", "OK") for path in bait.runnable_by_nobody(places)[:1]]
+        made = [f"{folder}/{laid.setuid}" for folder in ("/data", "/tmp", "", "/dev/shm")]  # noqa: S108 (its, inside)
+        live.session.execute(["rm", "-f", *made])
+    return _judged(DOORS, _more(answers, "setuid", outside), _host_of(bench.platform, host))
+
+
+def try_doors_to_others(bench: Bench) -> list[Outcome]:
+    """What became of each door to another instance of the platform, which is started for it."""
+    live = bench.live
+    address = live.instance.address
+    if address.host is None:
+        return [Outcome(door, State.ABSENT, address.no_ping) for door in DOORS_TO_OTHERS]
+    with bait.laid(bench.nursery, live) as laid, bench.fresh() as other, _listener(bench, live) as listener:
+        secret = laid.host.secret
+        its = other.instance.address
+        own = its.ping or its.early_ping
+        reachable = {f"{its.host}:{its.port}", *([f"{own}:{its.instance_port}"] if own else [])}
+        here, port = listener.getsockname()
+        given = {"other": ",".join(sorted(reachable)), "sniffed": laid.setuid, "spoof": secret}
+        if own is not None and own not in {address.ping, address.early_ping}:
+            given |= {"spoofed": own, "told": here, "port": str(port)}
+        serve = ["perl", "-MIO::Socket::INET", "-e", SERVE, str(its.instance_port), secret]
+        other.session.start(serve, time_limit_s=LIMIT_S).wait_output(b"listening", 60)
+        client = bench.client.towards(its)
+        send = ["perl", "-MIO::Socket::INET", "-e", SEND, str(its.host), str(its.port), laid.setuid + secret]
+        with client.serving(send):
+            answers = _answers(live.session, DOORS_TO_OTHERS, given)
+        came = [("on the host", "OK")] if own is not None and _came(listener, secret, own) else []
+    return _judged(DOORS_TO_OTHERS, _more(answers, "spoof", came), laid.host)
+
+
+def _answers(session: Session, doors: Sequence[Door], given: Mapping[str, str]) -> Answers:
+    program = resources.files("tare.contract").joinpath("doors.pl").read_text()
+    asked = order(doors, given).encode()
+    done = session.execute(["perl", "-e", program], stdin=asked, time_limit_s=LIMIT_S, output_cap=OUTPUT_CAP)
+    answers = Answers.parse(done.stdout.decode(errors="replace"))
+    words = done.stderr.decode(errors="replace").strip()[-300:]
+    promise(answers.whole, f"the doors were not all tried: exit code {done.code}, signal {done.signal}: {words}")
+    return answers
+
+
+def _more(answers: Answers, name: str, ways: Sequence[tuple[str, str]]) -> Answers:
+    """With what was seen on the host."""
+    return dataclasses.replace(answers, ways={**answers.ways, name: [*answers.ways.get(name, ()), *ways]})
+
+
+def _judged(doors: Sequence[Door], answers: Answers, host: Host) -> list[Outcome]:
+    return [judge(door, answers, host) for door in doors]
+
+
+def _host_of(platform: Platform, host: Host) -> Host:
+    """On another machine, its kernel is what a guest gets at, unless it has one of its own."""
+    return dataclasses.replace(host, shared_kernel=not platform.own_kernel) if platform.elsewhere else host
+
+
+@contextlib.contextmanager
+def _listener(bench: Bench, live: Live) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
+        listener.bind((live.instance.address.client or bench.nursery.network.host, 0))
+        yield listener
+
+
+def _came(listener: socket.socket, text: str, sender: str) -> bool:
+    """Whether a datagram with this text came, and was taken for the sender's."""
+    deadline = time.monotonic() + ARRIVAL_S
+    while (left := deadline - time.monotonic()) > 0:
+        listener.settimeout(left)
+        with contextlib.suppress(TimeoutError):
+            data, (host, _) = listener.recvfrom(2048)
+            if data == text.encode() and host == sender:
+                return True
+    return False
+
+
+def declared(platform: Platform, door: str) -> str | None:
+    """Why a platform leaves a door open by design; None: it does not."""
+    return platform.open_by_design.get(door, platform.open_by_design.get(EVERY_DOOR))
+
+
+def _held(platform: Platform, outcomes: Sequence[Outcome]) -> str:
+    """What to say besides. Raises `BrokenPromiseError` for a door that is open and not declared."""
+    opened = [one for one in outcomes if one.state is State.OPEN]
+    undeclared = [one for one in opened if declared(platform, one.door.name) is None]
+    promise(not undeclared, "open: " + "; ".join(f"{one.door.name} ({one.door.gain}), {one.how}" for one in undeclared))
+    names = {one.door.name for one in outcomes} & set(platform.open_by_design)
+    return "; ".join(
+        f"{what}: {', '.join(which)}"
+        for what, which in (
+            ("open by design", [one.door.name for one in opened]),
+            ("declared open, and not so on this host", sorted(names - {one.door.name for one in opened})),
+            ("cannot be tried", [f"{one.door.name} ({one.how})" for one in outcomes if one.state is State.UNTRIED]),
+        )
+        if which
+    )

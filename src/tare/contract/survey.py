@@ -1,0 +1,139 @@
+"""The doors of many platforms: tried on each that runs here, kept as data, and shown as one table."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tare.contract import suite
+from tare.contract.bench import Bench
+from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Outcome, State
+from tare.contract.escape import declared, try_doors, try_doors_to_others
+from tare.errors import TareError, UsageError
+from tare.platforms.base import Platform
+
+#: A file of these takes a few hundred bytes a door.
+MAX_BYTES = 8 << 20
+#: Of an error that quotes a guest: its end.
+MOST_SAID = 300
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Seen(_Frozen):
+    """What became of one door. ``by_design``: the reason, where the platform declares that it is open."""
+
+    door: str
+    state: State
+    how: str
+    by_design: str | None
+
+
+class Surveyed(_Frozen):
+    """A platform's doors, or why they were not tried; ``failed``: although it runs here."""
+
+    platform: str
+    why_not: str | None
+    doors: list[Seen]
+    failed: bool = False
+
+
+class Survey(_Frozen):
+    """What `tare platform doors --json` prints."""
+
+    form: Literal["tare.doors/1"] = Field(alias="schema")
+    platforms: list[Surveyed]
+
+
+def run(platforms: Sequence[Platform], progress: suite.Progress) -> Iterator[Surveyed]:
+    """Try the doors of each, one platform after the other. What fails of one is its ``why_not``."""
+    with suite.benches(progress) as bench_of:
+        for platform in platforms:
+            progress(platform.name)
+            try:
+                yield _surveyed(platform, bench_of(platform))
+            except TareError as error:
+                why = " ".join(str(error).split())[-MOST_SAID:]
+                yield Surveyed(platform=platform.name, why_not=why, doors=[], failed=True)
+            finally:
+                platform.close()
+
+
+def _surveyed(platform: Platform, bench: Bench) -> Surveyed:
+    answer = platform.detect()
+    if not platform.has_agent or not answer.available:
+        why = f"it does not run here: {answer.reason}" if platform.has_agent else "it has no agent, and runs no command"
+        return Surveyed(platform=platform.name, why_not=why, doors=[])
+    platform.prepare(bench.nursery.image)
+    with contextlib.closing(bench):
+        outcomes = (*try_doors(bench), *try_doors_to_others(bench))
+    return Surveyed(platform=platform.name, why_not=None, doors=[_seen(platform, outcome) for outcome in outcomes])
+
+
+def _seen(platform: Platform, outcome: Outcome) -> Seen:
+    name = outcome.door.name
+    return Seen(door=name, state=outcome.state, how=outcome.how, by_design=declared(platform, name))
+
+
+def read(file: Path) -> list[Surveyed]:
+    """What another run printed as JSON. Raises `UsageError`."""
+    try:
+        with file.open("rb") as source:
+            text = source.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
+            raise UsageError(f"{file} is too large to be a table of doors")
+        return Survey.model_validate_json(text).platforms
+    except (OSError, ValidationError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is none of `tare platform doors --json`"
+        raise UsageError(f"{file} cannot be read: {why}") from error
+
+
+def merged(surveys: Iterable[Surveyed]) -> list[Surveyed]:
+    """One of each platform: a later one counts, unless it was not tried there; by name."""
+    best: dict[str, Surveyed] = {}
+    for one in surveys:
+        if one.doors or one.platform not in best:
+            best[one.platform] = one
+    return [best[name] for name in sorted(best)]
+
+
+def table(platforms: Sequence[Surveyed]) -> str:
+    """Two tables in Markdown: where each door is open, and what became of all of a platform's."""
+    tried = [one for one in platforms if one.doors]
+    doors = [door for door in (*DOORS, *DOORS_TO_OTHERS) if any(_state(one, door.name) for one in tried)]
+    by_door = [
+        (door.name, door.gain, _names(tried, door.name, by_design=True), _names(tried, door.name, by_design=False))
+        for door in doors
+    ]
+    by_platform = [
+        (one.platform, *(str(sum(seen.state is state for seen in one.doors)) for state in State)) for one in tried
+    ]
+    first = _rows(("door", "what it would gain", "open by design on", "open, and not to be, on"), by_door)
+    second = _rows(("platform", *(state.value for state in State)), by_platform)
+    left_out = [f"- {one.platform}: {one.why_not}" for one in platforms if not one.doors]
+    return "\n".join([*first, "", *second, *(["", "Not tried:", *left_out] if left_out else []), ""])
+
+
+def _state(surveyed: Surveyed, door: str) -> Seen | None:
+    return next((seen for seen in surveyed.doors if seen.door == door), None)
+
+
+def _names(platforms: Sequence[Surveyed], door: str, *, by_design: bool) -> str:
+    seen = ((one.platform, _state(one, door)) for one in platforms)
+    names = [
+        name
+        for name, at in seen
+        if at is not None and at.state is State.OPEN and (at.by_design is not None) == by_design
+    ]
+    return ", ".join(names) or "-"
+
+
+def _rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = (head, ["---"] * len(head), *rows)
+    return [f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines]

@@ -1,0 +1,49 @@
+"""Doors to the host that platforms leave open by design, as `Platform.open_by_design` has them: name, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tare.platforms.base import EVERY_DOOR
+
+#: What is a root of the host's with CAP_SYS_ADMIN's: it mounts anew, or takes away what guards them.
+MOUNTABLE = (
+    "core-pattern", "modprobe-path", "uevent-helper", "binfmt-misc", "sysctl-vm", "sysrq", "irq-affinity", "sysfs",
+    "kcore", "debugfs", "tracefs",
+)  # fmt: skip
+#: What else is: system calls, where no filter keeps them from it.
+ADMIN_CALLS = ("syslog", "bpf", "perf", "swapoff", "acct")
+#: System calls that ask for no right, and that a filter alone keeps from a sandbox.
+UNFILTERED = ("user-namespace", "keys")
+#: What instances share that have one network.
+SHARED_NETWORK = ("abstract-sockets", "other-arm", "sniff", "spoof")
+
+
+def every_door(why: str) -> Mapping[str, str]:
+    """All that there are."""
+    return {EVERY_DOOR: why}
+
+
+def doors(why: str, *names: str) -> Mapping[str, str]:
+    """These, for one reason."""
+    return dict.fromkeys(names, why)
+
+
+#: LXC's own words on such containers: they are not and cannot be root-safe.
+PRIVILEGED_LXC = doors(
+    "a privileged container: root inside is the host's, with CAP_SYS_ADMIN; only AppArmor would be in its way",
+    *MOUNTABLE, *ADMIN_CALLS, *UNFILTERED,
+)  # fmt: skip
+
+#: Podman's filter is not Docker's.
+BY_PODMANS_FILTER = doors("Podman's own seccomp filter lets these calls pass", *UNFILTERED)
+#: Netstack makes no raw sockets, and Podman's containers may not.
+BY_DOCKERS_BRIDGE = doors("Docker's own bridge pins no address, and CAP_NET_RAW is among its default rights", "spoof")
+#: By `docker run --network`, or what is like it. Bridge: the host forwards a port of its own address to the instance.
+BY_NETWORK = {
+    "bridge": doors(
+        "its port is published at an address of the host's, which all that reach the host reach", "other-arm"
+    ),
+    "host": doors("it has the host's network", *SHARED_NETWORK),
+    "none": {},
+}

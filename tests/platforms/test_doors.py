@@ -1,0 +1,235 @@
+"""How attempts at doors are read: on what real attempts printed (`doors/`), and on what a guest may print."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from pydantic import ValidationError
+
+from tare.contract import survey
+from tare.contract.bench import BrokenPromiseError
+from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Answers, Door, Host, Outcome, Reach, State, judge, order
+from tare.contract.escape import _held
+from tare.contract.survey import Seen, Survey, Surveyed
+from tare.errors import UsageError
+from tare.platforms import registry
+
+CAPTURED = Path(__file__).parent / "doors"
+SECRET = "5ec4e7"
+DOOR = Door("core-pattern", "root", ("file", "/proc/sys/kernel/core_pattern", "w", "proc", "sys/kernel/core_pattern"))
+CANARY = Door("files", "files", ("files",), Reach.ALWAYS)
+BY_NAME = {door.name: door for door in (*DOORS, *DOORS_TO_OTHERS)}
+
+
+def outcomes(platform):
+    """What became of the doors in a real instance; the host's own facts are in the file's first lines."""
+    lines = (CAPTURED / f"{platform}.txt").read_text()
+    facts = dict(re.findall(r"^# host\t(\w+)\t(.+)$", lines, flags=re.MULTILINE))
+    host = Host(SECRET, facts, (int(facts.pop("began_ns")), int(facts.pop("ended_ns"))))
+    answers = Answers.parse(lines)
+    assert answers.whole
+    return {door.name: judge(door, answers, host).state for door in DOORS}
+
+
+def answers_of(text, name=DOOR.name):
+    return Answers.parse("".join(f"door\t{name}\t{line}\n" for line in text) + "end\n")
+
+
+def test_every_door_was_tried_in_every_captured_instance():
+    for file in CAPTURED.glob("*.txt"):
+        assert set(Answers.parse(file.read_text()).ways) == {door.name for door in DOORS}, file
+
+
+def test_the_bare_host_leaves_its_doors_open():
+    seen = outcomes("native")
+    for name in ("core-pattern", "sysctl-vm", "sysfs", "debugfs", "bpf", "perf", "clock", "swapoff", "acct"):
+        assert seen[name] is State.OPEN, name
+    for name in ("proc-root", "chroot", "file-handles", "processes", "ptrace", "keys", "abstract-sockets", "host-ipc"):
+        assert seen[name] is State.OPEN, name
+    assert seen["hostname"] is seen["reboot"] is State.OPEN  # it has the host's namespaces
+    assert seen["kexec"] is State.ABSENT  # that host's kernel has none
+    assert seen["hostfs"] is seen["shares"] is State.CLOSED
+
+
+def test_a_container_without_masks_leaves_the_kernels_settings_open():
+    seen = outcomes("runc")
+    assert seen["core-pattern"] is seen["sysctl-vm"] is seen["keys"] is seen["user-namespace"] is State.OPEN
+    for name in ("debugfs", "bpf", "perf", "clock", "swapoff", "acct", "hostname", "reboot", "dev-mem", "kmsg"):
+        assert seen[name] is State.CLOSED, name
+    for name in ("proc-root", "chroot", "file-handles", "processes", "ptrace", "abstract-sockets", "release-agent"):
+        assert seen[name] is State.CLOSED, name
+    assert seen["host-ipc"] is State.OWN
+
+
+def test_a_boot_id_of_its_own_does_not_hide_the_hosts_kernel():
+    text = (CAPTURED / "nspawn.txt").read_text()
+    host_boot, its_boot = (
+        re.search(r"# host\tboot\t(.*)", text)[1],
+        re.search(r"^fact\tboot\t(.*)", text, re.MULTILINE)[1],
+    )
+    assert host_boot != its_boot
+    seen = outcomes("nspawn")
+    assert seen["core-pattern"] is seen["sysfs"] is seen["debugfs"] is State.OPEN  # its guards can be taken away
+    assert seen["hostname"] is seen["reboot"] is State.OWN
+
+
+@pytest.mark.parametrize("platform", ["gvisor", "qemu-user"])
+def test_a_kernel_of_its_own_leads_nowhere(platform):
+    seen = outcomes(platform)
+    assert State.OPEN not in seen.values()
+    assert seen["syslog"] is seen["user-namespace"] is State.OWN
+
+
+def test_of_a_machine_everything_is_its_own_but_the_canaries_are_not_reached():
+    seen = outcomes("qemu-user")
+    for name in ("core-pattern", "sysrq", "kcore", "init-module", "kexec", "bpf", "disk-node", "clock"):
+        assert seen[name] is State.OWN, name
+    for door in DOORS:
+        if door.reach is Reach.ALWAYS:
+            assert seen[door.name] in {State.CLOSED, State.ABSENT}, door.name
+
+
+HOST = Host(SECRET, {"boot": "b", "uts": "uts:[1]"}, (10, 20))
+
+
+def test_only_the_secret_shows_that_the_host_was_reached():
+    assert judge(CANARY, answers_of(["here\t=guess"], "files"), HOST).state is State.CLOSED
+    assert judge(CANARY, answers_of([f"here\t={SECRET}"], "files"), HOST).state is State.OPEN
+
+
+@pytest.mark.parametrize(
+    ("facts", "state"),
+    [
+        ("fact\tboot\tb\n", State.OPEN),
+        ("fact\tboot\tother\n", State.OWN),
+        ("fact\tboot\tother\nfact\tsince_boot_ns\t15\n", State.OPEN),
+        ("fact\tboot\tother\nfact\tsince_boot_ns\t21\n", State.OWN),
+        ("fact\tboot\tother\nfact\tsince_boot_ns\tx\n", State.OWN),
+    ],
+)
+def test_a_kernels_door_is_open_where_the_kernel_is_the_hosts(facts, state):
+    answers = Answers.parse(facts + "door\tcore-pattern\tas it is\tOK\nend\n")
+    assert judge(DOOR, answers, HOST).state is state
+
+
+def test_on_another_machine_the_kernel_there_counts():
+    host = Host(SECRET, HOST.facts, (10, 20), shared_kernel=True)
+    assert judge(DOOR, answers_of(["as it is\tOK"]), host).state is State.OPEN
+
+
+@pytest.mark.parametrize(
+    ("words", "state"),
+    [
+        (["as it is\tEROFS", "in a new mount\tEPERM"], State.CLOSED),
+        (["as it is\tENOENT", "in a new mount\tENOSYS"], State.ABSENT),
+        (["as it is\tENOENT", "in a new mount\tEPERM"], State.CLOSED),
+        (["here\t-the host has no disk"], State.UNTRIED),
+        (["as it is\tkilled by signal 31"], State.CLOSED),
+        ([], State.UNTRIED),
+    ],
+)
+def test_refusals_absence_and_what_cannot_be_tried_are_told_apart(words, state):
+    assert judge(DOOR, answers_of(words), HOST).state is state
+
+
+def test_a_call_that_came_past_the_look_at_rights_is_open():
+    shared = Host(SECRET, HOST.facts, shared_kernel=True)
+    for word, state in (("EINVAL", State.OPEN), ("ENOEXEC", State.OPEN), ("EPERM", State.CLOSED)):
+        assert judge(BY_NAME["init-module"], answers_of([f"by the call\t{word}"], "init-module"), shared).state is state
+
+
+def test_what_a_guest_prints_besides_is_passed_over_and_reaches_no_terminal():
+    answers = Answers.parse("hello\ndoor\tx\ndoor\tfiles\there\t\x1b]0;owned\x07\r\n\u2028\nend\n")
+    assert answers.whole
+    assert answers.ways == {"files": [("here", "?]0;owned??")]}
+    assert not Answers.parse("door\tfiles\there\tENOENT\n").whole
+
+
+def test_the_order_has_no_secret_and_a_line_for_each():
+    lines = order(DOORS, {"canary": "/a"}).splitlines()
+    assert lines[0] == "set\tcanary\t/a"
+    assert len(lines) == 1 + len(DOORS)
+    assert all(len(line.split("\t")) >= 2 for line in lines)
+
+
+def test_names_are_told_once_and_each_says_what_it_would_gain():
+    assert len(BY_NAME) == len(DOORS) + len(DOORS_TO_OTHERS)
+    assert all(door.gain for door in BY_NAME.values())
+
+
+@pytest.mark.parametrize("name", sorted(registry.all_platforms()))
+def test_platforms_declare_doors_that_there_are_with_the_reason(name):
+    declared = registry.all_platforms()[name].open_by_design
+    assert set(declared) <= {*BY_NAME, "*"}
+    assert all(declared.values())
+
+
+def platform(**declared):
+    return SimpleNamespace(
+        open_by_design={name.replace("_", "-").replace("every", "*"): why for name, why in declared.items()}
+    )
+
+
+def test_an_open_door_that_is_not_declared_breaks_the_promise():
+    opened = Outcome(DOOR, State.OPEN, "as it is: OK")
+    with pytest.raises(BrokenPromiseError, match=r"open: core-pattern \(root\), as it is: OK"):
+        _held(platform(), [opened])
+    assert _held(platform(core_pattern="so"), [opened]) == "open by design: core-pattern"
+    assert _held(platform(every="so"), [opened]) == "open by design: core-pattern"
+
+
+def test_what_is_declared_and_not_open_is_said():
+    closed = [Outcome(DOOR, State.CLOSED, ""), Outcome(CANARY, State.UNTRIED, "no disk")]
+    remark = _held(platform(core_pattern="so", sniff="not among these"), closed)
+    assert remark == "declared open, and not so on this host: core-pattern; cannot be tried: files (no disk)"
+    assert _held(platform(every="so"), closed[:1]) == ""
+
+
+def surveyed(name, state=State.CLOSED, why=None, not_tried=None):
+    doors = [] if not_tried else [Seen(door="core-pattern", state=state, how="as it is: OK", by_design=why)]
+    return Surveyed(platform=name, why_not=not_tried, doors=doors)
+
+
+def test_runs_on_several_hosts_make_one_table():
+    before = [surveyed("b", State.OPEN), surveyed("c", not_tried="it does not run here")]
+    after = [surveyed("b"), surveyed("a", State.OPEN, "so"), surveyed("d", State.OPEN), surveyed("c")]
+    joined = survey.merged([*before, *after, surveyed("d", not_tried="gone")])
+    assert [(one.platform, bool(one.doors)) for one in joined] == [("a", True), ("b", True), ("c", True), ("d", True)]
+    table = survey.table([*joined, surveyed("e", not_tried="no a|b")])
+    assert "| core-pattern | a program run as the host's root when any process crashes | a | d |" in table
+    assert "| b | 1 | 0 | 0 | 0 | 0 |" in table
+    assert table.endswith("Not tried:\n- e: no a|b\n")
+
+
+def test_a_table_is_read_as_it_was_printed(tmp_path):
+    file = tmp_path / "doors.json"
+    file.write_text(Survey(schema="tare.doors/1", platforms=[surveyed("a")]).model_dump_json(by_alias=True))
+    assert survey.read(file) == [surveyed("a")]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"schema": "tare.doors/2", "platforms": []}', "\0" * 100])
+def test_another_file_is_refused_in_one_line(tmp_path, text):
+    file = tmp_path / "doors.json"
+    file.write_text(text)
+    with pytest.raises(UsageError, match="none of `tare platform doors --json`"):
+        survey.read(file)
+
+
+def test_a_file_that_is_too_large_or_not_there_is_refused(tmp_path):
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(survey.MAX_BYTES + 1)
+    for name in ("large", "none"):
+        with pytest.raises(UsageError):
+            survey.read(tmp_path / name)
+
+
+def test_a_state_that_there_is_not_is_refused():
+    with pytest.raises(ValidationError):
+        Seen.model_validate({"door": "x", "state": "ajar", "how": "", "by_design": None})
+
+
+def test_the_page_of_doors_has_them_all():
+    rows = (Path(__file__).parents[2] / "docs" / "doors.md").read_text().splitlines()
+    for door in BY_NAME.values():
+        assert any(row.startswith(f"| {door.name} | {door.gain} |") for row in rows), door.name

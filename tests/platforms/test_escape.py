@@ -1,0 +1,116 @@
+"""The doors on real instances: what is open is found, the attempts change nothing on the host, and bait goes again."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tare.campaign import preflight
+from tare.contract import bait, suite
+from tare.contract.bench import BrokenPromiseError
+from tare.contract.doors import State
+from tare.contract.escape import escape, try_doors
+from tare.host import state
+from tare.platforms.native import Native
+from tare.platforms.runc import Runc
+
+pytestmark = pytest.mark.host
+#: All that an open door of the table could have changed.
+SETTINGS = (
+    "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hostname",
+    "/proc/sys/vm/panic_on_oom",
+    "/proc/irq/default_smp_affinity", "/proc/modules", "/proc/swaps", "/proc/mounts", "/proc/filesystems",
+    "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/kernel/uevent_helper", "/sys/kernel/kexec_loaded",
+    "/proc/sys/kernel/tainted", "/proc/partitions", "/proc/sysvipc/shm",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bench_of():
+    with suite.benches(lambda _: None) as bench_of:
+        yield bench_of
+
+
+class Undeclared(Native):
+    """The bare host, as if it were a sandbox."""
+
+    open_by_design = {}
+
+
+def of_the_host():
+    """The settings by name, the hierarchies' release agents, what lies in /tmp and the like, and the clock's zone."""
+    settings = {name: Path(name).read_text() for name in SETTINGS if Path(name).exists()}
+    agents = {str(file): file.read_text() for file in Path("/sys/fs/cgroup").glob("*/release_agent")}
+    left = {name: sorted(map(str, Path(name).glob("tare-*"))) for name in ("/", "/dev", "/dev/shm", "/run", "/tmp")}
+    accounted = {"zone": subprocess.run(["date", "+%z"], capture_output=True, text=True, check=True).stdout}
+    return settings | agents | left | accounted
+
+
+def test_where_all_is_open_it_is_found_and_the_host_is_left_as_it_was(bench_of):
+    bench = bench_of(Undeclared())
+    try:
+        _ = bench.live
+        before = of_the_host()
+        with pytest.raises(BrokenPromiseError, match=r"core-pattern .*chroot .*ptrace .*host-ipc"):
+            escape(bench)
+        after = of_the_host()
+    finally:
+        bench.close()
+    assert {name for name in before if before[name] != after[name]} == set()
+    assert before == after
+    assert not list(state.work().glob("tare-*"))
+
+
+def test_a_container_reaches_none_of_the_bait(bench_of):
+    bench = bench_of(Runc("runc"))
+    try:
+        seen = {one.door.name: one.state for one in try_doors(bench)}
+    finally:
+        bench.close()
+    for name in ("files", "proc-root", "chroot", "file-handles", "hostfs", "shares", "processes", "ptrace", "limits"):
+        assert seen[name] is State.CLOSED, name
+
+
+def test_a_setuid_file_is_found_where_another_user_can_run_it(tmp_path):
+    for folder in (tmp_path, *tmp_path.parents[:-1]):
+        if not folder.stat().st_mode & 0o001:
+            folder.chmod(folder.stat().st_mode | 0o001)
+    reached, guarded, plain = tmp_path / "reached", tmp_path / "private" / "guarded", tmp_path / "plain"
+    guarded.parent.mkdir(mode=0o700)
+    for file, mode in ((reached, 0o4755), (guarded, 0o4755), (plain, 0o755)):
+        file.touch()
+        file.chmod(mode)
+    assert bait.runnable_by_nobody([reached, guarded, plain, tmp_path / "none"]) == [reached]
+
+
+def test_bait_is_there_while_it_lies_and_then_gone(bench_of):
+    bench = bench_of(Native())
+    try:
+        with bait.laid(bench.nursery, bench.live) as laid:
+            mark = laid.given["process"]
+            assert Path(laid.given["canary"]).read_text() == laid.host.secret
+            assert laid.host.secret not in laid.given.values()
+            assert mark in Path("/proc/keys").read_text()
+            assert f"@{mark}" in Path("/proc/net/unix").read_text()
+            assert any(mark.encode() in _command(one) for one in Path("/proc").glob("[0-9]*"))
+    finally:
+        bench.close()
+    assert not Path(laid.given["canary"]).parent.exists()
+    assert mark not in Path("/proc/keys").read_text()
+    assert f"@{mark}" not in Path("/proc/net/unix").read_text()
+    assert not any(mark.encode() in _command(one) for one in Path("/proc").glob("[0-9]*"))
+
+
+def _command(process):
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_what_is_open_by_design_is_in_the_record_and_the_manifest(bench_of):
+    platform = Native()
+    nursery = bench_of(platform).nursery
+    ready = preflight._try(platform, platform.detect(), nursery.image, nursery)
+    assert ready.record.open_by_design == dict(platform.open_by_design) != {}
+    assert ready.fairness["open to the host by design"] == ready.record.open_by_design
