@@ -58,7 +58,7 @@ class Silent:
         """The process's descriptor."""
         return self._fd
 
-    def send(self, data: bytes) -> None:  # noqa: ARG002 (a stream's method)
+    def send(self, data: bytes, deadline: float) -> None:  # noqa: ARG002 (a stream's method)
         """Nobody is there."""
         raise SessionError("nobody listens in a black box")
 

@@ -204,7 +204,7 @@ class Ssh(Platform):
             self._await_ready(stream, spec.space.log)
             first_byte = FirstByte(stream.fileno())
             started = spec.begin()
-            stream.send(b"go\n")
+            stream.send(b"go\n", until(READY_LIMIT_S))
         except BaseException:
             stream.close()
             raise
@@ -221,8 +221,8 @@ class Ssh(Platform):
                     f"{self.name} is not ready within {stretched(READY_LIMIT_S):.0f} s", fix=self._by_hand()
                 )
             data = stream.receive(4096)
-            seen += data
-            if not data or len(seen) > NOISE_CAP:
+            seen += data or b""
+            if data == b"" or len(seen) > NOISE_CAP:
                 stream.close()
                 raise explain(log.read_text(errors="replace"), self._target)
 
