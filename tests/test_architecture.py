@@ -33,7 +33,7 @@ MAY_IMPORT = {
         "errors", "outputs", "model", "suggest", "patience", "host", "image", "session", "platforms", "workloads",
         "store", "campaign", "lab",
     },
-    "contract": {"errors", "model", "suggest", "patience", "host", "image", "platforms", "campaign"},
+    "contract": {"errors", "model", "suggest", "patience", "host", "image", "platforms", "session", "campaign"},
     "cli": {
         "errors", "outputs", "suggest", "model", "host", "image", "platforms", "workloads", "literature", "store",
         "analysis", "report", "campaign", "contract", "lab", "footprint",

@@ -84,7 +84,7 @@ def test_stderr_without_end_does_not_put_off_the_limit(attached, said):
     talker = threading.Thread(target=talk)
     talker.start()
     began = time.monotonic()
-    with pytest.raises(SessionTimeout, match="to say hello.*sent nothing"):
+    with pytest.raises(SessionTimeout, match=r"to say hello.*sent nothing"):
         Session.open(stream, 0.5)
     assert time.monotonic() - began < 5
     over.set()

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from tare.errors import SessionError, SessionTimeout
-from tare.session import PipeStream, Refused, Session, SocketStream, frames
-from tare.session import requests
+from tare.session import PipeStream, Refused, Session, SocketStream, frames, requests
 from tare.session import session as sessions
 from tare.session.text import shown
 
@@ -270,7 +269,7 @@ def test_an_answer_that_is_begun_does_not_put_off_the_limit(
 ) -> None:
     session = Session.open(liar(lie), 10)
     began = time.monotonic()
-    with pytest.raises(SessionTimeout, match=r"has not within 0\.4") as error:
+    with pytest.raises(SessionTimeout, match=r"has not within 0\.[34]") as error:
         ask(session)
     assert 0.4 <= time.monotonic() - began < 5
     assert "\n" not in str(error.value)
@@ -293,14 +292,17 @@ def test_a_hello_that_trickles_is_late(liar: Liar) -> None:
 def test_an_agent_that_takes_a_little_now_and_then_has_the_limit_of_the_request(liar: Liar) -> None:
     def sips(from_host: int, to_host: int) -> None:
         write(to_host, message(**HELLO))
-        while os.read(from_host, 4096):
-            time.sleep(0.1)
+        gone = select.poll()
+        gone.register(to_host, 0)
+        while not gone.poll(50) and os.read(from_host, 1):
+            pass
 
     session = Session.open(liar(sips), 10)
     began = time.monotonic()
-    with pytest.raises(SessionError, match="did not take what was sent|to write"):
+    with pytest.raises(SessionError, match="did not take what was sent"):
         session.put("/file", bytes(10 << 20), time_limit_s=0.5)
     assert time.monotonic() - began < 5
+    session.close()
 
 
 def test_stdin_that_is_sipped_has_the_limit_of_the_command(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,7 +316,7 @@ def test_stdin_that_is_sipped_has_the_limit_of_the_command(liar: Liar, monkeypat
 
     session = Session.open(liar(sips), 10)
     began = time.monotonic()
-    with pytest.raises(SessionError, match="did not take what was sent|to run|grants"):
+    with pytest.raises(SessionError, match=r"did not take what was sent|to run|grants"):
         session.execute(["x"], stdin=bytes(4 << 20), time_limit_s=0.3)
     assert time.monotonic() - began < 8
 

@@ -176,7 +176,7 @@ def _plug(box: Box, spec: LaunchSpec, things: Belongings) -> tuple[Seat, Address
     ip, prefix, gateway = places
     cmdline = box.command_line(ip=ip, prefix=prefix, gateway=gateway, mac=mac)
     name, cpus = f"tare-{spec.id}", spec.resources.cpus
-    return Seat(name, spec.space.data, spec.space.log, link, netdev, mac, cmdline, cpus), address
+    return Seat(name, spec.space.data, link, netdev, mac, cmdline, cpus), address
 
 
 def _protocol(kind: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,6 +41,8 @@ else:
     docker, requests = lazily.LazyModule("docker"), lazily.LazyModule("requests")
 
 LABEL = "tare"
+#: Most that the daemon keeps of what a container says, which is the agent's stream; in Docker's words.
+LOG_SIZE = "1m"
 _PATHS = {
     "bridge": "client, bridge, published port (NAT), docker0, veth",
     "host": "client, bridge, host stack",
@@ -124,8 +127,12 @@ class Docker(Platform):
             )
             stream = AttachedStream(api.attach_socket(made["Id"], {"stdin": 1, "stdout": 1, "stream": 1}))
             first_byte = FirstByte(stream.fileno())
-            api.start(made["Id"])
-            seen = api.inspect_container(made["Id"])
+            with contextlib.ExitStack() as on_failure:
+                on_failure.callback(stream.close)
+                on_failure.callback(first_byte.wait, 0)
+                api.start(made["Id"])
+                seen = api.inspect_container(made["Id"])
+                on_failure.pop_all()
         address = self._address(spec, seen["NetworkSettings"]["IPAddress"])
         ping = Ping(address.ping) if spec.measured and address.ping else None
 
@@ -175,7 +182,14 @@ class Docker(Platform):
             binds=[f"{spec.space.data}:/data:rw"],
             network_mode=self._network,
             port_bindings=published if self._network == "bridge" else {},
+            log_config=self._log_config,
         )
+
+    @functools.cached_property
+    def _log_config(self) -> dict[str, Any]:
+        """The daemon's own way to log what containers say, with a cap where that is a file without one."""
+        driver = self._client.info()["LoggingDriver"]
+        return {"type": driver, "config": {"max-size": LOG_SIZE} if driver in {"json-file", "local"} else {}}
 
     @property
     def _client(self) -> docker.DockerClient:

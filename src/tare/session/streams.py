@@ -11,6 +11,7 @@ import select
 import socket
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from tare.errors import SessionError
@@ -45,6 +46,7 @@ class PipeStream:
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self._read_fd = read_fd
         self._write_fd = write_fd
+        self._write = partial(os.write, write_fd)
         self._open = True
         os.set_blocking(read_fd, False)
         os.set_blocking(write_fd, False)
@@ -55,7 +57,7 @@ class PipeStream:
 
     def send(self, data: bytes, deadline: float) -> None:
         """Write all of ``data``; see `ByteStream.send`."""
-        _send(self._write_fd, lambda left: os.write(self._write_fd, left), data, deadline)
+        _send(self._write_fd, self._write, data, deadline)
 
     def receive(self, limit: int) -> bytes | None:
         """Read what is there; see `ByteStream.receive`."""
@@ -103,17 +105,19 @@ class SocketStream:
         self._socket.close()
 
 
-def _send(fd: int, write: Callable[[memoryview], int], data: bytes, deadline: float) -> None:
+def _send(fd: int, write: Callable[[memoryview | bytes], int], data: bytes, deadline: float) -> None:
     """Write all of ``data``. The deadline holds however often a little is taken."""
-    began = time.monotonic()
-    left = memoryview(data)
+    left: memoryview | bytes = data
+    began = None
     while left:
         try:
-            left = left[write(left) :]
+            written = write(left)
+            left = memoryview(left)[written:] if written < len(left) else b""
         except BlockingIOError:
+            now = time.monotonic()
+            began = began or now
             poll = select.poll()
             poll.register(fd, select.POLLOUT)
-            now = time.monotonic()
             if now >= deadline or not poll.poll((deadline - now) * 1000):
                 what = f"the sandbox did not take what was sent to it within {max(0.0, deadline - began):.3g} s"
                 raise SessionError(what) from None
