@@ -45,7 +45,13 @@ class Box:
         self.ran.append(argv[-1] if argv[0] == "echo" else "drop within" if "drop" in argv else argv)
         done = subprocess.run(argv, cwd=self.data, capture_output=True, check=False)
         return SimpleNamespace(
-            code=done.returncode, stdout=done.stdout, stderr=done.stderr, wall_ns=1, timed_out=False, signal=None
+            code=done.returncode,
+            stdout=done.stdout,
+            stderr=done.stderr,
+            wall_ns=1,
+            timed_out=False,
+            signal=None,
+            truncated=False,
         )
 
 

@@ -50,6 +50,6 @@ def test_v2_groups_are_written_as_the_kernel_wants_them(tmp_path, monkeypatch):
     group = cgroup.Group("tare/a1x1")
     group.create(Resources((2, 3), 1 << 30))
     assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu +cpuset +memory"
-    assert (tmp_path / "tare/a1x1/cpuset.cpus").read_text() == "2,3"
+    assert (tmp_path / "tare/a1x1/cpuset.cpus").read_text() == "2-3"
     assert (tmp_path / "tare/a1x1/memory.max").read_text() == str(1 << 30)
     assert group.leaf("tool") == [tmp_path / "tare/a1x1/tool/cgroup.procs"]

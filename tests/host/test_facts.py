@@ -75,13 +75,6 @@ def test_the_choice_is_in_brackets():
 
 
 @pytest.mark.parametrize(
-    ("text", "numbers"), [("0-1", (0, 1)), ("0", (0,)), ("0-2,5,8-9", (0, 1, 2, 5, 8, 9)), ("", ()), ("3\n", (3,))]
-)
-def test_cpu_lists(text, numbers):
-    assert facts.parse_cpu_list(text) == numbers
-
-
-@pytest.mark.parametrize(
     ("mounts", "version"),
     [
         (captured("mounts"), "hybrid"),

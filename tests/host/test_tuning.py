@@ -8,7 +8,7 @@ import pytest
 
 from host import machines
 from tare.errors import HostError
-from tare.host import janitor, settings, tuning
+from tare.host import cpulist, janitor, settings, tuning
 from tare.host.claims import Bounds
 from tare.host.journal import Belongings, Journal, sweep
 
@@ -80,13 +80,6 @@ def test_a_driver_without_the_governor_is_not_written_to():
     folder = "sys/devices/system/cpu/cpu0/cpufreq"
     offered = {f"{folder}/scaling_governor": "schedutil", f"{folder}/scaling_available_governors": "schedutil ondemand"}
     assert lacking(offered)["governor of cpu0"] == "performance is not among schedutil, ondemand"
-
-
-@pytest.mark.parametrize(
-    ("cpus", "text"), [((0,), "0"), ((0, 1), "0-1"), ((0, 1, 2, 5), "0-2,5"), ((7, 3, 4), "3-4,7"), ((), "")]
-)
-def test_cpu_lists_are_written_as_the_kernel_reads_them_back(cpus, text):
-    assert tuning.cpu_list(cpus) == text
 
 
 def test_what_was_set_is_given_back_at_the_end(tmp_path):
@@ -219,7 +212,7 @@ def test_a_signal_in_the_middle(tmp_path, how):
 @pytest.mark.host
 def test_this_host_after_sigkill_and_the_sweep(tmp_path):
     before = tuning.look()
-    cpu = max(tuning.parse_cpu_list(before["sys/devices/system/cpu/online"]))
+    cpu = max(cpulist.parse(before["sys/devices/system/cpu/online"]))
     assert wanted(before, (cpu,)), "nothing to set here: the test would show nothing"
     journal = Journal(tmp_path / "journal")
     try:

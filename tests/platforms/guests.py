@@ -14,7 +14,6 @@ MACHINE = Machine(
     root=Path("/root.ext4"),
     data=Path("/data.ext4"),
     control=Path("/control"),
-    console=Path("/console.log"),
     plug=Plug(tap("tareab1x2"), "02:7a:0a:4d:00:0a", "10.77.0.10/24", "10.77.0.1"),
     agent=("serve", "--token", "00ff"),
 )

@@ -99,7 +99,7 @@ def test_a_missing_file_is_one_line(tmp_path):
 
 
 def seat(tmp_path, **changes):
-    usual = {"name": "tare-ab1x2", "folder": tmp_path, "console": tmp_path / "log", "link": "tareab1x2", "netdev": ""}
+    usual = {"name": "tare-ab1x2", "folder": tmp_path, "link": "tareab1x2", "netdev": ""}
     return Seat(**{**usual, "mac": "02:00:00:00:00:01", "cmdline": "ip=192.0.2.9 -- a", "cpus": (1,), **changes})
 
 

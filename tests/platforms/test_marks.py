@@ -1,7 +1,10 @@
 import os
 import socket
 import struct
+import threading
 import time
+
+import pytest
 
 from tare.platforms.parts.marks import Datagram, FirstByte, echo_request, internet_checksum, is_reply
 
@@ -61,3 +64,18 @@ def test_the_reply_in_this_file_is_a_valid_packet():
     assert internet_checksum(REPLY[:20]) == 0
     assert internet_checksum(REPLY[20:]) == 0
     assert struct.unpack("!H", REPLY[2:4])[0] == len(REPLY)
+
+
+@pytest.mark.host
+def test_a_datagram_with_a_wrong_checksum_is_passed_over():
+    datagram = Datagram("127.0.0.1")
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP) as liar:
+            liar.sendto(struct.pack("!HHHH", 9, datagram.port, 13, 0xDEAD) + b"token", ("127.0.0.1", 0))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as honest:
+            late = threading.Timer(0.3, honest.sendto, (b"token", ("127.0.0.1", datagram.port)))
+            late.start()
+            assert datagram.wait(b"token", 10) is not None
+            late.join()
+    finally:
+        datagram.close()

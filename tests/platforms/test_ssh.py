@@ -22,7 +22,7 @@ from tare.host.journal import Journal, sweep
 from tare.image import build
 from tare.platforms import registry, ssh
 from tare.platforms.parts.helpers import processes_by_pid
-from tare.platforms.ssh import Facts, Target, cpu_list, explain
+from tare.platforms.ssh import Facts, Target, explain
 
 #: What an sshd's host said to `look` on Debian 12, the model and the addresses shortened.
 LOOKED = """\
@@ -69,8 +69,11 @@ def test_the_facts_are_read_after_what_a_login_prints():
         Facts.parse("This account is not available.\n")
 
 
-def test_cpu_lists():
-    assert cpu_list("0-2,5,8-9") == (0, 1, 2, 5, 8, 9)
+@pytest.mark.parametrize("cpus", ["0-4000000000", ",".join(["0-65535"] * 1000), "3-1", "all"])
+def test_a_remote_host_cannot_have_any_number_of_cpus(cpus):
+    with pytest.raises(PlatformError, match="answers strangely: no good") as error:
+        Facts.parse(re.sub("cpus=.*", f"cpus={cpus}", LOOKED))
+    assert len(error.value.what) < 200
 
 
 @pytest.mark.parametrize(

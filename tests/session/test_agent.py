@@ -368,7 +368,7 @@ def test_an_agent_that_dies_is_told(run_agent: Callable[..., RunningAgent]) -> N
 def test_garbage_ends_the_agent_with_a_word(run_agent: Callable[..., RunningAgent]) -> None:
     agent = run_agent()
     session = Session.open(agent.stream, 10)
-    agent.stream.send(b"GET / HTTP/1.1\r\n")
+    agent.stream.send(b"GET / HTTP/1.1\r\n", time.monotonic() + 10)
     with pytest.raises(SessionError, match=r"agent ended the session.*bad-magic"):
         session.ping()
     assert agent.process.wait(10) == 1

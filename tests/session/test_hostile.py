@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import struct
 import time
@@ -13,7 +14,8 @@ from typing import Any
 import pytest
 
 from tare.errors import SessionError, SessionTimeout
-from tare.session import PipeStream, Refused, Session, SocketStream, frames, streams
+from tare.session import PipeStream, Refused, Session, SocketStream, frames, requests
+from tare.session import session as sessions
 from tare.session.text import shown
 
 Liar = Callable[[Callable[[int, int], None]], PipeStream]
@@ -222,7 +224,7 @@ def test_an_endless_flood_does_not_outlast_the_limit(liar: Liar) -> None:
 
 
 def test_a_sandbox_that_takes_nothing_cannot_hang_the_host(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "SEND_LIMIT_S", 0.2)
+    monkeypatch.setattr(sessions, "SEND_LIMIT_S", 0.2)
 
     def deaf(from_host: int, to_host: int) -> None:
         write(to_host, message(**HELLO))
@@ -233,6 +235,90 @@ def test_a_sandbox_that_takes_nothing_cannot_hang_the_host(liar: Liar, monkeypat
         session.put("/file", bytes(10 << 20))
     with pytest.raises(SessionError, match="did not take what was sent"):
         session.ping()
+
+
+def trickle(contents: bytes) -> Callable[[int, int], None]:
+    """Say hello and begin to answer; then a byte now and then, each well within any limit, for ever."""
+
+    def lie(from_host: int, to_host: int) -> None:
+        says(contents)(from_host, to_host)
+        while not select.select([from_host], [], [], 0.05)[0] or os.read(from_host, 65_536):
+            write(to_host, b" ")
+
+    return lie
+
+
+#: The longest frame there may be, begun: all that follows belongs to it.
+BEGUN = b"TR\x01\x01" + struct.pack("<I", frames.MAX_PAYLOAD)
+
+
+@pytest.mark.parametrize("lie", [says(BEGUN[:1], silent=True), says(BEGUN, silent=True), trickle(BEGUN)])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda session: session.ping(0.4),
+        lambda session: session.get("/file", 10, 0.4),
+        lambda session: session.put("/file", b"x", time_limit_s=0.4),
+        lambda session: session.shutdown(0.4),
+        lambda session: session.probe("a", {}, 0).wait_ready(0.4),
+    ],
+    ids=["ping", "get", "put", "shutdown", "probe"],
+)
+def test_an_answer_that_is_begun_does_not_put_off_the_limit(
+    liar: Liar, lie: Callable[[int, int], None], ask: Callable[[Session], object]
+) -> None:
+    session = Session.open(liar(lie), 10)
+    began = time.monotonic()
+    with pytest.raises(SessionTimeout, match=r"has not within 0\.[34]") as error:
+        ask(session)
+    assert 0.4 <= time.monotonic() - began < 5
+    assert "\n" not in str(error.value)
+    assert session.dead is not None
+
+
+def test_a_hello_that_trickles_is_late(liar: Liar) -> None:
+    def slowly(from_host: int, to_host: int) -> None:
+        for byte in message(**HELLO) * 100:
+            write(to_host, bytes([byte]))
+            if select.select([from_host], [], [], 0.05)[0]:
+                return
+
+    began = time.monotonic()
+    with pytest.raises(SessionTimeout, match="to say hello"):
+        Session.open(liar(slowly), 0.5)
+    assert time.monotonic() - began < 5
+
+
+def test_an_agent_that_takes_a_little_now_and_then_has_the_limit_of_the_request(liar: Liar) -> None:
+    def sips(from_host: int, to_host: int) -> None:
+        write(to_host, message(**HELLO))
+        gone = select.poll()
+        gone.register(to_host, 0)
+        while not gone.poll(50) and os.read(from_host, 1):
+            pass
+
+    session = Session.open(liar(sips), 10)
+    began = time.monotonic()
+    with pytest.raises(SessionError, match="did not take what was sent"):
+        session.put("/file", bytes(10 << 20), time_limit_s=0.5)
+    assert time.monotonic() - began < 5
+    session.close()
+
+
+def test_stdin_that_is_sipped_has_the_limit_of_the_command(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "GRACE_S", 0.3)
+
+    def sips(from_host: int, to_host: int) -> None:
+        write(to_host, message(**HELLO))
+        while taken := os.read(from_host, 8192):
+            write(to_host, message(type="credit", id=1, bytes=min(len(taken), 4096)))
+            time.sleep(0.05)
+
+    session = Session.open(liar(sips), 10)
+    began = time.monotonic()
+    with pytest.raises(SessionError, match=r"did not take what was sent|to run|grants"):
+        session.execute(["x"], stdin=bytes(4 << 20), time_limit_s=0.3)
+    assert time.monotonic() - began < 8
 
 
 def test_refusals_that_come_early_end_a_put(liar: Liar) -> None:

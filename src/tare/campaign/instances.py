@@ -14,7 +14,7 @@ from pathlib import Path
 from tare.campaign.disk_watch import DiskWatch, Tenant
 from tare.campaign.starts import marks, marks_from_outside
 from tare.errors import Failed, HostError, PlatformError, SessionError, TareError, attempt
-from tare.host import cgroup, janitor, memory, roots
+from tare.host import cgroup, console, janitor, memory, roots
 from tare.host.journal import Belongings, Journal
 from tare.host.network import Network
 from tare.image.build import Image
@@ -29,8 +29,6 @@ from tare.workloads.base import StartMarks, Weight
 PARENT_GROUP = "tare"
 #: A sandbox that has not said a word by then has failed to start.
 START_LIMIT_S = 60.0
-#: Most that is kept of a sandbox's console: its end.
-CONSOLE_CAP = 1 << 20
 #: Ports of instances on the host, below those that Linux hands out by itself (from 32,768).
 FIRST_PORT, PORTS = 20_100, 2_000
 
@@ -96,7 +94,7 @@ class Live:
 
     def console(self) -> bytes:
         """The end of what its console said so far."""
-        return read_console(self.instance.spec.space.log)
+        return console.read(self.instance.spec.space.log)
 
     def stop(self) -> None:
         """End the instance and remove what was made for it. Raises `HostError` when something stays."""
@@ -150,8 +148,8 @@ class Nursery:
                 self.daemons.update(group.path for group in live.instance.daemons)
                 return live
         except TareError as error:
-            console = read_console(spaces / "console.log")
-            said = _last_words(console)
+            last = console.read(spaces / "console.log")
+            said = _last_words(last)
             overdone = self.disk.why_ended(self.group(number))
             if overdone is not None:
                 error.what, error.fix = f"{overdone.what}: {error.what}", overdone.fix
@@ -162,7 +160,7 @@ class Nursery:
                 things.release()
             if said:
                 what = f"{error.what}; its console ends: {said}"
-                raise PlatformError(what, fix=error.fix, console=console) from error
+                raise PlatformError(what, fix=error.fix, console=last) from error
             raise
         except BaseException:
             with contextlib.suppress(HostError):
@@ -257,18 +255,8 @@ def stop_all(lives: Iterable[Live]) -> list[Failed]:
     return [end for end in ends if isinstance(end, Failed)]
 
 
-def read_console(log: Path) -> bytes:
-    """The end of what a sandbox's console said; empty when there is none."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - CONSOLE_CAP))
-            return file.read(CONSOLE_CAP)
-    except OSError:
-        return b""
-
-
-def _last_words(console: bytes) -> str:
-    lines = console.decode(errors="replace").strip().splitlines()
+def _last_words(said: bytes) -> str:
+    lines = said.decode(errors="replace").strip().splitlines()
     # What a kernel says after it panicked is its stack, and once our own boot script gave up, how it powers off: why is
     # in the lines up to that.
     told = [number for number, line in enumerate(lines) if "Kernel panic" in line or line.startswith("tare: ")]

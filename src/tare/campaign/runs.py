@@ -37,7 +37,8 @@ from tare.workloads.contract import checked, require_work
 
 #: Longest time that a server may take until it says that it is ready.
 READY_LIMIT_S = 10.0
-OUTPUT_CAP = 4 * 1024 * 1024
+#: Most that is kept of each output of a command, wherever it runs.
+OUTPUT_CAP = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ class Client:
         self, argv: Sequence[str], *, cwd: str = "/data", stdin: bytes = b"", time_limit_s: float
     ) -> processes.Finished:
         """Run a program there to its end."""
-        return processes.finish(self.start(argv, cwd=cwd), argv, stdin=stdin, time_limit_s=time_limit_s)
+        process = self.start(argv, cwd=cwd)
+        return processes.finish(process, argv, stdin=stdin, time_limit_s=time_limit_s, output_cap=OUTPUT_CAP)
 
     @contextlib.contextmanager
     def serving(self, argv: Sequence[str]) -> Iterator[None]:
@@ -77,8 +79,7 @@ class Client:
         try:
             yield
         finally:
-            processes.kill_group(server)
-            server.communicate()
+            processes.end(server)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +157,11 @@ def surroundings(live: Live) -> Surroundings:
 
 
 def outputs_of(results: Sequence[Completed]) -> dict[str, bytes]:
-    """What the commands printed, by number and program; standard error where there is any."""
+    """What the commands printed, by number and program, with a word where it was cut; stderr where there is any."""
     printed = {}
     for number, done in enumerate(results):
-        printed[f"{number} {done.argv[0]}"] = done.stdout
+        cut = f" (cut at {OUTPUT_CAP >> 20} MiB)" if done.truncated else ""
+        printed[f"{number} {done.argv[0]}{cut}"] = done.stdout
         if done.stderr:
             printed[f"{number} {done.argv[0]} stderr"] = done.stderr
     return printed
@@ -345,7 +347,14 @@ def _inside(command: Command, live: Live) -> Completed:
         output_cap=OUTPUT_CAP,
     )
     return Completed(
-        command.argv, done.code, done.stdout, done.stderr, done.wall_ns, timed_out=done.timed_out, signal=done.signal
+        command.argv,
+        done.code,
+        done.stdout,
+        done.stderr,
+        done.wall_ns,
+        timed_out=done.timed_out,
+        signal=done.signal,
+        truncated=done.truncated,
     )
 
 
@@ -355,7 +364,16 @@ def _at_client(command: Command, client: Client) -> Completed:
     done = client.run(argv, cwd=command.cwd, stdin=command.stdin, time_limit_s=command.time_limit_s)
     wall_ns = time.monotonic_ns() - began
     code, signal = (done.code, None) if done.code >= 0 else (None, -done.code)
-    return Completed(command.argv, code, done.stdout, done.stderr, wall_ns, timed_out=done.timed_out, signal=signal)
+    return Completed(
+        command.argv,
+        code,
+        done.stdout,
+        done.stderr,
+        wall_ns,
+        timed_out=done.timed_out,
+        signal=signal,
+        truncated=done.truncated,
+    )
 
 
 def _assignments(command: Command) -> list[str]:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tare.campaign.instances import Live
 from tare.contract.bench import Bench, BrokenPromiseError, Check, promise
 from tare.contract.escape import escape, escape_to_others
+from tare.contract.hostile import floods_are_stopped, streams_have_limits
 from tare.contract.leftovers import left_on_host, packet_rules
 from tare.errors import SessionError
 from tare.patience import stretched, until
@@ -304,6 +305,7 @@ CHECKS = tuple(
     for run in (
         start_is_seen, start_is_split, same_bits, stream_is_clean, codes_signals_stdin, time_limits_hold,
         output_is_capped, thousand_commands, work_is_accounted, helpers_are_counted, cpus_hold, memory_holds,
-        network_both_ways, four_at_once, escape, escape_to_others, death_is_noticed, stop_leaves_nothing,
+        network_both_ways, four_at_once, escape, escape_to_others, death_is_noticed, streams_have_limits,
+        floods_are_stopped, stop_leaves_nothing,
     )
 )  # fmt: skip

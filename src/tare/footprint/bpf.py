@@ -28,7 +28,7 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import processes, state
+from tare.host import cpulist, processes, state
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 FLAGS = ("-O2", "-g", "-target", "bpf", "-Wall")
@@ -180,8 +180,7 @@ def compiled(source: str) -> bytes:
 
 def possible_cpus() -> int:
     """The numbers of all CPUs that this kernel may ever have are below this one."""
-    text = Path("/sys/devices/system/cpu/possible").read_text()  # such as 0-7, or 0,2-3
-    return int(text.replace("-", ",").split(",")[-1]) + 1
+    return cpulist.parse(Path("/sys/devices/system/cpu/possible").read_text())[-1] + 1
 
 
 class _Refused(Exception):  # noqa: N818 (it is told as another)

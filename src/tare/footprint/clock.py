@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.footprint.bpf import LAB
+from tare.host import cpulist
 
 #: linux/perf_event.h.
 _TYPE_SOFTWARE, _CPU_CLOCK = 1, 0
@@ -40,9 +41,7 @@ def clocks(period_ns: int) -> list[int]:
 
 def online() -> list[int]:
     """The CPUs that are on."""
-    text = Path("/sys/devices/system/cpu/online").read_text().strip()  # such as 0-3,6
-    ends = [part.split("-") for part in text.split(",")]
-    return [cpu for end in ends for cpu in range(int(end[0]), int(end[-1]) + 1)]
+    return list(cpulist.parse(Path("/sys/devices/system/cpu/online").read_text()))
 
 
 def _open(cpu: int, period_ns: int) -> int:

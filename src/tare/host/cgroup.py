@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import beneath
+from tare.host import beneath, cpulist
 from tare.model import Resources
 from tare.patience import until
 
@@ -171,7 +171,7 @@ class Group:
                 if root == self._tree.v1["cpuset"]:
                     _copy(folder.parent, folder, ("cpuset.cpus", "cpuset.mems"))
         cpuset = self._tree.v1["cpuset"] / self.path
-        (cpuset / "cpuset.cpus").write_text(_cpu_list(resources.cpus))
+        (cpuset / "cpuset.cpus").write_text(cpulist.written(resources.cpus))
         # A cpuset without CPUs takes no process, and not every runtime (LXC) fills those that it makes below.
         (cpuset / "cgroup.clone_children").write_text("1")
         memory = self._tree.v1["memory"] / self.path / "memory.limit_in_bytes"
@@ -184,7 +184,7 @@ class Group:
             folder.mkdir(exist_ok=True)
         folder = self._tree.v2 / self.path
         (folder / "cgroup.subtree_control").write_text("+cpu +cpuset +memory")
-        (folder / "cpuset.cpus").write_text(_cpu_list(resources.cpus))
+        (folder / "cpuset.cpus").write_text(cpulist.written(resources.cpus))
         (folder / "memory.max").write_text(str(resources.memory_bytes))
 
 
@@ -287,7 +287,3 @@ def _copy(source: Path, target: Path, names: Iterable[str]) -> None:
     for name in names:
         if not (target / name).read_text().strip():
             (target / name).write_text((source / name).read_text())
-
-
-def _cpu_list(cpus: Iterable[int]) -> str:
-    return ",".join(str(cpu) for cpu in cpus)

@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from tare.host import cgroup, processes, state, topology
+from tare.host import cgroup, cpulist, processes, state, topology
 
 CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
 
@@ -162,15 +162,6 @@ def parse_choice(text: str) -> str | None:
     return chosen[0] if chosen else None
 
 
-def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """CPU numbers from a list such as ``0-2,5`` (the cpuset(7) list format)."""
-    numbers: list[int] = []
-    for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        numbers.extend(range(int(first), int(last or first) + 1))
-    return tuple(numbers)
-
-
 def cgroup_version(mounts: cgroup.Hierarchies) -> CgroupVersion:
     """Which control groups are mounted. Hybrid: limits by v1, and the unified hierarchy beside it."""
     if mounts.v1:
@@ -215,11 +206,11 @@ def cores_of_machine() -> topology.Cores | None:
     """The CPUs of each core of this machine; None where that is not known, as in most guests."""
     lists = {cpu: _text(f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") for cpu in _online()}
     _, _, virtual = parse_cpuinfo(_text("proc/cpuinfo"))
-    return topology.cores_of({cpu: parse_cpu_list(text) for cpu, text in lists.items()}, virtual=virtual)
+    return topology.cores_of({cpu: cpulist.parse(text) for cpu, text in lists.items()}, virtual=virtual)
 
 
 def _online() -> tuple[int, ...]:
-    return parse_cpu_list(_text("sys/devices/system/cpu/online"))
+    return cpulist.parse(_text("sys/devices/system/cpu/online"))
 
 
 def _turbo() -> bool | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
+import selectors
 import shlex
 import shutil
 import signal
@@ -17,7 +19,7 @@ from typing import IO
 
 from tare.errors import HostError
 from tare.host import pinning
-from tare.patience import stretched
+from tare.patience import stretched, until
 
 #: bash, because dash cannot name descriptors above 9.
 _WAIT = """\
@@ -31,6 +33,11 @@ WITH_TARE = ("setpriv", "--pdeathsig", "KILL")
 #: for a while. A runtime that moves one soon after tare did would be spared what it costs a user: some 10 ms.
 REST_S = 0.1
 HOLD_LIMIT_S = 10.0
+#: Most that is kept of each output of a run that names no cap of its own.
+OUTPUT_CAP = 4 << 20
+#: Once it is killed: so long what it wrote before is read, though one that fled from its group holds the pipes open.
+LAST_WORDS_S = 0.2
+_PIECE = 65_536
 #: A process that is told to enter cgroups does so itself, before it becomes the program: no moment outside them.
 _ENTER = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ >"$1"; shift; n=$((n-1)); done; exec "$@"'
 
@@ -45,6 +52,7 @@ class Finished:
     stderr: bytes
     wall_ns: int
     timed_out: bool = False
+    truncated: bool = False  # more came on stdout than was to be kept
 
     @property
     def text(self) -> str:
@@ -52,7 +60,12 @@ class Finished:
         return self.stdout.decode(errors="replace")
 
     def require(self, fix: str | None = None) -> Finished:
-        """Return self, or raise `HostError` that shows the command and the end of what it said."""
+        """Return self, or raise `HostError` that shows the command and the end of what it said.
+
+        What was cut is no answer either.
+        """
+        if self.truncated:
+            raise HostError(f"`{shlex.join(self.argv)}` printed more than {len(self.stdout):,} bytes", fix=fix)
         if self.code == 0 and not self.timed_out:
             return self
         how = "took too long" if self.timed_out else f"failed with {self.code}"
@@ -72,6 +85,7 @@ def run(
     *,
     stdin: bytes = b"",
     time_limit_s: float = 60.0,
+    output_cap: int = OUTPUT_CAP,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     cgroup_procs: Sequence[Path] = (),
@@ -79,26 +93,112 @@ def run(
     """Run to the end and return what it left; never raises for its exit code (see `Finished.require`)."""
     pipe = subprocess.PIPE
     process = start(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, cgroup_procs=cgroup_procs)
-    return finish(process, argv, stdin=stdin, time_limit_s=time_limit_s)
+    return finish(process, argv, stdin=stdin, time_limit_s=time_limit_s, output_cap=output_cap)
 
 
 def finish(
-    process: subprocess.Popen[bytes], argv: Sequence[str], *, stdin: bytes = b"", time_limit_s: float = 60.0
+    process: subprocess.Popen[bytes],
+    argv: Sequence[str],
+    *,
+    stdin: bytes = b"",
+    time_limit_s: float = 60.0,
+    output_cap: int = OUTPUT_CAP,
 ) -> Finished:
-    """Wait for a process that was started with pipes; at the limit (see `patience`) its group is killed."""
+    """Wait for a process that was started with pipes; at the limit (see `patience`) its group is killed.
+
+    At most ``output_cap`` bytes of each output are kept. It goes on when it prints more: that is read and let go.
+    """
     began = time.monotonic_ns()
-    timed_out = False
+    kept = (bytearray(), bytearray())
+    talk = _Talk(process, stdin, output_cap, kept)
     try:
-        out, err = process.communicate(stdin, timeout=stretched(time_limit_s))
-    except subprocess.TimeoutExpired:
-        timed_out = True
-        kill_group(process)
-        out, err = process.communicate()
+        timed_out = not talk.go_on(until(time_limit_s))
+        if timed_out:
+            kill_group(process)
+            process.wait()
+            talk.go_on(until(LAST_WORDS_S))
     except BaseException:
         kill_group(process)
         process.wait()
         raise
-    return Finished(tuple(argv), process.returncode, out, err, time.monotonic_ns() - began, timed_out)
+    finally:
+        talk.close()
+    out, err = map(bytes, kept)
+    wall_ns = time.monotonic_ns() - began
+    return Finished(tuple(argv), process.returncode, out, err, wall_ns, timed_out, truncated=talk.more)
+
+
+class _Talk:
+    """What goes into a process and comes out of it: `subprocess.Popen.communicate`, with a cap on what is kept."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], stdin: bytes, cap: int, kept: tuple[bytearray, bytearray]
+    ) -> None:
+        self.more = False  # whether stdout had more than the cap
+        self._process = process
+        self._stdin = memoryview(stdin)
+        self._cap = cap
+        self._files = [file for file in (process.stdin, process.stdout, process.stderr) if file is not None]
+        self._ready = selectors.DefaultSelector()
+        for file, output in zip((process.stdout, process.stderr), kept, strict=True):
+            if file is not None:
+                self._ready.register(file, selectors.EVENT_READ, output)
+        if process.stdin is not None and stdin:
+            os.set_blocking(process.stdin.fileno(), False)
+            self._ready.register(process.stdin, selectors.EVENT_WRITE)
+        elif process.stdin is not None:
+            process.stdin.close()
+
+    def go_on(self, deadline: float) -> bool:
+        """Until all pipes are closed and the process has ended, or the deadline; whether it has ended."""
+        while self._ready.get_map():
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return False
+            for key, _ in self._ready.select(left_s):
+                self._take(key) if key.data is not None else self._give(key)
+        if self._process.poll() is None:
+            with open(os.pidfd_open(self._process.pid), "rb") as ended:  # noqa: PTH123 (a descriptor)
+                if not select.select([ended], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                    return False
+            self._process.wait()
+        return True
+
+    def close(self) -> None:
+        """Let go of the pipes."""
+        self._ready.close()
+        for file in self._files:
+            file.close()
+
+    def _take(self, key: selectors.SelectorKey) -> None:
+        piece = os.read(key.fd, _PIECE)
+        if not piece:
+            self._ready.unregister(key.fileobj)
+        output: bytearray = key.data
+        room = self._cap - len(output)
+        output += piece[:room]
+        self.more |= len(piece) > room and key.fileobj is self._process.stdout
+
+    def _give(self, key: selectors.SelectorKey) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._stdin = self._stdin[os.write(key.fd, self._stdin[:_PIECE]) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._stdin = self._stdin[:0]  # it wants no more
+        if not self._stdin:
+            self._ready.unregister(key.fileobj)
+            self._process.stdin.close()
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process that was started, with all of its group, and let go of its pipes unread."""
+    kill_group(process)
+    process.wait()
+    for file in (process.stdin, process.stdout, process.stderr):
+        if file is not None:
+            file.close()
 
 
 def start(

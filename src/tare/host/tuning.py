@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tare.host import janitor, settings
-from tare.host.facts import FULL_ASLR, parse_cpu_list
+from tare.host import cpulist, janitor, settings
+from tare.host.facts import FULL_ASLR
 from tare.host.journal import Belongings, Journal
 
 ROOT = Path("/")
@@ -155,7 +155,7 @@ def _ksm(seen: Mapping[str, str]) -> Setting:
 
 
 def _interrupts(seen: Mapping[str, str], measured: Collection[int]) -> list[Setting]:
-    online = parse_cpu_list(seen.get(_ONLINE, ""))
+    online = cpulist.parse(seen.get(_ONLINE, ""))
     others = [cpu for cpu in online if cpu not in measured]
     if not others:
         return [_lacking("interrupts", "instances are pinned to all CPUs, so that none is left to take them")]
@@ -163,22 +163,11 @@ def _interrupts(seen: Mapping[str, str], measured: Collection[int]) -> list[Sett
     numbers = [int(path.split("/")[2]) for path in seen if path.startswith("proc/irq/")]
     for number in sorted(numbers):
         path = f"proc/irq/{number}/smp_affinity_list"
-        now = parse_cpu_list(seen[path])
+        now = cpulist.parse(seen[path])
         left = [cpu for cpu in now if cpu not in measured] or others
-        wanted = seen[path] if left == list(now) else cpu_list(left)
+        wanted = seen[path] if left == list(now) else cpulist.written(left)
         found.append(Setting(f"interrupt {number}", path, seen[path], wanted, "it goes to CPUs that are not measured"))
     return found
-
-
-def cpu_list(cpus: Collection[int]) -> str:
-    """CPU numbers as the kernel writes them, such as ``0-2,5``: what is written must be what is read back."""
-    parts: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if parts and cpu == parts[-1][-1] + 1:
-            parts[-1].append(cpu)
-        else:
-            parts.append([cpu])
-    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
 
 
 def described(outcomes: Collection[Tuned]) -> list[str]:

@@ -39,6 +39,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "network-xen": ("xen-netfront",),
 }  # fmt: skip
 DOWNLOAD_LIMIT_S = 300.0
+UNPACKED_CAP = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,4 +163,5 @@ def pack(init: bytes, busybox: Path | None, modules: Sequence[Path]) -> bytes:
 
 def _cpio(tree: Path) -> bytes:
     names = "\n".join(sorted(str(path.relative_to(tree)) for path in tree.rglob("*")))
-    return processes.run(["cpio", "--quiet", "-o", "-H", "newc"], stdin=names.encode(), cwd=tree).require().stdout
+    argv = ["cpio", "--quiet", "-o", "-H", "newc"]
+    return processes.run(argv, stdin=names.encode(), output_cap=UNPACKED_CAP, cwd=tree).require().stdout

@@ -19,6 +19,7 @@ PACKERS = {
 #: Offsets in the boot protocol's header (Documentation/arch/x86/boot.rst).
 _SETUP_SECTORS, _MAGIC, _PAYLOAD = 0x1F1, 0x202, 0x248
 _SECTOR = 512
+UNPACKED_CAP = 1 << 30
 #: The payload's last four bytes are its unpacked size, and none of the packer's.
 _SIZE_BYTES = 4
 
@@ -45,7 +46,7 @@ def ensure(kernel: Path) -> Path:
             f"the guest's kernel is packed by {packer or 'an unknown packer'}, which is not here to unpack it",
             fix=f"apt-get install {packer}" if packer else "a kernel of Debian's",
         )
-    unpacked = processes.run([packer, "-dc"], stdin=packed).require().stdout
+    unpacked = processes.run([packer, "-dc"], stdin=packed, output_cap=UNPACKED_CAP).require().stdout
     if not unpacked.startswith(b"\x7fELF"):
         raise ImageError("what is in the guest's kernel is no ELF file", fix="a kernel of Debian's")
     with tempfile.NamedTemporaryFile(dir=kernel.parent, delete=False) as part:

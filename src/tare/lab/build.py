@@ -24,6 +24,7 @@ from tare.lab.recipe import Root
 #: Roots, disks and goods together, with room to work.
 NEEDED_DISK = 8 << 30
 LIMIT_S = 1800.0
+HYPERVISOR_CAP = 64 << 20
 #: Where the emulator's root has TARE_HOME.
 HOME_INSIDE = "tare"
 #: What the host's initramfs loads, and what these need; what is not a module is built in.
@@ -151,7 +152,8 @@ def _take_kernel(root: Path, made: Path) -> None:
     shutil.copy(kernel, made / "vmlinuz")
     for hypervisor in sorted((root / "boot").glob("xen-*-amd64.gz"))[:1]:
         # QEMU's multiboot loader takes the plain ELF file.
-        (made / "xen").write_bytes(processes.run(["gzip", "-dc", str(hypervisor)]).require().stdout)
+        unpacked = processes.run(["gzip", "-dc", str(hypervisor)], output_cap=HYPERVISOR_CAP).require().stdout
+        (made / "xen").write_bytes(unpacked)
     for initrd in (root / "boot").glob("initrd*"):
         initrd.unlink()  # Debian's own; a lab has one of tare's
     tree = root / "lib" / "modules" / kernel.name.removeprefix("vmlinuz-")

@@ -27,6 +27,8 @@ NOTES, COUNTERS = ".gcno", ".gcda"
 LIMIT_S = 300.0
 #: Objects that one process of gcov is given: its start costs as much as a few of them.
 BATCH = 24
+#: Most that one process of gcov may say of a batch.
+_SAID_CAP = 256 << 20
 _MAGIC = 0x67636461  # "gcda"
 _FUNCTION = 0x01000000
 #: Tags of the eight kinds of counters; a kernel that counts lines has the first.
@@ -149,7 +151,9 @@ def cover(program: Sequence[str], folder: Path, objects: Sequence[str], top: str
 
 def _run(program: Sequence[str], folder: Path, objects: Sequence[str], fresh: bool) -> bytes:
     argv = [*program, "--stdout", "--json-format", *(f"{name}{NOTES}" for name in objects)]
-    done = processes.run(argv, cwd=folder, time_limit_s=LIMIT_S)
+    done = processes.run(argv, cwd=folder, time_limit_s=LIMIT_S, output_cap=_SAID_CAP)
+    if done.truncated:
+        raise ParseError(f"gcov said more than {_SAID_CAP >> 20} MiB of {len(objects)} objects")
     complaints = [
         line for line in done.stderr.decode(errors="replace").splitlines() if not (fresh and _UNTAKEN in line)
     ]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, PlatformError, SessionError
-from tare.host import cgroup, janitor, pinning, processes, state
+from tare.host import cgroup, console, janitor, pinning, processes, state
 from tare.host.journal import Belongings, Journal
 from tare.image import guest
 from tare.image.places import Progress
@@ -139,7 +139,7 @@ def running(
     label = f"lab{secrets.token_hex(3)}"
     space = state.work() / label
     group = cgroup.Group(f"tare-{label}")
-    console = space / "console.log"
+    log = space / "console.log"
     with Belongings(Journal(state.journal())) as things:
         things.own(janitor.folder(space), janitor.control_group(group.path))
         space.mkdir()
@@ -149,7 +149,8 @@ def running(
         accel, why = accelerator()
         progress(f"booting the lab by {accel}, some 10 s, half a minute for Xen ({why})")
         control = space / "control"
-        files = (parts.host, parts.goods, initramfs, control, console)
+        files = (parts.host, parts.goods, initramfs, control, log)
+        console.watch(log)
         machine = Machine(accel, cpus, memory_bytes, *files, words=tuple(words), kernel=parts.kernel)
         with _connected(machine, parts.emulator, space, group) as session:
             yield session
@@ -196,7 +197,7 @@ def _accept(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket
 
 
 def _failed(what: str, log: Path) -> PlatformError:
-    said = log.read_bytes()[-65536:] if log.exists() else b""
+    said = console.read(log)[-65536:]
     lines = said.decode(errors="replace").strip().splitlines()[-3:]
     tail = " | ".join(line.strip()[:300] for line in lines) or "nothing"
     fix = "tare lab build; with another --memory, or --cpus 1"

@@ -58,7 +58,7 @@ class Silent:
         """The process's descriptor."""
         return self._fd
 
-    def send(self, data: bytes) -> None:  # noqa: ARG002 (a stream's method)
+    def send(self, data: bytes, deadline: float) -> None:  # noqa: ARG002 (a stream's method)
         """Nobody is there."""
         raise SessionError("nobody listens in a black box")
 
@@ -176,7 +176,7 @@ def _plug(box: Box, spec: LaunchSpec, things: Belongings) -> tuple[Seat, Address
     ip, prefix, gateway = places
     cmdline = box.command_line(ip=ip, prefix=prefix, gateway=gateway, mac=mac)
     name, cpus = f"tare-{spec.id}", spec.resources.cpus
-    return Seat(name, spec.space.data, spec.space.log, link, netdev, mac, cmdline, cpus), address
+    return Seat(name, spec.space.data, link, netdev, mac, cmdline, cpus), address
 
 
 def _protocol(kind: str) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
-import select
-import socket
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -32,6 +31,7 @@ from tare.platforms.gvisor import DISK_CACHE, NETSTACK, find_runsc
 from tare.platforms.parts import helpers, left_open
 from tare.platforms.parts.layers import stored
 from tare.platforms.parts.marks import FirstByte, Ping
+from tare.session.streams import SocketStream
 
 if TYPE_CHECKING:
     import docker
@@ -41,13 +41,15 @@ else:
     docker, requests = lazily.LazyModule("docker"), lazily.LazyModule("requests")
 
 LABEL = "tare"
+#: Most that the daemon keeps of what a container says, which is the agent's stream; in Docker's words.
+LOG_SIZE = "1m"
 _PATHS = {
     "bridge": "client, bridge, published port (NAT), docker0, veth",
     "host": "client, bridge, host stack",
     "none": NO_NETWORK,
 }
-_STDOUT = 1
-_SEND_LIMIT_S = 10.0
+_HEAD = struct.Struct(">BxxxL")
+_STDOUT, _LAST_KIND = 1, 3
 
 
 class Docker(Platform):
@@ -128,8 +130,12 @@ class Docker(Platform):
             )
             stream = AttachedStream(api.attach_socket(made["Id"], {"stdin": 1, "stdout": 1, "stream": 1}))
             first_byte = FirstByte(stream.fileno())
-            api.start(made["Id"])
-            seen = api.inspect_container(made["Id"])
+            with contextlib.ExitStack() as on_failure:
+                on_failure.callback(stream.close)
+                on_failure.callback(first_byte.wait, 0)
+                api.start(made["Id"])
+                seen = api.inspect_container(made["Id"])
+                on_failure.pop_all()
         address = self._address(spec, seen["NetworkSettings"]["IPAddress"])
         ping = Ping(address.ping) if spec.measured and address.ping else None
 
@@ -179,7 +185,14 @@ class Docker(Platform):
             binds=[f"{spec.space.data}:/data:rw"],
             network_mode=self._network,
             port_bindings=published if self._network == "bridge" else {},
+            log_config=self._log_config,
         )
+
+    @functools.cached_property
+    def _log_config(self) -> dict[str, Any]:
+        """The daemon's own way to log what containers say, with a cap where that is a file without one."""
+        driver = self._client.info()["LoggingDriver"]
+        return {"type": driver, "config": {"max-size": LOG_SIZE} if driver in {"json-file", "local"} else {}}
 
     @property
     def _client(self) -> docker.DockerClient:
@@ -190,71 +203,50 @@ class Docker(Platform):
         return self._connection
 
 
-class AttachedStream:
-    """A container's stdin and stdout over the daemon's attach connection, which frames what comes out."""
+class AttachedStream(SocketStream):
+    """A container's stdin and stdout over the daemon's attach connection, which frames what comes out.
+
+    A frame: its kind (0 stdin, 1 stdout, 2 stderr, 3 an error of the daemon's), three zeros, its length in 4 bytes,
+    big-endian (Docker's Engine API, ContainerAttach).
+    """
 
     def __init__(self, attached: Any) -> None:
         # The SDK hands out a reader around the socket; sending needs the socket itself.
         self._keep = attached
-        self._socket: socket.socket = getattr(attached, "_sock", attached)
-        self._socket.settimeout(None)
+        super().__init__(getattr(attached, "_sock", attached))
         self._head = b""
         self._left = 0  # bytes of the present frame that are still to come
         self._wanted = True  # whether the present frame is stdout's
 
-    def fileno(self) -> int:
-        """The connection's descriptor."""
-        return self._socket.fileno()
-
-    def send(self, data: bytes) -> None:
-        """Write all to the container's stdin."""
-        view = memoryview(data)
-        while view:
-            _, ready, _ = select.select([], [self._socket], [], stretched(_SEND_LIMIT_S))
-            if not ready:
-                raise SessionError(f"the container took nothing for {stretched(_SEND_LIMIT_S):.0f} s")
-            try:
-                view = view[self._socket.send(view, socket.MSG_DONTWAIT) :]
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                raise SessionError(f"the container's stdin is closed: {error.strerror}") from error
-
-    def receive(self, limit: int) -> bytes:
-        """Some bytes of the container's stdout; b"" at its end."""
-        while True:
-            if self._left == 0:
-                if not self._next_frame():
-                    return b""
-                continue  # the frame may be empty
-            part = self._read(min(limit, self._left))
-            if not part:
-                return b""
-            self._left -= len(part)
-            if self._wanted:
-                return part
+    def receive(self, limit: int) -> bytes | None:
+        """Some bytes of the container's stdout; b"" at its end, None when what was there is not stdout's."""
+        if self._left == 0:
+            head = super().receive(_HEAD.size - len(self._head))
+            if not head:
+                return head
+            self._begin(head)
+            if self._left == 0:  # half a head, or an empty frame
+                return None
+        part = super().receive(min(limit, self._left))
+        if not part:
+            return part
+        self._left -= len(part)
+        return part if self._wanted else None
 
     def close(self) -> None:
         """Close the connection."""
         self._keep.close()
-        self._socket.close()
+        super().close()
 
-    def _next_frame(self) -> bool:
-        while len(self._head) < 8:
-            part = self._read(8 - len(self._head))
-            if not part:
-                return False
-            self._head += part
-        kind, self._left = struct.unpack(">BxxxL", self._head)
+    def _begin(self, head: bytes) -> None:
+        self._head += head
+        if len(self._head) < _HEAD.size:
+            return
+        kind, self._left = _HEAD.unpack(self._head)
+        if kind > _LAST_KIND:
+            raise SessionError(f"the Docker daemon sends a frame of unknown kind {kind}")
         self._wanted = kind == _STDOUT
         self._head = b""
-        return True
-
-    def _read(self, limit: int) -> bytes:
-        try:
-            return self._socket.recv(limit)
-        except ConnectionError:
-            return b""
 
 
 def daemon_groups() -> list[cgroup.Group]:

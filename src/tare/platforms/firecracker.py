@@ -40,6 +40,7 @@ MONITOR_BYTES = 64 << 20
 JAILED_USER = 65534
 #: For its API's socket to be there, and for an answer.
 API_LIMIT_S = 10.0
+ANSWER_CAP = 1 << 16
 QUIET = ("--level", "Warning")
 FIX = "put Firecracker's release binaries (firecracker, jailer) on PATH: no package registry has them"
 LAB = "try it in the lab: tare lab run --file FIRECRACKER -- tare run -p firecracker"
@@ -206,7 +207,7 @@ class Api(http.client.HTTPConnection):
         try:
             self.request("PUT", path, json.dumps(body), {"Content-Type": "application/json"})
             answer = self.getresponse()
-            said = answer.read().decode(errors="replace").strip()
+            said = answer.read(ANSWER_CAP).decode(errors="replace").strip()
         except (OSError, http.client.HTTPException) as error:
             raise PlatformError(f"Firecracker's API does not answer to PUT {path}: {error}") from error
         if answer.status >= 300:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import daemons, janitor, processes
+from tare.host import console, daemons, janitor, processes
 from tare.host.fence import BRIDGE
 from tare.host.journal import Belongings
 from tare.host.network import no_tun
@@ -193,11 +193,9 @@ class LibvirtLxc(Libvirt):
             things.own(janitor.libvirt_domain(house.connection.uri, name, house.socket))
             ours, theirs = socket.socketpair()
             stream = DomainStream(ours, spec.group)
-            with theirs, spec.space.log.open("ab") as log, contextlib.ExitStack() as on_failure:
+            with theirs, console.opened(spec.space.log) as log, contextlib.ExitStack() as on_failure:
                 on_failure.callback(stream.close)
-                creation = Creation(
-                    spec, house.connection, domain.container_xml(container), (theirs.fileno(), log.fileno())
-                )
+                creation = Creation(spec, house.connection, domain.container_xml(container), (theirs.fileno(), log))
                 on_failure.pop_all()
             first_byte = FirstByte(stream.fileno())
             started = creation.go()
@@ -268,6 +266,7 @@ class LibvirtQemu(Libvirt):
             emulator=house.entrance,
             security=house.security,
         )
+        console.watch(spec.space.log)  # QEMU, which libvirt starts, opens it by its path
         house.machine(spec)
         things.own(janitor.libvirt_domain(house.connection.uri, name, house.socket))
         with socket.socket(socket.AF_UNIX) as listener:

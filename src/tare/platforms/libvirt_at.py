@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tare.errors import PlatformError, UsageError
-from tare.host import cgroup, janitor, processes, roots
+from tare.host import cgroup, console, janitor, processes, roots
 from tare.host.fence import BRIDGE
 from tare.host.journal import Belongings
 from tare.image import guest
@@ -209,6 +209,7 @@ class XenAt(Named):
                 link=domain.Link(link, endpoint.mac, BRIDGE),
                 control=None,
             )
+            console.watch(spec.space.log)  # libvirt's tools open it by its path
             things.own(janitor.libvirt_domain(house.connection.uri, name, house.socket))
             creation = Creation(spec, house.connection, domain.machine_xml(machine))
             started = creation.go()

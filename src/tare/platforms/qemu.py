@@ -131,7 +131,6 @@ class Qemu(Platform):
             root=self._root(spec.image),
             data=vm.data_volume(spec.space.data),
             control=spec.space.folder / "control",
-            console=spec.space.log,
             plug=plug,
             agent=spec.agent_argv()[1:],
             tsc_khz=tsc.khz() if told else None,

@@ -19,7 +19,7 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import PlatformError, UsageError
-from tare.host import processes
+from tare.host import console, cpulist, processes
 from tare.host.journal import Belongings
 from tare.host.processes import Finished
 from tare.image import forms
@@ -48,7 +48,7 @@ COPIES = 3
 LOOK_LIMIT_S = 30.0
 COPY_LIMIT_S = 3600.0
 READY_LIMIT_S = 30.0
-#: What a login may print before our own first word.
+#: What a login may print before our own first word, and all that one answer may be.
 NOISE_CAP = 1 << 16
 _TARGET = re.compile(
     r"(?:(?P<user>[A-Za-z0-9_][\w.-]*)@)?"
@@ -119,7 +119,7 @@ class Facts:
                 arch=told["arch"],
                 kernel=told["kernel"],
                 name=told["name"],
-                cpus=cpu_list(told["cpus"]),
+                cpus=cpulist.parse(told["cpus"]),
                 model=told["model"],
                 memory_kib=int(told["memory_kib"]),
                 free_kib=int(told["free_kib"]),
@@ -201,14 +201,14 @@ class Ssh(Platform):
         words = [f"tare-{spec.id}", _cpus(spec, facts), str(spec.resources.memory_bytes), port, token]
         argv = self._target.argv("exec", "/bin/sh", f"{HOME}/{self._key(spec.image)}/remote.sh", "launch", *words)
         pipe = subprocess.PIPE
-        with spec.space.log.open("wb") as log:
+        with console.opened(spec.space.log) as log:
             procs = spec.group.leaf("tool")
             stream = ProcessStream(processes.start(argv, stdin=pipe, stdout=pipe, stderr=log, cgroup_procs=procs))
         try:
             self._await_ready(stream, spec.space.log)
             first_byte = FirstByte(stream.fileno())
             started = spec.begin()
-            stream.send(b"go\n")
+            stream.send(b"go\n", until(READY_LIMIT_S))
         except BaseException:
             stream.close()
             raise
@@ -225,10 +225,10 @@ class Ssh(Platform):
                     f"{self.name} is not ready within {stretched(READY_LIMIT_S):.0f} s", fix=self._by_hand()
                 )
             data = stream.receive(4096)
-            seen += data
-            if not data or len(seen) > NOISE_CAP:
+            seen += data or b""
+            if data == b"" or len(seen) > NOISE_CAP:
                 stream.close()
-                raise explain(log.read_text(errors="replace"), self._target)
+                raise explain(console.read(log).decode(errors="replace"), self._target)
 
     def _address(self, spec: LaunchSpec, facts: Facts) -> Address:
         settings = self._target.settings()
@@ -269,11 +269,12 @@ class Ssh(Platform):
             argv = self._target.argv("exec", "/bin/sh", loader, "receive", key, digest.hexdigest())
             pipe = subprocess.PIPE
             process = processes.start(argv, stdin=file, stdout=pipe, stderr=pipe)
-            done = processes.finish(process, argv, time_limit_s=COPY_LIMIT_S)
+            done = processes.finish(process, argv, time_limit_s=COPY_LIMIT_S, output_cap=NOISE_CAP)
         self._check(done)
 
     def _run(self, *words: str, stdin: bytes = b"", limit_s: float = LOOK_LIMIT_S) -> Finished:
-        return self._check(processes.run(self._target.argv(*words), stdin=stdin, time_limit_s=limit_s))
+        argv = self._target.argv(*words)
+        return self._check(processes.run(argv, stdin=stdin, time_limit_s=limit_s, output_cap=NOISE_CAP))
 
     def _check(self, done: Finished) -> Finished:
         if done.timed_out:
@@ -318,15 +319,6 @@ def explain(said: str, target: Target) -> PlatformError:
             return PlatformError(f"{target.host}: {what}", fix=fix, console=said.encode())
     last = (said.strip().splitlines() or ["the connection ended without a word"])[-1].strip()
     return PlatformError(f"{target.host}: {last[:300]}", fix=f"see that `{hand}` works", console=said.encode())
-
-
-def cpu_list(text: str) -> tuple[int, ...]:
-    """CPU numbers out of ``0-3,8`` (cpuset(7), list format)."""
-    found: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return tuple(found)
 
 
 def _lack(facts: Facts, target: Target) -> PlatformError | None:

@@ -209,10 +209,11 @@ class GuestStream(vm.MachineStream):
         """Polls readable when the guest has sent something, or has ended."""
         return -1 if self._either.closed else self._either.fileno()
 
-    def receive(self, limit: int) -> bytes:
+    def receive(self, limit: int) -> bytes | None:
         """Read what is there; see `ByteStream.receive`."""
-        if self._socket.fileno() not in {fd for fd, _ in self._either.poll()}:
-            return b""
+        ready = {fd for fd, _ in self._either.poll(0)}
+        if self._socket.fileno() not in ready:
+            return b"" if self._ended in ready else None
         data = super().receive(limit)
         # The guest's side waits for an acknowledgement before it sends its next short frame (Nagle's algorithm), which
         # would be 40 ms late. Linux forgets this option by and by.

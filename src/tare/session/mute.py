@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NoReturn
 
 from tare.errors import HostError, SessionError
@@ -35,7 +36,12 @@ class Mute(Session):
         """Nobody says hello."""
         raise self._refusal()
 
-    def _ask(self, pending: Pending, message: messages.Message) -> NoReturn:  # noqa: ARG002 (nobody is asked)
+    def _ask(
+        self,
+        pending: Pending,  # noqa: ARG002 (nobody is asked)
+        message: messages.Message,  # noqa: ARG002
+        deadline: float = math.inf,  # noqa: ARG002
+    ) -> NoReturn:
         self._check_alive()
         raise self._refusal()
 

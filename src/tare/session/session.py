@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import select
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,8 @@ _RECEIVE = 65_536
 #: how many of the last received bytes an error shows
 _SEEN = 96
 _PUT_PIECE = 32_768
+#: how long the other end may take for what is sent at once, in seconds
+SEND_LIMIT_S = 10.0
 _ANSWER_LIMIT_S = 10.0
 _LAST_WORDS_S = 0.2
 
@@ -51,6 +54,7 @@ class Session:
         self._first_byte_ns: int | None = None
         self._seen = b""
         self._leaving = False
+        self._deadline = math.inf  # of what is waited for now: what is sent meanwhile is held to it too
         self._poll = select.poll()
         self._poll.register(stream.fileno(), select.POLLIN)
         self.dead: SessionError | None = None
@@ -104,9 +108,10 @@ class Session:
     def _exchange(self, time_limit_s: float) -> tuple[int, Clocked]:
         pong = Clocked(self._next_id())
         ping = messages.Ping(id=pong.id)
+        deadline = until(time_limit_s)
         sent_ns = time.monotonic_ns()
-        self._ask(pong, ping)
-        self._wait(pong, until(time_limit_s))
+        self._ask(pong, ping, deadline)
+        self._wait(pong, deadline)
         return sent_ns, pong
 
     def execute(
@@ -158,24 +163,26 @@ class Session:
         deadline = until(time_limit_s)
         put = Transfer(self._next_id(), f"write {shown(path)}")
         request = messages.checked(lambda: messages.Put(id=put.id, path=path, mode=mode, size=len(data)))
-        self._ask(put, request)
+        self._ask(put, request, deadline)
         view = memoryview(data)
         for start in range(0, len(view), _PUT_PIECE):
             if self._poll.poll(0):
                 self._receive(f"to {put.what}")
             if put.over or time.monotonic() > deadline:  # refused or too slow: the rest need not be sent
                 break
-            self.send_data(put.id, bytes(view[start : start + _PUT_PIECE]))
+            piece = bytes(view[start : start + _PUT_PIECE])
+            self._send(frames.encode_data(put.id, frames.STDIN, piece), deadline)
         else:
-            self.send_data(put.id, b"")
+            self._send(frames.encode_data(put.id, frames.STDIN, b""), deadline)
         self._wait(put, deadline)
 
     def get(self, path: str, cap: int, time_limit_s: float = 60.0) -> bytes:
         """Read a regular file. Raises `Refused`, with code too-big when it has more than ``cap`` bytes."""
         get = Transfer(self._next_id(), f"read {shown(path)}", cap)
         request = messages.checked(lambda: messages.Get(id=get.id, path=path, cap=cap))
-        self._ask(get, request)
-        self._wait(get, until(time_limit_s))
+        deadline = until(time_limit_s)
+        self._ask(get, request, deadline)
+        self._wait(get, deadline)
         return bytes(get.received)
 
     def probe(
@@ -204,8 +211,9 @@ class Session:
     def shutdown(self, time_limit_s: float = _ANSWER_LIMIT_S) -> None:
         """End the agent (as PID 1 of a machine: switch it off). The session is over then."""
         end = Transfer(self._next_id(), "shut down")
-        self._ask(end, messages.Shutdown(id=end.id))
-        self._wait(end, until(time_limit_s))
+        deadline = until(time_limit_s)
+        self._ask(end, messages.Shutdown(id=end.id), deadline)
+        self._wait(end, deadline)
         self.dead = SessionError("the session was shut down")
 
     def condemn(self, error: SessionError) -> None:
@@ -234,24 +242,32 @@ class Session:
         self._send(frames.encode_data(request_id, frames.STDIN, data))
 
     def pump_until(self, over: Callable[[], bool], deadline: float, what: str, *, fatal: bool) -> None:
-        """Take what comes until ``over()``. At the deadline `SessionTimeout`, which ends the session if fatal."""
+        """Take what comes until ``over()``. At the deadline `SessionTimeout`, which ends the session if fatal.
+
+        The one place where a session waits. The deadline is absolute: nothing that comes puts it off.
+        """
         began = time.monotonic()
-        while not over():
-            self._check_alive()
-            left_s = max(0.0, deadline - time.monotonic())
-            if self._poll.poll(left_s * 1000):
-                self._receive(what)
-            # Looked at even when something came: an endless flood must not outlast the limit.
-            if time.monotonic() >= deadline and not over():
-                self._time_out(what, time.monotonic() - began, fatal=fatal)
+        # A limit that leaves the session alive must not cut a frame that is on its way.
+        self._deadline = deadline if fatal else deadline + stretched(SEND_LIMIT_S)
+        try:
+            while not over():
+                self._check_alive()
+                left_s = max(0.0, deadline - time.monotonic())
+                if self._poll.poll(left_s * 1000):
+                    self._receive(what)
+                # Looked at even when something came: an endless flood must not outlast the limit.
+                if time.monotonic() >= deadline and not over():
+                    self._time_out(what, time.monotonic() - began, fatal=fatal)
+        finally:
+            self._deadline = math.inf
 
     # -- the stream -------------------------------------------------------------------------------------------
 
-    def _ask(self, pending: P, message: messages.Message) -> P:
+    def _ask(self, pending: P, message: messages.Message, deadline: float = math.inf) -> P:
         self._check_alive()
         frame = _encoded(message)
         self._live[pending.id] = pending
-        self._send(frame)
+        self._send(frame, deadline)
         return pending
 
     def _wait(self, pending: Pending, deadline: float) -> None:
@@ -263,10 +279,10 @@ class Session:
         self._last_id = (self._last_id + 1) % 2**32
         return self._last_id
 
-    def _send(self, frame: bytes) -> None:
+    def _send(self, frame: bytes, deadline: float = math.inf) -> None:
         self._check_alive()
         try:
-            self._stream.send(frame)
+            self._stream.send(frame, min(until(SEND_LIMIT_S), deadline, self._deadline))
         except SessionError as error:
             if not self._leaving:
                 self._leaving = True
@@ -280,9 +296,14 @@ class Session:
             self._receive("to take what was sent to it")
 
     def _receive(self, what: str) -> None:
-        """Take what is there, at least one byte."""
+        """Take what is there, if anything is."""
         arrived_ns = time.monotonic_ns()
-        data = self._stream.receive(_RECEIVE)
+        try:
+            data = self._stream.receive(_RECEIVE)
+        except SessionError as error:
+            self._fail(error.what, error.fix)
+        if data is None:
+            return
         if not data:
             self._fail(f"the sandbox was {what}, but its connection ended", with_seen=True)
         if self._first_byte_ns is None:

@@ -1,4 +1,8 @@
-"""The byte streams that a session runs over: what a platform hands to it."""
+"""The byte streams that a session runs over: what a platform hands to it.
+
+A stream never waits for its other end but in `ByteStream.send`, and there no longer than it is told: how long anything
+may take is the session's to say, in one place (`Session.pump_until`).
+"""
 
 from __future__ import annotations
 
@@ -6,28 +10,29 @@ import os
 import select
 import socket
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from tare.errors import SessionError
-from tare.patience import stretched, until
-
-#: how long the other end may take for what is sent at once, in seconds
-SEND_LIMIT_S = 10.0
 
 
 class ByteStream(Protocol):
     """A two-way byte stream to an agent. One reader and one writer; not thread-safe."""
 
     def fileno(self) -> int:
-        """A descriptor that polls readable when `receive` would not block."""
+        """A descriptor that polls readable when there is something to `receive`."""
         ...
 
-    def send(self, data: bytes) -> None:
-        """Write all of ``data``. Raises `SessionError` when the other end is gone or has not taken it within 10 s."""
+    def send(self, data: bytes, deadline: float) -> None:
+        """Write all of ``data`` by the deadline, an instant of `time.monotonic`.
+
+        Raises `SessionError` when the other end is gone or has not taken all of it by then.
+        """
         ...
 
-    def receive(self, limit: int) -> bytes:
-        """Read what is there, at most ``limit`` bytes; b"" at the end. Blocks only when nothing is there."""
+    def receive(self, limit: int) -> bytes | None:
+        """Read what is there, at most ``limit`` bytes; b"" at the end, None when there is nothing. Never waits."""
         ...
 
     def close(self) -> None:
@@ -41,6 +46,7 @@ class PipeStream:
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self._read_fd = read_fd
         self._write_fd = write_fd
+        self._write = partial(os.write, write_fd)
         self._open = True
         os.set_blocking(read_fd, False)
         os.set_blocking(write_fd, False)
@@ -49,27 +55,18 @@ class PipeStream:
         """The descriptor to read from."""
         return self._read_fd
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes, deadline: float) -> None:
         """Write all of ``data``; see `ByteStream.send`."""
-        deadline = until(SEND_LIMIT_S)
-        left = memoryview(data)
-        while left:
-            try:
-                left = left[os.write(self._write_fd, left) :]
-            except BlockingIOError:
-                _wait(self._write_fd, select.POLLOUT, deadline)
-            except OSError as error:
-                raise _gone(error) from error
+        _send(self._write_fd, self._write, data, deadline)
 
-    def receive(self, limit: int) -> bytes:
+    def receive(self, limit: int) -> bytes | None:
         """Read what is there; see `ByteStream.receive`."""
-        while True:
-            try:
-                return os.read(self._read_fd, limit)
-            except BlockingIOError:
-                _wait(self._read_fd, select.POLLIN, None)
-            except OSError:
-                return b""  # a terminal or device whose other end is gone says so by an error
+        try:
+            return os.read(self._read_fd, limit)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""  # a terminal or device whose other end is gone says so by an error
 
     def close(self) -> None:
         """Close both descriptors."""
@@ -90,41 +87,39 @@ class SocketStream:
         """The socket's descriptor."""
         return self._socket.fileno()
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes, deadline: float) -> None:
         """Write all of ``data``; see `ByteStream.send`."""
-        deadline = until(SEND_LIMIT_S)
-        left = memoryview(data)
-        while left:
-            try:
-                left = left[self._socket.send(left) :]
-            except BlockingIOError:
-                _wait(self._socket.fileno(), select.POLLOUT, deadline)
-            except OSError as error:
-                raise _gone(error) from error
+        _send(self._socket.fileno(), self._socket.send, data, deadline)
 
-    def receive(self, limit: int) -> bytes:
+    def receive(self, limit: int) -> bytes | None:
         """Read what is there; see `ByteStream.receive`."""
-        while True:
-            try:
-                return self._socket.recv(limit)
-            except BlockingIOError:
-                _wait(self._socket.fileno(), select.POLLIN, None)
-            except OSError:
-                return b""  # reset by the other end: nothing more will come
+        try:
+            return self._socket.recv(limit)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""  # reset by the other end: nothing more will come
 
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
 
 
-def _wait(fd: int, event: int, deadline: float | None) -> None:
-    """Wait until the descriptor is ready; raises `SessionError` at the deadline (of `time.monotonic`)."""
-    poll = select.poll()
-    poll.register(fd, event)
-    left_ms = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000
-    if not poll.poll(left_ms):
-        raise SessionError(f"the sandbox did not take what was sent to it within {stretched(SEND_LIMIT_S):.0f} s")
-
-
-def _gone(error: OSError) -> SessionError:
-    return SessionError(f"the sandbox takes nothing any more ({error.strerror})")
+def _send(fd: int, write: Callable[[memoryview | bytes], int], data: bytes, deadline: float) -> None:
+    """Write all of ``data``. The deadline holds however often a little is taken."""
+    left: memoryview | bytes = data
+    began = None
+    while left:
+        try:
+            written = write(left)
+            left = memoryview(left)[written:] if written < len(left) else b""
+        except BlockingIOError:
+            now = time.monotonic()
+            began = began or now
+            poll = select.poll()
+            poll.register(fd, select.POLLOUT)
+            if now >= deadline or not poll.poll((deadline - now) * 1000):
+                what = f"the sandbox did not take what was sent to it within {max(0.0, deadline - began):.3g} s"
+                raise SessionError(what) from None
+        except OSError as error:
+            raise SessionError(f"the sandbox takes nothing any more ({error.strerror})") from error

@@ -65,6 +65,7 @@ class Completed:
     wall_ns: int
     timed_out: bool = False
     signal: int | None = None
+    truncated: bool = False  # more was printed than is kept
 
 
 @dataclass(frozen=True, slots=True)

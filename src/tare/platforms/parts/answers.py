@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tare.host import console
 from tare.patience import stretched, until
 
 #: The services that are known; the ports are those that a `Service` names.
@@ -24,6 +25,8 @@ CONNECT_INTERVAL_S = 0.02
 #: After so long, questions are asked anew, by other sockets.
 ROUND_S = 1.0
 ANSWER_LIMIT_S = 2.0
+#: So much of what a console said before is looked at again with what is new, in bytes.
+CONSOLE_BEFORE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,8 @@ class FirstAnswer:
         return None if self.silent() else self.at_ns
 
     def _ask(self, service: Service) -> None:
-        ask = {UDP_ECHO: _ask_udp, TCP_ECHO: _ask_tcp, HTTP: _ask_http, CONSOLE: _ask_console}[service.kind]
+        ways = {UDP_ECHO: _ask_udp, TCP_ECHO: _ask_tcp, HTTP: _ask_http}
+        ask = ways.get(service.kind) or _Console(service).asked
         while not self._stop.is_set():
             try:
                 answered = ask(service)
@@ -136,9 +140,20 @@ def _connected(service: Service) -> socket.socket:
     raise TimeoutError
 
 
-def _ask_console(service: Service) -> bool:
-    said = Path(service.host).read_bytes().replace(b"\r", b"").decode(errors="replace")
-    return re.search(service.path, said, re.MULTILINE) is not None
+class _Console:
+    """What a console has said: the file is its host, the pattern its path."""
+
+    def __init__(self, service: Service) -> None:
+        self._follower = console.Follower(Path(service.host))
+        self._pattern = re.compile(service.path, re.MULTILINE)
+        self._said = b""
+
+    def asked(self, _: Service) -> bool:
+        """Whether it says the pattern: looked for in what is new, and a little of what was before."""
+        new = self._follower.more()
+        self._said = self._said[-CONSOLE_BEFORE:] + new
+        text = self._said.replace(b"\r", b"").decode(errors="replace")
+        return bool(new) and self._pattern.search(text) is not None
 
 
 def is_page(start: bytes) -> bool:
@@ -147,7 +162,11 @@ def is_page(start: bytes) -> bool:
 
 
 def _received(asker: socket.socket, size: int) -> bytes:
+    """So many bytes, or what came of them within the limit, however they trickle in."""
+    deadline = until(ANSWER_LIMIT_S)
     got = b""
-    while len(got) < size and (piece := asker.recv(size - len(got))):
+    while len(got) < size and (left_s := deadline - time.monotonic()) > 0:
+        if not select.select([asker], [], [], left_s)[0] or not (piece := asker.recv(size - len(got))):
+            break
         got += piece
     return got

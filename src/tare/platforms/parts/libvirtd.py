@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import cgroup, daemons, janitor, processes, state
+from tare.host import cgroup, console, daemons, janitor, processes, state
 from tare.host.journal import Belongings, Journal
 from tare.platforms.base import LaunchSpec
 from tare.platforms.parts.virsh import Connection
@@ -162,7 +162,7 @@ class Private(House):
         inner = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", _INNER, "sh"]
         within = ["nsenter", f"--mount=/proc/{self.pid}/ns/mnt", *inner, options, str(root), *binds, "--"]
         nothing = subprocess.DEVNULL
-        with spec.space.log.open("wb") as log:
+        with console.opened(spec.space.log) as log:
             held = processes.start_held(
                 ["true"], stdin=nothing, stdout=nothing, stderr=log, cgroup_procs=procs, within=within
             )

@@ -32,12 +32,15 @@ class Machine:
     root: Path
     data: Path
     control: Path  # socket of the agent's port
-    console: Path
     plug: Plug
     agent: Sequence[str]  # the agent's arguments
     tsc_khz: int | None = None  # what the guest is told of its time stamp counter; None: it finds out
     further: Sequence[Path] = ()  # disks after the data volume; like the root, never written
     words: Sequence[str] = ()  # what else the boot script is told
+
+
+#: The guest's console, where what QEMU itself has to say goes too: to the pipe that is QEMU's stdout.
+SERIAL = ("-chardev", "file,id=console,path=/dev/stdout,append=on", "-serial", "chardev:console")
 
 
 def tap(name: str) -> str:
@@ -59,8 +62,7 @@ def command(machine: Machine) -> list[str]:
         *accelerator(machine.accel),
         *("-M", machine.kind, "-smp", str(machine.cpus), "-m", f"{machine.memory_bytes >> 20}M"),
         *("-nodefaults", "-display", "none", "-no-reboot"),
-        # Appended to, for what QEMU itself has to say goes there too.
-        *("-chardev", f"file,id=console,path={machine.console},append=on", "-serial", "chardev:console"),
+        *SERIAL,
         *("-kernel", str(machine.kernel), "-initrd", str(machine.initramfs)),
         *("-drive", f"if=none,id=root,file={machine.root},format=raw,snapshot=on"),
         *("-drive", f"if=none,id=data,file={machine.data},format=raw"),

@@ -120,7 +120,10 @@ class Datagram:
             ready, _, _ = select.select([self._socket], [], [], left)
             if not ready:
                 return None
-            data, ancillary, _, _ = self._socket.recvmsg(256, 256)
+            try:
+                data, ancillary, _, _ = self._socket.recvmsg(256, 256)
+            except BlockingIOError:  # its checksum was wrong, which shows when it is read
+                continue
             if data == token:
                 return _timestamp(ancillary)
         return None

@@ -16,6 +16,7 @@ from tare.image import guest
 from tare.platforms import firecracker, xen
 from tare.platforms.base import Availability
 from tare.platforms.parts import microvm, vm
+from tare.platforms.parts.machine import SERIAL
 
 if TYPE_CHECKING:
     from tare.platforms.parts.boxfile import Box
@@ -27,7 +28,6 @@ class Seat:
 
     name: str
     folder: Path  # for files that go with it
-    console: Path
     link: str  # its end on the bridge; "": QEMU's own network
     netdev: str  # that network, as QEMU is told
     mac: str
@@ -56,7 +56,7 @@ def qemu_command(box: Box, seat: Seat, accel: str) -> list[str]:
     rom = "" if box.network.endswith("-device") else ",romfile="
     argv = [vm.PROGRAM, *vm.accelerator(accel), "-M", box.board, "-smp", str(box.cpus), "-m", f"{box.memory}M"]
     argv += ["-nodefaults", "-display", "none", "-no-reboot"]
-    argv += ["-chardev", f"file,id=console,path={seat.console},append=on", "-serial", "chardev:console"]
+    argv += SERIAL
     argv += ["-netdev", seat.netdev, "-device", f"{box.network},netdev=net,mac={seat.mac}{rom}"]
     if box.kernel is not None:
         argv += ["-kernel", str(box.kernel), "-append", seat.cmdline]

@@ -6,16 +6,18 @@ longer than the rest of its start.
 
 from __future__ import annotations
 
+import select
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import pinning, processes
+from tare.host import console, pinning, processes
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.image.places import beside, locked
-from tare.patience import stretched
+from tare.patience import stretched, until
 from tare.platforms.parts.inner import docker_import, padded
 from tare.platforms.parts.machine import Machine, Plug, command
 from tare.platforms.parts.vm import accept, root_bytes, root_disk
@@ -26,6 +28,8 @@ MEMORY_BYTES = 1 << 30
 TAR = "/dev/vde"
 #: An emulated guest takes minutes.
 LIMIT_S = 600.0
+#: A line is due.
+SAID_CAP = 1 << 16
 #: Nobody is on that guest's network.
 PLUG = Plug("user,id=net,restrict=on", "02:7a:0a:00:02:0f", "10.0.2.15/24", "10.0.2.2")
 
@@ -60,7 +64,6 @@ def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
         root=root_disk(image),
         data=store,
         control=folder / "control",
-        console=folder / "console",
         plug=PLUG,
         agent=(),
         further=(system, folder / "order", forms.oci_tar(image)),
@@ -68,7 +71,7 @@ def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
     )
     said = _run(machine, folder)
     if not said.startswith(b"sha256:"):
-        last = " | ".join((folder / "console").read_text(errors="replace").strip().splitlines()[-3:])
+        last = " | ".join(console.read(folder / "console").decode(errors="replace").strip().splitlines()[-3:])
         raise ImageError(
             f"Docker in a guest does not import the image: {last}", fix="see that docker runs on this host"
         )
@@ -78,8 +81,7 @@ def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
 
 def _run(machine: Machine, folder: Path) -> bytes:
     """All that the guest says by its port, until it ends."""
-    (folder / "console").touch()
-    with socket.socket(socket.AF_UNIX) as listener, (folder / "console").open("ab") as errors:
+    with socket.socket(socket.AF_UNIX) as listener, console.opened(folder / "console") as errors:
         listener.bind(str(machine.control))
         listener.listen(1)
         # The parent's death ends it: nobody else knows of it.
@@ -87,12 +89,25 @@ def _run(machine: Machine, folder: Path) -> bytes:
         process = processes.start(argv, stdout=errors, stderr=errors)
         try:
             with accept(listener, lambda: process.poll() is not None) as port:
-                port.settimeout(stretched(LIMIT_S))
-                said = b"".join(iter(lambda: port.recv(4096), b""))
+                said = _all(port)
             process.wait(timeout=stretched(10))
         except (TimeoutError, subprocess.TimeoutExpired) as error:
             raise ImageError("Docker in a guest takes too long to import the image", fix="try again") from error
         finally:
             processes.kill_group(process)
             process.wait()
+    return said
+
+
+def _all(port: socket.socket) -> bytes:
+    """What comes until its end, or `SAID_CAP` bytes. Raises `TimeoutError` at the limit, however it trickles in."""
+    deadline = until(LIMIT_S)
+    said = b""
+    while len(said) < SAID_CAP:
+        if not select.select([port], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            raise TimeoutError
+        piece = port.recv(4096)
+        if not piece:
+            break
+        said += piece
     return said

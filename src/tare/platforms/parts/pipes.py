@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tare.host import processes
+from tare.host import console, processes
 from tare.patience import stretched
 from tare.platforms.base import Instant, LaunchSpec
 from tare.platforms.parts.marks import FirstByte
@@ -55,7 +55,7 @@ def start(
     """
     procs = spec.group.leaf("tool", everywhere=in_every_hierarchy)
     pipe = subprocess.PIPE
-    with spec.space.log.open("wb") as log:
+    with console.opened(spec.space.log) as log:
         held = processes.start_held(
             argv, stdin=pipe, stdout=pipe, stderr=log, cgroup_procs=procs, within=within, rest=spec.timed
         )

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tare.errors import PlatformError
-from tare.host import cgroup, processes
+from tare.host import cgroup, console, processes
 from tare.patience import stretched, until
 from tare.platforms.base import Instant, LaunchSpec
 from tare.session.streams import SocketStream
@@ -121,7 +121,7 @@ def watcher(spec: LaunchSpec, connection: Connection, name: str) -> subprocess.P
     """A process of the instance's that says what becomes of a domain, which may be no process of the host's itself."""
     # Its output would stay in its buffer else.
     argv = ["stdbuf", "-oL", *connection.argv("event", name, "lifecycle", "--loop")]
-    with spec.space.log.open("ab") as log:
+    with console.opened(spec.space.log) as log:
         nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
         return processes.start(argv, stdin=nothing, stdout=subprocess.PIPE, stderr=log, cgroup_procs=procs)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import processes, state
+from tare.host import console, processes, state
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.patience import stretched, until
@@ -120,7 +120,7 @@ def begin(spec: LaunchSpec, argv: Sequence[str], within: Sequence[str] = ()) -> 
     surroundings before that instant (see `processes.start_held`).
     """
     nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
-    with spec.space.log.open("ab") as log:
+    with console.opened(spec.space.log) as log:
         held = processes.start_held(
             argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs, within=within, rest=spec.timed
         )

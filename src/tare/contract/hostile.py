@@ -1,0 +1,92 @@
+"""Promises about guests that turn on their host: as root inside, by the agent's own descriptors."""
+
+from __future__ import annotations
+
+import time
+
+from tare.campaign.instances import Live
+from tare.contract.bench import Bench, promise
+from tare.contract.leftovers import left_on_host
+from tare.errors import SessionError, SessionTimeout
+from tare.host import console
+from tare.patience import stretched, until
+from tare.session import Execution
+
+#: Writes to a descriptor of the agent's, which is its parent: opened anew, or (sockets, devices for one alone) taken
+#: by pidfd_getfd(2). Arguments: the descriptor, what is said first, and then, for ever: what is said again, every how
+#: many seconds; after how many it ends.
+_SPEAK = """\
+($fd, $first, $then, $pause, $limit) = @ARGV;
+$first = pack("H*", $first); $then = pack("H*", $then);
+unless (open($out, ">>", "/proc/" . getppid() . "/fd/$fd")) {
+    $taken = syscall(438, syscall(434, getppid(), 0), $fd + 0, 0);
+    $taken >= 0 && open($out, ">>&=", $taken) or do { print "cannot: $!\\n"; exit 3 };
+}
+$| = 1; print "speaks\\n"; alarm $limit; $SIG{ALRM} = sub { exit 0 };
+syswrite $out, $first;
+$then = $then x 65536 unless $pause;
+while (1) { select(undef, undef, undef, $pause) if $pause; syswrite $out, $then if length $then }
+"""
+_STDOUT, _STDERR = 1, 2
+#: The longest message that the protocol has, begun: whatever follows, the agent's answers too, belongs to it.
+_BEGUN = bytes([0x54, 0x52, 1, 1, 0, 0, 4, 0])
+_SPEECH_S = 60
+FLOOD_S = 3
+ANSWER_LIMIT_S = 2.0
+#: By when the session must have ended; the machine may be busy, or emulated.
+END_LIMIT_S = 40.0
+
+
+def streams_have_limits(bench: Bench) -> None:
+    """An answer that a guest begins and leaves, or goes on with a byte a second, ends the session at the limit."""
+    for manner, then in (("silent", b""), ("trickling", b" ")):
+        with bench.fresh() as live:
+            _speak(live, _STDOUT, _BEGUN, then, pause_s=1)
+            took, error = _lost(live)
+            promise(isinstance(error, SessionTimeout), f"{manner}: {error}")
+            promise(
+                took < stretched(END_LIMIT_S), f"{manner}: a limit of {stretched(ANSWER_LIMIT_S):g} s took {took:.1f} s"
+            )
+        _nothing_left(live, manner)
+
+
+def floods_are_stopped(bench: Bench) -> None:
+    """A guest that floods its stream loses its session in one line; one that floods its console fills no disk."""
+    with bench.fresh() as live:
+        spoken = _speak(live, _STDERR, b"x", b"tare ", pause_s=0, until_s=FLOOD_S).wait()
+        promise(spoken.code == 0, f"its console is not to be reached, so nothing is shown: {spoken.stdout!r}")
+        live.session.ping(time_limit_s=30)
+        log = live.instance.spec.space.log
+        kept = log.stat().st_blocks * 512 if log.exists() else 0
+        promise(kept <= 3 * console.CAP, f"its console takes {kept:,} bytes of the host's disk")
+        promise(len(live.console()) <= console.CAP + len(console.CUT), "more than 1 MiB of its console is kept")
+        _speak(live, _STDOUT, b"", bytes(1), pause_s=0)
+        took, _ = _lost(live)
+        promise(took < stretched(END_LIMIT_S), f"a flooded stream took {took:.1f} s to end")
+    _nothing_left(live, "after a flood")
+
+
+def _speak(
+    live: Live, descriptor: int, first: bytes, then: bytes, *, pause_s: int, until_s: int = _SPEECH_S
+) -> Execution:
+    """Let the guest speak in place of its agent, or between its words."""
+    words = [str(descriptor), first.hex(), then.hex(), str(pause_s), str(until_s)]
+    return live.session.start(["perl", "-e", _SPEAK, *words], time_limit_s=2 * _SPEECH_S)
+
+
+def _lost(live: Live) -> tuple[float, SessionError]:
+    """How long the last request took that ended the session, in s, and how it ended."""
+    deadline = until(END_LIMIT_S)
+    while True:
+        began = time.monotonic()
+        try:
+            live.session.ping(time_limit_s=ANSWER_LIMIT_S)
+        except SessionError as error:
+            promise("\n" not in str(error), f"more than a line: {error}")
+            return time.monotonic() - began, error
+        promise(time.monotonic() < deadline, "the guest does not reach its agent's stream: it answers on")
+
+
+def _nothing_left(live: Live, manner: str) -> None:
+    left = left_on_host(live.instance.spec.id)
+    promise(not left, f"{manner}: left on the host: {left}")

@@ -1,0 +1,189 @@
+"""What a sandbox says beside its stream (a guest's console, a monitor's complaints): its end is kept in a file.
+
+A sandbox never holds that file: it gets a pipe, and one thread takes what comes out of all pipes. So whoever floods
+its console fills neither the disk nor memory, and is held up by its own pipe. Who says nothing costs nothing.
+
+Where only a path can be handed over (a daemon opens it), the file's size is watched, and its blocks are given back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+#: Most that is kept of a console: its end.
+CAP = 1 << 20
+#: What stands in a record before what is left of a longer one.
+CUT = b"[console cut at 1 MiB]\n"
+#: A flood is taken at a piece a turn from each pipe: 6.4 MB/s at most, whatever it would give.
+TURN_S = 0.01
+WATCH_INTERVAL_S = 0.5
+_PIECE = 65_536
+#: fallocate(2): give the blocks back, and leave the size.
+_KEEP_SIZE, _PUNCH_HOLE = 1, 2
+
+
+class _Collector:
+    """Takes what comes out of the pipes, in a thread that sleeps while nobody says anything."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._files: dict[int, Path] = {}  # by the pipe's descriptor
+        self._watched: set[Path] = set()
+        self._epoll = select.epoll()
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll.register(self._wake, select.EPOLLIN)
+        threading.Thread(target=self._run, name="consoles", daemon=True).start()
+
+    def add(self, pipe: int, file: Path) -> None:
+        """Take what comes out of a pipe, and own it."""
+        os.set_blocking(pipe, False)
+        with self._lock:
+            self._files[pipe] = file
+            self._epoll.register(pipe, select.EPOLLIN)
+
+    def watch(self, file: Path) -> None:
+        """See to a file's size for as long as there is one."""
+        with self._lock:
+            self._watched.add(file)
+        os.eventfd_write(self._wake, 1)
+
+    def drain(self, file: Path) -> None:
+        """Take now what is in a console's pipes; of one who goes on and on, no more than is kept."""
+        with self._lock:
+            for pipe in [pipe for pipe, into in self._files.items() if into == file]:
+                for _ in range(CAP // _PIECE):
+                    if not self._take(pipe):
+                        break
+
+    def _run(self) -> None:
+        while True:
+            ready = [pipe for pipe, _ in self._epoll.poll(WATCH_INTERVAL_S if self._watched else None)]
+            with self._lock:
+                for pipe in ready:
+                    self._take(pipe)
+                for file in tuple(self._watched):
+                    self._shrink(file)
+            if self._wake in ready:
+                os.eventfd_read(self._wake)
+            if ready:
+                time.sleep(TURN_S)
+
+    def _take(self, pipe: int) -> bool:
+        """Move a piece into the file; False when there was none."""
+        if pipe not in self._files:  # another has seen its end meanwhile
+            return False
+        try:
+            piece = os.read(pipe, _PIECE)
+        except BlockingIOError:
+            return False
+        if piece:
+            _append(self._files[pipe], piece)
+            return True
+        del self._files[pipe]
+        self._epoll.unregister(pipe)
+        os.close(pipe)
+        return False
+
+    def _shrink(self, file: Path) -> None:
+        try:
+            seen = file.stat()
+            if seen.st_blocks * 512 > 2 * CAP:
+                _give_back(file, seen.st_size - CAP)
+        except OSError:  # it went with its instance
+            self._watched.discard(file)
+
+
+_made = threading.Lock()
+_collectors: list[_Collector] = []
+
+
+def _collector() -> _Collector:
+    with _made:
+        if not _collectors:
+            _collectors.append(_Collector())
+        return _collectors[0]
+
+
+@contextlib.contextmanager
+def opened(file: Path) -> Iterator[int]:
+    """The end of a pipe to write to, closed with the context; what others write to it is added to the file.
+
+    Of the file, which is made, there are never more than 2 MiB and a bit on the disk, however much is written.
+    """
+    file.touch()
+    ours, theirs = os.pipe()
+    try:
+        _collector().add(ours, file)
+        yield theirs
+    finally:
+        os.close(theirs)
+
+
+def watch(file: Path) -> None:
+    """Give back the blocks of a file that others write to, but for its end, for as long as it is there.
+
+    Twice a second: for a serial line, whose guest has no other way to the file. A disk's speed would outrun it.
+    """
+    file.touch()
+    _collector().watch(file)
+
+
+def read(file: Path) -> bytes:
+    """The end of what was said so far, at most `CAP` bytes, with `CUT` before it where that is not all."""
+    if _collectors:
+        _collectors[0].drain(file)
+    try:
+        with file.open("rb") as console:
+            size = os.fstat(console.fileno()).st_size
+            console.seek(max(0, size - CAP))
+            return (CUT if size > CAP else b"") + console.read(CAP).removeprefix(CUT)
+    except OSError:
+        return b""
+
+
+class Follower:
+    """Reads of a console what is new, each once."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._place = 0
+
+    def more(self) -> bytes:
+        """What came since the last time; of a file that was cut meanwhile all that is left. b"" when nothing did."""
+        if _collectors:
+            _collectors[0].drain(self._file)
+        with self._file.open("rb") as console:
+            size = os.fstat(console.fileno()).st_size
+            if size < self._place:
+                self._place = 0
+            console.seek(max(self._place, size - CAP))
+            self._place = size
+            return console.read(CAP)
+
+
+def _append(file: Path, piece: bytes) -> None:
+    """Add to a file, of which the end is kept once it is twice as long as that."""
+    with contextlib.suppress(OSError), file.open("r+b") as console:  # gone with its instance, or a full disk
+        end = console.seek(0, os.SEEK_END)
+        if end + len(piece) > 2 * CAP:
+            console.seek(-CAP, os.SEEK_END)
+            kept = console.read()
+            console.truncate(0)
+            console.seek(0)
+            console.write(CUT + kept)
+        console.write(piece)
+
+
+def _give_back(file: Path, length: int) -> None:
+    call = ctypes.CDLL(None, use_errno=True).fallocate
+    call.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_longlong, ctypes.c_longlong)
+    with file.open("r+b") as console:
+        if call(console.fileno(), _KEEP_SIZE | _PUNCH_HOLE, 0, length) != 0:
+            raise OSError(ctypes.get_errno(), "no holes can be made in this file")

@@ -1,0 +1,31 @@
+"""CPU numbers in a list such as ``0-2,5``, as the kernel reads and writes them (cpuset(7), list format)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+#: More than any kernel has (8,192 is the most that Linux can be built for): a list from elsewhere may say anything.
+MOST = 1 << 16
+
+
+def parse(text: str) -> tuple[int, ...]:
+    """The numbers; none of an empty list. Raises `ValueError` for what no kernel writes."""
+    numbers: list[int] = []
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        begin, end = int(first), int(last or first)
+        if not (numbers[-1] if numbers else -1) < begin <= end < MOST:
+            raise ValueError(f"list of CPUs: {part[:40]!r}")
+        numbers.extend(range(begin, end + 1))
+    return tuple(numbers)
+
+
+def written(cpus: Collection[int]) -> str:
+    """The list of these numbers: what is written must be what is read back."""
+    parts: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if parts and cpu == parts[-1][-1] + 1:
+            parts[-1].append(cpu)
+        else:
+            parts.append([cpu])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
