@@ -22,7 +22,7 @@ from tare.store import segments, shape
 from tare.store.limits import LONGEST_RECORD, Bounded
 from tare.store.reading import known_part, may_be_newer, why_not
 from tare.store.record import CampaignRecord
-from tare.store.rows import Broken
+from tare.store.rows import BrokenError
 from tare.store.schema import APPLICATION_ID, FORMAT_VERSION, READABLE, SCHEMA, SEGMENTS_SINCE, UPGRADES
 
 _BUSY_S = 10.0
@@ -80,6 +80,7 @@ class Told(NamedTuple):
     """What a file says of itself: its record, and the fields of it that this tare does not know (they stay in it)."""
 
     record: CampaignRecord
+    text: str  # of the record, as it is in the file
     unknown: tuple[str, ...] = ()
 
 
@@ -123,7 +124,8 @@ def _load_record(db: sqlite3.Connection, path: Path) -> Told:
     if len(text) > LONGEST_RECORD:
         raise StoreError(f"{path} is damaged: its record is longer than {LONGEST_RECORD >> 20} Mi characters")
     try:
-        return Told(*known_part(CampaignRecord, text))
+        record, unknown = known_part(CampaignRecord, text)
+        return Told(record, text, unknown)
     except ValidationError as error:
         raise _unreadable(error, _writer(db), path) from None
 
@@ -166,7 +168,7 @@ def translated(path: Path, db: Bounded | None = None) -> Iterator[None]:
     """SQLite's errors as `StoreError`. ``db``: whose statements these are, for an end that a signal brought."""
     try:
         yield
-    except Broken as error:
+    except BrokenError as error:
         raise _damaged(path, str(error)) from error
     except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
         code = getattr(error, "sqlite_errorcode", None)

@@ -14,7 +14,7 @@ import polars as pl
 from tare.model import Arm, TrialKey
 from tare.store.limits import MOST_SAMPLES, MOST_TICKS
 from tare.store.record import CampaignRecord
-from tare.store.rows import Broken, frame, frames, named, require_below
+from tare.store.rows import BrokenError, frame, frames, named, require_below
 from tare.store.shape import in_memory
 
 #: Beyond every block's number.
@@ -91,7 +91,7 @@ def trials(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
     """seq, block, workload, platform, replica, status, reason, and what the host saw of each trial."""
     found = frame(db, _TRIALS)
     if found.select(_KEY).is_duplicated().any():
-        raise Broken("a trial is there twice")
+        raise BrokenError("a trial is there twice")
     return _with_names(found, names)
 
 
@@ -140,11 +140,10 @@ def rows(db: sqlite3.Connection, names: Names) -> Iterator[dict[str, object]]:
         require_below(batch["metric"], len(names.metrics))
         for trial, metric, number, value in batch.iter_rows():
             if metric is None:
-                figure = {"metric": None, "round": None, "value": None}
-            else:
-                told = math.nan if value is None else value
-                figure = {"metric": names.metrics[metric][1], "round": number, "value": told}
-            yield facts[trial] | figure
+                yield {**facts[trial], "metric": None, "round": None, "value": None}
+                continue
+            told = math.nan if value is None else value
+            yield {**facts[trial], "metric": names.metrics[metric][1], "round": number, "value": told}
 
 
 def _with_names(found: pl.DataFrame, names: Names) -> pl.DataFrame:

@@ -20,7 +20,7 @@ _MOST_REAL = 1e9
 _LAST = 2**31 - 2
 
 
-class Broken(ValueError):
+class BrokenError(ValueError):
     """What is in a file that no tare writes, in a few words; `tare.store.connection.translated` says of which file."""
 
 
@@ -62,7 +62,7 @@ COLUMNS: Mapping[str, Column] = {name: column for column, names in _KINDS.items(
 
 
 def frame(db: sqlite3.Connection, sql: str, values: Sequence[object] = (), most: int = MOST_ROWS) -> pl.DataFrame:
-    """All rows of a query; its columns have names of `COLUMNS`. Raises `Broken`."""
+    """All rows of a query; its columns have names of `COLUMNS`. Raises `BrokenError`."""
     return pl.concat(frames(db, sql, values, most))
 
 
@@ -77,27 +77,27 @@ def frames(
     while rows := cursor.fetchmany(_BATCH):
         count += len(rows)
         if count > most:
-            raise Broken(f"there are more than {most:,} rows of {', '.join(schema)}")
+            raise BrokenError(f"there are more than {most:,} rows of {', '.join(schema)}")
         try:
             batch = pl.DataFrame(rows, schema=schema, orient="row")
         except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
-            raise Broken(f"what is in {', '.join(schema)} is not of the columns' types") from None
+            raise BrokenError(f"what is in {', '.join(schema)} is not of the columns' types") from None
         for series in batch:
             _check(series, COLUMNS[series.name])
         yield batch
 
 
 def named(codes: pl.Series, names: Sequence[str]) -> pl.Series:
-    """The names at these positions, as an Enum: a cell costs a byte or four. Raises `Broken`."""
+    """The names at these positions, as an Enum: a cell costs a byte or four. Raises `BrokenError`."""
     require_below(codes, len(names))
     return pl.Series(codes.name, names, dtype=pl.Enum(list(dict.fromkeys(names)))).gather(codes)
 
 
 def require_below(codes: pl.Series, count: int) -> None:
-    """Raise `Broken` where a code has no name."""
+    """Raise `BrokenError` where a code has no name."""
     highest = codes.max()
     if isinstance(highest, int) and highest >= count:
-        raise Broken(f"there is a {codes.name} {highest}, and the record names {count}")
+        raise BrokenError(f"there is a {codes.name} {highest}, and the record names {count}")
 
 
 def _check(series: pl.Series, column: Column) -> None:
@@ -106,4 +106,4 @@ def _check(series: pl.Series, column: Column) -> None:
     least, most = column.bounds
     for end in (series.min(), series.max()):
         if isinstance(end, int | float) and not least <= end <= most:
-            raise Broken(f"a {series.name} is {end}")
+            raise BrokenError(f"a {series.name} is {end}")

@@ -42,7 +42,8 @@ def has_facts(db: sqlite3.Connection) -> bool:
 def _parts(db: sqlite3.Connection) -> frozenset[_Part]:
     # Whoever wrote it need not have written text.
     return frozenset(
-        (str(kind), str(name), str(table), " ".join(str(sql or "").split())) for kind, name, table, sql in db.execute(_QUERY)
+        (str(kind), str(name), str(table), " ".join(str(sql or "").split()))
+        for kind, name, table, sql in db.execute(_QUERY)
     )
 
 

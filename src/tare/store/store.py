@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
@@ -29,9 +29,9 @@ from tare.store.limits import (
     OUTPUT_CAP,
     Bounded,
 )
+from tare.store.packed import Output, unpack
 from tare.store.record import CampaignRecord
-from tare.store.packed import unpack
-from tare.store.rows import Broken, frame
+from tare.store.rows import BrokenError, frame
 from tare.store.schema import SEGMENTS_SINCE, TELEMETRY_SINCE
 from tare.store.segments import Segment
 
@@ -48,25 +48,12 @@ class Event:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """A raw output of a trial: what was kept, and how long it was."""
-
-    data: bytes
-    full_bytes: int
-
-    @property
-    def capped(self) -> bool:
-        """Whether more was produced than is kept."""
-        return self.full_bytes > len(self.data)
-
-
 class Store:
     """One campaign file. Use `create`, `open` or `read`; a context manager, closing on exit."""
 
     def __init__(self, path: Path, db: Bounded, told: connection.Told, lock: connection.Lock | None) -> None:
         self.path = path
-        self.record = told.record
+        self.record, self.record_text = told.record, told.text
         #: Fields of the record that this tare does not know. They stay in the file, and no campaign goes on in it.
         self.unknown_fields = told.unknown
         self._db = db
@@ -80,11 +67,16 @@ class Store:
     # --- opening and closing -------------------------------------------------------------------------------
 
     @classmethod
-    def create(cls, path: Path, record: CampaignRecord) -> Store:
-        """Make a new file. Raises `StoreError` when it exists (nothing is ever overwritten) or cannot be made."""
+    def create(cls, path: Path, record: CampaignRecord, marked: Callable[[str], str] | None = None) -> Store:
+        """Make a new file. Raises `StoreError` when it exists (nothing is ever overwritten) or cannot be made.
+
+        ``marked``: makes of the record's text what shows who wrote it (`tare.campaign.trust`).
+        """
+        text = record.model_dump_json()
+        mark = marked(text) if marked is not None else None
         lock, db = connection.make(path)
-        store = cls(path, db, connection.Told(record), lock)
-        store._write_names()
+        store = cls(path, db, connection.Told(record, text), lock)
+        store._write_names(mark)
         return store
 
     @classmethod
@@ -115,9 +107,11 @@ class Store:
     ) -> None:
         self.close()
 
-    def _write_names(self) -> None:
+    def _write_names(self, mark: str | None) -> None:
         with self._writing("the record"):
-            self._set("record", self.record.model_dump_json())
+            self._set("record", self.record_text)
+            if mark is not None:
+                self._set("mark", mark)
             self._set("status", "planned")
             self._db.executemany("INSERT INTO workload VALUES (?, ?)", [(i, n) for n, i in self._workloads.items()])
             self._db.executemany(
@@ -162,6 +156,12 @@ class Store:
         with self._translated():
             return connection.fact(self._db, "status") or "unknown"
 
+    @property
+    def mark(self) -> str | None:
+        """What shows who wrote the record; None in a file of an older tare."""
+        with self._translated():
+            return connection.fact(self._db, "mark")
+
     def set_status(self, status: str) -> None:
         """Say how the campaign stands; durable on return."""
         with self._writing("the status"):
@@ -177,7 +177,7 @@ class Store:
         with self._translated():
             length = self._db.execute("SELECT total(length(text)) FROM event").fetchone()[0]
             if length > MOST_EVENT_TEXT:
-                raise Broken(f"its events have more than {MOST_EVENT_TEXT >> 20} Mi characters")
+                raise BrokenError(f"its events have more than {MOST_EVENT_TEXT >> 20} Mi characters")
             found = frame(self._db, "SELECT at, level, text FROM event ORDER BY id", most=MOST_EVENTS)
         return [Event(*row) for row in found.iter_rows()]
 
@@ -212,7 +212,7 @@ class Store:
                 data = unpack(packed, ATTACHMENT_CAP)
                 left -= len(data)
                 if left < 0:
-                    raise Broken(f"its attachments hold more than {ATTACHED_CAP >> 20} MiB")
+                    raise BrokenError(f"its attachments hold more than {ATTACHED_CAP >> 20} MiB")
                 yield data
 
     # --- schedule and trials -------------------------------------------------------------------------------
