@@ -11,7 +11,7 @@ from typing import Literal
 
 import polars as pl
 
-from tare.model import Arm, TrialKey
+from tare.model import Arm, Status, TrialKey
 from tare.store.limits import MOST_SAMPLES, MOST_TICKS
 from tare.store.record import CampaignRecord
 from tare.store.rows import BrokenError, frame, frames, named, require_below
@@ -92,6 +92,11 @@ def trials(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
     found = frame(db, _TRIALS)
     if found.select(_KEY).is_duplicated().any():
         raise BrokenError("a trial is there twice")
+    whole = pl.col("status").is_in([kind.value for kind in Status]) & (
+        (pl.col("status") == Status.OK.value) == pl.col("reason").is_null()
+    )
+    if not found.select(whole.all()).item():
+        raise BrokenError("a trial ended in a way that there is not, or without a reason")
     return _with_names(found, names)
 
 

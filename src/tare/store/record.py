@@ -108,7 +108,7 @@ class CampaignRecord(_Frozen):
     asked: list[Name] = []  # platforms that the user named: what is unfair of them is compared all the same
     design: Design = Design.BLOCKS
     in_order: bool = False  # a block's workloads ran as they are listed, and not in random order
-    scale: Name | None = None  # of a study's profile: "scaled" or "full"
+    scale: Literal["scaled", "full"] | None = None  # of a study's profile: "scaled" or "full"
     targets: dict[Name, Finite] = {}  # half-width at which a workload has blocks enough, as a fraction
     tuning: list[SettingRecord] | None = None  # None: the campaign ran without --tune
     slowed: list[Finite] = []  # shares of more sliced work: every platform has a copy for each (`tare.campaign.slowed`)
@@ -121,6 +121,8 @@ class CampaignRecord(_Frozen):
         _unique("workload", (workload.name for workload in self.workloads))
         for workload in self.workloads:
             _unique(f"metric of {workload.name}", (metric.name for metric in workload.metrics))
+        if self.arms and self.baseline not in {platform for platform, _ in self.arms}:
+            raise ValueError(f"its baseline {self.baseline} is none of its arms")
         cells = len(self.arms) * sum(len(workload.metrics) for workload in self.workloads)
         if cells > MOST_CELLS:
             raise ValueError(f"it has {cells:,} cells of arms and metrics, and {MOST_CELLS:,} is the most")

@@ -28,12 +28,13 @@ class BrokenError(ValueError):
 class Column:
     """What may be in a column; without bounds, all that its type holds.
 
-    That nothing is missing, and that the status is one of three, are constraints of the tables, which SQLite's
-    quick_check has verified by then (`tare.store.connection`).
+    That nothing is missing is a constraint of the tables, which SQLite's quick_check has verified by then
+    (`tare.store.connection`).
     """
 
     kind: type[pl.DataType]
     bounds: tuple[float, float] | None = None
+    magnitude: tuple[float, float] | None = None  # the same of its size, where it is neither zero nor infinite
 
 
 _CODE = Column(pl.UInt32)  # an index into the record's names, which `named` checks
@@ -42,6 +43,8 @@ _COUNT = Column(pl.Int64, (0, MOST))
 _COUNTER = Column(pl.Int64)
 _MOMENT = Column(pl.Float64, (0, LAST_MOMENT))
 _REAL = Column(pl.Float64, (-_MOST_REAL, _MOST_REAL))
+#: Missing where it is a NaN, for which SQLite has no form; what is neither zero nor endless lies between these.
+_FIGURE = Column(pl.Float64, magnitude=(1e-30, 1e30))
 _TEXT = Column(pl.String)
 _KINDS: Mapping[Column, str] = {
     _CODE: "workload arm metric",
@@ -53,7 +56,7 @@ _KINDS: Mapping[Column, str] = {
     " throttled_ns",
     _MOMENT: "started ended at began",
     _REAL: "steal pressure load",
-    Column(pl.Float64): "value",  # missing where it is a NaN, for which SQLite has no form
+    _FIGURE: "value",
     Column(pl.Boolean): "first",
     _TEXT: "status reason level text boot name",
 }
@@ -101,9 +104,14 @@ def require_below(codes: pl.Series, count: int) -> None:
 
 
 def _check(series: pl.Series, column: Column) -> None:
-    if column.bounds is None:
-        return
-    least, most = column.bounds
+    if column.magnitude is not None:
+        size = series.abs()
+        _require(size.filter((size > 0) & size.is_finite()), column.magnitude)
+    if column.bounds is not None:
+        _require(series, column.bounds)
+
+
+def _require(series: pl.Series, bounds: tuple[float, float]) -> None:
     for end in (series.min(), series.max()):
-        if isinstance(end, int | float) and not least <= end <= most:
+        if isinstance(end, int | float) and not bounds[0] <= end <= bounds[1]:
             raise BrokenError(f"a {series.name} is {end}")
