@@ -18,6 +18,7 @@ TRAP = "/tmp/tare-was-here"
 
 Maker = Callable[[Path], None]
 MAKERS: dict[str, Maker] = {}
+_CORES = {"siblings": [[[1]], 5, "x"], "model": {}}
 _ENDLESS = "WITH RECURSIVE more(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM more)"
 
 
@@ -127,7 +128,8 @@ _by_sql(
 _by_sql("an_event_at_no_time", "INSERT INTO event (at, level, text) VALUES ('noon', 'info', 'x')")
 _by_sql(
     "more_events_than_can_be_read",
-    f"INSERT INTO event (at, level, text) SELECT n, 'info', 'resumed' FROM ({_ENDLESS} SELECT n FROM more LIMIT 200000)",
+    "INSERT INTO event (at, level, text)"
+    f" SELECT n, 'info', 'resumed' FROM ({_ENDLESS} SELECT n FROM more LIMIT 200000)",
 )
 _by_sql("a_segment_without_end", "UPDATE segment SET ended = 9e999")
 _by_sql("ticks_of_text", "UPDATE tick SET at_ns = 'late'")

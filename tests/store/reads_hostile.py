@@ -15,6 +15,8 @@ import time
 import traceback
 from pathlib import Path
 
+from tare.cli import main
+
 MEMORY, LIMIT_S = 3 << 30, 30.0
 LOADED = (
     "tare.cli.report", "tare.cli.compare", "tare.cli.score", "tare.cli.spread", "tare.cli.export", "tare.cli.run",
@@ -30,13 +32,11 @@ def child(argv: list[str], out: Path, err: Path) -> None:
             os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), number)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         sys.argv = ["tare", *argv]
-        from tare.cli import main
-
         main()
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0 if end.code is None else 98
-    except BaseException:
+    except BaseException:  # noqa: BLE001 (whatever it is, it is shown)
         traceback.print_exc()
     finally:
         sys.stdout.flush()

@@ -100,7 +100,7 @@ def require_below(codes: pl.Series, count: int) -> None:
     """Raise `BrokenError` where a code has no name."""
     highest = codes.max()
     if isinstance(highest, int) and highest >= count:
-        raise BrokenError(f"there is a {codes.name} {highest}, and the record names {count}")
+        raise BrokenError(f"{codes.name} {highest} is not in the record, which names {count}")
 
 
 def _check(series: pl.Series, column: Column) -> None:
@@ -114,4 +114,4 @@ def _check(series: pl.Series, column: Column) -> None:
 def _require(series: pl.Series, bounds: tuple[float, float]) -> None:
     for end in (series.min(), series.max()):
         if isinstance(end, int | float) and not bounds[0] <= end <= bounds[1]:
-            raise BrokenError(f"a {series.name} is {end}")
+            raise BrokenError(f"{series.name} is {end}")

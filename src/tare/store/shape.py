@@ -28,7 +28,7 @@ def foreign(db: sqlite3.Connection, form: int) -> str | None:
     for kind, name, _, _ in sorted(there - own):
         if any(part[:2] == (kind, name) for part in own):
             return f"its {kind} {name!r} is not as tare makes it"
-        return f"it has a {kind} {name!r}, which tare does not make"
+        return f"it has {'an' if kind == 'index' else 'a'} {kind} {name!r}, which tare does not make"
     for kind, name, _, _ in sorted(own - there):
         return f"it has no {kind} {name!r}"
     return None
