@@ -108,7 +108,7 @@ class CampaignRecord(_Frozen):
     asked: list[Name] = []  # platforms that the user named: what is unfair of them is compared all the same
     design: Design = Design.BLOCKS
     in_order: bool = False  # a block's workloads ran as they are listed, and not in random order
-    scale: Literal["scaled", "full"] | None = None  # of a study's profile: "scaled" or "full"
+    scale: Annotated[str, Field(pattern="^(scaled|full)$")] | None = None  # of a study's profile: "scaled" or "full"
     targets: dict[Name, Finite] = {}  # half-width at which a workload has blocks enough, as a fraction
     tuning: list[SettingRecord] | None = None  # None: the campaign ran without --tune
     slowed: list[Finite] = []  # shares of more sliced work: every platform has a copy for each (`tare.campaign.slowed`)
