@@ -1,6 +1,7 @@
 """The way of the data, and the one door to processes, held by reading the imports."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,38 @@ def test_modules_and_functions_are_short(file):
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             assert node.end_lineno - node.lineno <= 60, node.name
+
+
+def _shell_scripts(tree):
+    """The script of every command line ``sh -c SCRIPT`` that is written as a list or tuple, whatever is around it."""
+    for node in ast.walk(tree):
+        words = node.elts if isinstance(node, ast.List | ast.Tuple) else node.args if isinstance(node, ast.Call) else []
+        for shell, option, script in zip(words, words[1:], words[2:], strict=False):
+            told = [word.value if isinstance(word, ast.Constant) else None for word in (shell, option)]
+            if re.fullmatch(r"(.*/)?(ba|da)?sh -\w*c", f"{told[0]} {told[1]}"):
+                yield script
+
+
+@pytest.mark.parametrize("file", _modules(), ids=lambda file: str(file.relative_to(SOURCE)))
+def test_values_reach_a_shell_as_arguments_and_never_in_its_script(file):
+    """A script is made of literals and of constants in capitals; what differs from run to run comes after it: "$1"."""
+    tree = ast.parse(file.read_text())
+    local = {  # what a function calls by a name
+        node.targets[0].id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+
+    def fixed(node):
+        if isinstance(node, ast.JoinedStr):
+            return all(fixed(part.value) for part in node.values if isinstance(part, ast.FormattedValue))
+        if isinstance(node, ast.Name | ast.Attribute):
+            name = ast.unparse(node).split(".")[-1]
+            return (name not in local or fixed(local[name])) if name.isupper() else fixed(local.get(name))
+        return isinstance(node, ast.Constant)
+
+    for script in _shell_scripts(tree):
+        assert fixed(script), f"line {script.lineno}: {ast.unparse(script)}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr) and re.search(r"(^|[\s/])sh -c", ast.unparse(node)):
+            assert fixed(node), f"line {node.lineno}: {ast.unparse(node)}"

@@ -23,6 +23,8 @@ PAGE = ".html"
 #: How every page of tare's begins, and by which it is known that nothing but such a page is replaced.
 DOCTYPE = "<!doctype html>"
 _OTHER_NAME = "give another name"
+#: Bytes of a file that a user writes, and gives beside campaigns: a profile, weights, a table of functions.
+LARGEST_TEXT = 64 << 20
 
 
 def page_of(campaign: Path) -> Path:
@@ -32,22 +34,34 @@ def page_of(campaign: Path) -> Path:
 
 
 def require_campaign(file: Path) -> None:
-    """Raise `StoreError` unless there is such a file."""
+    """Raise `StoreError` unless there is such a file. A pipe or a device is none: opening it may never end."""
     fix = "name a file that `tare run -o` made"
     with _translated(file, "read"):
         if not file.exists():
             raise StoreError(f"{file} does not exist", fix=fix)
         if not file.is_file():
             raise StoreError(f"{file} is not a file", fix=fix)
+        for beside in BESIDE_A_DATABASE:
+            other = Path(f"{_real(file)}{beside}")
+            if os.path.lexists(other) and not stat.S_ISREG(other.lstat().st_mode):
+                raise StoreError(
+                    f"{other} is not a file, and SQLite would open it with {file.name}",
+                    fix="remove it, or take the file elsewhere",
+                )
 
 
 def require_file(file: Path) -> None:
-    """Raise `UsageError` unless there is such a file to read."""
+    """Raise `UsageError` unless there is such a file to read, of a size that what users write has."""
     with _translated(file, "read"):
         if not file.exists():
             raise UsageError(f"{file} does not exist", fix="name a file that there is")
-        if file.is_dir():
-            raise UsageError(f"{file} is a folder", fix="name a file")
+        if not file.is_file():
+            raise UsageError(f"{file} is {'a folder' if file.is_dir() else 'not a file'}", fix="name a file")
+        if file.stat().st_size > LARGEST_TEXT:
+            raise UsageError(
+                f"{file} has {file.stat().st_size >> 20} MiB, and {LARGEST_TEXT >> 20} are read",
+                fix="name another file",
+            )
 
 
 def check_new_campaign(file: Path) -> None:

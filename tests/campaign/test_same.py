@@ -6,7 +6,7 @@ import pytest
 
 import tare
 from campaign.fakes import FakePlatform, a_plan, a_record
-from tare.campaign import conduct, same
+from tare.campaign import conduct, same, trust
 from tare.campaign.preflight import Ready
 from tare.errors import HostError, StoreError, UsageError
 from tare.host import facts
@@ -136,7 +136,7 @@ class TestResume:
 
         def run(record, **others):
             file = tmp_path / "x.tare"
-            Store.create(file, record).close()
+            Store.create(file, record, trust.mark).close()
             conduct.resume(file, SimpleNamespace(doing=lambda what: None, fault=lambda line: None), **others)
 
         return run

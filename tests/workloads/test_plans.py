@@ -51,7 +51,8 @@ def test_memory_footprint():
     one = plan("memory-footprint")
     assert lines(one.prepare) == ["sleep 0.3"]
     assert lines(one.measures) == [
-        "sh -c head -c 64m /dev/zero | tail -c 64m | tee footprint | wc -c && wc -c <footprint && rm footprint",
+        'sh -c head -c "$1" /dev/zero | tail -c "$1" | tee footprint | wc -c && wc -c <footprint && rm footprint'
+        " work 64m",
         "sleep 0.3",
     ]
     assert registry.get("memory-footprint").fresh
@@ -147,6 +148,6 @@ def test_programs_are_of_the_packages_that_the_workload_names(name):
     one = plan(name)
     programs = {command.argv[0] for command in (*one.prepare, *one.measures, *one.cleanup, *one.servers)}
     # A shell and what coreutils has come under names of their own.
-    package = {"sh": "coreutils", "sleep": "coreutils", "ping": "iputils-ping"}
+    package = {"sh": "coreutils", "sleep": "coreutils", "rm": "coreutils", "ping": "iputils-ping"}
     named = {package.get(program, program) for program in programs}
     assert named == set(registry.get(name).packages)

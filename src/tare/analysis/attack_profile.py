@@ -99,7 +99,7 @@ def load_weights(file: Path) -> Weights:
 def _of_toml(text: str, file: Path) -> dict[str, object]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # tomllib raises more than its own, for long numbers and deep lists
         raise UsageError(f"{file} is not TOML: {error}", fix=_FIX) from error
 
 

@@ -64,7 +64,11 @@ def limits() -> dict[str, float]:
 
 def other_threads(host: Mapping[str, Any], cpus: Collection[int]) -> tuple[int, ...]:
     """The other threads of the measured cores, by what a campaign's record says of its host; none where unknown."""
-    cores = host.get("cpu", {}).get("siblings") or ()
+    told = host.get("cpu")
+    listed = told.get("siblings") if isinstance(told, Mapping) else None
+    # A record is whatever its writer wrote.
+    cores = [core for core in listed if isinstance(core, list)] if isinstance(listed, list) else []
+    cores = [core for core in cores if all(isinstance(cpu, int) for cpu in core)]
     return tuple(sorted({cpu for core in cores if set(core) & set(cpus) for cpu in core} - set(cpus)))
 
 

@@ -100,9 +100,10 @@ def load(file: Path | None = None) -> Profile:
 def parse(text: str, name: str) -> Profile:
     """A profile from TOML text; ``name`` is for the error. Raises `UsageError` with one line."""
     try:
-        return checked(tomllib.loads(text), name)
-    except tomllib.TOMLDecodeError as error:
+        told = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # tomllib raises more than its own, for long numbers and deep lists
         raise UsageError(f"{name} is not TOML: {error}", fix=FIX) from error
+    return checked(told, name)
 
 
 def checked(told: Mapping[str, Any], name: str) -> Profile:

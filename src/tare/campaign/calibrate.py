@@ -46,12 +46,16 @@ def same_with_same(file: Path, comparisons: int, watcher: Watcher) -> None:
     conduct.begin(order, file, watcher)
 
 
-def go_on(file: Path, watcher: Watcher, warn: Progress | None = None) -> None:
-    """Finish a campaign that was ended before its last block; nothing where it is whole. Raises `TareError`."""
+def is_whole(file: Path) -> bool:
+    """Whether it was run to its last block. Raises `StoreError`."""
     with Store.read(file) as store:
-        whole = store.status == "complete"
-    if not whole:
-        conduct.resume(file, watcher, warn=warn)
+        return store.status == "complete"
+
+
+def go_on(file: Path, watcher: Watcher, warn: Progress | None = None, agreed: str = "") -> None:
+    """Finish a campaign that was ended before its last block; nothing where it is whole. Raises `TareError`."""
+    if not is_whole(file):
+        conduct.resume(file, watcher, warn=warn, agreed=agreed)
 
 
 def with_added_work(file: Path, platforms: Sequence[str], blocks: int, watcher: Watcher) -> None:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import tare
-from tare.campaign import same
+from tare.campaign import same, trust
 from tare.campaign.block import Watcher
 from tare.campaign.faults import Faults
 from tare.campaign.ground import default_cpus, prepared, quietened, sole_campaign
@@ -23,6 +23,7 @@ from tare.campaign.runner import Runner
 from tare.campaign.sampler import Sampler
 from tare.campaign.slowed import extra_work, originals, slowed_copies
 from tare.campaign.stopping import Widths, targets
+from tare.campaign.trust import jobs_of
 from tare.errors import Failed, HostError, attempt
 from tare.host import beside, facts, network, state, unremoved, volumes
 from tare.host.tuning import Tuned
@@ -68,7 +69,7 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
                 ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing, keep=keep)
                 plan, ready = _plan(order, ready, jobs, resources)
                 record = record_of(plan, ready, image, [*order.left_out, *missing, *broken], asked, tuned)
-                with Store.create(file, record) as store:
+                with Store.create(file, record, trust.mark) as store:
                     faults = Faults(store, watcher.fault)
                     for what, failed in failures:
                         faults.keep(what, failed)
@@ -128,13 +129,21 @@ def _plan(order: Order, ready: list[Ready], jobs: tuple[Job, ...], resources: Re
     return plan, ready
 
 
-def resume(file: Path, watcher: Watcher, widths: Widths | None = None, warn: Progress | None = None) -> None:
+def resume(
+    file: Path,
+    watcher: Watcher,
+    widths: Widths | None = None,
+    warn: Progress | None = None,
+    agreed: str = "",
+) -> None:
     """Go on with a campaign: exactly the trials that are missing. Raises `StoreError` when it cannot be the same.
 
-    ``warn``: is told what is not as it was, and no reason to refuse; by default as what goes on.
+    ``warn``: is told what is not as it was, and no reason to refuse; by default as what goes on. ``agreed``: of a file
+    that another host wrote, what a user has agreed to (`tare.campaign.trust.digest`).
     """
     # A file that is none is told to whoever named it, whatever else runs here.
     with Store.open(file) as store, sole_campaign():
+        trust.require(store, agreed)
         record = store.record
         same.check_known(store)
         same.check_cpus(record)
@@ -189,11 +198,6 @@ def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ..
         in_order=record.in_order,
         scale=record.scale,
     )
-
-
-def jobs_of(record: CampaignRecord) -> tuple[Job, ...]:
-    """The workloads of a campaign that is there. Raises `UsageError` for one that this tare does not know."""
-    return tuple(Job(workloads.get(one.name), one.params, one.margin) for one in record.workloads)
 
 
 def image_for(jobs: Sequence[Job], progress: Progress) -> Image:

@@ -11,6 +11,7 @@ from tare import literature
 from tare.errors import UsageError
 from tare.model import Arm, Design, Family, Resources
 from tare.workloads.base import Params, RunWorkload, SliceWorkload, Workload
+from tare.workloads.contract import require_params
 
 if TYPE_CHECKING:
     from tare.platforms.base import Platform
@@ -129,14 +130,19 @@ def make_jobs(
     for workload in workloads:
         names = (workload.name, workload.family.value, "")
         margin = next((own[name] for name in names if name in own), None)
-        job = Job(workload, {**workload.profiles[profile], **others.get(workload.name, {})}, margin)
-        jobs.append(job)
+        jobs.append(job_of(workload, {**workload.profiles[profile], **others.get(workload.name, {})}, margin))
     known = {"", *(one.name for one in workloads), *(family.value for family in Family)}
     for name in own.keys() - known:
         raise UsageError(
             f"no margin can be given for {name!r}", fix="name a workload of the campaign, or a family: cpu"
         )
     return tuple(jobs)
+
+
+def job_of(workload: Workload, params: Params, margin: float | None) -> Job:
+    """The workload with these parameters. Raises `UsageError` for ones that it does not have."""
+    require_params(workload, params)
+    return Job(workload, params, margin)
 
 
 def how_long(profile: str, blocks: int | None, budget_s: float | None, own: Profile | None = None) -> Profile:

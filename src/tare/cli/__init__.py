@@ -29,6 +29,9 @@ def main() -> None:
         if error.fix:
             errors.print(f"[bold]fix:[/] {_plain(error.fix)}", soft_wrap=True)
         sys.exit(2)
+    except MemoryError:
+        errors.print("[bold red]error:[/] there is not memory enough for this")
+        sys.exit(2)
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer has turned the interrupt into this
             errors.print(interrupted(), markup=False, soft_wrap=True)

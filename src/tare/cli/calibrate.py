@@ -16,6 +16,7 @@ from tare.analysis.words import span
 from tare.campaign import calibrate as campaigns
 from tare.campaign import conduct
 from tare.cli.commands.calibrate import NEIGHBOURS, Load
+from tare.cli.consent import agreed
 from tare.cli.report import to_read
 from tare.errors import UsageError
 from tare.host import facts, load, state
@@ -46,6 +47,7 @@ class Asked:
     platforms: Sequence[str]
     blocks: int  # with added work; 0: none of that
     folder: Path | None  # None: a new one below TARE_HOME
+    trusted: bool = False  # whoever calls vouches for the files that are there
 
 
 def run_calibration(asked: Asked, *, as_json: bool) -> None:
@@ -59,11 +61,11 @@ def run_calibration(asked: Asked, *, as_json: bool) -> None:
     try:
         for kind in _kinds(asked.under):
             try:
-                _same(folder, kind, asked.comparisons, console)
+                _same(folder, kind, asked, console)
             finally:
                 conditions += _conditions(folder, kind)
         if asked.blocks:
-            found += _added(folder, asked.platforms, asked.blocks, console)
+            found += _added(folder, asked, console)
         whole = True
     finally:
         if conditions:
@@ -119,14 +121,14 @@ def _kinds(under: Load) -> tuple[Load, ...]:
     return (Load.QUIET, Load.LOADED) if under is Load.BOTH else (under,)
 
 
-def _same(folder: Path, kind: Load, comparisons: int, console: Console) -> None:
+def _same(folder: Path, kind: Load, asked: Asked, console: Console) -> None:
     """Compare the baseline with itself, as often as it has not been yet."""
-    file = _file(folder, kind)
+    file, comparisons = _file(folder, kind), asked.comparisons
     lines = Lines(console, campaigns.blocks_for(comparisons))
     with load.busy(NEIGHBOURS) if kind is Load.LOADED else contextlib.nullcontext():
         if file.exists():
             console.print(f"{kind}: {file} is there", markup=False)
-            campaigns.go_on(file, lines, lines.warn)
+            _go_on(file, asked, lines)
         else:
             console.print(f"{kind}: the baseline against itself, {comparisons} times", markup=False)
             campaigns.same_with_same(file, comparisons, lines)
@@ -150,12 +152,17 @@ def _conditions(folder: Path, kind: Load) -> Iterator[ConditionReport]:
         yield from (condition(kind.value, one, longer) for one in found)
 
 
-def _added(folder: Path, platforms: Sequence[str], blocks: int, console: Console) -> list[InjectedReport]:
-    file = folder / ADDED
+def _go_on(file: Path, asked: Asked, lines: Lines) -> None:
+    if not campaigns.is_whole(file):
+        campaigns.go_on(file, lines, lines.warn, agreed(file, trusted=asked.trusted))
+
+
+def _added(folder: Path, asked: Asked, console: Console) -> list[InjectedReport]:
+    file, platforms, blocks = folder / ADDED, asked.platforms, asked.blocks
     lines = Lines(console, blocks)
     if file.exists():
         console.print(f"added work: {file} is there", markup=False)
-        campaigns.go_on(file, lines, lines.warn)
+        _go_on(file, asked, lines)
     else:
         console.print(f"added work: native, {', '.join(platforms)}, {blocks} blocks", markup=False)
         campaigns.with_added_work(file, platforms, blocks, lines)

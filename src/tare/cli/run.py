@@ -12,6 +12,7 @@ from tare.analysis.widths import Known
 from tare.campaign import conduct
 from tare.campaign.order import Order
 from tare.campaign.study import foreword
+from tare.cli.consent import agreed
 from tare.cli.progress import Progress
 from tare.cli.report import show
 from tare.host import facts, state
@@ -31,11 +32,12 @@ def measure(order: Order, file: Path, *, as_json: bool) -> None:
     show([file], html=page_of(file), as_json=as_json)
 
 
-def go_on(file: Path, *, as_json: bool) -> None:
-    """Go on with a campaign, and show it. Raises `TareError`."""
+def go_on(file: Path, *, trusted: bool, as_json: bool) -> None:
+    """Go on with a campaign, and show it. Raises `TareError`. ``trusted``: see `tare.cli.consent`."""
+    answer = agreed(file, trusted=trusted)
     estimates = Estimates()
     with Progress(Console(stderr=True, highlight=False), file, estimates) as progress:
-        conduct.resume(file, progress, _widths(estimates), progress.warn)
+        conduct.resume(file, progress, _widths(estimates), progress.warn, answer)
     show([file], html=page_of(file), as_json=as_json)
 
 

@@ -35,6 +35,9 @@ ASK = (
 HELPERS_LIMIT_S = 5.0
 #: A busy loop without end; `timeout` ends it after the same time wherever it runs, emulated or not.
 ENDLESS = "while :; do :; done"
+THRICE = 'for n in 1 2 3; do timeout 1 sh -c "$0" & done; wait'
+#: Until the client serves; its arguments are the client's address and port.
+CALL_BACK = 'for n in 1 2 3 4 5; do iperf3 -c "$1" -p "$2" -n 1M && exit; sleep 0.2; done; exit 1'
 BUSY = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
 
 
@@ -179,7 +182,7 @@ def cpus_hold(bench: Bench) -> None:
         except ProcessLookupError:
             continue
     before, began = live.cpu_ns(), time.monotonic_ns()
-    live.session.execute(["sh", "-c", f"for n in 1 2 3; do timeout 1 sh -c '{ENDLESS}' & done; wait"], time_limit_s=60)
+    live.session.execute(["sh", "-c", THRICE, ENDLESS], time_limit_s=60)
     spent, took = live.cpu_ns(), time.monotonic_ns() - began
     if before is not None and spent is not None:
         # A tenth more than there is: a counter is read before or after the clock.
@@ -220,8 +223,7 @@ def network_both_ways(bench: Bench) -> None:
         done = client.run(there, time_limit_s=60)
         promise(done.code == 0, f"the client does not reach it: {done.text.strip()[-200:]}")
         with client.serving(["iperf3", "-s", "-1", "-p", port]):
-            back = ["sh", "-c", f"for n in 1 2 3 4 5; do iperf3 -c {here} -p {port} -n 1M && "
-                    "exit; sleep 0.2; done; exit 1"]  # fmt: skip
+            back = ["sh", "-c", CALL_BACK, "call-back", here, port]
             said = live.session.execute(back, time_limit_s=120)
         promise(said.code == 0, f"it does not reach the client: {said.stdout.decode(errors='replace').strip()[-200:]}")
         if address.echo is not None:

@@ -116,7 +116,8 @@ def _reading(footprint: Footprint, readings: Path) -> bytes:
     if len(names) != 1 or Path(names[0]).name != names[0]:
         raise ParseError("a footprint of lines names no reading: it is completed already, or not of a lab")
     try:
-        return (readings / names[0]).read_bytes()
+        with (readings / names[0]).open("rb") as file:
+            return file.read(gcov.MOST_COUNTERS)
     except OSError as error:
         raise ParseError(f"the reading {names[0]} is not in {readings}: {error.strerror}") from error
 

@@ -28,8 +28,7 @@ def keep_surface(store: Store, surface: Surface) -> None:
 
 def footprints(store: Store) -> list[Footprint]:
     """All that the file holds, as they were counted. Raises `StoreError` for one that is none."""
-    kept = (data for name, data in store.attachments() if name == ATTACHMENT)
-    return [_read(store, number, data) for number, data in enumerate(kept, 1)]
+    return [_read(store, number, data) for number, data in enumerate(store.attached(ATTACHMENT), 1)]
 
 
 def numbered_after(there: Iterable[Footprint]) -> Callable[[Footprint], Footprint]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.campaign import conduct, preflight, same
+from tare.campaign import conduct, preflight, same, trust
 from tare.campaign.ground import prepared, sole_campaign
 from tare.campaign.instances import Nursery
 from tare.campaign.order import DEFAULT_MEMORY, Order, check_resources
@@ -98,7 +98,7 @@ def _image(wish: Wish, there: Store | None, doing: Progress) -> Image:
     """That of the campaign that is there, with what its workloads need on top."""
     if there is None:
         return conduct.image_for(wish.jobs, doing)
-    image = conduct.image_for([*wish.jobs, *conduct.jobs_of(there.record)], doing)
+    image = conduct.image_for([*wish.jobs, *trust.jobs_of(there.record)], doing)
     same.check_same(there.record, image, facts.gather())
     return image
 
@@ -114,7 +114,7 @@ def _new(wish: Wish, ready: Sequence[Ready], left_out: Sequence[LeftOut], resour
     """A campaign of no blocks: nothing of it is measured."""
     platforms = tuple(one.platform for one in ready)
     plan = Plan(PROFILE, wish.seed, platforms, wish.jobs, resources, 0, None, replicas=1)
-    return Store.create(wish.file, conduct.record_of(plan, ready, image, left_out, (), None))
+    return Store.create(wish.file, conduct.record_of(plan, ready, image, left_out, (), None), trust.mark)
 
 
 @contextlib.contextmanager

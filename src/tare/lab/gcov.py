@@ -7,11 +7,13 @@ gcov, of the compiler's own version, makes lines of both. Formats: gcc 12's gcc/
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import posixpath
 import struct
 import tarfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,6 +22,7 @@ from typing import Any
 
 from tare.errors import ParseError
 from tare.host import pinning, processes
+from tare.lab import archives
 
 #: Of gcov's JSON.
 FORMAT = "1"
@@ -29,6 +32,8 @@ LIMIT_S = 300.0
 BATCH = 24
 #: Most that one process of gcov may say of a batch.
 _SAID_CAP = 256 << 20
+#: Bytes of one reading, unpacked: a kernel's counters are some 30 MiB.
+MOST_COUNTERS = 256 << 20
 _MAGIC = 0x67636461  # "gcda"
 _FUNCTION = 0x01000000
 #: Tags of the eight kinds of counters; a kernel that counts lines has the first.
@@ -164,11 +169,16 @@ def _run(program: Sequence[str], folder: Path, objects: Sequence[str], fresh: bo
 
 
 def counters_in(packed: bytes) -> dict[str, bytes]:
-    """The counters in a tar (of any compression), by path without suffix. Raises `ParseError`."""
+    """The counters in a tar that gzip(1) compressed, by path without suffix. Raises `ParseError`."""
     try:
-        with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
-            members = [member for member in tar if member.isfile() and member.name.endswith(COUNTERS)]
-            files = ((member.name, tar.extractfile(member)) for member in members)
-            return {name.removesuffix(COUNTERS): file.read() for name, file in files if file is not None}
-    except (tarfile.TarError, OSError, EOFError) as error:
+        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
+            plain = file.read(MOST_COUNTERS + 1)
+        if len(plain) > MOST_COUNTERS:
+            raise ParseError(f"a reading of counters has more than {MOST_COUNTERS >> 20} MiB")
+        return {
+            str(name).removesuffix(COUNTERS): contents.read()
+            for name, contents in archives.members(io.BytesIO(plain), 2 * MOST_COUNTERS)
+            if contents is not None and name.suffix == COUNTERS
+        }
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         raise ParseError(f"a reading of counters cannot be unpacked: {error}") from error

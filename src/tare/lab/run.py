@@ -15,7 +15,7 @@ from tare import outputs
 from tare.errors import HostError, PlatformError, SessionTimeout, TareError, UsageError
 from tare.image import build as image_build
 from tare.image.places import Progress
-from tare.lab import build, goods, kernel, recipe
+from tare.lab import archives, build, goods, kernel, recipe
 from tare.lab.machine import Parts, running
 from tare.patience import stretched
 from tare.session import Session
@@ -199,21 +199,22 @@ def _bring(session: Session, there: PurePosixPath, here: Path) -> None:
 
 
 def unpack(packed: Path, folder: Path) -> None:
-    """Plain files and folders of a tar, none of them outside of the folder: a lab runs what may be hostile."""
+    """Plain files and folders of a tar, none of them outside of the folder: a lab runs what may be hostile.
+
+    Raises `HostError`, also for an archive beyond the bounds of `tare.lab.archives`.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(packed) as tar:
-            for member in tar:
-                name = PurePosixPath(member.name)
-                if name.is_absolute() or ".." in name.parts:
-                    continue
+        # What comes out is no larger than what there is room for, as the archive was brought within that.
+        with packed.open("rb") as archive:
+            for name, contents in archives.members(archive, 2 * packed.stat().st_size):
                 place = folder / name
-                if member.isdir():
+                if contents is None:
                     place.mkdir(parents=True, exist_ok=True)
-                elif member.isfile() and (source := tar.extractfile(member)) is not None:
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    with source, outputs.written(place, "wb", new=True) as file:
-                        shutil.copyfileobj(source, file)
+                    continue
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with outputs.written(place, "wb", new=True) as file:
+                    shutil.copyfileobj(contents, file)
     except (OSError, tarfile.TarError) as error:
         raise HostError(
             f"the results cannot be written to {folder}: {error}", fix="give --out another folder"

@@ -31,6 +31,8 @@ from tare.platforms.parts.marks import FirstByte
 from tare.platforms.parts.pipes import ProcessStream
 
 HOME = "/var/lib/tare/remote"
+#: A script for sh(1), in quotes that take it past the login shell; a folder, and the file in it that gets the input.
+_RECEIVE = """'umask 077; set -C; mkdir -p "$0" && cat >"$1"'"""
 OPTIONS = (
     "-T",
     *("-o", "BatchMode=yes"),
@@ -260,7 +262,7 @@ class Ssh(Platform):
         if facts.free_kib << 10 < needed:
             raise _no_space(self._target, f"{facts.free_kib >> 10} MiB are free, the image needs {needed >> 20} MiB")
         loader = f"{HOME}/load-{secrets.token_hex(4)}.sh"
-        self._run(f'exec /bin/sh -c "umask 077; set -C; mkdir -p {HOME} && cat >{loader}"', stdin=_script())
+        self._run("exec", "/bin/sh", "-c", _RECEIVE, HOME, loader, stdin=_script())
         digest = hashlib.sha256()
         with tar.open("rb") as file:
             while data := file.read(1 << 20):

@@ -33,6 +33,8 @@ FIX = "apt-get install xen-system-amd64 and boot this host by it; or tare lab ru
 RUNS = "tare-guest-runs"
 #: Xen's console goes through the terminal of `xl create -c`, which a pipe is not.
 CONSOLE = ("xl", "create", "-F", "-c")
+#: Ends well when the command has said the first word.
+_UNTIL = '"$@" 2>&1 </dev/null | grep "$0" || exit 1'
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ def _trivial(ground: Ground, made: guest.Guest) -> list[str]:
     file.write_text(config(Domain(name, made.kernel, made.initramfs, words, 256 << 20, cpus)))
     ground.things.own(janitor.xen_domain(name))
     # xl itself ends well whatever becomes of the guest.
-    return ["sh", "-c", f'{" ".join(CONSOLE)} "$0" 2>&1 </dev/null | grep {RUNS} || exit 1', str(file)]
+    return ["sh", "-c", _UNTIL, RUNS, *CONSOLE, str(file)]
 
 
 def _create(spec: LaunchSpec, things: Belongings, domain: Domain) -> tuple[Instant, subprocess.Popen[bytes]]:

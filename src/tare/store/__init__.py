@@ -1,6 +1,8 @@
 """The campaign's file: SQLite, one a campaign; every trial is on disk before the next begins."""
 
 from tare.store.frames import Telemetry
+from tare.store.limits import OUTPUT_CAP
+from tare.store.packed import Output
 from tare.store.record import (
     CampaignRecord,
     LeftOut,
@@ -11,7 +13,7 @@ from tare.store.record import (
     WorkloadRecord,
 )
 from tare.store.segments import Segment
-from tare.store.store import OUTPUT_CAP, Event, Output, Store
+from tare.store.store import Event, Store
 
 __all__ = [
     "OUTPUT_CAP",

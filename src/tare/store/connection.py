@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import sqlite3
 import time
@@ -18,13 +19,19 @@ import tare
 from tare.errors import StoreError
 from tare.outputs import require_campaign
 from tare.patience import stretched, until
-from tare.store import segments
+from tare.store import segments, shape
+from tare.store.limits import LONGEST_RECORD, Bounded
 from tare.store.reading import known_part, may_be_newer, why_not
 from tare.store.record import CampaignRecord
+from tare.store.rows import BrokenError
 from tare.store.schema import APPLICATION_ID, FORMAT_VERSION, READABLE, SCHEMA, SEGMENTS_SINCE, UPGRADES
 
 _BUSY_S = 10.0
 _SPACE_LIMIT_S, _LEAST_SPACE = 5.0, 64 << 10
+#: Characters that are shown of the version that a file names.
+_LONGEST_VERSION = 40
+#: Characters that are shown of SQLite's reason, which may quote the file.
+_LONGEST_WHY = 200
 
 
 class Lock:
@@ -53,7 +60,7 @@ class Lock:
         os.close(self._fd)
 
 
-def make(path: Path) -> tuple[Lock, sqlite3.Connection]:
+def make(path: Path) -> tuple[Lock, Bounded]:
     """A new file with the schema in it. Raises `StoreError` when ``path`` exists or cannot be made."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
@@ -75,10 +82,11 @@ class Told(NamedTuple):
     """What a file says of itself: its record, and the fields of it that this tare does not know (they stay in it)."""
 
     record: CampaignRecord
+    text: str  # of the record, as it is in the file
     unknown: tuple[str, ...] = ()
 
 
-def attach(path: Path) -> tuple[Lock, sqlite3.Connection, Told]:
+def attach(path: Path) -> tuple[Lock, Bounded, Told]:
     """An existing file, to write to. Raises `StoreError`."""
     require_campaign(path)
     lock = Lock(path)
@@ -86,37 +94,40 @@ def attach(path: Path) -> tuple[Lock, sqlite3.Connection, Told]:
         db, told = _admit(path, "rw")
         with translated(path):
             _write_ahead(db)
-    except StoreError:
+    except BaseException:
         lock.release()
         raise
     return lock, db, told
 
 
-def view(path: Path) -> tuple[sqlite3.Connection, Told]:
+def view(path: Path) -> tuple[Bounded, Told]:
     """An existing file, to read, also beside a writer. Raises `StoreError`."""
     require_campaign(path)
     return _admit(path, _reading_mode(path))
 
 
-def _admit(path: Path, mode: str) -> tuple[sqlite3.Connection, Told]:
+def _admit(path: Path, mode: str) -> tuple[Bounded, Told]:
     """Open and check; closed again when it is not let in."""
     with translated(path):
         db = _connect(path, mode)
     try:
-        with translated(path):
+        with translated(path, db):
             _require_ours(db, path)
             return db, _load_record(db, path)
-    except StoreError:
+    except BaseException:
         db.close()
         raise
 
 
 def _load_record(db: sqlite3.Connection, path: Path) -> Told:
-    row = db.execute("SELECT value FROM fact WHERE name = 'record'").fetchone()
-    if row is None:
+    text = fact(db, "record")
+    if text is None:
         raise StoreError(f"{path} holds no campaign: it was cut off while it was made", fix="remove it and run again")
+    if len(text) > LONGEST_RECORD:
+        raise StoreError(f"{path} is damaged: its record is longer than {LONGEST_RECORD >> 20} Mi characters")
     try:
-        return Told(*known_part(CampaignRecord, row[0]))
+        record, unknown = known_part(CampaignRecord, text)
+        return Told(record, text, unknown)
     except ValidationError as error:
         raise _unreadable(error, _writer(db), path) from None
 
@@ -133,9 +144,10 @@ def _unreadable(error: ValidationError, writer: str | None, path: Path) -> Store
 
 def _writer(db: sqlite3.Connection) -> str | None:
     """The version of tare that made the file; None where nothing says it."""
-    with suppress(sqlite3.Error):
-        row = db.execute("SELECT json_extract(value, '$.tare_version') FROM fact WHERE name = 'record'").fetchone()
-        return None if row is None or row[0] is None else str(row[0])
+    with suppress(sqlite3.Error, ValueError, RecursionError):
+        record = json.loads(fact(db, "record") or "") if shape.has_facts(db) else None
+        told = record.get("tare_version") if isinstance(record, dict) else None
+        return told[:_LONGEST_VERSION] if isinstance(told, str) else None
     return None
 
 
@@ -149,6 +161,12 @@ def await_space(path: Path) -> None:
         time.sleep(0.05)
 
 
+def fact(db: sqlite3.Connection, name: str) -> str | None:
+    """What the file tells under this name; None where it tells nothing that is text."""
+    row = db.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
+    return row[0] if row is not None and isinstance(row[0], str) else None
+
+
 def fold(db: sqlite3.Connection) -> None:
     """Bring the log into the one file. A reader that is still there keeps it in WAL mode, which loses nothing."""
     with suppress(sqlite3.OperationalError):
@@ -158,27 +176,43 @@ def fold(db: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
-    """SQLite's errors as `StoreError`."""
+def translated(path: Path, db: Bounded | None = None) -> Iterator[None]:
+    """SQLite's errors as `StoreError`. ``db``: whose statements these are, for an end that a signal brought."""
     try:
         yield
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+    except BrokenError as error:
+        raise _damaged(path, str(error)) from error
+    except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code == sqlite3.SQLITE_INTERRUPT:
+            if db is None or not db.timed_out:
+                raise KeyboardInterrupt from error
+            raise StoreError(f"{path}: reading it takes too long for its size") from error
+        if code == sqlite3.SQLITE_FULL:
             what = f"{path} cannot be written: its disk is full; what was measured until then is in it"
             fix = f"free space there, and go on with it: tare run --resume {path}"
             raise StoreError(what, fix=fix) from error
-        raise StoreError(f"{path}: {error}", fix="see that the disk has space and the file may be used") from error
-    except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", None)
         if code == sqlite3.SQLITE_NOTADB:
             raise StoreError(f"{path} is not a campaign file: it is not SQLite") from None
-        raise StoreError(f"{path} is damaged: {error}", fix="take a copy that is whole") from error
+        # What Python finds in a column has no code: text that is not UTF-8.
+        if isinstance(error, sqlite3.OperationalError) and code not in {None, sqlite3.SQLITE_ERROR}:
+            fix = "see that the disk has space and the file may be used"
+            raise StoreError(f"{path}: {error}", fix=fix) from error
+        raise _damaged(path, str(error)) from error
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
+def _damaged(path: Path, why: str) -> StoreError:
+    return StoreError(f"{path} is damaged: {' '.join(why.split())[:_LONGEST_WHY]}", fix="take a copy that is whole")
+
+
+def _connect(path: Path, mode: str) -> Bounded:
     uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
-    db = sqlite3.connect(uri, uri=True, timeout=stretched(_BUSY_S), isolation_level=None)
-    db.execute("PRAGMA foreign_keys = ON")
+    db = sqlite3.connect(uri, uri=True, timeout=stretched(_BUSY_S), isolation_level=None, factory=Bounded)
+    try:
+        db.bound(path.stat().st_size)
+    except BaseException:
+        db.close()
+        raise
     return db
 
 
@@ -228,6 +262,8 @@ def _require_ours(db: sqlite3.Connection, path: Path) -> None:
             f"{path} has format version {form}, and tare {tare.__version__} reads versions {known}",
             fix=f"use tare {writer}, or a later one" if writer else "use the tare that wrote it",
         )
+    if (strange := shape.foreign(db, form)) is not None:
+        raise StoreError(f"{path} is not as tare writes it: {strange}", fix="take a copy that is as tare wrote it")
     said = db.execute("PRAGMA quick_check(1)").fetchone()[0]
     if said != "ok":
         raise StoreError(f"{path} is damaged: {' '.join(said.split())}", fix="take a copy that is whole")

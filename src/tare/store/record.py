@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tare.model import Arm, Design, Direction, Family, Mode
+from tare.store.limits import LAST_MOMENT, MOST, MOST_CELLS
+
+#: A file may come from a stranger: what is a name is no book, and what is a number is one that a machine can have.
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Text = Annotated[str, Field(max_length=10_000)]
+Bytes = Annotated[int, Field(ge=0, le=MOST)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+#: The value of a workload's parameter.
+Value = Annotated[int, Field(strict=True, ge=-MOST, le=MOST)] | Finite | Name | bool
 
 
 class _Frozen(BaseModel):
@@ -16,53 +27,53 @@ class _Frozen(BaseModel):
 class PlatformRecord(_Frozen):
     """A platform as it was on the day: what the report names, and what it could not honour."""
 
-    name: str
-    title: str
-    version: str
-    details: dict[str, str] = {}
-    image_bytes: int | None = None  # its form of the image, on disk
-    not_honoured: list[str] = []
-    open_by_design: dict[str, str] = {}  # doors to the host that it leaves open: name (`*`: all), and why
-    network_path: str = ""
+    name: Name
+    title: Text
+    version: Text
+    details: dict[Name, Text] = {}
+    image_bytes: Bytes | None = None  # its form of the image, on disk
+    not_honoured: list[Text] = []
+    open_by_design: dict[Name, Text] = {}  # doors to the host that it leaves open: name (`*`: all), and why
+    network_path: Text = ""
 
 
 class MetricRecord(_Frozen):
     """A metric's facts; the first of a workload is its headline."""
 
-    name: str
-    unit: str
+    name: Name
+    unit: Text
     direction: Direction
-    title: str
-    resolution: float | None = Field(default=None, gt=0)  # the steps that its figures move in, where that is known
+    title: Text
+    resolution: Finite | None = Field(default=None, gt=0)  # the steps that its figures move in, where that is known
 
 
 class WorkloadRecord(_Frozen):
     """A workload with the parameters that it ran with; ``margin`` is a fraction, stated before the data."""
 
-    name: str
-    title: str
+    name: Name
+    title: Text
     family: Family
     mode: Mode
     margin: float = Field(gt=0, lt=1)
-    work_unit: str
-    params: dict[str, int | float | str | bool]
+    work_unit: Text
+    params: dict[Name, Value]
     metrics: list[MetricRecord] = Field(min_length=1)
 
 
 class ResourceRecord(_Frozen):
     """What every instance got alike: host CPU numbers, the limits of memory and of a filesystem of its own in bytes."""
 
-    cpus: list[int]
-    memory_bytes: int
-    data_bytes: int | None = None  # None: a folder of the host's
+    cpus: list[Annotated[int, Field(ge=0, lt=2**16)]]
+    memory_bytes: Bytes
+    data_bytes: Bytes | None = None  # None: a folder of the host's
 
 
 class LeftOut(_Frozen):
     """A platform that was asked for, or known, and did not take part."""
 
-    platform: str
-    reason: str
-    fix: str | None = None
+    platform: Name
+    reason: Text
+    fix: Text | None = None
 
 
 class SettingRecord(_Frozen):
@@ -79,13 +90,13 @@ class SettingRecord(_Frozen):
 class CampaignRecord(_Frozen):
     """One planned set of measurements on one host."""
 
-    id: str  # uuid4
-    created: float  # UNIX time, seconds
-    tare_version: str
-    seed: int
-    profile: str
-    baseline: str  # name of the platform that the others are compared with
-    arms: list[tuple[str, int]]  # platform, replica
+    id: Name  # uuid4
+    created: float = Field(ge=0, le=LAST_MOMENT)  # UNIX time, seconds
+    tare_version: Name
+    seed: int = Field(ge=-MOST, le=MOST)
+    profile: Name
+    baseline: Name  # name of the platform that the others are compared with
+    arms: list[tuple[Name, Annotated[int, Field(ge=0, le=127)]]]  # platform, replica
     platforms: list[PlatformRecord]
     workloads: list[WorkloadRecord]
     resources: ResourceRecord
@@ -93,17 +104,38 @@ class CampaignRecord(_Frozen):
     image: dict[str, Any]
     agent_hash: str
     fairness: dict[str, Any] = {}
-    blocks: int | None = None
-    time_budget_s: float | None = None
+    blocks: int | None = Field(default=None, ge=0, le=MOST)
+    time_budget_s: Finite | None = None
     left_out: list[LeftOut] = []
-    asked: list[str] = []  # platforms that the user named: what is unfair of them is compared all the same
+    asked: list[Name] = []  # platforms that the user named: what is unfair of them is compared all the same
     design: Design = Design.BLOCKS
     in_order: bool = False  # a block's workloads ran as they are listed, and not in random order
-    scale: str | None = None  # of a study's profile: "scaled" or "full"
-    targets: dict[str, float] = {}  # half-width at which a workload has blocks enough, as a fraction
+    scale: Annotated[str, Field(pattern="^(scaled|full)$")] | None = None  # of a study's profile: "scaled" or "full"
+    targets: dict[Name, Finite] = {}  # half-width at which a workload has blocks enough, as a fraction
     tuning: list[SettingRecord] | None = None  # None: the campaign ran without --tune
-    slowed: list[float] = []  # shares of more sliced work: every platform has a copy for each (`tare.campaign.slowed`)
+    slowed: list[Finite] = []  # shares of more sliced work: every platform has a copy for each (`tare.campaign.slowed`)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        """Raise `ValueError` where names are not unique, or so many that no report could hold them."""
+        _unique("arm", self.arms)
+        _unique("platform", (platform.name for platform in self.platforms))
+        _unique("workload", (workload.name for workload in self.workloads))
+        for workload in self.workloads:
+            _unique(f"metric of {workload.name}", (metric.name for metric in workload.metrics))
+        if self.arms and self.baseline not in {platform for platform, _ in self.arms}:
+            raise ValueError(f"its baseline {self.baseline} is none of its arms")
+        cells = len(self.arms) * sum(len(workload.metrics) for workload in self.workloads)
+        if cells > MOST_CELLS:
+            raise ValueError(f"it has {cells:,} cells of arms and metrics, and {MOST_CELLS:,} is the most")
+        return self
 
     def all_arms(self) -> list[Arm]:
         """The treatments of a block, in the recorded order."""
         return [Arm(platform, replica) for platform, replica in self.arms]
+
+
+def _unique(what: str, names: Iterable[object]) -> None:
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise ValueError(f"the {what} {name} is there {times} times")

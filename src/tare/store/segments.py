@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+
+from tare.store.limits import MOST_EVENTS
+from tare.store.rows import frame
 
 #: The event that a resumed campaign begins with.
 RESUMED = "resumed"
@@ -37,9 +41,12 @@ def estimated(trials: Iterable[tuple[float, float]], resumed: Sequence[float]) -
     lies between two trials takes so long.
     """
     segments: list[Segment] = []
+    starts = sorted(resumed)
     for began, ended in sorted(trials):
         last = segments[-1] if segments else None
-        if last is None or began - last.ended > LONGEST_HANDOVER_S or any(last.ended <= at <= began for at in resumed):
+        # Resumed at the end of the last or after it, and not after this begin.
+        between = last is not None and bisect_left(starts, last.ended) < bisect_right(starts, began)
+        if last is None or began - last.ended > LONGEST_HANDOVER_S or between:
             segments.append(Segment(began, ended))
         else:
             segments[-1] = replace(last, ended=max(last.ended, ended))
@@ -48,9 +55,9 @@ def estimated(trials: Iterable[tuple[float, float]], resumed: Sequence[float]) -
 
 def estimate(db: sqlite3.Connection) -> list[Segment]:
     """`estimated` from the rows of a campaign's file."""
-    trials = db.execute("SELECT started, started + wall_ns / 1e9 FROM trial")
-    resumed = [at for (at,) in db.execute("SELECT at FROM event WHERE text = ?", (RESUMED,))]
-    return estimated(trials, resumed)
+    trials = frame(db, "SELECT started, wall_ns FROM trial")
+    resumed = frame(db, "SELECT at FROM event WHERE text = ?", (RESUMED,), MOST_EVENTS)["at"].to_list()
+    return estimated(((began, began + wall_ns / 1e9) for began, wall_ns in trials.iter_rows()), resumed)
 
 
 def add(db: sqlite3.Connection, segment: Segment) -> int:
@@ -64,7 +71,8 @@ def add(db: sqlite3.Connection, segment: Segment) -> int:
 
 def kept(db: sqlite3.Connection) -> list[Segment]:
     """What a file of version 3 tells."""
-    return [Segment(*row) for row in db.execute("SELECT began, ended, boot FROM segment ORDER BY id")]
+    found = frame(db, "SELECT began, ended, boot FROM segment ORDER BY id", most=MOST_EVENTS)
+    return [Segment(*row) for row in found.iter_rows()]
 
 
 class Meter:

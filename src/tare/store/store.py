@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from types import TracebackType
@@ -21,13 +21,20 @@ from tare.errors import StoreError
 from tare.model import Tick, Trial, TrialKey
 from tare.store import connection, frames, segments
 from tare.store.durations import with_turns
+from tare.store.limits import (
+    ATTACHED_CAP,
+    ATTACHMENT_CAP,
+    MOST_EVENT_TEXT,
+    MOST_EVENTS,
+    OUTPUT_CAP,
+    Bounded,
+)
+from tare.store.packed import Output, unpack
 from tare.store.record import CampaignRecord
+from tare.store.rows import BrokenError, frame
 from tare.store.schema import SEGMENTS_SINCE, TELEMETRY_SINCE
 from tare.store.segments import Segment
 
-#: Bytes that are kept of each raw output; the length before the cap is stored beside it.
-OUTPUT_CAP = 1 << 20
-_ATTACHMENT_CAP = 1 << 26
 _TICK_COLUMNS = tuple(one.name for one in fields(Tick) if one.name not in {"cpus", "instances"})
 _INSERT_TICK = f"INSERT INTO tick ({', '.join(_TICK_COLUMNS)}) VALUES ({', '.join('?' * len(_TICK_COLUMNS))})"  # noqa: S608
 
@@ -41,25 +48,12 @@ class Event:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """A raw output of a trial: what was kept, and how long it was."""
-
-    data: bytes
-    full_bytes: int
-
-    @property
-    def capped(self) -> bool:
-        """Whether more was produced than is kept."""
-        return self.full_bytes > len(self.data)
-
-
 class Store:
     """One campaign file. Use `create`, `open` or `read`; a context manager, closing on exit."""
 
-    def __init__(self, path: Path, db: sqlite3.Connection, told: connection.Told, lock: connection.Lock | None) -> None:
+    def __init__(self, path: Path, db: Bounded, told: connection.Told, lock: connection.Lock | None) -> None:
         self.path = path
-        self.record = told.record
+        self.record, self.record_text = told.record, told.text
         #: Fields of the record that this tare does not know. They stay in the file, and no campaign goes on in it.
         self.unknown_fields = told.unknown
         self._db = db
@@ -73,11 +67,16 @@ class Store:
     # --- opening and closing -------------------------------------------------------------------------------
 
     @classmethod
-    def create(cls, path: Path, record: CampaignRecord) -> Store:
-        """Make a new file. Raises `StoreError` when it exists (nothing is ever overwritten) or cannot be made."""
+    def create(cls, path: Path, record: CampaignRecord, marked: Callable[[str], str] | None = None) -> Store:
+        """Make a new file. Raises `StoreError` when it exists (nothing is ever overwritten) or cannot be made.
+
+        ``marked``: makes of the record's text what shows who wrote it (`tare.campaign.trust`).
+        """
+        text = record.model_dump_json()
+        mark = marked(text) if marked is not None else None
         lock, db = connection.make(path)
-        store = cls(path, db, connection.Told(record), lock)
-        store._write_names()
+        store = cls(path, db, connection.Told(record, text), lock)
+        store._write_names(mark)
         return store
 
     @classmethod
@@ -108,9 +107,11 @@ class Store:
     ) -> None:
         self.close()
 
-    def _write_names(self) -> None:
+    def _write_names(self, mark: str | None) -> None:
         with self._writing("the record"):
-            self._set("record", self.record.model_dump_json())
+            self._set("record", self.record_text)
+            if mark is not None:
+                self._set("mark", mark)
             self._set("status", "planned")
             self._db.executemany("INSERT INTO workload VALUES (?, ?)", [(i, n) for n, i in self._workloads.items()])
             self._db.executemany(
@@ -140,7 +141,7 @@ class Store:
 
     def segments(self) -> list[Segment]:
         """When the campaign was at work, in order. Of a file that does not tell, estimated from its trials."""
-        with connection.translated(self.path):
+        with self._translated():
             there = connection.version(self._db) >= SEGMENTS_SINCE
             return (segments.kept(self._db) if there else []) or segments.estimate(self._db)
 
@@ -152,8 +153,14 @@ class Store:
     @property
     def status(self) -> str:
         """How the campaign stands: planned, running, complete, interrupted ..."""
-        row = self._db.execute("SELECT value FROM fact WHERE name = 'status'").fetchone()
-        return str(row[0]) if row else "unknown"
+        with self._translated():
+            return connection.fact(self._db, "status") or "unknown"
+
+    @property
+    def mark(self) -> str | None:
+        """What shows who wrote the record; None in a file of an older tare."""
+        with self._translated():
+            return connection.fact(self._db, "mark")
 
     def set_status(self, status: str) -> None:
         """Say how the campaign stands; durable on return."""
@@ -167,31 +174,46 @@ class Store:
 
     def events(self) -> list[Event]:
         """All events in order."""
-        return [Event(*row) for row in self._db.execute("SELECT at, level, text FROM event ORDER BY id")]
+        with self._translated():
+            length = self._db.execute("SELECT total(length(text)) FROM event").fetchone()[0]
+            if length > MOST_EVENT_TEXT:
+                raise BrokenError(f"its events have more than {MOST_EVENT_TEXT >> 20} Mi characters")
+            found = frame(self._db, "SELECT at, level, text FROM event ORDER BY id", most=MOST_EVENTS)
+        return [Event(*row) for row in found.iter_rows()]
 
     def add_attachment(self, name: str, data: bytes) -> None:
         """Keep a file that explains something (say, a console log); the same name may come again."""
-        packed = zstandard.ZstdCompressor().compress(data[:_ATTACHMENT_CAP])
+        packed = zstandard.ZstdCompressor().compress(data[:ATTACHMENT_CAP])
         with self._writing(f"attachment {name}"):
             self._db.execute("INSERT INTO attachment (at, name, zstd) VALUES (?, ?, ?)", (time.time(), name, packed))
 
     def replace_attachments(self, name: str, contents: Iterable[bytes]) -> None:
         """Put these in the place of all attachments of this name: all of them or, after a kill, none."""
         compress = zstandard.ZstdCompressor().compress
-        packed = [(time.time(), name, compress(data[:_ATTACHMENT_CAP])) for data in contents]
+        packed = [(time.time(), name, compress(data[:ATTACHMENT_CAP])) for data in contents]
         with self._writing(f"attachments {name}"):
             self._db.execute("DELETE FROM attachment WHERE name = ?", (name,))
             self._db.executemany("INSERT INTO attachment (at, name, zstd) VALUES (?, ?, ?)", packed)
 
     def attachments(self) -> list[tuple[str, bytes]]:
         """All attachments in order, as name and contents."""
-        rows = self._db.execute("SELECT name, zstd FROM attachment ORDER BY id")
-        return [(name, _unpack(packed, _ATTACHMENT_CAP)) for name, packed in rows]
+        names = self._db.execute("SELECT name FROM attachment ORDER BY id")
+        contents = self._unpacked("SELECT zstd FROM attachment ORDER BY id")
+        return [(str(name), data) for (name,), data in zip(names, contents, strict=True)]
 
     def attached(self, name: str) -> Iterator[bytes]:
-        """The contents of the attachments of this name, in order and one after the other."""
-        rows = self._db.execute("SELECT zstd FROM attachment WHERE name = ? ORDER BY id", (name,))
-        return (_unpack(packed, _ATTACHMENT_CAP) for (packed,) in rows)
+        """The contents of the attachments of this name, in order and one after the other. Raises `StoreError`."""
+        return self._unpacked("SELECT zstd FROM attachment WHERE name = ? ORDER BY id", name)
+
+    def _unpacked(self, query: str, *values: str) -> Iterator[bytes]:
+        left = ATTACHED_CAP
+        with self._translated():
+            for (packed,) in self._db.execute(query, values):
+                data = unpack(packed, ATTACHMENT_CAP)
+                left -= len(data)
+                if left < 0:
+                    raise BrokenError(f"its attachments hold more than {ATTACHED_CAP >> 20} MiB")
+                yield data
 
     # --- schedule and trials -------------------------------------------------------------------------------
 
@@ -208,11 +230,13 @@ class Store:
 
     def schedule(self) -> list[TrialKey]:
         """All planned trials in order; a trial's ``seq`` is its place here."""
-        return self._keys("SELECT block, workload, arm FROM schedule ORDER BY seq")
+        with self._translated():
+            return frames.keys(self._db, self._names, "schedule")
 
     def done(self) -> set[TrialKey]:
         """The trials that are in the file, however they ended."""
-        return set(self._keys("SELECT block, workload, arm FROM trial"))
+        with self._translated():
+            return set(frames.keys(self._db, self._names, "trial"))
 
     def commit_trials(self, trials: Sequence[Trial], telemetry: Sequence[Tick] = ()) -> None:
         """Write trials with all that belongs to them, and the ticks that came meanwhile: all or nothing, on disk.
@@ -262,17 +286,18 @@ class Store:
 
     def outputs(self, key: TrialKey) -> dict[str, Output]:
         """The raw outputs of a trial by name; empty when it has none."""
-        rows = self._db.execute(
+        query = (
             "SELECT name, zstd, bytes FROM output JOIN trial ON trial.id = output.trial"
-            " WHERE block = ? AND workload = ? AND arm = ? ORDER BY name",
-            self._ids(key),
+            " WHERE block = ? AND workload = ? AND arm = ? ORDER BY name"
         )
-        return {name: Output(_unpack(packed, OUTPUT_CAP), full) for name, packed, full in rows}
+        with self._translated():
+            rows = self._db.execute(query, self._ids(key))
+            return {str(name): Output(unpack(packed, OUTPUT_CAP), int(full)) for name, packed, full in rows}
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """All that is read inside is of one instant, also while a run is writing."""
-        with connection.translated(self.path):
+        with self._translated():
             self._db.execute("BEGIN")
         try:
             yield
@@ -287,7 +312,7 @@ class Store:
         Columns: block, workload, platform, replica, metric, round, value. What a failed trial left is in the file
         and in `tare export`, and never in an estimate.
         """
-        with connection.translated(self.path):
+        with self._translated():
             return frames.samples(self._db, self._names, first, end)
 
     def trials(self) -> pl.DataFrame:
@@ -296,7 +321,7 @@ class Store:
         Columns: seq, block, workload, platform, replica, status, reason, started (UNIX s), wall_ns, cpu_ns,
         daemon_cpu_ns, steal, pressure, load; null where the host could not see it; turn_s (see `durations`).
         """
-        with connection.translated(self.path):
+        with self._translated():
             return with_turns(frames.trials(self._db, self._names), self.segments())
 
     def slices(self) -> pl.DataFrame:
@@ -304,12 +329,12 @@ class Store:
 
         Columns: block, workload, platform, replica, round, position, start_ns, wall_ns, cpu_ns, daemon_cpu_ns, late_ns.
         """
-        with connection.translated(self.path):
+        with self._translated():
             return frames.slices(self._db, self._names)
 
     def telemetry(self) -> frames.Telemetry:
         """What the host was doing meanwhile; empty frames in a file that has none."""
-        with connection.translated(self.path):
+        with self._translated():
             return frames.telemetry(self._db, self._names, there=connection.version(self._db) >= TELEMETRY_SINCE)
 
     def rows(self) -> Iterator[dict[str, object]]:
@@ -317,16 +342,20 @@ class Store:
 
         Keys: the columns of `trials` but turn_s, then metric, round and value (None where there is no sample). Streams.
         """
-        with connection.translated(self.path):
+        with self._translated():
             yield from frames.rows(self._db, self._names)
 
     # --- small print ---------------------------------------------------------------------------------------
+
+    def _translated(self) -> AbstractContextManager[None]:
+        """What SQLite and `tare.store.rows` find wrong in it is raised as `StoreError`."""
+        return connection.translated(self.path, self._db)
 
     @contextmanager
     def _writing(self, what: str) -> Iterator[None]:
         """One transaction: all of it is on disk after it, or nothing. Raises `StoreError`."""
         connection.await_space(self.path)
-        with connection.translated(self.path):
+        with self._translated():
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 connection.bring_up(self._db)
@@ -344,10 +373,6 @@ class Store:
     def _roll_back(self) -> None:
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
-
-    def _keys(self, query: str) -> list[TrialKey]:
-        rows = self._db.execute(query)
-        return [TrialKey(block, self._names.workloads[w], self._names.arms[a]) for block, w, a in rows]
 
     def _ids(self, key: TrialKey) -> tuple[int, int, int]:
         workload, arm = self._workloads.get(key.workload), self._arms.get(key.arm)
@@ -372,12 +397,3 @@ def _refusal(error: sqlite3.IntegrityError) -> str:
     if "UNIQUE" in text:
         return "is in the file already, or has the same round twice; nothing of it was written"
     return f"does not hold ({text}); nothing of it was written"
-
-
-def _unpack(packed: bytes, cap: int) -> bytes:
-    """Undo zstandard; a file from elsewhere may lie about the length, so no more than ``cap`` bytes come out."""
-    try:
-        with zstandard.ZstdDecompressor().stream_reader(packed) as reader:
-            return reader.read(cap)
-    except zstandard.ZstdError as error:
-        raise StoreError(f"a stored output cannot be unpacked: {error}", fix="take a copy that is whole") from error

@@ -12,13 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from numbers import Real
 
-from tare.errors import ParseError
+from tare.errors import ParseError, UsageError
 from tare.model import Family, Mode, Sample
-from tare.workloads.base import Outcome, SliceWorkload, Workload
+from tare.workloads.base import Outcome, Params, SliceWorkload, Workload
 
 #: Names of workloads and metrics: lower case words and digits, joined by single dashes.
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 PROFILES = ("quick", "full")
+#: The largest number that a parameter may have: bytes, requests, milliseconds.
+MOST_PARAM = 1e12
 #: The campaign computes this metric; a workload must not have its own of that name.
 RESERVED = frozenset({"cpu-cost"})
 _KINDS: Mapping[str, type] = {
@@ -72,6 +74,27 @@ def require_work(workload: Workload, outcome: Outcome) -> None:
     """Raise `ParseError` where the work done is no number from 0 on; 0 is of what has no cost."""
     if not (_is_number(outcome.work) and outcome.work >= 0):
         raise ParseError(f"{workload.name} did {outcome.work!r} {workload.work_unit} of work")
+
+
+def require_params(workload: Workload, params: Params) -> None:
+    """Raise `UsageError` unless these are the workload's parameters: those of its profiles, by name and type.
+
+    A number is from 0 to `MOST_PARAM`, and a text one that a profile has: it goes into a command's arguments.
+    """
+    declared = {name: [told[name] for told in workload.profiles.values()] for name in workload.profiles["quick"]}
+    if params.keys() != declared.keys():
+        names = ", ".join(sorted(params.keys() ^ declared.keys()))
+        raise UsageError(f"{workload.name} has not these parameters, or they are missing: {names[:100]}")
+    for name, value in params.items():
+        known = declared[name]
+        if isinstance(known[0], bool) or isinstance(value, bool):
+            fits = isinstance(value, bool) and isinstance(known[0], bool)
+        elif isinstance(known[0], str):
+            fits = value in known
+        else:
+            fits = isinstance(value, int | float) and 0 <= value <= MOST_PARAM
+        if not fits:
+            raise UsageError(f"{workload.name} cannot have {name} {str(value)[:100]!r}", fix=f"such as {known[0]}")
 
 
 def _is_number(value: object) -> bool:

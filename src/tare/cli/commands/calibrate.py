@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from tare.cli.commands import given
+from tare.cli.commands.given import TRUST
 from tare.errors import UsageError
 
 #: Busy processes for each CPU in the noisy half.
@@ -36,6 +37,7 @@ def calibrate(
     output: Path | None = typer.Option(
         None, "-o", "--output", help="Folder for the files. Those there are taken, unfinished ones go on."
     ),
+    trust: bool = TRUST,
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.calibration/1)."),
 ) -> None:
     """Compare what does not differ, and find work that was added: the instrument's own error on this machine.
@@ -58,4 +60,4 @@ def calibrate(
 
     from tare.cli.calibrate import Asked, run_calibration
 
-    run_calibration(Asked(comparisons, under, platform, blocks, output), as_json=as_json)
+    run_calibration(Asked(comparisons, under, platform, blocks, output, trust), as_json=as_json)

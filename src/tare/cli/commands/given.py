@@ -10,6 +10,10 @@ import typer
 from tare.campaign.order import ALL
 from tare.errors import UsageError
 
+TRUST = typer.Option(
+    False, "--trust", help="Go on, unasked, with a file that this host did not write: what it orders is run as root."
+)
+
 
 def options(context: typer.Context, *, besides: Collection[str]) -> list[str]:
     """The options that were given, as they are written, but for those of the parameters ``besides``."""

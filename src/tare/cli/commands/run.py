@@ -13,6 +13,7 @@ from tare.campaign.plan import parse_margins, parse_time
 from tare.campaign.stopping import parse_precision
 from tare.campaign.study import ordered
 from tare.cli.commands import given
+from tare.cli.commands.given import TRUST
 from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus, parse_size
 from tare.errors import UsageError
 from tare.literature import Scale
@@ -97,6 +98,7 @@ def run(
     tune: bool = _TUNE,
     output: Path | None = typer.Option(None, "-o", "--output", help="Campaign file. Default: tare-DATE-TIME.tare"),
     resume: Path | None = typer.Option(None, "--resume", help="Go on with this campaign file."),
+    trust: bool = TRUST,
     as_json: bool = typer.Option(False, "--json", help="Print the report as JSON (schema tare.report/2)."),
 ) -> None:
     """Measure what platforms cost against bare metal, and print the table.
@@ -105,8 +107,11 @@ def run(
     before the next begins; the HTML report is written beside it.
     """
     if resume is not None:
-        _resume(resume, given.options(context, besides={"resume", "as_json"}), as_json=as_json)
+        others = given.options(context, besides={"resume", "trust", "as_json"})
+        _resume(resume, others, trusted=trust, as_json=as_json)
         return
+    if trust:
+        raise UsageError("--trust is about a file that there is", fix="give it with --resume, or leave it out")
     order = Order(
         platforms=platform,
         workloads=workload,
@@ -140,7 +145,7 @@ def _begin(order: Order, file: Path, *, as_json: bool) -> None:
     measure(order, file, as_json=as_json)
 
 
-def _resume(file: Path, others: list[str], *, as_json: bool) -> None:
+def _resume(file: Path, others: list[str], *, trusted: bool, as_json: bool) -> None:
     if others:
         raise UsageError(
             f"--resume goes on as planned and takes no {' and no '.join(others)}", fix="give --resume alone"
@@ -150,4 +155,4 @@ def _resume(file: Path, others: list[str], *, as_json: bool) -> None:
 
     from tare.cli.run import go_on
 
-    go_on(file, as_json=as_json)
+    go_on(file, trusted=trusted, as_json=as_json)

@@ -17,6 +17,8 @@ ONLY_QEMU = ("disk_device", "network", "link")
 #: What a command line may name, in braces; other braces are the guest's own.
 PLACES = ("ip", "prefix", "gateway", "mac")
 FIX = "docs/platforms.md, blackbox, has an example"
+#: Bytes of a box's file.
+LONGEST = 1 << 20
 Port = Field(default=None, ge=1, le=65535)
 
 
@@ -49,8 +51,8 @@ class Box(_Strict):
     disk: Path | None = None  # raw or qcow2; what the guest writes is thrown away
     disk_device: Literal["virtio-blk-pci", "virtio-blk-device", "ide-hd"] = "virtio-blk-pci"
     cmdline: str = ""
-    memory: int = Field(default=256, ge=8)  # MiB
-    cpus: int = Field(default=1, ge=1)
+    memory: int = Field(default=256, ge=8, le=1 << 30)  # MiB
+    cpus: int = Field(default=1, ge=1, le=1 << 16)
     network: Literal["virtio-net-pci", "virtio-net-device", "e1000", "e1000e", "rtl8139"] = "virtio-net-pci"
     link: Literal["tap", "user"] = "tap"  # user: QEMU's own stack, which has a DHCP server
     console: str | None = None  # a regular expression that the console must show as well
@@ -100,21 +102,32 @@ class Box(_Strict):
         return text
 
 
-def load(file: Path) -> Box:
-    """Read a box's file; paths in it are relative to it. Raises `UsageError` that names the field."""
+def parse(text: str, name: str) -> Box:
+    """A box from TOML text; ``name`` is for the error. Raises `UsageError` with one line."""
     try:
-        told: dict[str, Any] = tomllib.loads(file.read_text())
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}", fix="name the TOML file of a black box") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} is not TOML: {error}", fix=FIX) from error
-    try:
-        box = Box.model_validate(told)
+        told: dict[str, Any] = tomllib.loads(text)
+        return Box.model_validate(told)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
         why = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{file}: {f'{field}: ' if field else ''}{why}", fix=FIX) from error
+        raise UsageError(f"{name}: {f'{field}: ' if field else ''}{why}", fix=FIX) from error
+    except (ValueError, RecursionError) as error:  # tomllib raises more than its own, for long numbers and deep lists
+        raise UsageError(f"{name} is not TOML: {error}", fix=FIX) from error
+
+
+def load(file: Path) -> Box:
+    """Read a box's file; paths in it are relative to it. Raises `UsageError` that names the field."""
+    try:
+        # A pipe or a device may never end.
+        text = file.read_text() if file.is_file() and file.stat().st_size <= LONGEST else None
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}", fix="name the TOML file of a black box") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not TOML: {error}", fix=FIX) from error
+    if text is None:
+        raise UsageError(f"{file} is no file, or not a short one", fix="name the TOML file of a black box")
+    box = parse(text, str(file))
     found = {name: file.parent / path for name in ("kernel", "initrd", "disk") if (path := getattr(box, name))}
     for name, path in found.items():
         if not path.is_file():

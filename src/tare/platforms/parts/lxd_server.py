@@ -23,6 +23,14 @@ from tare.platforms.parts import rights
 LIMIT_S = 30.0
 
 
+#: The client, a container's name, and the command to run in it.
+_START = """\
+name=$1; shift
+"$0" start "$name" </dev/null >&2 || { "$0" info --show-log "$name" >&2; exit 1; }
+exec "$0" exec -T "$name" -- "$@"
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """LXD or Incus: what its programs and files are called."""
@@ -120,9 +128,7 @@ class Server:
 
         When the start fails, why it did is in the daemon's log of the container.
         """
-        client = self._kind.client
-        script = f'{client} start "$0" </dev/null >&2 || {{ {client} info --show-log "$0" >&2; exit 1; }}'
-        return ["sh", "-c", f'{script}; exec {client} exec -T "$0" -- "$@"', name, *argv]
+        return ["sh", "-c", _START, self._kind.client, name, *argv]
 
     def revive(self) -> None:
         """Start tare's own daemon when it does not run: at first, and when it died. Its containers outlive it."""

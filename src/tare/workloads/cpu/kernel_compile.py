@@ -25,6 +25,7 @@ TREE = "/data/tare-kernel"
 NEEDED_BYTES = 256 * 2**20
 #: The whole kernel takes two minutes on a fast processor, and an emulated one some thirty times as long.
 LIMIT_S = 7200.0
+_COPY = 'rm -rf "$2" && cp -a "$1" "$2"'
 _STEP = re.compile(r"  (?P<tool>[A-Z][A-Z0-9_]+) +(?P<file>\S.*)", re.ASCII)
 _CHANGE = re.compile(r"make(?:\[\d+\])?: (?P<way>Entering|Leaving) directory '(?P<folder>[^']+)'", re.ASCII)
 _READY = re.compile(r"Kernel: (?P<file>\S+) is ready  \(#\d+\)", re.ASCII)
@@ -50,11 +51,11 @@ class KernelCompile(RunWorkload):
                 fix="free some space, or set TARE_HOME to a larger disk",
             )
         make = ("make", "-C", f"{HOME}/source", f"O={TREE}", "ARCH=x86_64")
-        copy = Command(("sh", "-c", f"rm -rf {TREE} && cp -a {HOME}/build {TREE}"), time_limit_s=LIMIT_S)
+        copy = Command(("sh", "-c", _COPY, "copy", f"{HOME}/build", TREE), time_limit_s=LIMIT_S)
         # Does nothing where the copy is as it was built; its dates may be changed by a platform's form of the image.
         ready = Command((*make, "-s", "prepare"), time_limit_s=LIMIT_S)
         build = Command((*make, f"-j{around.cpu_count}", str(params["target"])), env=_ENGLISH, time_limit_s=LIMIT_S)
-        removal = Command(("sh", "-c", f"rm -rf {TREE}"), time_limit_s=LIMIT_S)
+        removal = Command(("rm", "-rf", TREE), time_limit_s=LIMIT_S)
         return RunPlan(prepare=(copy, ready), measures=(build,), cleanup=(removal,))
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:

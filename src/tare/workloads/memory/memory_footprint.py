@@ -20,6 +20,8 @@ MIB = 2**20
 #: An agent that has just answered is still tidying up; its guest's kernel too.
 SETTLE_S = 0.3
 LIMIT_S = 120.0
+#: Its argument is an amount as head(1) and tail(1) take it.
+_WORK = 'head -c "$1" /dev/zero | tail -c "$1" | tee footprint | wc -c && wc -c <footprint && rm footprint'
 
 
 class MemoryFootprint(WeighWorkload):
@@ -41,11 +43,9 @@ class MemoryFootprint(WeighWorkload):
     profiles: ClassVar[Mapping[str, Params]] = {"quick": {"work_mib": 64}, "full": {"work_mib": 64}}
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
-        size = f"{params['work_mib']}m"
-        work = f"head -c {size} /dev/zero | tail -c {size} | tee footprint | wc -c && wc -c <footprint && rm footprint"
         settle = Command(("sleep", str(SETTLE_S)))
         # Settled before each weighing: a page that is being freed is nobody's.
-        measures = (Command(("sh", "-c", work), time_limit_s=LIMIT_S), settle)
+        measures = (Command(("sh", "-c", _WORK, "work", f"{params['work_mib']}m"), time_limit_s=LIMIT_S), settle)
         return RunPlan(prepare=(settle,), measures=measures)
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:

@@ -73,8 +73,8 @@ class PingRtt(RunWorkload):
             why = around.no_ping or "it has no address of its own"
             raise HostError(f"it cannot be pinged: {why}", fix="leave out ping-rtt on this platform")
         limit_s = float(params["time_s"]) + WAIT_S + GRACE_S
-        options = f"-n -c {_count(params)} -i {params['interval_s']} -W {WAIT_S} -s {_SIZE}"
-        argv = ("ping", *options.split(), around.ping)
+        times = ("-c", f"{_count(params)}", "-i", f"{params['interval_s']}", "-W", f"{WAIT_S}")
+        argv = ("ping", "-n", *times, "-s", f"{_SIZE}", around.ping)
         return RunPlan(measures=(Command(argv, side=Side.CLIENT, time_limit_s=limit_s, cwd="/"),))
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:

@@ -1,0 +1,34 @@
+"""Asks before a campaign goes on that this host did not write: what is in such a file is run as root."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from tare.campaign import trust
+from tare.report.clean import clean
+from tare.store import Store
+
+
+def agreed(file: Path, *, trusted: bool) -> str:
+    """The digest of the record that may be gone on with, or "": then it must be one that this host wrote.
+
+    ``trusted``: whoever calls vouches for the file. Exits 1 when the answer is no. Raises `StoreError`.
+    """
+    with Store.read(file) as store:
+        if trust.is_own(store):
+            return ""
+        digest = trust.digest(store)
+        if not trusted and not sys.stdin.isatty():
+            trust.require(store, "")
+        lines = list(trust.orders(store))
+    console = Console(stderr=True, highlight=False)
+    console.print(f"{file} was not written by this host. It would run:", markup=False, soft_wrap=True)
+    for line in lines:
+        console.print(f"  {clean(line)}", markup=False, soft_wrap=True)
+    if not trusted and not typer.confirm("Run this as root, on this host?", default=False, err=True):
+        raise typer.Exit(1)
+    return digest

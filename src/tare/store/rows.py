@@ -1,0 +1,117 @@
+"""Every column that is read, and what may be in it: the one place at which the rows of a file are checked.
+
+SQLite holds anything in any column, and its constraints bind only who writes by them: a file from elsewhere may have a
+text for a time, or an arm that there is not.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from tare.store.limits import LAST_MOMENT, MOST, MOST_ROWS
+
+_BATCH = 100_000
+#: No share, and no load, is larger.
+_MOST_REAL = 1e9
+_LAST = 2**31 - 2
+
+
+class BrokenError(ValueError):
+    """What is in a file that no tare writes, in a few words; `tare.store.connection.translated` says of which file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What may be in a column; without bounds, all that its type holds.
+
+    That nothing is missing is a constraint of the tables, which SQLite's quick_check has verified by then
+    (`tare.store.connection`).
+    """
+
+    kind: type[pl.DataType]
+    bounds: tuple[float, float] | None = None
+    magnitude: tuple[float, float] | None = None  # the same of its size, where it is neither zero nor infinite
+
+
+_CODE = Column(pl.UInt32)  # an index into the record's names, which `named` checks
+_NUMBER = Column(pl.Int32, (0, _LAST))
+_COUNT = Column(pl.Int64, (0, MOST))
+_COUNTER = Column(pl.Int64)
+_MOMENT = Column(pl.Float64, (0, LAST_MOMENT))
+_REAL = Column(pl.Float64, (-_MOST_REAL, _MOST_REAL))
+#: Missing where it is a NaN, for which SQLite has no form; what is neither zero nor endless lies between these.
+_FIGURE = Column(pl.Float64, magnitude=(1e-30, 1e30))
+_TEXT = Column(pl.String)
+_KINDS: Mapping[Column, str] = {
+    _CODE: "workload arm metric",
+    _NUMBER: "block round position cpu",
+    _COUNT: "trial seq tick start_ns wall_ns cpu_ns daemon_cpu_ns at_ns memory_bytes",
+    _COUNTER: "late_ns own_ns tare_ns client_ns daemons_ns kernel_ns cpu_pressure_us memory_pressure_us io_pressure_us"
+    " memory_available swapped_in swapped_out disk_read_bytes disk_written_bytes disk_busy_ms net_received_bytes"
+    " net_sent_bytes user_ms nice_ms system_ms idle_ms iowait_ms irq_ms softirq_ms steal_ms run_ns throttled"
+    " throttled_ns",
+    _MOMENT: "started ended at began",
+    _REAL: "steal pressure load",
+    _FIGURE: "value",
+    Column(pl.Boolean): "first",
+    _TEXT: "status reason level text boot name",
+}
+#: By the name that a query gives it: one name has one meaning in all tables.
+COLUMNS: Mapping[str, Column] = {name: column for column, names in _KINDS.items() for name in names.split()}
+
+
+def frame(db: sqlite3.Connection, sql: str, values: Sequence[object] = (), most: int = MOST_ROWS) -> pl.DataFrame:
+    """All rows of a query; its columns have names of `COLUMNS`. Raises `BrokenError`."""
+    return pl.concat(frames(db, sql, values, most))
+
+
+def frames(
+    db: sqlite3.Connection, sql: str, values: Sequence[object] = (), most: int = MOST_ROWS
+) -> Iterator[pl.DataFrame]:
+    """The same in batches, the first of which is empty: a million rows never are a million Python tuples at once."""
+    cursor = db.execute(sql, values)
+    schema = {column[0]: COLUMNS[column[0]].kind for column in cursor.description}
+    yield pl.DataFrame(schema=schema)
+    count = 0
+    while rows := cursor.fetchmany(_BATCH):
+        count += len(rows)
+        if count > most:
+            raise BrokenError(f"there are more than {most:,} rows of {', '.join(schema)}")
+        try:
+            batch = pl.DataFrame(rows, schema=schema, orient="row")
+        except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+            raise BrokenError(f"what is in {', '.join(schema)} is not of the columns' types") from None
+        for series in batch:
+            _check(series, COLUMNS[series.name])
+        yield batch
+
+
+def named(codes: pl.Series, names: Sequence[str]) -> pl.Series:
+    """The names at these positions, as an Enum: a cell costs a byte or four. Raises `BrokenError`."""
+    require_below(codes, len(names))
+    return pl.Series(codes.name, names, dtype=pl.Enum(list(dict.fromkeys(names)))).gather(codes)
+
+
+def require_below(codes: pl.Series, count: int) -> None:
+    """Raise `BrokenError` where a code has no name."""
+    highest = codes.max()
+    if isinstance(highest, int) and highest >= count:
+        raise BrokenError(f"{codes.name} {highest} is not in the record, which names {count}")
+
+
+def _check(series: pl.Series, column: Column) -> None:
+    if column.magnitude is not None:
+        size = series.abs()
+        _require(size.filter((size > 0) & size.is_finite()), column.magnitude)
+    if column.bounds is not None:
+        _require(series, column.bounds)
+
+
+def _require(series: pl.Series, bounds: tuple[float, float]) -> None:
+    for end in (series.min(), series.max()):
+        if isinstance(end, int | float) and not bounds[0] <= end <= bounds[1]:
+            raise BrokenError(f"{series.name} is {end}")

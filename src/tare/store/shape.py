@@ -1,0 +1,64 @@
+"""Whether a file's tables are ours, to the letter: its schema is a program, and may be somebody else's.
+
+A view in place of a table, a trigger, a virtual table, a generated column or an index over an expression would run with
+whatever reads the table. So the text of all of them is compared, before anything else is asked of the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sqlite3
+
+from tare.store.schema import SCHEMA, SEGMENTS_SINCE, TELEMETRY_SINCE
+
+#: Tables by the version since which a file has them; the others are in all.
+_SINCE = {"segment": SEGMENTS_SINCE} | dict.fromkeys(("tick", "tick_cpu", "tick_instance"), TELEMETRY_SINCE)
+#: Rows of a schema that are looked at: ours has some twenty.
+_MOST = 100
+_QUERY = f"SELECT type, name, tbl_name, sql FROM sqlite_schema LIMIT {_MOST}"  # noqa: S608 (a number)
+
+#: type, name, table, and SQL without its layout; "" where SQLite made it by itself.
+_Part = tuple[str, str, str, str]
+
+
+def foreign(db: sqlite3.Connection, form: int) -> str | None:
+    """The first thing in which a file of this version differs from ours, in words; None: in nothing."""
+    own, there = _of_version(form), _parts(db)
+    for kind, name, _, _ in sorted(there - own):
+        if any(part[:2] == (kind, name) for part in own):
+            return f"its {kind} {name!r} is not as tare makes it"
+        return f"it has {'an' if kind == 'index' else 'a'} {kind} {name!r}, which tare does not make"
+    for kind, name, _, _ in sorted(own - there):
+        return f"it has no {kind} {name!r}"
+    return None
+
+
+def has_facts(db: sqlite3.Connection) -> bool:
+    """Whether its table of facts is ours, whatever else there is."""
+    return {part for part in _ours() if part[2] == "fact"} <= _parts(db)
+
+
+def _parts(db: sqlite3.Connection) -> frozenset[_Part]:
+    # Whoever wrote it need not have written text.
+    return frozenset(
+        (str(kind), str(name), str(table), " ".join(str(sql or "").split()))
+        for kind, name, table, sql in db.execute(_QUERY)
+    )
+
+
+def _of_version(form: int) -> frozenset[_Part]:
+    return frozenset(part for part in _ours() if _SINCE.get(part[2], 1) <= form)
+
+
+def in_memory() -> sqlite3.Connection:
+    """The tables of the newest version, empty."""
+    db = sqlite3.connect(":memory:")
+    db.executescript(SCHEMA)
+    return db
+
+
+@functools.cache
+def _ours() -> frozenset[_Part]:
+    with contextlib.closing(in_memory()) as db:
+        return _parts(db)

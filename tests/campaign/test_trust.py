@@ -1,0 +1,176 @@
+"""A campaign that another host's file orders runs only after somebody has seen what it would run, and agreed."""
+
+import os
+import pty
+import shutil
+import stat
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from campaign.fakes import a_plan, a_record
+from tare.campaign import calibrate, conduct, trust
+from tare.campaign.plan import job_of
+from tare.errors import HostError, StoreError, UsageError
+from tare.store import Store
+from tare.workloads import registry
+
+MAIN = "from tare.cli import main; main()"
+QUIET = SimpleNamespace(doing=lambda what: None, fault=lambda line: None)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    monkeypatch.setenv("TARE_HOME", str(home))
+    return home
+
+
+@pytest.fixture
+def record():
+    """As a stranger might write it: a workload and a platform that there are."""
+    told = a_record(a_plan())
+    memory = told.workloads[0].model_copy(update={"name": "memory-footprint", "params": {"work_mib": 64}})
+    other = told.platforms[0].model_copy(update={"name": "ssh:root@192.0.2.1"})
+    return told.model_copy(update={"workloads": [memory], "platforms": [*told.platforms, other]})
+
+
+def foreign(tmp_path, record):
+    file = tmp_path / "night.tare"
+    Store.create(file, record).close()
+    return file
+
+
+def test_what_this_host_wrote_is_known_again_and_its_key_is_nobody_elses(home, tmp_path, record):
+    file = tmp_path / "own.tare"
+    Store.create(file, record, trust.mark).close()
+    with Store.read(file) as store:
+        assert trust.is_own(store)
+        trust.require(store, "")
+    assert stat.S_IMODE((home / trust.KEY).stat().st_mode) == 0o600
+
+
+def test_a_file_that_was_changed_elsewhere_is_no_longer_its_own(home, tmp_path, record):
+    file, changed = tmp_path / "own.tare", tmp_path / "changed.tare"
+    Store.create(file, record, trust.mark).close()
+    with Store.read(file) as store:
+        mark = store.mark
+    Store.create(changed, record.model_copy(update={"seed": 8}), lambda text: mark).close()
+    with Store.read(changed) as store:
+        assert store.mark == mark
+        assert not trust.is_own(store)
+
+
+def test_another_hosts_file_does_not_go_on_unasked(home, tmp_path, record):
+    file = foreign(tmp_path, record)
+    for go_on in (conduct.resume, calibrate.go_on):
+        with pytest.raises(StoreError, match="was not written by this host") as refused:
+            go_on(file, QUIET)
+        assert "--trust" in str(refused.value)
+
+
+def test_an_agreement_is_to_one_record(home, tmp_path, record):
+    file = foreign(tmp_path, record)
+    with Store.read(file) as store:
+        agreed = trust.digest(store)
+        trust.require(store, agreed)
+    file.unlink()
+    with Store.create(file, record.model_copy(update={"seed": 8})) as store, pytest.raises(StoreError):
+        trust.require(store, agreed)
+
+
+@pytest.mark.parametrize("spoil", ["readable", "short", "link"])
+def test_a_key_that_others_may_know_is_refused(spoil, home):
+    trust.mark("")
+    key = home / trust.KEY
+    if spoil == "readable":
+        key.chmod(0o644)
+    elif spoil == "short":
+        key.write_bytes(b"x")
+    else:
+        shutil.move(key, home / "other")
+        key.symlink_to("other")
+    with pytest.raises((HostError, OSError)):
+        trust.mark("")
+
+
+def _resume(file, home, *options, answer=None):
+    """At a terminal where there is an answer to give, and without one."""
+    argv = [sys.executable, "-c", MAIN, "run", "--resume", str(file), *options]
+    env = {**os.environ, "TARE_HOME": str(home), "TARE_AGENT": "/nowhere/agent"}
+    if answer is None:
+        return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=env, check=False)
+    ours, theirs = pty.openpty()
+    try:
+        os.write(ours, answer.encode())
+        return subprocess.run(argv, stdin=theirs, capture_output=True, text=True, env=env, check=False)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_without_a_terminal_it_refuses_in_one_line(home, tmp_path, record):
+    done = _resume(foreign(tmp_path, record), home)
+    assert done.returncode == 2
+    assert "error: " in done.stderr
+    assert "was not written by this host, and what it orders would run as root" in done.stderr
+    assert "It would run" not in done.stderr
+
+
+def test_at_a_terminal_it_shows_what_would_run_and_takes_no_for_an_answer(home, tmp_path, record):
+    done = _resume(foreign(tmp_path, record), home, answer="n\n")
+    assert done.returncode == 1
+    assert "ssh:root@192.0.2.1" in done.stderr
+    assert "workload memory-footprint: work_mib 64; 3 commands a run" in done.stderr
+    assert "as root on this host, in no sandbox: all of native, 2 of these instances" in done.stderr
+    assert "Run this as root, on this host? [y/N]" in done.stderr
+
+
+@pytest.mark.parametrize("how", ["answer", "option"])
+def test_who_agrees_is_not_refused_for_it(how, home, tmp_path, record):
+    options, answer = ((), "y\n") if how == "answer" else (("--trust",), None)
+    done = _resume(foreign(tmp_path, record), home, *options, answer=answer)
+    assert done.returncode == 2, "there is no agent here"
+    assert "It would run" in done.stderr
+    assert "was not written by this host, and" not in done.stderr
+
+
+def test_parameters_that_a_workload_does_not_have_run_nowhere(home, tmp_path, record):
+    bad = record.workloads[0].model_copy(update={"params": {"work_mib": "64; touch /tmp/x"}})
+    done = _resume(foreign(tmp_path, record.model_copy(update={"workloads": [bad]})), home, "--trust")
+    assert done.returncode == 2
+    assert "memory-footprint cannot have work_mib '64; touch /tmp/x'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("memory-footprint", {"work_mib": "64"}),
+        ("memory-footprint", {"work_mib": -1}),
+        ("memory-footprint", {"work_mib": float("nan")}),
+        ("memory-footprint", {"work_mib": 10**400}),
+        ("memory-footprint", {"work_mib": True}),
+        ("memory-footprint", {"more": 1}),
+        ("kernel-compile", {"target": "--eval=$(shell id)"}),
+        ("dbench", {"place": "/data; id"}),
+        ("fio-randread", {"direct": 1}),
+    ],
+)
+def test_a_parameter_is_of_its_type_or_refused(name, change):
+    workload = registry.get(name)
+    with pytest.raises(UsageError):
+        job_of(workload, {**workload.profiles["quick"], **change}, None)
+
+
+def test_every_profile_keeps_to_its_own_types():
+    for workload in registry.all_workloads().values():
+        for params in workload.profiles.values():
+            job_of(workload, params, None)
+
+
+def test_trust_is_of_a_file_that_there_is():
+    done = subprocess.run([sys.executable, "-c", MAIN, "run", "--trust"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--trust is about a file that there is" in done.stderr
