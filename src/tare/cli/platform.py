@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 
 import typer
-from rich.console import Console
 
+from tare.cli.console import Console, emit
 from tare.contract import suite
 from tare.platforms import registry
 
@@ -15,7 +15,7 @@ from tare.platforms import registry
 def check_promises(name: str, only: Sequence[str], *, as_json: bool) -> None:
     """Run the checks (``only`` these; none: all) and print them. Exits 1 when a promise is broken."""
     platform = registry.choose([name])[0]
-    console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, errors = Console(), Console(stderr=True)
     results: list[suite.Result] = []
     with errors.status("") as status:
         for result in suite.run(platform, only, status.update):
@@ -30,7 +30,7 @@ def check_promises(name: str, only: Sequence[str], *, as_json: bool) -> None:
             {"name": one.name, "promise": one.title, "broken": one.broken, "seconds": round(one.seconds, 3)}
             for one in results
         ]
-        typer.echo(json.dumps({"schema": "tare.check/1", "platform": name, "checks": rows}, indent=2))
+        emit(json.dumps({"schema": "tare.check/1", "platform": name, "checks": rows}, indent=2))
     else:
         console.print(f"{name}: {len(results) - broken} promises kept, {broken} broken")
     if broken:
@@ -40,4 +40,4 @@ def check_promises(name: str, only: Sequence[str], *, as_json: bool) -> None:
 def show_checks() -> None:
     """Print the checks and what each promises."""
     for name, title in suite.names().items():
-        typer.echo(f"{name:22} {title}")
+        emit(f"{name:22} {title}")

@@ -10,13 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.segment import Segments
 from rich.text import Text
 
 from tare.analysis.estimates import Estimates
 from tare.analysis.words import span
+from tare.cli.console import Console
 from tare.errors import Failed, StoreError, attempt
 from tare.model import Status, Trial
 from tare.report.build import platform_names, results_of
@@ -87,10 +88,10 @@ class Drawn(ABC):
         if not self._off:
             self._off = True
             line = f"the display is off, and the work goes on: {failed.reason}"
-            attempt(lambda: self._console.print(line, markup=False, highlight=False, soft_wrap=True))
+            attempt(lambda: self._console.print(line, markup=False, soft_wrap=True))
 
     def _print(self, line: str) -> None:
-        self._safely(lambda: self._console.print(line, markup=False, highlight=False, soft_wrap=True))
+        self._safely(lambda: self._console.print(line, markup=False, soft_wrap=True))
 
 
 class Progress(Drawn):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from rich.console import Console
-
 from tare.analysis.estimates import Estimates
 from tare.analysis.widths import Known
 from tare.campaign import conduct
 from tare.campaign.order import Order
 from tare.campaign.study import foreword
+from tare.cli.console import Console
 from tare.cli.progress import Progress
 from tare.cli.report import show
 from tare.host import facts, state
@@ -22,7 +21,7 @@ from tare.store import Store
 
 def measure(order: Order, file: Path, *, as_json: bool) -> None:
     """Run a new campaign into a file, and show it. Raises `TareError`."""
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True)
     if said := foreword(order):
         console.print(said, markup=False, soft_wrap=True)
     estimates = Estimates()
@@ -34,7 +33,7 @@ def measure(order: Order, file: Path, *, as_json: bool) -> None:
 def go_on(file: Path, *, as_json: bool) -> None:
     """Go on with a campaign, and show it. Raises `TareError`."""
     estimates = Estimates()
-    with Progress(Console(stderr=True, highlight=False), file, estimates) as progress:
+    with Progress(Console(stderr=True), file, estimates) as progress:
         conduct.resume(file, progress, _widths(estimates), progress.warn)
     show([file], html=page_of(file), as_json=as_json)
 

@@ -27,7 +27,8 @@ from tare.store.segments import Segment
 
 #: Bytes that are kept of each raw output; the length before the cap is stored beside it.
 OUTPUT_CAP = 1 << 20
-_ATTACHMENT_CAP = 1 << 26
+#: The same of attachments.
+ATTACHMENT_CAP = 1 << 26
 _TICK_COLUMNS = tuple(one.name for one in fields(Tick) if one.name not in {"cpus", "instances"})
 _INSERT_TICK = f"INSERT INTO tick ({', '.join(_TICK_COLUMNS)}) VALUES ({', '.join('?' * len(_TICK_COLUMNS))})"  # noqa: S608
 
@@ -171,14 +172,14 @@ class Store:
 
     def add_attachment(self, name: str, data: bytes) -> None:
         """Keep a file that explains something (say, a console log); the same name may come again."""
-        packed = zstandard.ZstdCompressor().compress(data[:_ATTACHMENT_CAP])
+        packed = zstandard.ZstdCompressor().compress(data[:ATTACHMENT_CAP])
         with self._writing(f"attachment {name}"):
             self._db.execute("INSERT INTO attachment (at, name, zstd) VALUES (?, ?, ?)", (time.time(), name, packed))
 
     def replace_attachments(self, name: str, contents: Iterable[bytes]) -> None:
         """Put these in the place of all attachments of this name: all of them or, after a kill, none."""
         compress = zstandard.ZstdCompressor().compress
-        packed = [(time.time(), name, compress(data[:_ATTACHMENT_CAP])) for data in contents]
+        packed = [(time.time(), name, compress(data[:ATTACHMENT_CAP])) for data in contents]
         with self._writing(f"attachments {name}"):
             self._db.execute("DELETE FROM attachment WHERE name = ?", (name,))
             self._db.executemany("INSERT INTO attachment (at, name, zstd) VALUES (?, ?, ?)", packed)
@@ -186,12 +187,12 @@ class Store:
     def attachments(self) -> list[tuple[str, bytes]]:
         """All attachments in order, as name and contents."""
         rows = self._db.execute("SELECT name, zstd FROM attachment ORDER BY id")
-        return [(name, _unpack(packed, _ATTACHMENT_CAP)) for name, packed in rows]
+        return [(name, unpack(packed, ATTACHMENT_CAP)) for name, packed in rows]
 
     def attached(self, name: str) -> Iterator[bytes]:
         """The contents of the attachments of this name, in order and one after the other."""
         rows = self._db.execute("SELECT zstd FROM attachment WHERE name = ? ORDER BY id", (name,))
-        return (_unpack(packed, _ATTACHMENT_CAP) for (packed,) in rows)
+        return (unpack(packed, ATTACHMENT_CAP) for (packed,) in rows)
 
     # --- schedule and trials -------------------------------------------------------------------------------
 
@@ -267,7 +268,7 @@ class Store:
             " WHERE block = ? AND workload = ? AND arm = ? ORDER BY name",
             self._ids(key),
         )
-        return {name: Output(_unpack(packed, OUTPUT_CAP), full) for name, packed, full in rows}
+        return {name: Output(unpack(packed, OUTPUT_CAP), full) for name, packed, full in rows}
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -373,7 +374,7 @@ def _refusal(error: sqlite3.IntegrityError) -> str:
     return f"does not hold ({text}); nothing of it was written"
 
 
-def _unpack(packed: bytes, cap: int) -> bytes:
+def unpack(packed: bytes, cap: int) -> bytes:
     """Undo zstandard; a file from elsewhere may lie about the length, so no more than ``cap`` bytes come out."""
     try:
         with zstandard.ZstdDecompressor().stream_reader(packed) as reader:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -103,18 +103,11 @@ class Box(_Strict):
 def load(file: Path) -> Box:
     """Read a box's file; paths in it are relative to it. Raises `UsageError` that names the field."""
     try:
-        told: dict[str, Any] = tomllib.loads(file.read_text())
+        box = parse(file.read_text(encoding="utf-8"), str(file))
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}", fix="name the TOML file of a black box") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not TOML: {error}", fix=FIX) from error
-    try:
-        box = Box.model_validate(told)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        why = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{file}: {f'{field}: ' if field else ''}{why}", fix=FIX) from error
     found = {name: file.parent / path for name in ("kernel", "initrd", "disk") if (path := getattr(box, name))}
     for name, path in found.items():
         if not path.is_file():
@@ -122,3 +115,16 @@ def load(file: Path) -> Box:
                 f"{file}: {name}: there is no file {path}", fix="correct the path; it is relative to the file"
             )
     return box.model_copy(update=found)
+
+
+def parse(text: str, name: str) -> Box:
+    """A box from TOML text, its paths as they stand there; ``name`` is for the error. Raises `UsageError`."""
+    try:
+        return Box.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{name} is not TOML: {error}", fix=FIX) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        why = first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{name}: {f'{field}: ' if field else ''}{why}", fix=FIX) from error
