@@ -94,7 +94,7 @@ def test_telemetry_goes_out_as_its_frames(tmp_path: Path, table: Table, rows: in
     assert [json.loads(line)["tick"] for line in lines.getvalue().splitlines()] == [int(row["tick"]) for row in found]
 
 
-HOSTILE_TEXTS = ["=HYPERLINK(0)", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"]
+HOSTILE_TEXTS = ["=HYPERLINK(0)", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1"]
 
 
 def test_a_text_that_a_spreadsheet_takes_for_a_formula_is_guarded_unless_it_is_asked_for_raw(campaign, monkeypatch):
@@ -113,9 +113,9 @@ def test_a_text_that_a_spreadsheet_takes_for_a_formula_is_guarded_unless_it_is_a
 
 
 def test_frames_are_guarded_too():
-    frame = pl.DataFrame({"thing": [*HOSTILE_TEXTS, "read", None], "hits": range(-8, 0)})
+    frame = pl.DataFrame({"thing": [*HOSTILE_TEXTS, "read", None], "hits": range(-9, 0)})
     frame = frame.with_columns(pl.col("thing").cast(pl.Enum(["read", *HOSTILE_TEXTS])).alias("named"))
     rows = list(csv.DictReader(io.StringIO(export_module._csv(frame, raw=False), newline="")))
     assert [one["thing"] for one in rows] == [*(f"'{text}" for text in HOSTILE_TEXTS), "read", ""]
     assert [one["named"] for one in rows] == [one["thing"] for one in rows]
-    assert [one["hits"] for one in rows] == [str(number) for number in range(-8, 0)]
+    assert [one["hits"] for one in rows] == [str(number) for number in range(-9, 0)]

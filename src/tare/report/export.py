@@ -37,7 +37,7 @@ SURFACE_COLUMNS = ("campaign", "platform", "at", "kernel", "call", "outcome", "a
 
 
 #: How a text begins that a spreadsheet takes for a formula (OWASP, "CSV Injection").
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def guarded(value: object) -> object:
@@ -142,8 +142,19 @@ def export(store: Store, form: Format, out: TextIO, *, raw: bool = False) -> int
     return _write_csv(store, out, raw=raw) if form is Format.CSV else _write_jsonl(store, out)
 
 
+class _LineFeeds:
+    """Rows whose last two characters end the line, written with a line feed alone."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, row: str) -> int:
+        return self._out.write(row.removesuffix("\r\n") + "\n")
+
+
 def _write_csv(store: Store, out: TextIO, *, raw: bool) -> int:
-    writer = csv.writer(out, lineterminator="\n")
+    # The writer quotes a carriage return only where it ends lines itself; bare, it would begin a row in a spreadsheet.
+    writer = csv.writer(_LineFeeds(out), lineterminator="\r\n")
     writer.writerow(COLUMNS)
     count = 0
     for row in rows(store):
