@@ -64,7 +64,7 @@ lock: ## the lock files anew, with hashes, from pyproject.toml
 sbom: venv ## bills of materials (CycloneDX) of the wheel, the agent and the image: build/*.cdx.json
 	@mkdir -p build; $(BIN)/python scripts/sbom.py build
 
-audit: venv ## known vulnerabilities, licences and sources of what is locked; ends with 3 where the data cannot be had
+audit: venv ## known vulnerabilities, licences and sources of what is locked; scripts/audit ends with 3 where nothing can be known
 	@scripts/audit
 
 clean: ## remove what was built here; images, campaigns and TARE_HOME stay
