@@ -1,5 +1,6 @@
 """Nothing that a guest says moves the cursor: whatever is printed, and however."""
 
+import contextlib
 import io
 import os
 import pty
@@ -71,9 +72,11 @@ def on_a_terminal(monkeypatch, write):
     with os.fdopen(theirs, "w", encoding="utf-8") as terminal:
         monkeypatch.setattr(sys, "stdout", terminal)
         write()
-        said = os.read(ours, 10_000).decode().replace("\r\n", "\n")
-    os.close(ours)
-    return said
+    said = b""
+    with os.fdopen(ours, "rb", buffering=0) as seen, contextlib.suppress(OSError):  # the end, as a terminal says it
+        while piece := seen.read(4096):
+            said += piece
+    return said.decode().replace("\r\n", "\n")
 
 
 def test_data_is_cleaned_for_a_terminal(monkeypatch):

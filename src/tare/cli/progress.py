@@ -88,10 +88,10 @@ class Drawn(ABC):
         if not self._off:
             self._off = True
             line = f"the display is off, and the work goes on: {failed.reason}"
-            attempt(lambda: self._console.print(line, markup=False, soft_wrap=True))
+            attempt(lambda: self._console.print(line, markup=False, highlight=False, soft_wrap=True))
 
     def _print(self, line: str) -> None:
-        self._safely(lambda: self._console.print(line, markup=False, soft_wrap=True))
+        self._safely(lambda: self._console.print(line, markup=False, highlight=False, soft_wrap=True))
 
 
 class Progress(Drawn):
