@@ -6,7 +6,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin:/usr/local/go/bin:$(or $(
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image quick lint check test lab gcov-kernel lab-test slow-test test-all faults bench clean
+.PHONY: help setup packages venv agent gvisor image quick lint check test lab gcov-kernel lab-test slow-test test-all faults storm bench fuzz lock sbom audit clean
 
 help: ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -57,6 +57,18 @@ faults: setup ## twelve faults, each in a campaign; prints what became of it, an
 
 bench: setup ## the figures of docs/benchmarks.md
 	@for file in bench/bench_*.py; do scripts/with-dockerd $(BIN)/python $$file || exit; done
+
+fuzz: venv ## every decoder by coverage, FUZZ_SECONDS each (an hour); fails at the first crash
+	@scripts/fuzz
+
+lock: ## the lock files anew, with hashes, from pyproject.toml
+	@scripts/lock
+
+sbom: venv ## bills of materials (CycloneDX) of the wheel, the agent and the image: build/*.cdx.json
+	@mkdir -p build; $(BIN)/python scripts/sbom.py build
+
+audit: venv ## known vulnerabilities, licences and sources of what is locked; scripts/audit ends with 3 where nothing can be known
+	@scripts/audit
 
 clean: ## remove what was built here; images, campaigns and TARE_HOME stay
 	@rm -rf build agent/target agent/fuzz/target .mypy_cache .ruff_cache .pytest_cache .hypothesis

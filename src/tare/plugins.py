@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib.metadata
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
+from tare.clean import say
 from tare.errors import Failed, UsageError, attempt
 
 
@@ -63,4 +63,4 @@ def _why(failed: Failed) -> str:
 def _say(line: str) -> None:
     if line not in _said:
         _said.add(line)
-        print(" ".join(line.split()), file=sys.stderr)  # noqa: T201 (before any command has a console)
+        say(" ".join(line.split()), error=True)  # before any command has a console

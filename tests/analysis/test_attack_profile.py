@@ -79,3 +79,10 @@ def test_a_bad_file_is_named_with_what_is_wrong(tmp_path: Path, name: str, text:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         load_weights(tmp_path / "none.toml")
+
+
+def test_csv_that_is_none_is_refused_in_one_line(tmp_path):
+    file = tmp_path / "weights.csv"
+    file.write_text("name,density\n" + "x" * 200_000 + ",1\n")
+    with pytest.raises(UsageError, match=r"weights\.csv is not CSV: field larger"):
+        load_weights(file)

@@ -7,9 +7,11 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import fake_campaign
+from tare.report import export as export_module
 from tare.report.export import COLUMNS, Format, Table, export, export_telemetry
 from tare.store import Store
 
@@ -90,3 +92,30 @@ def test_telemetry_goes_out_as_its_frames(tmp_path: Path, table: Table, rows: in
     assert list(found[0])[-1] == last
     assert {row["campaign"] for row in found} == {campaign}
     assert [json.loads(line)["tick"] for line in lines.getvalue().splitlines()] == [int(row["tick"]) for row in found]
+
+
+HOSTILE_TEXTS = ["=HYPERLINK(0)", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1"]
+
+
+def test_a_text_that_a_spreadsheet_takes_for_a_formula_is_guarded_unless_it_is_asked_for_raw(campaign, monkeypatch):
+    with Store.read(campaign) as store:
+        row = next(iter(export_module.rows(store)))
+        texts = [{**row, "reason": text, "value": -1.5} for text in HOSTILE_TEXTS]
+        monkeypatch.setattr(export_module, "rows", lambda _: iter(texts))
+        written = {}
+        for raw in (False, True):
+            out = io.StringIO()
+            export_module.export(store, Format.CSV, out, raw=raw)
+            written[raw] = list(csv.DictReader(io.StringIO(out.getvalue(), newline="")))
+    assert [one["reason"] for one in written[False]] == [f"'{text}" for text in HOSTILE_TEXTS]
+    assert [one["reason"] for one in written[True]] == HOSTILE_TEXTS
+    assert {one["value"] for one in written[False]} == {"-1.5"}, "a number stays one"
+
+
+def test_frames_are_guarded_too():
+    frame = pl.DataFrame({"thing": [*HOSTILE_TEXTS, "read", None], "hits": range(-9, 0)})
+    frame = frame.with_columns(pl.col("thing").cast(pl.Enum(["read", *HOSTILE_TEXTS])).alias("named"))
+    rows = list(csv.DictReader(io.StringIO(export_module._csv(frame, raw=False), newline="")))
+    assert [one["thing"] for one in rows] == [*(f"'{text}" for text in HOSTILE_TEXTS), "read", ""]
+    assert [one["named"] for one in rows] == [one["thing"] for one in rows]
+    assert [one["hits"] for one in rows] == [str(number) for number in range(-9, 0)]

@@ -8,8 +8,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import fake_campaign
+from tare.clean import clean
 from tare.report.build import build
-from tare.report.clean import clean
 from tare.report.model import Report, SettingReport
 from tare.report.terminal import render, render_all
 

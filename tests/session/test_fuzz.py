@@ -9,6 +9,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -150,3 +151,9 @@ def test_a_session_survives_anything_with_a_session_error(said: list[Any], rest:
         finally:
             stream.close()
         assert "\n" not in ended
+
+
+def test_a_refusal_does_not_quote_an_unknown_type() -> None:
+    with pytest.raises(ValidationError) as refused:
+        messages.REPLIES.validate_json('{"type":"do\\nne \\u001b[2J","id":4}')
+    assert messages.why_invalid(refused.value) == "the message: there is no such type"

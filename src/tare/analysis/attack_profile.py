@@ -86,28 +86,36 @@ def load_weights(file: Path) -> Weights:
         raise UsageError(f"{file} cannot be read: {error.strerror}", fix="name a file of weights") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not text: {error}", fix=_FIX) from error
-    told = _of_csv(text, file) if file.suffix == ".csv" else _of_toml(text, file)
+    return parse(text, str(file))
+
+
+def parse(text: str, name: str) -> Weights:
+    """Weights from TOML or (by the name's end) CSV text; ``name`` is for the title and errors. Raises `UsageError`."""
+    told = _of_csv(text, name) if name.endswith(".csv") else _of_toml(text, name)
     try:
-        return Weights.model_validate({"title": file.name, **told})
+        return Weights.model_validate({"title": Path(name).name, **told})
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         why = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"]
-        raise UsageError(f"{file}: {f'{place}: ' if place else ''}{why}", fix=_FIX) from error
+        raise UsageError(f"{name}: {f'{place}: ' if place else ''}{why}", fix=_FIX) from error
 
 
-def _of_toml(text: str, file: Path) -> dict[str, object]:
+def _of_toml(text: str, name: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # tomllib raises more than its own, for long numbers and deep lists
-        raise UsageError(f"{file} is not TOML: {error}", fix=_FIX) from error
+        raise UsageError(f"{name} is not TOML: {error}", fix=_FIX) from error
 
 
-def _of_csv(text: str, file: Path) -> dict[str, object]:
+def _of_csv(text: str, name: str) -> dict[str, object]:
     """A row a name; the name ``default`` stands for all the others."""
-    rows: Sequence[dict[str, str]] = list(csv.DictReader(io.StringIO(text)))
+    try:
+        rows: Sequence[dict[str, str]] = list(csv.DictReader(io.StringIO(text)))
+    except csv.Error as error:
+        raise UsageError(f"{name} is not CSV: {error}", fix=_FIX) from error
     if not rows or set(rows[0]) != {"name", "density"}:
-        raise UsageError(f"{file} has not the two columns name and density", fix=_FIX)
+        raise UsageError(f"{name} has not the two columns name and density", fix=_FIX)
     density = {row["name"]: row["density"] for row in rows}
     default = density.pop("default", None)
     return {"density": density} | ({} if default is None else {"default": default})

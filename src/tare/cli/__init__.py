@@ -6,9 +6,8 @@ import signal
 import sys
 from types import FrameType
 
-from rich.console import Console
-
 from tare.cli.commands.app import app
+from tare.cli.console import Console, mend_streams
 from tare.errors import TareError
 from tare.host import state, unremoved
 
@@ -19,7 +18,8 @@ def main() -> None:
     """Run a command. Exit codes: 0 well, 1 a command says no, 2 an error that a user can mend, 130 interrupted."""
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
-    errors = Console(stderr=True, highlight=False)
+    mend_streams()
+    errors = Console(stderr=True)
     try:
         app()
     except TareError as error:

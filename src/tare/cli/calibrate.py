@@ -8,15 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
-from rich.console import Console
-
 from tare.analysis.calibration import injected, longer_trust, trust
 from tare.analysis.words import span
 from tare.campaign import calibrate as campaigns
 from tare.campaign import conduct
 from tare.cli.commands.calibrate import NEIGHBOURS, Load
 from tare.cli.consent import agreed
+from tare.cli.console import Console, emit
 from tare.cli.report import to_read
 from tare.errors import UsageError
 from tare.host import facts, load, state
@@ -53,7 +51,7 @@ class Asked:
 def run_calibration(asked: Asked, *, as_json: bool) -> None:
     """Measure what the folder has not yet, and show what there is, however it ends. Raises `TareError`."""
     folder = asked.folder or state.home() / "calibration" / time.strftime("%Y%m%d-%H%M%S")
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True)
     _check(asked, folder, console)
     conditions: list[ConditionReport] = []
     found: list[InjectedReport] = []
@@ -103,7 +101,7 @@ def _report(conditions: list[ConditionReport], found: list[InjectedReport]) -> C
 def _show(report: CalibrationReport, folder: Path, *, whole: bool, as_json: bool) -> None:
     text = report.model_dump_json(indent=2, by_alias=True)
     if as_json:
-        typer.echo(text)
+        emit(text)
     else:
         out = to_read()
         out.print(render(report))

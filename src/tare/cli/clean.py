@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 import typer
-from rich.console import Console
 
+from tare.cli.console import Console
 from tare.errors import HostError
 from tare.host import state
 from tare.host.journal import Journal, sweep
@@ -16,7 +16,7 @@ def remove_leftovers(*, dry_run: bool) -> None:
     """Remove what the journal has, or say what that is. Exits 1 when something could not be removed."""
     if os.geteuid() != 0:
         raise HostError("what tare made belongs to root", fix="run tare as root (sudo)")
-    console = Console(highlight=False)
+    console = Console()
     removed = kept = 0
     for step in sweep(Journal(state.journal()), dry_run=dry_run):
         if step.kept is None:

@@ -6,9 +6,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import typer
-
 from tare.analysis.compare import compare as compared_of
+from tare.cli.console import emit
 from tare.cli.report import to_read
 from tare.report.compare import render, to_data
 from tare.store import Store
@@ -19,6 +18,6 @@ def show_comparison(file: Path, platform: Sequence[str], *, as_json: bool) -> No
     with Store.read(file) as store, store.snapshot():
         found = compared_of(store.record, store.samples(), platform)
     if as_json:
-        typer.echo(json.dumps(to_data(found), indent=2))
+        emit(json.dumps(to_data(found), indent=2))
         return
     to_read().print(render(found))

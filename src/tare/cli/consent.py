@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from tare.campaign import trust
-from tare.report.clean import clean
+from tare.clean import clean
+from tare.cli.console import Console
 from tare.store import Store
 
 
@@ -25,7 +25,7 @@ def agreed(file: Path, *, trusted: bool) -> str:
         if not trusted and not sys.stdin.isatty():
             trust.require(store, "")
         lines = list(trust.orders(store))
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True)
     console.print(f"{file} was not written by this host. It would run:", markup=False, soft_wrap=True)
     for line in lines:
         console.print(f"  {clean(line)}", markup=False, soft_wrap=True)

@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.status import Status
 from rich.table import Table
 
 from tare.campaign import ground
+from tare.cli.console import Console, emit
 from tare.errors import Failed, attempt
 from tare.footprint import checks as footprint_checks
 from tare.footprint import ptrace
@@ -40,7 +40,7 @@ def examine(*, as_json: bool) -> None:
             "platforms": found,
             "families": platforms.offers(),
         }
-        typer.echo(json.dumps(answer, indent=2))
+        emit(json.dumps(answer, indent=2))
     else:
         _print(host, kernel, found)
     if not usable:
@@ -66,7 +66,7 @@ def _platform(name: str, status: Status) -> dict[str, Any]:
 
 
 def _print(host: list[checks.Check], kernel: list[checks.Check], found: list[dict[str, Any]]) -> None:
-    console = Console(highlight=False)
+    console = Console()
     for title, every in (("The host", host), ("What can be told of its kernel", kernel)):
         table = Table(box=None, pad_edge=False, show_header=False)
         for one in every:

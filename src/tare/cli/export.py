@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from pathlib import Path
 
+from tare.cli.console import emitting
 from tare.outputs import written
 from tare.report.export import export as write
 from tare.report.export import export_footprints, export_stacks, export_surfaces, export_telemetry
@@ -13,17 +13,17 @@ from tare.report.tables import Format, Table
 from tare.store.store import Store
 
 
-def export_table(file: Path, table: Table, form: Format, output: Path | None) -> None:
+def export_table(file: Path, table: Table, form: Format, output: Path | None, *, raw: bool) -> None:
     """Write a table of a campaign; None: to standard output."""
     with Store.read(file) as store, contextlib.ExitStack() as files:
-        target = sys.stdout if output is None else files.enter_context(written(output, new=True))
+        target = files.enter_context(emitting() if output is None else written(output, new=True))
         if table is Table.SAMPLES:
-            write(store, form, target)
+            write(store, form, target, raw=raw)
         elif table is Table.FOOTPRINTS:
-            export_footprints(store, form, target)
+            export_footprints(store, form, target, raw=raw)
         elif table is Table.SURFACES:
-            export_surfaces(store, form, target)
+            export_surfaces(store, form, target, raw=raw)
         elif table is Table.STACKS:
             export_stacks(store, target)
         else:
-            export_telemetry(store, table, form, target)
+            export_telemetry(store, table, form, target, raw=raw)

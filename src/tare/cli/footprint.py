@@ -7,11 +7,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import typer
-from rich.console import Console, Group
+from rich.console import Group
 from rich.text import Text
 
 from tare.analysis.words import span
+from tare.cli.console import Console, emit
 from tare.cli.progress import Drawn
 from tare.footprint import conduct, lab
 from tare.footprint.lab import Brought
@@ -25,15 +25,15 @@ from tare.store.record import LeftOut
 
 def count(order: Order, file: Path, programs: Sequence[Path] | None, *, as_json: bool) -> None:
     """Count into a file and print it. ``programs``: in a lab that has these files too; None: on this host."""
-    with _Progress(Console(stderr=True, highlight=False)) as progress:
+    with _Progress(Console(stderr=True)) as progress:
         if programs is not None:
             progress.brought(lab.count(order, file, progress.doing, programs))
         else:
             conduct.begin(order, file, progress, progress.told)
     if as_json:
-        typer.echo(json.dumps(_answer(progress), indent=2))
+        emit(json.dumps(_answer(progress), indent=2))
         return
-    console = Console(highlight=False)
+    console = Console()
     console.print(Group(*render(progress.footprints)))
     for line in progress.without:
         console.print(line, markup=False, soft_wrap=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import typer
-from rich.console import Console
 from rich.table import Table
 
 from tare.cli.commands.inventory import What
+from tare.cli.console import Console, emit
 from tare.platforms import registry as platforms
 from tare.workloads import registry as workloads
 
@@ -19,7 +18,7 @@ def show_inventory(what: What, *, as_json: bool) -> None:
     rows = {What.PLATFORMS: _platforms, What.WORKLOADS: _workloads, What.METRICS: _metrics}[what]()
     if as_json:
         families = {"families": platforms.offers()} if what is What.PLATFORMS else {}
-        typer.echo(json.dumps({"schema": "tare.list/1", "what": what.value, "items": rows, **families}, indent=2))
+        emit(json.dumps({"schema": "tare.list/1", "what": what.value, "items": rows, **families}, indent=2))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     columns = [name for name, value in rows[0].items() if not isinstance(value, dict)]

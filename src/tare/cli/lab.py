@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
+from tare.cli.console import Console, Passing
 from tare.image.places import Progress, beside
 from tare.lab import build as lab_build
 from tare.lab import fixes, kernel, recipe
@@ -18,7 +16,7 @@ from tare.outputs import written
 
 def run_in_lab(order: lab_run.Order) -> int:
     """Run a command in a lab, show what it says, and return its exit code."""
-    return lab_run.run(order, _output, _progress())
+    return lab_run.run(order, Passing(), _progress())
 
 
 def build_labs(flavours: Sequence[str]) -> None:
@@ -28,7 +26,7 @@ def build_labs(flavours: Sequence[str]) -> None:
         known.require(one)
     for one in flavours or known.hosts:
         lab_run.ensure(one, _progress(), renew=True)
-    console = Console(highlight=False)
+    console = Console()
     for name, size in lab_build.built().items():
         console.print(f"{name:<28} {size / 2**20:6,.0f} MiB", markup=False)
 
@@ -52,15 +50,9 @@ def write_weights(file: Path, changelog: Path) -> None:
     with written(file, new=True) as there:
         there.write(fixes.as_toml(found))
     said = f"{found.found} of {found.of} CVEs are in code of this kernel, {len(found.by_path)} places"
-    Console(highlight=False).print(said, markup=False)
+    Console().print(said, markup=False)
 
 
 def _progress() -> Progress:
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True)
     return lambda what: console.print(f"lab: {what}", markup=False, style="dim", soft_wrap=True)
-
-
-def _output(channel: int, data: bytes) -> None:
-    stream = sys.stdout.buffer if channel == 1 else sys.stderr.buffer
-    stream.write(data)
-    stream.flush()

@@ -8,6 +8,7 @@ import typer
 
 from tare import literature as library
 from tare.analysis.published import check as check_again
+from tare.cli.console import emit
 from tare.cli.report import to_read
 from tare.report.literature import checks, checks_to_data, overview, shown, to_csv, to_data
 
@@ -18,13 +19,13 @@ def show_studies(study: str | None, *, check: bool, as_json: bool, as_csv: bool)
     if check:
         found = [check_again(one) for one in chosen]
         if as_json:
-            typer.echo(json.dumps(checks_to_data(found), indent=2, ensure_ascii=False))
+            emit(json.dumps(checks_to_data(found), indent=2, ensure_ascii=False))
         else:
             to_read().print(checks(found))
         raise typer.Exit(0 if all(one.good for one in found) else 1)
     if as_json:
-        typer.echo(json.dumps(to_data(chosen), indent=2, ensure_ascii=False))
+        emit(json.dumps(to_data(chosen), indent=2, ensure_ascii=False))
     elif as_csv:
-        typer.echo(to_csv(chosen), nl=False)
+        emit(to_csv(chosen), end="")
     else:
         to_read().print(overview(chosen) if study is None else shown(chosen[0]))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
+from tare.cli.console import Console, emit
 from tare.contract import suite, survey
 from tare.contract.doors import State
 from tare.platforms import registry
@@ -17,7 +17,7 @@ from tare.platforms import registry
 def check_promises(name: str, only: Sequence[str], *, as_json: bool) -> None:
     """Run the checks (``only`` these; none: all) and print them. Exits 1 when a promise is broken."""
     platform = registry.choose([name])[0]
-    console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, errors = Console(), Console(stderr=True)
     results: list[suite.Result] = []
     with errors.status("") as status:
         for result in suite.run(platform, only, status.update):
@@ -39,7 +39,7 @@ def check_promises(name: str, only: Sequence[str], *, as_json: bool) -> None:
             }
             for one in results
         ]
-        typer.echo(json.dumps({"schema": "tare.check/1", "platform": name, "checks": rows}, indent=2))
+        emit(json.dumps({"schema": "tare.check/1", "platform": name, "checks": rows}, indent=2))
     else:
         console.print(f"{name}: {len(results) - broken} promises kept, {broken} broken")
     if broken:
@@ -52,15 +52,15 @@ def show_doors(names: Sequence[str], others: Sequence[Path], *, as_json: bool) -
     ``others``: what was printed as JSON elsewhere, to be shown with them; with those alone, nothing is tried.
     """
     surveyed = [one for file in others for one in survey.read(file)]
-    errors = Console(stderr=True, highlight=False)
+    errors = Console(stderr=True)
     if names or not others:
         with errors.status("") as status:
             surveyed += survey.run(registry.choose(names or list(registry.all_platforms())), status.update)
     platforms = survey.merged(surveyed)
     if as_json:
-        typer.echo(survey.Survey(schema="tare.doors/1", platforms=platforms).model_dump_json(indent=1, by_alias=True))
+        emit(survey.Survey(schema="tare.doors/1", platforms=platforms).model_dump_json(indent=1, by_alias=True))
     else:
-        typer.echo(survey.table(platforms), nl=False)
+        emit(survey.table(platforms), end="")
     wrong = [seen for one in platforms for seen in one.doors if seen.state is State.OPEN and seen.by_design is None]
     if wrong or any(one.failed for one in platforms):
         raise typer.Exit(1)
@@ -69,4 +69,4 @@ def show_doors(names: Sequence[str], others: Sequence[Path], *, as_json: bool) -
 def show_checks() -> None:
     """Print the checks and what each promises."""
     for name, title in suite.names().items():
-        typer.echo(f"{name:22} {title}")
+        emit(f"{name:22} {title}")

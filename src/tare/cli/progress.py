@@ -10,13 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.segment import Segments
 from rich.text import Text
 
 from tare.analysis.estimates import Estimates
 from tare.analysis.words import span
+from tare.cli.console import Console
 from tare.errors import Failed, StoreError, attempt
 from tare.model import Status, Trial
 from tare.report.build import platform_names, results_of

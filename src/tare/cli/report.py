@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import typer
-from rich.console import Console
-
 from tare.analysis.attack_profile import Weights, load_weights
+from tare.cli.console import Console, emit
 from tare.outputs import check_page
 from tare.report.footprints import Asked, read_files
 from tare.report.html import materials, write_page
@@ -55,7 +53,7 @@ def show(
     read = materials(files, beside, asked)
     reports = [one.report for one in read]
     if as_json:
-        typer.echo(to_json(reports))
+        emit(to_json(reports))
     else:
         console = to_read()
         console.print(render_all(reports, width=console.width, every_metric=every))
@@ -70,5 +68,5 @@ def show(
 
 def to_read() -> Console:
     """Where tables are printed: as wide as the terminal, and of a fixed width where there is none."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
+    console = Console()
+    return console if console.is_terminal else Console(width=PLAIN_WIDTH)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from rich.console import Console
-
 from tare.analysis.estimates import Estimates
 from tare.analysis.widths import Known
 from tare.campaign import conduct
 from tare.campaign.order import Order
 from tare.campaign.study import foreword
 from tare.cli.consent import agreed
+from tare.cli.console import Console
 from tare.cli.progress import Progress
 from tare.cli.report import show
 from tare.host import facts, state
@@ -23,7 +22,7 @@ from tare.store import Store
 
 def measure(order: Order, file: Path, *, as_json: bool) -> None:
     """Run a new campaign into a file, and show it. Raises `TareError`."""
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True)
     if said := foreword(order):
         console.print(said, markup=False, soft_wrap=True)
     estimates = Estimates()
@@ -36,7 +35,7 @@ def go_on(file: Path, *, trusted: bool, as_json: bool) -> None:
     """Go on with a campaign, and show it. Raises `TareError`. ``trusted``: see `tare.cli.consent`."""
     answer = agreed(file, trusted=trusted)
     estimates = Estimates()
-    with Progress(Console(stderr=True, highlight=False), file, estimates) as progress:
+    with Progress(Console(stderr=True), file, estimates) as progress:
         conduct.resume(file, progress, _widths(estimates), progress.warn, answer)
     show([file], html=page_of(file), as_json=as_json)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import typer
-
 from tare.analysis import profile as profiles
 from tare.analysis.sheet import score as scored
+from tare.cli.console import emit
 from tare.cli.report import to_read
 from tare.report.score import render, to_data
 from tare.store import Store
@@ -21,6 +20,6 @@ def show_scores(file: Path, profile: Path | None, *, as_json: bool) -> None:
         record = store.record
         sheet = scored(record, store.samples(), told)
     if as_json:
-        typer.echo(json.dumps(to_data(sheet, told), indent=2))
+        emit(json.dumps(to_data(sheet, told), indent=2))
         return
     to_read().print(render(sheet, told, record.baseline))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import typer
-
 from tare.analysis import steadiness as steady
+from tare.cli.console import emit
 from tare.cli.report import to_read
 from tare.report.spread import render, to_data
 from tare.store import Store
@@ -20,6 +19,6 @@ def show_spread(file: Path, *, as_json: bool) -> None:
         found = steady.steadiness(record, samples, store.slices(), store.trials())
     lines = steady.trajectories(record, samples)
     if as_json:
-        typer.echo(json.dumps(to_data(found, lines), indent=2))
+        emit(json.dumps(to_data(found, lines), indent=2))
         return
     to_read().print(render(found, lines, record.baseline))

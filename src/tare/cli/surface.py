@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from tare import literature
 from tare.campaign.order import ALL
+from tare.cli.console import Console, emit
 from tare.cli.report import to_read
 from tare.footprint import calls, live
 from tare.footprint.live import Looked, Progress
@@ -33,7 +33,7 @@ def show_surfaces(
     """Print the surfaces of platforms, or of processes that run already. Exits 1 where there is none."""
     found: list[Surface] = []
     left_out: list[dict[str, str]] = []
-    with Console(stderr=True, highlight=False).status("") as status:
+    with Console(stderr=True).status("") as status:
         for one in _looked(names, pids, output, status.update):
             if one.surface is not None:
                 found.append(one.surface)
@@ -42,11 +42,11 @@ def show_surfaces(
     study = literature.load(STUDY)
     if as_json:
         facts = {"kernel": calls.kernel(), "tables": f"Linux {calls.version()}"}
-        typer.echo(json.dumps(to_data(found, left_out, facts, study), indent=2, ensure_ascii=False))
+        emit(json.dumps(to_data(found, left_out, facts, study), indent=2, ensure_ascii=False))
     else:
         _print(found, left_out, beside=published, listed=listed)
         if output is not None and output.exists():
-            typer.echo(f"in {output}")
+            emit(f"in {output}")
     if not found:
         raise typer.Exit(1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from tare.campaign import ground
+from tare.clean import say
 from tare.image import build
 from tare.model import Arm, Resources
 from tare.platforms import registry
@@ -19,8 +20,7 @@ def main(name: str) -> None:
     resources = Resources(ground.default_cpus(), MEMORY)
     with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
         platform.prepare(image)
-        sys.stdout.write(f"{nursery.campaign}\n")
-        sys.stdout.flush()
+        say(nursery.campaign)
         while True:
             nursery.start(platform, Arm(platform.name), measured=True).stop()
 

@@ -2,6 +2,7 @@
 
 import sys
 
+from tare.clean import say
 from tare.errors import TareError
 from tare.image import build
 
@@ -9,11 +10,11 @@ from tare.image import build
 def main() -> int:
     """Build with progress on standard output."""
     try:
-        image = build.ensure(build.agent_path(), progress=lambda what: print(f"image: {what}", flush=True))  # noqa: T201
+        image = build.ensure(build.agent_path(), progress=lambda what: say(f"image: {what}"))
     except TareError as error:
-        print(f"error: {error.what}\nfix: {error.fix or 'tare doctor'}", file=sys.stderr)  # noqa: T201
+        say(f"error: {error.what}\nfix: {error.fix or 'tare doctor'}", error=True)
         return 2
-    print(f"image: {image.hash[:16]} with {len(image.manifest.packages)} packages in {image.root}")  # noqa: T201
+    say(f"image: {image.hash[:16]} with {len(image.manifest.packages)} packages in {image.root}")
     return 0
 
 

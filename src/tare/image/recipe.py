@@ -65,7 +65,8 @@ def parse(text: bytes) -> Recipe:
         )
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise ImageError(
-            f"the image's recipe cannot be read: {error!r}", fix="restore src/tare/image/recipe.toml"
+            f"the image's recipe cannot be read: {type(error).__name__}: {error}",
+            fix="restore src/tare/image/recipe.toml",
         ) from error
 
 
@@ -83,7 +84,8 @@ def on_top(base: Recipe, layer: str, text: bytes) -> Recipe:
         )
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise ImageError(
-            f"the image's recipe cannot be read: {error!r}", fix=f"restore src/tare/image/recipe-{layer}.toml"
+            f"the image's recipe cannot be read: {type(error).__name__}: {error}",
+            fix=f"restore src/tare/image/recipe-{layer}.toml",
         ) from error
 
 

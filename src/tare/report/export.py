@@ -36,40 +36,64 @@ FOOTPRINT_COLUMNS = (
 SURFACE_COLUMNS = ("campaign", "platform", "at", "kernel", "call", "outcome", "answers", "unread")
 
 
-def export_telemetry(store: Store, table: Table, form: Format, out: TextIO) -> int:
+#: How a text begins that a spreadsheet takes for a formula (OWASP, "CSV Injection").
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def guarded(value: object) -> object:
+    """A cell for a spreadsheet: text that it would take for a formula gets an apostrophe; numbers stay as they are."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def _guarded_frame(frame: pl.DataFrame) -> pl.DataFrame:
+    names = (name for name, kind in frame.schema.items() if kind == pl.String or isinstance(kind, pl.Enum))
+    texts = {name: pl.col(name).cast(pl.String) for name in names}
+    return frame.with_columns(
+        pl.when(text.str.slice(0, 1).is_in(_FORMULA)).then(pl.lit("'") + text).otherwise(text).alias(name)
+        for name, text in texts.items()
+    )
+
+
+def _csv(frame: pl.DataFrame, *, raw: bool, header: bool = True) -> str:
+    return (frame if raw else _guarded_frame(frame)).write_csv(include_header=header)
+
+
+def export_telemetry(store: Store, table: Table, form: Format, out: TextIO, *, raw: bool = False) -> int:
     """Write a frame of the telemetry (`tare.store.Telemetry`); returns the number of rows."""
     whole = store.telemetry()
     frame = {Table.HOST: whole.host, Table.CPUS: whole.cpus, Table.INSTANCES: whole.instances}[table]
     frame = frame.select(pl.lit(store.record.id).alias("campaign"), pl.all())
-    out.write(frame.write_csv() if form is Format.CSV else frame.write_ndjson())
+    out.write(_csv(frame, raw=raw) if form is Format.CSV else frame.write_ndjson())
     return frame.height
 
 
-def export_footprints(store: Store, form: Format, out: TextIO) -> int:
+def export_footprints(store: Store, form: Format, out: TextIO, *, raw: bool = False) -> int:
     """Write one row a thing that ran in a footprint, the idle host's too; returns the number of rows.
 
     ``workload`` is empty (JSON lines: null) for a start and for the idle host. What is not there ran not once.
     """
     frames = (_footprint_frame(store.record.id, one) for one in read_footprints(store))
-    return _write_frames(frames, FOOTPRINT_COLUMNS, form, out)
+    return _write_frames(frames, FOOTPRINT_COLUMNS, form, out, raw=raw)
 
 
-def export_surfaces(store: Store, form: Format, out: TextIO) -> int:
+def export_surfaces(store: Store, form: Format, out: TextIO, *, raw: bool = False) -> int:
     """Write one row a platform and system call, of every time that it was read; returns the number of rows.
 
     ``answers``: what filters of the counted threads may answer, such as "errno 1", with " | " between; "allow" where it
     runs. ``unread``: some of these filters could not be read, so that more may be let through.
     """
     frames = (_surface_frame(store.record.id, one) for one in read_surfaces(store))
-    return _write_frames(frames, SURFACE_COLUMNS, form, out)
+    return _write_frames(frames, SURFACE_COLUMNS, form, out, raw=raw)
 
 
-def _write_frames(frames: Iterable[pl.DataFrame], columns: Sequence[str], form: Format, out: TextIO) -> int:
+def _write_frames(
+    frames: Iterable[pl.DataFrame], columns: Sequence[str], form: Format, out: TextIO, *, raw: bool
+) -> int:
     count = 0
     if form is Format.CSV:
         out.write(",".join(columns) + "\n")
     for frame in frames:
-        out.write(frame.write_csv(include_header=False) if form is Format.CSV else frame.write_ndjson())
+        out.write(_csv(frame, raw=raw, header=False) if form is Format.CSV else frame.write_ndjson())
         count += frame.height
     return count
 
@@ -109,21 +133,32 @@ def _surface_frame(campaign: str, one: Surface) -> pl.DataFrame:
     return frame.with_columns(literals).select(SURFACE_COLUMNS)
 
 
-def export(store: Store, form: Format, out: TextIO) -> int:
+def export(store: Store, form: Format, out: TextIO, *, raw: bool = False) -> int:
     """Write one row a sample, and one a trial without samples (so that a failure is in the export too).
 
     Returns the number of rows. CSV: empty where there is nothing. JSON lines: null; NaN and infinities, which JSON
-    does not have, are the strings "nan", "inf" and "-inf".
+    does not have, are the strings "nan", "inf" and "-inf". ``raw``: CSV's texts as they are, and not `guarded`.
     """
-    return _write_csv(store, out) if form is Format.CSV else _write_jsonl(store, out)
+    return _write_csv(store, out, raw=raw) if form is Format.CSV else _write_jsonl(store, out)
 
 
-def _write_csv(store: Store, out: TextIO) -> int:
-    writer = csv.writer(out, lineterminator="\n")
+class _LineFeeds:
+    """Rows whose last two characters end the line, written with a line feed alone."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, row: str) -> int:
+        return self._out.write(row.removesuffix("\r\n") + "\n")
+
+
+def _write_csv(store: Store, out: TextIO, *, raw: bool) -> int:
+    # The writer quotes a carriage return only where it ends lines itself; bare, it would begin a row in a spreadsheet.
+    writer = csv.writer(_LineFeeds(out), lineterminator="\r\n")
     writer.writerow(COLUMNS)
     count = 0
     for row in rows(store):
-        writer.writerow(row.values())  # they come in the order of COLUMNS
+        writer.writerow(row.values() if raw else map(guarded, row.values()))  # they come in the order of COLUMNS
         count += 1
     return count
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tare.analysis.footprints import Exposure, Pool
 from tare.analysis.stacks import tree
+from tare.clean import clean
 from tare.footprint.model import Scope
-from tare.report.clean import clean
 from tare.report.figures import Figure
 from tare.report.footprint_model import FootprintsReport, StacksReport
 from tare.report.stacks import cases

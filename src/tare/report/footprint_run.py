@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.analysis.footprints import Exposure, Pool, View
+from tare.clean import clean
 from tare.footprint.model import IDLE, Footprint, Level, Phase, Scope
 from tare.report import footprint_words as words
 from tare.report import stacks_terminal
-from tare.report.clean import clean
 from tare.report.footprints import exposures
 from tare.report.stacks import stacks_report
 

@@ -9,10 +9,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tare.clean import clean
 from tare.report import footprint_words as words
 from tare.report import stacks_terminal
 from tare.report.cells import EMPTY
-from tare.report.clean import clean
 from tare.report.footprint_model import FootprintsReport, LevelReport
 
 

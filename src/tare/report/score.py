@@ -13,8 +13,8 @@ from rich.text import Text
 
 from tare.analysis.profile import Profile
 from tare.analysis.sheet import Sheet
+from tare.clean import clean
 from tare.report.cells import EMPTY
-from tare.report.clean import clean
 
 SCHEMA = "tare.score/1"
 

@@ -9,9 +9,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tare.clean import clean
 from tare.footprint.model import IDLE, SAMPLES_A_SECOND
 from tare.report import footprint_words as words
-from tare.report.clean import clean
 from tare.report.footprint_model import StacksReport
 
 #: Names of one row.

@@ -10,10 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from tare.clean import clean
 from tare.footprint.model import Call, Surface
 from tare.report import surface_words as words
 from tare.report.cells import EMPTY
-from tare.report.clean import clean
 from tare.report.surface_model import Calls, ProcessesReport, StudyReport, SurfaceReport, SurfacesReport
 
 _SHORT: Mapping[Calls, str] = {"conditional": "cond."}

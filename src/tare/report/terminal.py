@@ -12,9 +12,9 @@ from rich.text import Text
 
 from tare.analysis import CPU_COST, WIDE_FLOOR, WITHOUT
 from tare.analysis.words import percent, span
+from tare.clean import clean
 from tare.report.beside import render as render_beside
 from tare.report.cells import EMPTY, MARKS, MEANINGS, Cell, Look, baseline_cell, cell, look, together
-from tare.report.clean import clean
 from tare.report.footprint_terminal import render as render_footprints
 from tare.report.model import Report, ResultReport
 from tare.report.surface_terminal import part as render_surfaces

@@ -255,7 +255,9 @@ def why_invalid(error: ValidationError) -> str:
     """The first thing that is wrong, in one line, without what the other side wrote."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"] if isinstance(part, int) or part.isidentifier())
-    return f"{place[:80] or 'the message'}: {first['msg'][:200]}"
+    # pydantic's own words for an unknown type quote it, line ends and all.
+    why = "there is no such type" if first["type"] == "union_tag_invalid" else first["msg"]
+    return f"{place[:80] or 'the message'}: {why[:200]}"
 
 
 def told_protocol(payload: bytes) -> int | None:

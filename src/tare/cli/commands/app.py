@@ -85,5 +85,7 @@ def _options(
     debug: bool = typer.Option(False, "--debug", help="Show a traceback for errors."),  # noqa: ARG001 (read in main)
 ) -> None:
     if version:
-        typer.echo(f"tare {__version__}")
+        from tare.cli.console import emit
+
+        emit(f"tare {__version__}")
         raise typer.Exit

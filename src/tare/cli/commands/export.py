@@ -20,6 +20,11 @@ def export(
         help="The samples, what the host did meanwhile, what ran of its kernel, stacks, or what may be asked of it.",
     ),
     output: Path | None = typer.Option(None, "-o", "--output", help="Where to. Default: standard output."),
+    raw: bool = typer.Option(
+        False,
+        "--raw",
+        help="CSV as it is. Else a text that a spreadsheet takes for a formula begins with an apostrophe.",
+    ),
 ) -> None:
     """Write every sample with the facts of its trial, failed trials too; or the telemetry; footprints; surfaces.
 
@@ -41,4 +46,4 @@ def export(
 
     from tare.cli.export import export_table
 
-    export_table(file, table, form, output)
+    export_table(file, table, form, output, raw=raw)

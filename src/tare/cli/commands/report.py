@@ -6,7 +6,8 @@ from pathlib import Path
 
 import typer
 
-from tare.outputs import check_page, require_campaign, require_file
+from tare.errors import UsageError
+from tare.outputs import check_new_campaign, check_page, require_campaign, require_file
 
 
 def report(
@@ -27,11 +28,17 @@ def report(
     sources: Path | None = typer.Option(
         None, "--sources", help="The kernel's source tree: the page shows hits beside the lines of footprints."
     ),
+    share: Path | None = typer.Option(
+        None,
+        "--share",
+        help="Write a copy here, without names of hosts and users, addresses and serials, and show that.",
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.report/2)."),
 ) -> None:
     """Show what campaigns found: overhead against the baseline with its 95 % interval, verdict and noise floor.
 
     Examples: [cyan]tare report night.tare[/], [cyan]tare report night.tare --html night.html[/],
+    [cyan]tare report night.tare --share shared.tare --html shared.html[/],
     [cyan]tare report night.tare --beside karna-2021[/], [cyan]tare report night.tare --json | jq .results[/]
     """
     others = [one for one in (weights, functions) if one is not None]
@@ -41,6 +48,15 @@ def report(
         require_campaign(file)
     if html is not None:
         check_page(html, [*files, *others])
+    if share is not None:
+        if len(files) != 1:
+            raise UsageError("--share makes a copy of one campaign", fix="name one file")
+        check_new_campaign(share)
+
+        from tare.cli.share import share_copy
+
+        share_copy(files[0], share)
+        files = [share]
 
     from tare.cli.report import show_report
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -105,8 +105,7 @@ class Box(_Strict):
 def parse(text: str, name: str) -> Box:
     """A box from TOML text; ``name`` is for the error. Raises `UsageError` with one line."""
     try:
-        told: dict[str, Any] = tomllib.loads(text)
-        return Box.model_validate(told)
+        return Box.model_validate(tomllib.loads(text))
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
@@ -120,7 +119,7 @@ def load(file: Path) -> Box:
     """Read a box's file; paths in it are relative to it. Raises `UsageError` that names the field."""
     try:
         # A pipe or a device may never end.
-        text = file.read_text() if file.is_file() and file.stat().st_size <= LONGEST else None
+        text = file.read_text(encoding="utf-8") if file.is_file() and file.stat().st_size <= LONGEST else None
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}", fix="name the TOML file of a black box") from error
     except UnicodeDecodeError as error:

@@ -1,0 +1,20 @@
+"""Text from a guest or a file made safe for a terminal."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+#: What moves the cursor, clears the screen, sets its title or turns the writing around, and halves of characters that
+#: no encoding has: a guest, or a file from elsewhere, may hold it in any text. C0 but tab and line feed, DEL, C1, bidi.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """The text without what a terminal would obey."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def say(text: str, *, error: bool = False) -> None:
+    """Print it, cleaned: for what speaks where there is no console of the command line's."""
+    print(clean(text), file=sys.stderr if error else sys.stdout, flush=True)

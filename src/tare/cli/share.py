@@ -1,0 +1,20 @@
+"""What `tare report --share` does: a copy of a campaign's file without what names the machine or its people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tare.cli.console import Console
+from tare.host import identity
+from tare.store.share import KEPT, share
+
+
+def share_copy(file: Path, copy: Path) -> None:
+    """Write it, and say on standard error what was removed and what was kept."""
+    done = share(file, copy, hosts=identity.hosts(), users=identity.users())
+    console = Console(stderr=True)
+    removed = ", ".join(f"{count} of {kind.replace('-', ' ')}" for kind, count in sorted(done.removed.items()))
+    console.print(f"shared: {copy}: {done.outputs} outputs looked through", markup=False, soft_wrap=True)
+    console.print(f"removed, each with a stand-in: {removed or 'nothing was there'}", markup=False, soft_wrap=True)
+    console.print(f"kept: {'; '.join(KEPT)}", markup=False, soft_wrap=True)
+    console.print(f"kept of the host: {', '.join(done.facts) or 'nothing'}", markup=False, soft_wrap=True)

@@ -1,0 +1,83 @@
+"""What names a machine or a person, replaced in any text by a stand-in that is the same throughout a file.
+
+Known names (of hosts and users) are replaced as whole words. Addresses, hardware addresses, ids of machines and boots,
+serial numbers, ``user@host`` and folders of users are known by their form.
+Stand-ins count up: ``host-1``, ``address-2``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+#: Names that are everybody's, and name nobody.
+COMMON = frozenset({"localhost", "localhost.localdomain", "root", "nobody", "daemon", "tare", "native", "none", ""})
+_WORD = r"(?<![A-Za-z0-9_]){}(?![A-Za-z0-9_])"
+_IPV4 = re.compile(r"(?<![\w.-])\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)")
+_IPV6 = re.compile(r"(?<![\w:.])(?=[0-9A-Fa-f:]*:[0-9A-Fa-f:]*:)[0-9A-Fa-f:]{3,39}(?![\w:])")
+_MAC = re.compile(r"(?<![\w:-])[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?![\w:-])")
+_UUID = re.compile(r"(?<![\w-])[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}(?![\w-])")
+_MACHINE_ID = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{32}(?![0-9A-Za-z])")
+_SERIAL = re.compile(r"(?i)(serial(?:[ _-]?(?:number|no))?\\?[\"']?\s*[:=]\s*\\?[\"']?)([\w.-]*\d[\w.-]*)")
+_HOME = re.compile(r"(/(?:home|Users)/)([^/\s\"'\\:,;]+)")
+_AT = re.compile(r"(?<![\w.+-])([A-Za-z_][\w.+-]*)@([A-Za-z0-9][\w.-]*)")
+#: What uname says, as iperf3 and others print it: the word after the kernel's name is the host's.
+UNAME = re.compile(r"\bLinux ([A-Za-z0-9][\w.-]*) \d+\.\d+")
+
+
+class Redactor:
+    """Replaces in texts; `removed` counts what it did, by kind."""
+
+    def __init__(self, *, hosts: Iterable[str] = (), users: Iterable[str] = (), kept: Iterable[str] = ()) -> None:
+        """``hosts``, ``users``: names to be replaced. ``kept``: texts that stay though their form would tell."""
+        self.removed: Counter[str] = Counter()
+        self._stand_ins: dict[tuple[str, str], str] = {}
+        self._kept = frozenset(kept)
+        self._names = {
+            **dict.fromkeys((name for name in users if name not in COMMON), "user"),
+            **dict.fromkeys((name for name in hosts if name not in COMMON), "host"),
+        }
+        # The longest first: a host's whole name goes before its first part.
+        words = sorted(self._names, key=len, reverse=True)
+        self._words = re.compile(_WORD.format(f"(?:{'|'.join(map(re.escape, words))})")) if words else None
+
+    def text(self, text: str) -> str:
+        """The text with stand-ins."""
+        text = UNAME.sub(lambda seen: seen[0].replace(seen[1], self._for("host", seen[1])), text)
+        text = _AT.sub(lambda seen: f"{self._for('user', seen[1])}@{self._for('host', seen[2])}", text)
+        text = _HOME.sub(lambda seen: seen[1] + self._for("user", seen[2]), text)
+        text = _SERIAL.sub(lambda seen: seen[1] + self._for("serial", seen[2]), text)
+        text = _MAC.sub(self._whole("hardware-address"), text)
+        text = _UUID.sub(self._whole("id"), text)
+        text = _MACHINE_ID.sub(self._whole("id"), text)
+        text = _IPV4.sub(self._address, text)
+        text = _IPV6.sub(self._address, text)
+        if self._words is not None:
+            text = self._words.sub(lambda seen: self._for(self._names[seen[0]], seen[0]), text)
+        return text
+
+    def bytes(self, data: bytes) -> bytes:
+        """The same of bytes, whatever is no text among them."""
+        return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    def _whole(self, kind: str) -> Callable[[re.Match[str]], str]:
+        return lambda seen: self._for(kind, seen[0])
+
+    def _address(self, seen: re.Match[str]) -> str:
+        try:
+            address = ipaddress.ip_address(seen[0])
+        except ValueError:
+            return seen[0]
+        said_of_nobody = address.is_loopback or address.is_unspecified or seen[0].startswith(("255.", "0."))
+        return seen[0] if said_of_nobody else self._for("address", seen[0])
+
+    def _for(self, kind: str, name: str) -> str:
+        if name in COMMON or name in self._kept or re.fullmatch(rf"{kind}-\d+", name):
+            return name
+        self.removed[kind] += 1
+        key = (kind, name.lower())
+        if key not in self._stand_ins:
+            self._stand_ins[key] = f"{kind}-{sum(1 for other, _ in self._stand_ins if other == kind) + 1}"
+        return self._stand_ins[key]

@@ -1,0 +1,93 @@
+"""A copy of a campaign's file for others: without what names the machine or its people, in texts and inside outputs."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import zstandard
+
+from tare.outputs import written
+from tare.store import connection
+from tare.store.limits import ATTACHMENT_CAP
+from tare.store.packed import unpack
+from tare.store.redact import UNAME, Redactor
+from tare.store.store import Store
+
+#: What is kept, for who shares a file to know; all else in a record is counted in `Shared.facts`.
+KEPT = (
+    "the figures, and when each trial began",
+    "the processor's model, the kernel, the distribution, sizes of memory and disk",
+    "platforms, their versions and options, parameters of workloads",
+    "what tools printed and reasons of failures, where neither names nor addresses are in it",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What was done: replacements by kind, names of the host's facts that stayed, raw outputs looked through."""
+
+    removed: dict[str, int]
+    facts: tuple[str, ...]
+    outputs: int
+
+
+def share(file: Path, copy: Path, *, hosts: Iterable[str], users: Iterable[str]) -> Shared:
+    """Write the copy, a new file. ``hosts``, ``users``: names of this machine that go; the file's own go as well.
+
+    Raises `StoreError` for a file that is not read, `UsageError` for a place that cannot be written.
+    """
+    with Store.read(file) as store:
+        record = store.record
+        names = {one.name for one in record.platforms} | {one.platform for one in record.left_out}
+    remote_hosts, remote_users = _remote(names)
+    with written(copy, "wb", new=True) as out, closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        with closing(connection.view(file)[0]) as source, connection.translated(file):
+            source.backup(db)
+        hosts = {*hosts, *remote_hosts, *_of_uname(db)}
+        redactor = Redactor(hosts=hosts, users={*users, *remote_users}, kept=(record.id,))
+        outputs = _redact(db, redactor)
+        db.execute("VACUUM")  # what was replaced stays in free pages otherwise
+        out.write(db.serialize())
+    return Shared(dict(redactor.removed), tuple(record.host), outputs)
+
+
+def _remote(platforms: Iterable[str]) -> tuple[set[str], set[str]]:
+    """Hosts and users in platforms' names such as ``ssh:user@host:port``."""
+    hosts, users = set(), set()
+    for name in platforms:
+        kind, _, place = name.partition(":")
+        if kind == "ssh" and place:
+            user, _, host = place.rpartition("@")
+            hosts.add(host.partition(":")[0].partition(",")[0])
+            users.add(user)
+    return hosts - {""}, users - {""}
+
+
+def _of_uname(db: sqlite3.Connection) -> set[str]:
+    """Hosts' names that tools printed with the kernel's: they may stand elsewhere without it."""
+    packed = db.execute("SELECT zstd FROM output")
+    texts = (unpack(data, ATTACHMENT_CAP).decode(errors="replace") for (data,) in packed)
+    return {name for text in texts for name in UNAME.findall(text)}
+
+
+def _redact(db: sqlite3.Connection, redactor: Redactor) -> int:
+    """Every text and every packed output of every table, in place; returns the number of outputs."""
+    squeeze = zstandard.ZstdCompressor()
+    db.create_function("redacted", 1, redactor.text)
+    db.create_function("packed", 1, lambda data: squeeze.compress(redactor.bytes(unpack(data, ATTACHMENT_CAP))))
+    outputs = 0
+    tables = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    db.execute("BEGIN")
+    for table in tables:
+        for _, column, kind, *_ in db.execute(f"PRAGMA table_info({table})").fetchall():
+            # The schema is ours: opening the file has checked that. The names are no texts of a guest's.
+            if kind == "TEXT":
+                db.execute(f"UPDATE {table} SET {column} = redacted({column}) WHERE {column} IS NOT NULL")  # noqa: S608
+            elif kind == "BLOB":
+                outputs += db.execute(f"UPDATE {table} SET {column} = packed({column})").rowcount  # noqa: S608
+    db.execute("COMMIT")
+    return outputs

@@ -1,0 +1,114 @@
+"""Nothing that a guest says moves the cursor: whatever is printed, and however."""
+
+import contextlib
+import io
+import os
+import pty
+import sys
+
+import pytest
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from tare.cli import console
+from tare.cli.console import Console, Passing, emit
+
+#: A title, a cleared screen, C1's CSI, DEL, a carriage return, writing turned around, half of a character.
+HOSTILE = "a\x1b]0;owned\x07b\x1b[2Jc\x9b31md\x7fe\rf\u202eg\u2066h\udc80i"
+OBEYED = ("\x1b", "\x07", "\x9b", "\x7f", "\r", "\u202e", "\u2066", "\udc80")
+KEPT = "a\N{REPLACEMENT CHARACTER}]0;owned"
+
+
+def printed(show, **options):
+    """What a console writes."""
+    out = Console(width=200, **options)
+    out.file = io.StringIO()
+    show(out)
+    return out.file.getvalue()
+
+
+def table():
+    cells = Table(HOSTILE)
+    cells.add_row(HOSTILE, style="bold")
+    return cells
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda out: out.print(HOSTILE, markup=False, soft_wrap=True),
+        lambda out: out.print(HOSTILE, end="  "),
+        lambda out: out.print(Text(HOSTILE, style="red")),
+        lambda out: out.print(table()),
+        lambda out: out.print(Group(table(), Text(HOSTILE))),
+        lambda out: out.log(HOSTILE),
+    ],
+)
+def test_whatever_a_console_prints_is_cleaned(show):
+    said = printed(show)
+    assert KEPT in said
+    assert not [char for char in OBEYED if char in said]
+
+
+def test_a_picture_still_moves_its_own_cursor():
+    def show(out):
+        out._force_terminal = True
+        with Live(Text(HOSTILE), console=out, auto_refresh=False) as live:
+            live.update(Text(HOSTILE), refresh=True)
+            live.refresh()
+
+    said = printed(show)
+    assert "\x1b[?25l" in said, "rich's own"
+    assert "\x1b[2J" not in said
+    assert "\x1b]0;" not in said
+    assert "\x9b" not in said
+
+
+def on_a_terminal(monkeypatch, write):
+    """What ``write`` writes to a standard output that is a terminal."""
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w", encoding="utf-8") as terminal:
+        monkeypatch.setattr(sys, "stdout", terminal)
+        write()
+    said = b""
+    with os.fdopen(ours, "rb", buffering=0) as seen, contextlib.suppress(OSError):  # the end, as a terminal says it
+        while piece := seen.read(4096):
+            said += piece
+    return said.decode().replace("\r\n", "\n")
+
+
+def test_data_is_cleaned_for_a_terminal(monkeypatch):
+    said = on_a_terminal(monkeypatch, lambda: emit(HOSTILE))
+    assert said.startswith(KEPT)
+    assert not [char for char in OBEYED if char in said]
+
+
+def test_a_commands_output_is_cleaned_for_a_terminal_also_where_it_is_cut(monkeypatch):
+    def write():
+        passing = Passing()
+        for byte in HOSTILE.replace("\udc80", "ü").encode():
+            passing(1, bytes([byte]))
+
+    said = on_a_terminal(monkeypatch, write)
+    assert said.startswith(KEPT)
+    assert "ü" in said
+    assert not [char for char in OBEYED if char in said]
+
+
+def test_data_goes_into_files_as_it_is(capsysbinary):
+    emit("a\x1bb")
+    Passing()(1, b"\xff\x1b")
+    assert capsysbinary.readouterr().out == b"a\x1bb\n\xff\x1b"
+
+
+def test_a_fault_is_shown_cleaned(capsys):
+    try:
+        raise ValueError(HOSTILE.replace("\udc80", ""))
+    except ValueError as fault:
+        console._show_fault(type(fault), fault, fault.__traceback__)
+    said = capsys.readouterr().err
+    assert "Traceback" in said
+    assert KEPT in said
+    assert not [char for char in OBEYED if char in said]

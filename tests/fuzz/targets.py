@@ -1,0 +1,224 @@
+"""What reads bytes from elsewhere, a function each: it takes any bytes, and raises only for a defect of tare's.
+
+`make fuzz` runs each by coverage (atheris, hours), `make test` on mutations of the seeds (hypothesis, seconds).
+The seeds are what is in the tree: golden frames and captured sessions, captured outputs, recipes, profiles, studies.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from tare.analysis import attack_profile, profile
+from tare.errors import ImageError, ParseError, StoreError, UsageError
+from tare.footprint.model import Footprint, Surface
+from tare.image import recipe
+from tare.literature import catalogue, library
+from tare.platforms.parts import boxfile
+from tare.session import frames, messages
+from tare.store.reading import known_part, why_not
+from tare.store.record import CampaignRecord
+from tare.workloads import registry
+from workloads import captures, test_mutations, test_storage_bonnie, test_storage_dbench, test_storage_fio
+
+TESTS = Path(__file__).parent.parent
+PROTOCOL = TESTS.parent / "protocol"
+MOST_LINE = 2000  # characters of an error's line
+
+
+# --- the session's frames and messages ----------------------------------------------------------------------------
+
+
+def _decoded(stream: bytes, piece: int, *, noise: bool) -> tuple[list[frames.Frame], str]:
+    """All frames of a stream that comes in pieces, and the code of the error that it ended with."""
+    decoder, got = frames.Decoder(noise=noise), []
+    try:
+        for start in range(0, len(stream), piece):
+            for frame in decoder.feed(stream[start : start + piece]):
+                got.append(frame)  # one by one: those before an error count
+            assert decoder.pending <= max(frames.MAX_PAYLOAD + 8, frames.NOISE_LIMIT)
+    except frames.FrameError as error:
+        return got, error.code
+    return got, ""
+
+
+def check_frames(stream: bytes) -> None:
+    """Frames or a refusal, the same however the stream is cut."""
+    digest = sum(stream)  # the stream itself says where it is cut, and whether noise may come first
+    piece, noise = len(stream) * (digest % 16) // 16 + 1, digest & 16 > 0
+    assert _decoded(stream, piece, noise=noise) == _decoded(stream, len(stream) + 1, noise=noise)
+
+
+def check_reply(payload: bytes) -> None:
+    """A reply that is the same when it is written and read again, or a refusal in one line."""
+    messages.told_protocol(payload)
+    try:
+        reply = messages.REPLIES.validate_json(payload)
+    except ValidationError as error:
+        why = messages.why_invalid(error)
+        assert "\n" not in why
+        assert len(why) < 400
+    else:
+        assert messages.REPLIES.validate_json(messages.encode(reply)) == reply
+
+
+def _golden() -> Iterator[bytes]:
+    for file in sorted((PROTOCOL / "golden").glob("*.json")):
+        yield bytes.fromhex(json.loads(file.read_text())["frame_hex"])
+
+
+def streams() -> Iterator[bytes]:
+    """The golden frames, and whole sessions as they went over the pipe."""
+    yield from _golden()
+    for file in sorted((PROTOCOL / "sessions").glob("*.bin")):
+        yield file.read_bytes()
+
+
+def _messages() -> Iterator[bytes]:
+    yield from (raw[8:] for raw in _golden() if len(raw) > 8)
+
+
+# --- files that users give -----------------------------------------------------------------------------------------
+
+
+def _one_line(error: Exception) -> None:
+    assert "\n" not in str(error), str(error)
+    assert len(str(error)) < MOST_LINE
+
+
+def _of_text(read: Callable[[str], object], refusal: type[Exception]) -> Callable[[bytes], None]:
+    """A check of what reads text: an object, or the refusal in one line."""
+
+    def check(data: bytes) -> None:
+        text = data.decode(errors="replace")
+        try:
+            read(text)
+        except refusal as error:
+            _one_line(error)
+
+    return check
+
+
+def _studies() -> Iterator[bytes]:
+    for name in catalogue.names():
+        yield resources.files("tare.literature").joinpath("studies", f"{name}{catalogue.SUFFIX}").read_bytes()
+
+
+def _boxes() -> Iterator[bytes]:
+    yield b'vmm = "xen"\nmachine = "pvh"\nkernel = "k"\ncmdline = "{ip}/{prefix} {gateway} {mac}"\n[answers]\nudp = 7\n'
+    yield (
+        b'machine = "microvm"\nkernel = "k"\ninitrd = "i"\ncmdline = "ip={ip}"\nmemory = 64\ncpus = 2\n'
+        b'network = "virtio-net-device"\nconsole = "ready.*"\n[answers]\nhttp = 80\npath = "/x"\n'
+    )
+    yield b'disk = "d.qcow2"\ndisk_device = "ide-hd"\nnetwork = "e1000"\nlink = "user"\n[answers]\ntcp = 22\n'
+
+
+def _read_weights(text: str) -> None:
+    """By its first character as TOML or as CSV."""
+    attack_profile.parse(text[1:], "weights.csv" if text[:1] == "c" else "weights.toml")
+
+
+def _weights() -> Iterator[bytes]:
+    yield b"cname,density\nnet/,2.5\ndefault,1\n"
+    yield b't title = "bugs"\ndefault = 0.5\n[density]\n"net/" = 2.5\n"tcp_*" = 1e3\n'
+
+
+def _named(package: str, *names: str) -> Callable[[], Iterator[bytes]]:
+    return lambda: (resources.files(package).joinpath(name).read_bytes() for name in names)
+
+
+def check_layer(data: bytes) -> None:
+    """The image's recipe, and the same bytes as a layer on top of it."""
+    for read in (recipe.parse, lambda text: recipe.on_top(recipe.load(), "any", text)):
+        try:
+            read(data)
+        except ImageError as error:
+            _one_line(error)
+
+
+# --- what is in campaign files -------------------------------------------------------------------------------------
+
+
+def check_readings(data: bytes) -> None:
+    """The record, footprints and surfaces of a file: each is read, or refused in one line."""
+    for model in (CampaignRecord, Footprint, Surface):
+        try:
+            known_part(model, data)
+        except ValidationError as error:
+            _one_line(StoreError(why_not(error)))
+
+
+def _readings() -> Iterator[bytes]:
+    import sqlite3  # noqa: PLC0415 (seeds alone need it)
+
+    for file in sorted((TESTS / "store" / "released").glob("*.tare")):
+        db = sqlite3.connect(f"file:{file}?mode=ro&immutable=1", uri=True)
+        yield from (value.encode() for (value,) in db.execute("SELECT value FROM fact WHERE name = 'record'"))
+        db.close()
+    yield Footprint.model_validate(
+        {
+            "level": "syscalls", "scope": "host", "platform": "native", "phase": "steady", "workload": "w",
+            "repeat": 0, "seconds": 1.5, "hits": {"read": 3, "write": 2**63},
+        }
+    ).model_dump_json().encode()  # fmt: skip
+
+
+# --- outputs of tools ----------------------------------------------------------------------------------------------
+
+
+@cache
+def _reports() -> list[tuple[str, dict[str, object], list[str]]]:
+    """Every good capture: workload, parameters, the outputs of its measures."""
+    bonnie = [("bonnie", params, [capture]) for capture, params in test_storage_bonnie.GOOD]
+    return [*test_mutations.GOOD, *test_storage_fio.GOOD, *test_storage_dbench.GOOD, *bonnie]
+
+
+def check_report(data: bytes) -> None:
+    """A workload's parser, chosen by the first byte, on the rest as its first output: figures, or a refusal."""
+    if not data:
+        return
+    name, params, outputs = _reports()[data[0] % len(_reports())]
+    workload = registry.get(name)
+    results = [captures.captured(output) for output in outputs]
+    results[0] = replace(results[0], stdout=data[1:])
+    asked = {**workload.profiles["quick"], **captures.CAPTURED_WITH.get(name, {}), **params}
+    with suppress(ParseError):
+        workload.parse(asked, results)
+
+
+def _outputs() -> Iterator[bytes]:
+    for number, (_, _, outputs) in enumerate(_reports()):
+        yield bytes([number]) + captures.text(outputs[0]).encode()
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "frames": check_frames,
+    "replies": check_reply,
+    "boxes": _of_text(lambda text: boxfile.parse(text, "box"), UsageError),
+    "profiles": _of_text(lambda text: profile.parse(text, "profile"), UsageError),
+    "weights": _of_text(_read_weights, UsageError),
+    "studies": _of_text(lambda text: library.parse(text, "study"), UsageError),
+    "recipes": check_layer,
+    "readings": check_readings,
+    "reports": check_report,
+}
+#: Bytes that are right, or nearly, by target; `requests` are the agent's, whose targets are in agent/fuzz.
+SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
+    "frames": streams,
+    "requests": _messages,
+    "replies": _messages,
+    "boxes": _boxes,
+    "profiles": _named("tare.analysis", "profile.toml"),
+    "weights": _weights,
+    "studies": _studies,
+    "recipes": _named("tare.image", "recipe.toml", "recipe-kernel.toml"),
+    "readings": _readings,
+    "reports": _outputs,
+}

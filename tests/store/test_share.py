@@ -1,0 +1,101 @@
+"""A copy for others names neither this machine nor its people: in texts, inside what is packed, in free pages."""
+
+import re
+import socket
+import sqlite3
+
+import pytest
+import zstandard
+
+from fake_campaign import write
+from tare.host import identity
+from tare.store import Store
+from tare.store.redact import Redactor
+from tare.store.share import share
+
+HOST, USER = "weighbridge", "aldous"
+SECRETS = {
+    HOST, USER, "203.0.113.77", "10.11.12.13", "fd00:1234::5:77", "52:54:00:aa:bb:cc", "PF0XYZ12",
+    "3d1219c7c4c5404aaa1f6d2a48adfda4", "0b55a1f2-5c0e-4f6e-9d0c-2d3f1c9a7e11", "unheard-of.example", "stranger",
+}  # fmt: skip
+#: As iperf3, ssh, lsblk and tare's own errors have them.
+TEXT = f"""{{"system_info": "Linux {HOST} 6.1.0-38-amd64 #1 SMP x86_64", "local_host": "10.11.12.13", "bytes": 1234567}}
+ssh: connect to host 203.0.113.77 port 22: Connection refused; {USER}@unheard-of.example: Permission denied
+inet6 fd00:1234::5:77 link/ether 52:54:00:aa:bb:cc "serial": "PF0XYZ12" 3d1219c7c4c5404aaa1f6d2a48adfda4
+boot 0b55a1f2-5c0e-4f6e-9d0c-2d3f1c9a7e11 in /home/stranger/tare
+at 12:34:56, took 12.5 ms, sysbench 1.0.20, {HOST}: done"""
+
+
+def unpacked(file):
+    """Texts of all tables, and what is packed in them."""
+    db = sqlite3.connect(file)
+    texts = "\n".join(db.iterdump()).encode()
+    packed = [row[0] for table in ("output", "attachment") for row in db.execute(f"SELECT zstd FROM {table}")]
+    db.close()
+    return b"\n".join([texts, *(zstandard.ZstdDecompressor().stream_reader(data).read() for data in packed)])
+
+
+def all_bytes(file):
+    """The same, and the file as it is on disk."""
+    return file.read_bytes() + unpacked(file)
+
+
+@pytest.fixture
+def told(tmp_path):
+    """A campaign whose every place for a text names somebody."""
+    file = write(tmp_path / "night.tare")
+    with Store.open(file) as store:
+        store.add_attachment("console", TEXT.encode())
+        store.add_event("warning", TEXT)
+    db = sqlite3.connect(file)
+    packed = zstandard.ZstdCompressor().compress(TEXT.encode() + b"\xff\x00")
+    [trial] = db.execute("SELECT min(id) FROM trial").fetchone()
+    db.execute("INSERT INTO output VALUES (?, 'stderr', 10, 0, ?)", (trial, packed))
+    db.execute("UPDATE segment SET boot = '0b55a1f2-5c0e-4f6e-9d0c-2d3f1c9a7e11'")
+    db.execute("UPDATE trial SET status = 'failed', reason = ? WHERE id = ?", (TEXT, trial))
+    db.commit()
+    db.close()
+    return file
+
+
+def test_nothing_that_names_somebody_is_in_the_copy(told, tmp_path):
+    before = all_bytes(told)
+    assert all(secret.encode() in before for secret in SECRETS)
+    done = share(told, tmp_path / "shared.tare", hosts={HOST}, users={USER})
+    after = all_bytes(tmp_path / "shared.tare")
+    assert [secret for secret in SECRETS if secret.encode() in after] == []
+    assert set(done.removed) == {"host", "user", "address", "hardware-address", "serial", "id"}
+    assert done.outputs >= 2
+    assert b"took 12.5 ms, sysbench 1.0.20" in after
+    assert b"12:34:56" in after
+
+
+def test_the_copy_is_a_campaign_with_the_same_figures(told, tmp_path):
+    share(told, tmp_path / "shared.tare", hosts={HOST}, users={USER})
+    with Store.read(told) as store, Store.read(tmp_path / "shared.tare") as copy:
+        assert copy.record == store.record
+        assert copy.samples().equals(store.samples())
+        assert copy.trials().drop("reason").equals(store.trials().drop("reason"))
+
+
+def test_this_machine_is_not_named_either(told, tmp_path):
+    name = socket.gethostname()
+    with Store.open(told) as store:
+        store.add_event("warning", f"it was {name} that did it")
+    share(told, tmp_path / "shared.tare", hosts=identity.hosts(), users=identity.users())
+    word = rb"(?<![\w-])" + re.escape(name).encode() + rb"(?![\w-])"
+    assert re.search(word, unpacked(told))
+    assert re.search(word, unpacked(tmp_path / "shared.tare")) is None
+
+
+def test_a_stand_in_is_the_same_throughout_and_another_for_each():
+    redactor = Redactor(hosts={HOST, f"{HOST}.example"}, users={USER})
+    assert redactor.text(f"{HOST} {HOST}.example {USER}@{HOST} 192.0.2.1 192.0.2.2 192.0.2.1") == (
+        "host-1 host-2 user-1@host-1 address-1 address-2 address-1"
+    )
+    assert redactor.text("ssh:bob@" + HOST) == "ssh:user-2@host-1"
+
+
+def test_what_names_nobody_stays():
+    text = "127.0.0.1 ::1 0.0.0.0 255.255.255.0 root@localhost 12:34:56 1.2.3 std::vector weighbridges " + "a" * 64
+    assert Redactor(hosts={HOST}).text(text) == text

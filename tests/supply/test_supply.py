@@ -1,0 +1,59 @@
+"""What is shipped is named: every locked version with its hashes, bills of materials that hold to the schema."""
+
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+from tare.image.manifests import Manifest
+
+HERE = Path(__file__).parents[2]
+
+
+def _sbom():
+    spec = importlib.util.spec_from_file_location("sbom", HERE / "scripts" / "sbom.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-fuzz.lock"])
+def test_every_locked_version_has_hashes(name):
+    entries = re.split(r"\n(?=\S)", (HERE / name).read_text().strip())
+    assert entries
+    for entry in entries:
+        assert re.match(r"[a-z0-9.-]+==\S+", entry), entry
+        assert "--hash=sha256:" in entry, entry
+
+
+def test_what_builds_the_wheel_is_locked_too():
+    wanted = tomllib.loads((HERE / "pyproject.toml").read_text())["build-system"]["requires"]
+    locked = (HERE / "requirements.lock").read_text()
+    for one in wanted:
+        name = re.match(r"[\w-]+", one)[0].lower()
+        assert f"\n{name}==" in locked
+
+
+def test_the_environment_is_installed_by_hashes():
+    assert "--require-hashes -r requirements.lock" in (HERE / "scripts" / "venv").read_text()
+
+
+@pytest.mark.parametrize("name", ["wheel", "agent", "image"])
+def test_bills_of_materials_hold_to_the_schema_and_name_what_is_there(name):
+    sbom = _sbom()
+    manifest = Manifest(suite="bookworm", recipe_hash="0" * 64, packages={"fio": "3.33-3", "bonnie++": "2.00a+nmu1"})
+    bill = sbom.image(manifest) if name == "image" else getattr(sbom, name)()
+    text = sbom.written(bill)
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    for part in {"wheel": ("numpy", "rich"), "agent": ("rustix", "serde_json"), "image": ("fio", "bonnie++")}[name]:
+        assert f'"name": "{part}"' in text
+
+
+def test_the_schema_is_really_asked():
+    sbom = _sbom()
+    text = sbom.written(sbom.agent()).replace('"bomFormat": "CycloneDX"', '"bomFormat": "None"')
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is not None
