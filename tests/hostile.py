@@ -10,7 +10,7 @@ EXCHANGE = 2
 #: Folders in each other, 1,500 in the data folder and in the root; set-user-ID copies, devices and pipes in both.
 TREE = """\
 set -e
-for place in /data /tmp; do
+for place in /data /var/tmp; do
     cd $place
     cp "$(command -v id)" id
     chmod 4755 id
