@@ -304,7 +304,7 @@ def test_from_inside_of_a_platform(name):
         made.callback(live.stop)
         lan = made.enter_context(another_network())
         there = f"tare-{other.instance.spec.id}"
-        arm = other.instance.address.ping
+        arm = other.instance.address.host
         for where, address in (("", "0.0.0.0"), ("tarelan", lan), (there, arm), (network.CLIENT_NAMESPACE, net.client)):
             made.enter_context(listening(where, address))
         asked = [f"{place}:{PORT}" for place in (net.host, "198.18.99.1", lan, arm, net.client)]
