@@ -11,13 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign import ground
 from tare.host import fence, network, processes, state
 from tare.host.fence import BRIDGE, Client, rules
 from tare.host.journal import Belongings, Journal
-from tare.image import build
-from tare.model import Arm, Resources
-from tare.platforms import registry
 from tare.platforms.parts.marks import Datagram
 
 CLIENT = Client("10.77.0.2", "02:7a:0a:4d:00:02")
@@ -279,34 +275,3 @@ def test_a_frame_under_anothers_mac_is_not_carried(net):
 def test_over_ipv6_there_is_nobody(net):
     for words in (["-6", "addr", "show", "dev", BRIDGE], ["-n", network.CLIENT_NAMESPACE, "-6", "addr"]):
         assert processes.run(["ip", *words]).require().text == ""
-
-
-@pytest.mark.host
-@pytest.mark.timeout(280)
-@pytest.mark.parametrize("name", ["native-veth", "runc", "bubblewrap", "gvisor", "lxc", "qemu"])
-def test_from_inside_of_a_platform(name):
-    [platform] = registry.choose([name])
-    if not (answer := platform.detect()).available:
-        pytest.skip(answer.reason)
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
-    resources = Resources(ground.default_cpus(), 512 << 20)
-    with (
-        ground.sole_campaign(),
-        ground.prepared(image, resources, None) as (nursery, _),
-        contextlib.ExitStack() as made,
-    ):
-        made.callback(platform.close)
-        platform.prepare(image)
-        net = nursery.network
-        other = nursery.start(registry.choose(["native-veth"])[0], Arm("native-veth"), measured=False)
-        made.callback(other.stop)
-        live = nursery.start(platform, Arm(platform.name), measured=True)
-        made.callback(live.stop)
-        lan = made.enter_context(another_network())
-        there = f"tare-{other.instance.spec.id}"
-        arm = other.instance.address.ping
-        for where, address in (("", "0.0.0.0"), ("tarelan", lan), (there, arm), (network.CLIENT_NAMESPACE, net.client)):
-            made.enter_context(listening(where, address))
-        asked = [f"{place}:{PORT}" for place in (net.host, "198.18.99.1", lan, arm, net.client)]
-        done = live.session.execute(["perl", "-e", REACH, *asked], time_limit_s=120)
-        assert done.stdout.decode().split() == [f"{net.client}:{PORT}"], done.stderr
