@@ -269,7 +269,7 @@ def test_read_only_home(small_disk, told, tmp_path):
     assert all("\n" not in reason for reason in reasons)
     assert {row["status"] for row in result.rows if row["block"] == 0 and row["workload"] == "well"} == {"ok"}
     processes.run(["umount", "-l", str(small_disk)]).require()
-    for entry in (journal := Journal(small_disk / "journal")).entries():
+    for entry in reversed((journal := Journal(small_disk / "journal")).entries()):
         janitor.remove(entry.thing)
         journal.forget(entry)
     told(result, "runc", reasons[0])
