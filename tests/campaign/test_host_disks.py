@@ -185,7 +185,7 @@ def test_what_docker_keeps_of_a_root_counts_too(disk, monkeypatch):
     [
         "cat /dev/zero >/data/fill",
         "fallocate -l 3G /data/fill",
-        "while touch $(seq -f $((n+=1)).%.0f 5000); do :; done; exit 1",
+        "n=0; while n=$((n+1)); touch $(seq -f $n.%.0f 5000); do :; done; exit 1",
     ],
     ids=["bytes", "at-once", "files"],
 )

@@ -176,7 +176,7 @@ def test_full_disk(small_disk, told, tmp_path):
 
 
 def test_out_of_inodes(small_disk, told, tmp_path):
-    script = "while touch $(seq -f $((n+=1)).%.0f 5000); do :; done; sleep 100"
+    script = "n=0; while n=$((n+1)); touch $(seq -f $n.%.0f 5000); do :; done; sleep 100"
     told(*_named(_shell_fault(script, 60, ["native", "runc"], tmp_path, "of the host's disk", work=small_disk), "runc"))
 
 
@@ -258,17 +258,18 @@ def test_full_disk_of_the_campaign_file(tmp_path, request):
 
 
 def test_read_only_home(small_disk, told, tmp_path):
-    def remount(how):
-        processes.run(["mount", "-o", f"remount,{how}", str(small_disk)]).require()
+    def strike():
+        processes.run(["mount", "--bind", str(small_disk), str(small_disk)]).require()
+        processes.run(["mount", "-o", "remount,ro,bind", str(small_disk)]).require()
 
-    strikes = Strikes(lambda: remount("ro"))
+    strikes = Strikes(strike)
     result = _conduct(["native", "runc"], [Shell("well", "echo 42"), strikes], tmp_path / "fault.tare", work=small_disk)
     reasons = result.reasons("well") + result.reasons("strikes")
     assert reasons
     assert all("\n" not in reason for reason in reasons)
     assert {row["status"] for row in result.rows if row["block"] == 0 and row["workload"] == "well"} == {"ok"}
-    remount("rw")
-    for entry in (journal := Journal(small_disk / "journal")).entries():
+    processes.run(["umount", "-l", str(small_disk)]).require()
+    for entry in reversed((journal := Journal(small_disk / "journal")).entries()):
         janitor.remove(entry.thing)
         journal.forget(entry)
     told(result, "runc", reasons[0])
