@@ -79,9 +79,10 @@ def test_every_command_says_one_line_or_answers(name, reader, tmp_path):
     # calibrate wants a folder, with this name for the file in it.
     file = tmp_path / "quiet.tare"
     hostile_files.MAKERS[name](file)
-    commands = [words for line in READERS.values() for words in line]
-    if not _opens(file):
-        commands += [words for line in WRITERS.values() for words in line]
+    if _opens(file):
+        commands = [words for line in READERS.values() for words in line]
+    else:  # whatever is asked of it
+        commands = [line[0] for line in (READERS | WRITERS).values()]
     for number, words in enumerate(commands):
         filled = words.format(str(file), new=tmp_path / f"new-{number}", folder=tmp_path)
         end = reader(filled.split())
