@@ -2,8 +2,10 @@
 
 import os
 import secrets
+import tempfile
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,7 @@ from tare.campaign import ground
 from tare.campaign.plan import Job, Plan
 from tare.campaign.runner import Runner
 from tare.contract.leftovers import left_on_host
-from tare.host import processes, volumes
+from tare.host import processes, state, volumes
 from tare.host.volumes import Room
 from tare.image import build
 from tare.model import Direction, Family, Metric, Resources
@@ -50,6 +52,7 @@ class Shell(RunWorkload):
         return Outcome({"figure": float(text_of(results[0]))}, work=1.0)
 
 
+MANY_FILES = "n=0; while n=$((n+1)); touch $(seq -f $n.%.0f 5000); do :; done; exit 1"
 WELL = Shell("well", "echo 42")
 FILLS = {
     "data": "cat /dev/zero >/data/fill; sleep 100",
@@ -86,17 +89,18 @@ class LowestFree:
         self.ended = volumes.free(self._place)
 
 
-@pytest.fixture
-def disk(tmp_path):
-    """A disk of 5 GiB on which instances have their folders: the host's own is never filled."""
-    file, place = tmp_path / "disk.ext4", tmp_path / "disk"
+@pytest.fixture(params=[DISK])
+def disk(tmp_path, request):
+    """A disk of some GiB on which instances have their folders: the host's own is never filled."""
+    file, place = tmp_path / "disk.ext4", state.work() / f"disk-{secrets.token_hex(3)}"
     place.mkdir()
     file.touch()
-    os.truncate(file, DISK)
+    os.truncate(file, request.param)
     processes.run(["mkfs.ext4", "-q", "-F", "-m", "0", str(file)]).require()
     processes.run(["mount", "-o", "loop", str(file), str(place)]).require()
     yield place
     processes.run(["umount", str(place)]).require()
+    place.rmdir()
     file.unlink()
 
 
@@ -111,7 +115,8 @@ def _campaign(names, jobs, disk, data_bytes=None):
     with (
         ground.sole_campaign(),
         ground.prepared(image, resources, None) as (nursery, client),
-        Store.create(disk.parent / f"{secrets.token_hex(3)}.tare", a_record(plan)) as store,
+        tempfile.TemporaryDirectory() as folder,
+        Store.create(Path(folder, "disk.tare"), a_record(plan)) as store,
         LowestFree(disk) as meanwhile,
     ):
         Runner(plan, store, replace(nursery, work=disk), client, Quiet()).run()
@@ -140,7 +145,10 @@ def test_a_file_waits_for_a_disk_that_is_full_for_a_moment(tmp_path):
     processes.run(["umount", str(place)]).require()
 
 
-@pytest.mark.parametrize("way", FILLS)
+@pytest.mark.parametrize(
+    "way",
+    ["data", *(pytest.param(way, marks=pytest.mark.slow) for way in FILLS if way not in {"data", "files"}), "files"],
+)
 def test_a_guest_that_fills_the_disk_is_ended_and_the_rest_is_well(disk, way):
     rows, meanwhile = _campaign(["native", "runc"], [Shell("fills", FILLS[way]), WELL], disk)
     filled = [row for row in rows if row["workload"] == "fills"]
@@ -159,7 +167,14 @@ def test_a_guest_that_fills_the_disk_is_ended_and_the_rest_is_well(disk, way):
 MACHINE = "cat /dev/zero >/fill; cat /dev/zero >/data/fill; sleep 100"
 
 
-@pytest.mark.parametrize(("name", "script"), [("gvisor", FILLS["data"]), ("gvisor", FILLS["root"]), ("qemu", MACHINE)])
+@pytest.mark.parametrize(
+    ("name", "script"),
+    [
+        pytest.param("gvisor", FILLS["data"], marks=pytest.mark.slow, id="gvisor-data"),
+        pytest.param("gvisor", FILLS["root"], id="gvisor-root"),
+        pytest.param("qemu", MACHINE, marks=pytest.mark.slow, id="qemu"),
+    ],
+)
 def test_also_behind_another_kernel(disk, name, script):
     rows, meanwhile = _campaign(["native", name], [Shell("fills", script), WELL], disk)
     [row] = [row for row in rows if row["workload"] == "fills" and row["platform"] == name]
@@ -180,22 +195,38 @@ def test_what_docker_keeps_of_a_root_counts_too(disk, monkeypatch):
     assert [row["status"] for row in rows if row["workload"] == "well"] == ["ok"] * 3
 
 
+@pytest.mark.parametrize("disk", [4 * volumes.LEAST_VOLUME], indirect=True)
 @pytest.mark.parametrize(
-    "script",
+    ("name", "script"),
     [
-        "cat /dev/zero >/data/fill",
-        "fallocate -l 3G /data/fill",
-        "n=0; while n=$((n+1)); touch $(seq -f $n.%.0f 5000); do :; done; exit 1",
+        pytest.param("runc", "cat /dev/zero >/data/fill", id="runc-bytes"),
+        pytest.param("gvisor", "cat /dev/zero >/data/fill", marks=pytest.mark.slow, id="gvisor-bytes"),
+        pytest.param("gvisor", MANY_FILES, id="gvisor-files"),
+        pytest.param("runc", MANY_FILES, marks=pytest.mark.slow, id="runc-files"),
     ],
-    ids=["bytes", "at-once", "files"],
 )
-@pytest.mark.parametrize("name", ["runc", "gvisor"])
 def test_a_filesystem_of_its_own_cannot_be_outgrown(disk, name, script):
-    rows, meanwhile = _campaign(["native", name], [Shell("fills", script), WELL], disk, data_bytes=volumes.LEAST_VOLUME)
+    rows, meanwhile = _in_volumes(disk, name, script)
     for row in rows:
         if row["workload"] == "fills":
-            assert row["status"] == "failed"
             assert row["reason"].startswith("its data volume was full: "), row["reason"]
-    assert [row["status"] for row in rows if row["workload"] == "well"] == ["ok"] * 3
     assert meanwhile.ended.bytes > meanwhile.began.bytes - 16 * MIB
-    assert processes.run(["losetup", "--list", "--noheadings", "--output", "BACK-FILE"]).text.count(str(disk)) == 1
+
+
+@pytest.mark.parametrize("disk", [4 * volumes.LEAST_VOLUME], indirect=True)
+@pytest.mark.parametrize("name", ["runc", "gvisor"])
+def test_what_would_outgrow_it_at_once_takes_nothing(disk, name):
+    rows, meanwhile = _in_volumes(disk, name, "fallocate -l 3G /data/fill")
+    for row in rows:
+        if row["workload"] == "fills":
+            assert "No space left on device" in row["reason"], row["reason"]
+    assert meanwhile.lowest.bytes > meanwhile.began.bytes - volumes.LEAST_VOLUME
+
+
+def _in_volumes(disk, name, script):
+    """A campaign whose instances have filesystems of their own."""
+    rows, meanwhile = _campaign(["native", name], [Shell("fills", script), WELL], disk, data_bytes=volumes.LEAST_VOLUME)
+    assert [row["status"] for row in rows if row["workload"] == "fills"] == ["failed"] * 3
+    assert [row["status"] for row in rows if row["workload"] == "well"] == ["ok"] * 3
+    assert processes.run(["losetup", "--list", "--noheadings", "--output", "BACK-FILE"]).text.count(str(disk)) == 0
+    return rows, meanwhile

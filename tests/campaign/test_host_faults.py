@@ -8,6 +8,7 @@ import contextlib
 import gc
 import os
 import re
+import secrets
 import subprocess
 import sys
 import time
@@ -112,15 +113,16 @@ def told(request):
 @pytest.fixture
 def small_disk(tmp_path):
     """A disk for instances and their journal, with few files; made and removed outside of what is compared."""
-    file, place = tmp_path / "disk.ext4", tmp_path / "disk"
+    file, place = tmp_path / "disk.ext4", state.work() / f"disk-{secrets.token_hex(3)}"
     place.mkdir()
     file.touch()
     os.truncate(file, 4 << 30)
     processes.run(["mkfs.ext4", "-q", "-F", "-m", "0", "-N", "40000", str(file)]).require()
     processes.run(["mount", "-o", "loop", str(file), str(place)]).require()
-    (place / "journal").mkdir()
+    (place / "journal").mkdir(mode=0o700)
     yield place
     processes.run(["umount", str(place)]).require()
+    place.rmdir()
     file.unlink()
 
 
@@ -186,7 +188,7 @@ def _named(outcome, platform):
 
 @loses_sockets
 def test_death_of_a_daemon(told, tmp_path, monkeypatch):
-    journal, folder = Journal(state.journal()), tmp_path / "dockerd"
+    journal, folder = Journal(state.journal()), state.work() / f"dockerd-{secrets.token_hex(3)}"
     folder.mkdir()
     with Belongings(journal) as things:
         things.own(janitor.folder(folder), janitor.mount(folder / "data"))

@@ -199,9 +199,9 @@ def ready(workload: RunWorkload, params: Params, live: Live, client: Client) -> 
     plan = workload.plan(params, surroundings(live))
     _require_tools(workload, plan, live)
     try:
-        with _of_a_full_volume(live):
-            _all(plan.prepare, live, client)
-            yield partial(_beside_servers, workload, params, plan, live, client)
+        looked_at = _of_a_full_volume(live)
+        looked_at(_all)(plan.prepare, live, client)
+        yield looked_at(partial(_beside_servers, workload, params, plan, live, client))
     finally:
         for command in plan.cleanup:
             if command.side is Side.CLIENT or not live.session.dead:
