@@ -159,7 +159,7 @@ def _options():
     values = {"--scale": ["full"], "--design": ["blocks"]}
     for parameter in load("run").params:
         name = max(parameter.opts, key=len)
-        if parameter.name not in {"resume", "as_json", "help"}:
+        if parameter.name not in {"resume", "trust", "as_json", "help"}:
             yield name, [] if parameter.is_flag else values.get(name, ["1"])
 
 
@@ -191,7 +191,7 @@ def test_samples_are_there_whole_or_not_at_all(monkeypatch, run, campaign, tmp_p
     code, _, said = run("export", "night.tare", "--format", "csv", "-o", "night.tare")
     assert (code, "never overwritten" in said) == (2, True)
     monkeypatch.setattr(Store, "trials", lambda _self: 1 / 0)
-    monkeypatch.setattr("tare.cli.export.write", lambda *_args: 1 / 0)
+    monkeypatch.setattr("tare.cli.export.write", lambda *_args, **_named: 1 / 0)
     monkeypatch.setattr(sys, "argv", ["tare", "export", "night.tare", "--format", "csv", "-o", "half.csv"])
     with pytest.raises(ZeroDivisionError):
         cli.main()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from host import machines
 from tare.errors import HostError
 from tare.footprint import kmodule
-from tare.host import cgroup, claims, dockerd, fence, janitor, lxd, network, processes, tuning
+from tare.host import cgroup, claims, dockerd, fence, janitor, lxd, mounts, network, processes, tuning
 from tare.host.claims import LXC_LOCKS, NSPAWN, Bounds, brought_up, fault
 from tare.host.journal import Belongings, Journal, sweep
 from tare.host.thing import Thing
@@ -318,7 +318,7 @@ class Watched:
         monkeypatch.setattr(cgroup, "destroy", self.ended.append)
         monkeypatch.setattr(dockerd, "listens", lambda host: False)
         monkeypatch.setattr(os, "kill", lambda pid, number: pytest.fail(f"killed {pid}"))
-        monkeypatch.setattr(janitor, "_mount_points", frozenset)
+        monkeypatch.setattr(mounts, "points", list)
         monkeypatch.setattr(janitor, "until", lambda limit_s: 0.0)  # a daemon that does not answer is not waited for
 
     def furnish(self):

@@ -232,7 +232,8 @@ def test_what_is_no_folder_is_removed_as_it_is(tmp_path):
 def test_a_sweep_goes_on_after_a_tree_that_stays(tmp_path, monkeypatch):
     """`tare clean` with a folder of 1,500 others in each other, and one that cannot be removed, of a dead run."""
     journal = Journal(tmp_path / "journal")
-    deep, bad = tmp_path / "deep", tmp_path / "bad"
+    deep, bad = tmp_path / "work" / "deep", tmp_path / "work" / "bad"
+    deep.parent.mkdir()
     monkeypatch.setattr("tare.host.journal._start_ticks", lambda _: 1)
     things = Belongings(journal)
     things.own(janitor.folder(deep), janitor.folder(bad))

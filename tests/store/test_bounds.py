@@ -33,6 +33,7 @@ def test_a_signal_ends_what_sqlite_is_at(number):
     script = (
         "import signal, sys; sys.path.insert(0, sys.argv[1]); from tare.cli import _interrupt; import test_bounds\n"
         "signal.signal(signal.SIGTERM, _interrupt)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's job in the background has it ignored
         "print('begun', flush=True)\n"
         "try:\n    test_bounds._endless(test_bounds.hostile_files.REAL)\nexcept KeyboardInterrupt:\n    sys.exit(130)"
     )

@@ -33,8 +33,8 @@ READERS = {
 WRITERS = {"footprint": ["footprint -o {}"], "surface": ["surface -o {}"]}
 #: These are given no campaign.
 OTHERS = {
-    "doctor", "list", "literature", "clean", "platform check", "platform checks", "lab run", "lab build", "lab sources",
-    "lab weights",
+    "doctor", "list", "literature", "clean", "platform check", "platform checks", "platform doors", "lab run",
+    "lab build", "lab sources", "lab weights",
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ READERS = ("iso9660", "squashfs", "erofs", "cramfs", "romfs", "udf")
 KEY_LIFE_S = 120
 #: Numbers of add_key(2) and keyctl(2), for which the C library has no functions.
 KEY_CALLS = {"x86_64": (248, 250), "aarch64": (217, 219)}
-GET_KEYRING_ID, UNLINK, SET_TIMEOUT = 0, 9, 15
+GET_KEYRING_ID, UNLINK, EXPIRE = 0, 9, 15
 SESSION_KEYRING, USER_KEYRING = -3, -4
 #: name_to_handle_at(2): relative to the working folder, and the most that a handle takes.
 HERE, MAX_HANDLE = -100, 128
@@ -147,7 +147,7 @@ def _keys(mark: str, secret: str) -> Iterator[None]:
             ring = library.syscall(keyctl, GET_KEYRING_ID, special, 0)
             key = library.syscall(add_key, b"user", mark.encode(), payload, len(payload), ring) if ring != -1 else -1
             if key != -1:
-                library.syscall(keyctl, SET_TIMEOUT, key, KEY_LIFE_S)
+                library.syscall(keyctl, EXPIRE, key, KEY_LIFE_S)
                 added.append((key, ring))
         yield
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import select
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from tare.campaign.instances import Live
 from tare.contract import bait
 from tare.contract.bench import Bench, promise
 from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Answers, Door, Host, Outcome, State, judge, order
+from tare.patience import until
 from tare.platforms.base import EVERY_DOOR, Platform
 from tare.session.session import Session
 
@@ -29,7 +31,7 @@ SEND = (
     "for (1..100) { $s->send($ARGV[2]); select(undef, undef, undef, 0.1) }"
 )
 #: A packet that was sent has come by then.
-ARRIVAL_S = 1.0
+ARRIVAL_LIMIT_S = 1.0
 
 
 def escape(bench: Bench) -> str:
@@ -114,13 +116,11 @@ def _listener(bench: Bench, live: Live) -> Iterator[socket.socket]:
 
 def _came(listener: socket.socket, text: str, sender: str) -> bool:
     """Whether a datagram with this text came, and was taken for the sender's."""
-    deadline = time.monotonic() + ARRIVAL_S
-    while (left := deadline - time.monotonic()) > 0:
-        listener.settimeout(left)
-        with contextlib.suppress(TimeoutError):
-            data, (host, _) = listener.recvfrom(2048)
-            if data == text.encode() and host == sender:
-                return True
+    deadline = until(ARRIVAL_LIMIT_S)
+    while select.select([listener], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        data, (host, _) = listener.recvfrom(2048)
+        if data == text.encode() and host == sender:
+            return True
     return False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 import tomllib
 from pathlib import Path
 from typing import Literal, Self
@@ -118,8 +119,10 @@ def parse(text: str, name: str) -> Box:
 def load(file: Path) -> Box:
     """Read a box's file; paths in it are relative to it. Raises `UsageError` that names the field."""
     try:
+        seen = file.stat()
         # A pipe or a device may never end.
-        text = file.read_text(encoding="utf-8") if file.is_file() and file.stat().st_size <= LONGEST else None
+        short = stat.S_ISREG(seen.st_mode) and seen.st_size <= LONGEST
+        text = file.read_text(encoding="utf-8") if short else None
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}", fix="name the TOML file of a black box") from error
     except UnicodeDecodeError as error:
