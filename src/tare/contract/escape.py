@@ -118,9 +118,10 @@ def _came(listener: socket.socket, text: str, sender: str) -> bool:
     """Whether a datagram with this text came, and was taken for the sender's."""
     deadline = until(ARRIVAL_LIMIT_S)
     while select.select([listener], [], [], max(0.0, deadline - time.monotonic()))[0]:
-        data, (host, _) = listener.recvfrom(2048)
-        if data == text.encode() and host == sender:
-            return True
+        with contextlib.suppress(BlockingIOError):  # a datagram whose checksum is wrong is dropped when it is read
+            data, (host, _) = listener.recvfrom(2048, socket.MSG_DONTWAIT)
+            if data == text.encode() and host == sender:
+                return True
     return False
 
 
