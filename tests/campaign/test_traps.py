@@ -127,7 +127,7 @@ def test_nothing_goes_over_the_stream_while_slices_run(nursery):
         sent = []
         stream = live.instance.stream
         send = stream.send
-        stream.send = lambda data: (sent.append(time.monotonic_ns()), send(data))
+        stream.send = lambda *given: (sent.append(time.monotonic_ns()), send(*given))
         probe = live.session.probe("primes", {"max_prime": 10_000}, 10 * MS)
         probe.wait_ready(10)
         offset = live.session.sync_clock()

@@ -40,7 +40,7 @@ def _in(namespace, tmp_path, *arguments):
 
 @pytest.mark.host
 def test_a_full_disk_is_said_before_anything_is_made(tmp_path):
-    done = _in("mount -t tmpfs -o size=64m none {home}", tmp_path, "run", "--blocks", "1", "-o", "never.tare")
+    done = _in("mount -t tmpfs -o size=64m,mode=700 none {home}", tmp_path, "run", "--blocks", "1", "-o", "never.tare")
     assert done.code == 2, done.stderr
     assert b"GiB are free" in done.stderr
     assert b"fix: free some space" in done.stderr

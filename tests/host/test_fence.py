@@ -11,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from tare.campaign import ground
 from tare.host import fence, network, processes, state
 from tare.host.fence import BRIDGE, Client, rules
 from tare.host.journal import Belongings, Journal
+from tare.image import build
+from tare.model import Arm, Resources
+from tare.platforms import registry
 from tare.platforms.parts.marks import Datagram
 
 CLIENT = Client("10.77.0.2", "02:7a:0a:4d:00:02")
@@ -275,3 +279,35 @@ def test_a_frame_under_anothers_mac_is_not_carried(net):
 def test_over_ipv6_there_is_nobody(net):
     for words in (["-6", "addr", "show", "dev", BRIDGE], ["-n", network.CLIENT_NAMESPACE, "-6", "addr"]):
         assert processes.run(["ip", *words]).require().text == ""
+
+
+@pytest.mark.host
+@pytest.mark.parametrize(
+    "name", ["native-veth", "runc", "gvisor", "lxc", *(pytest.param(name, marks=pytest.mark.slow) for name in ["qemu"])]
+)
+def test_from_inside_of_a_platform_nobody_but_the_client_is_reached(name):
+    [platform] = registry.choose([name])
+    if not (answer := platform.detect()).available:
+        pytest.skip(answer.reason)
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    resources = Resources(ground.default_cpus(), 512 << 20)
+    with (
+        ground.sole_campaign(),
+        ground.prepared(image, resources, None) as (nursery, _),
+        contextlib.ExitStack() as made,
+    ):
+        made.callback(platform.close)
+        platform.prepare(image)
+        net = nursery.network
+        other = nursery.start(registry.choose(["native-veth"])[0], Arm("native-veth"), measured=False)
+        made.callback(other.stop)
+        live = nursery.start(platform, Arm(platform.name), measured=True)
+        made.callback(live.stop)
+        lan = made.enter_context(another_network())
+        arm = other.instance.address.host
+        listeners = [("", "0.0.0.0"), ("tarelan", lan), (f"tare-{other.instance.spec.id}", arm)]
+        for where, address in [*listeners, (network.CLIENT_NAMESPACE, net.client)]:
+            made.enter_context(listening(where, address))
+        asked = [f"{address}:{PORT}" for address in (net.host, "198.18.99.1", lan, arm, net.client)]
+        done = live.session.execute(["perl", "-e", REACH, *asked], time_limit_s=120)
+        assert done.stdout.decode().split() == [f"{net.client}:{PORT}"], done.stderr

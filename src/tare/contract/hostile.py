@@ -31,8 +31,8 @@ _STDOUT, _STDERR = 1, 2
 #: The longest message that the protocol has, begun: whatever follows, the agent's answers too, belongs to it.
 _BEGUN = bytes([0x54, 0x52, 1, 1, 0, 0, 4, 0])
 _SPEECH_S = 60
-FLOOD_S = 3
-ANSWER_LIMIT_S = 2.0
+FLOOD_S = 2
+ANSWER_LIMIT_S = 1.0
 #: By when the session must have ended; the machine may be busy, or emulated.
 END_LIMIT_S = 40.0
 
