@@ -105,6 +105,7 @@ def unfenced(net, links):
     saved = processes.run(["iptables-save", "-t", "filter"]).require().stdout
     for chain in ("INPUT", "FORWARD"):
         processes.run(["iptables", "-w", "-F", chain]).require()
+        processes.run(["iptables", "-w", "-P", chain, "ACCEPT"]).require()  # Docker has FORWARD drop
     for link in links:
         ip(f"link set {link} type bridge_slave isolated off learning on flood on locked off")
     try:

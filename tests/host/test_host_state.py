@@ -54,7 +54,7 @@ def made(make, undo):
     [
         ("link", "ip link add hs0 type bridge", "ip link del hs0", "hs0 bridge"),
         ("address", "ip addr add 192.0.2.7/32 dev lo", "ip addr del 192.0.2.7/32 dev lo", "192.0.2.7/32"),
-        ("route", "ip route add 192.0.2.0/24 dev lo", "ip route del 192.0.2.0/24 dev lo", "192.0.2.0/24"),
+        ("route", "ip route add 203.0.113.0/24 dev lo", "ip route del 203.0.113.0/24 dev lo", "203.0.113.0/24"),
         ("packet rule", "iptables -w -A INPUT -s 192.0.2.7", "iptables -w -D INPUT -s 192.0.2.7", "192.0.2.7"),
         ("mount", "mount -t tmpfs none {tmp}", "umount {tmp}", "{tmp} / tmpfs"),
         ("file", "ip netns add hs", "ip netns del hs", "/run/netns/hs"),

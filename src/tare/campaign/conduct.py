@@ -7,7 +7,7 @@ import secrets
 import shutil
 import time
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
 
         try:
             found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=keep)
-            image = image_for(jobs, watcher.doing)
+            image = image_for((job.workload for job in jobs), watcher.doing)
             with (
                 quietened(resources, watcher.doing, tune=order.tune) as tuned,
                 prepared(image, resources, order.subnet) as (nursery, client),
@@ -149,7 +149,7 @@ def resume(
         same.check_cpus(record)
         check_disk()
         jobs = jobs_of(record)
-        image = image_for(jobs, watcher.doing)
+        image = image_for((job.workload for job in jobs), watcher.doing)
         same.check_same(record, image, facts.gather())
         kept = record.resources
         resources = Resources(tuple(kept.cpus), kept.memory_bytes, kept.data_bytes)
@@ -200,9 +200,9 @@ def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ..
     )
 
 
-def image_for(jobs: Sequence[Job], progress: Progress) -> Image:
+def image_for(wanted: Iterable[Workload], progress: Progress) -> Image:
     """The one image for all of the campaign: with what its workloads need on top, and without where none does."""
-    layers = {job.workload.layer for job in jobs} - {""}
+    layers = {workload.layer for workload in wanted} - {""}
     return build.ensure(build.agent_path(), progress=progress, layers=layers)
 
 

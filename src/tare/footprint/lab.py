@@ -197,7 +197,7 @@ def _check_bits(order: Order, file: Path, progress: Progress) -> None:
     if not file.exists():
         return
     jobs = make_jobs(countable(workloads.choose(order.workloads or WORKLOADS))[0], PROFILE)
-    image = conduct.image_for(jobs, progress)
+    image = conduct.image_for((job.workload for job in jobs), progress)
     with Store.read(file) as there:
         if there.record.image.get("hash") != image.hash:
             raise StoreError(f"{file} is of another image than what would be counted", fix="give a new file with -o")

@@ -24,6 +24,7 @@ from tare.model import Resources
 from tare.outputs import check_new_campaign
 from tare.store.record import LeftOut
 from tare.store.store import Store
+from tare.workloads import registry as workloads
 
 #: The workloads' parameters. How often a call is made depends on how long a workload runs; which ones hardly does.
 PROFILE = "quick"
@@ -96,9 +97,11 @@ def opened(
 
 def _image(wish: Wish, there: Store | None, doing: Progress) -> Image:
     """That of the campaign that is there, with what its workloads need on top."""
+    wanted = [job.workload for job in wish.jobs]
     if there is None:
-        return conduct.image_for(wish.jobs, doing)
-    image = conduct.image_for([*wish.jobs, *trust.jobs_of(there.record)], doing)
+        return conduct.image_for(wanted, doing)
+    # Its parameters do not matter: nothing of it is run again.
+    image = conduct.image_for([*wanted, *(workloads.get(one.name) for one in there.record.workloads)], doing)
     same.check_same(there.record, image, facts.gather())
     return image
 
