@@ -18,24 +18,23 @@ from tare.host.journal import Belongings, Journal
 from tare.image import build
 from tare.model import Arm, Resources
 from tare.platforms import registry
-from tare.platforms.parts.marks import Datagram
 
 CLIENT = Client("10.77.0.2", "02:7a:0a:4d:00:02")
 
 
 def test_no_rule_lets_the_bridge_and_another_link_talk_past_the_hosts_own_filter():
     for drops in (True, False):
-        accepting = [rule for rule in rules(CLIENT, 4711, drops=drops) if rule[-1] == "ACCEPT"]
+        accepting = [rule for rule in rules(CLIENT, drops=drops) if rule[-1] == "ACCEPT"]
         assert accepting[0] == ("FORWARD", "-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT")
         assert [rule for rule in accepting[1:] if "DNAT" not in rule] == []
         assert len(accepting) == 1 + drops
 
 
 def test_without_macs_the_client_is_known_by_its_address():
-    for rule in rules(CLIENT, 4711, drops=False, by_mac=False):
+    for rule in rules(CLIENT, drops=False, by_mac=False):
         assert "mac" not in rule
     assert ("FORWARD", "-i", BRIDGE, "!", "-s", CLIENT.address, "-j", "DROP") in rules(
-        CLIENT, 1, drops=False, by_mac=False
+        CLIENT, drops=False, by_mac=False
     )
 
 
@@ -120,8 +119,8 @@ def unfenced(net, links):
 def net(tmp_path):
     """The campaign's network with two instances, a and b, in namespaces of their own."""
     made = network.Network(network.choose_subnet())
-    with Belongings(Journal(state.journal())) as things, contextlib.closing(Datagram(made.host)) as datagram:
-        made.create(things, datagram.port)
+    with Belongings(Journal(state.journal())) as things:
+        made.create(things)
         made.a, made.b = (made.new_namespace(things, name) for name in ("fencex1", "fencex2"))
         made.links = ("tarefencex1", "tarefencex2")
         yield made

@@ -74,7 +74,7 @@ def prepared(image: Image, resources: Resources, subnet: str | None) -> Iterator
         contextlib.closing(Datagram(net.host)) as datagram,
     ):
         things.own(janitor.control_group(PARENT_GROUP))
-        net.create(things, datagram.port)
+        net.create(things)
         with roots.told("the client", work):
             client = _client(things, image, resources, work / f"{label}client")
         disk = DiskWatch()

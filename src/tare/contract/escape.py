@@ -14,6 +14,7 @@ from tare.campaign.instances import Live
 from tare.contract import bait
 from tare.contract.bench import Bench, promise
 from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Answers, Door, Host, Outcome, State, judge, order
+from tare.host import fence
 from tare.patience import until
 from tare.platforms.base import EVERY_DOOR, Platform
 from tare.session.session import Session
@@ -110,7 +111,7 @@ def _host_of(platform: Platform, host: Host) -> Host:
 @contextlib.contextmanager
 def _listener(bench: Bench, live: Live) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
-        listener.bind((live.instance.address.client or bench.nursery.network.host, 0))
+        fence.open_door(listener, live.instance.address.client or bench.nursery.network.host)
         yield listener
 
 

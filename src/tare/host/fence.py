@@ -12,15 +12,19 @@ unless the host's filter does already: to follow them would cost every packet of
 
 from __future__ import annotations
 
+import errno
 import functools
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tare.errors import HostError
 from tare.host import janitor, processes
 from tare.host.journal import Belongings
 
 BRIDGE = "tare0"
-#: TCP ports of the host at which agents of guests may come in (`network.Network.listener`).
+#: Ports of the host at which instances may begin: agents of guests by TCP, the marks of starts by UDP. What the host
+#: asks them by UDP it asks from one of these: no rule could tell an answer from a beginning.
 DOORS = range(7090, 7154)
 
 
@@ -32,8 +36,8 @@ class Client:
     mac: str
 
 
-def rules(client: Client, door: int, *, drops: bool, by_mac: bool = True) -> list[tuple[str, ...]]:
-    """Chain and specification of each rule, in their order. ``door``: the host's UDP port for the marks of starts.
+def rules(client: Client, *, drops: bool, by_mac: bool = True) -> list[tuple[str, ...]]:
+    """Chain and specification of each rule, in their order.
 
     ``drops``: whether FORWARD refuses what nobody accepts, as Docker sets it: bridged frames pass it where br_netfilter
     is loaded, and so does what the client sends to ports that containers publish. ``by_mac``: the filter can tell MACs.
@@ -47,18 +51,18 @@ def rules(client: Client, door: int, *, drops: bool, by_mac: bool = True) -> lis
         ("FORWARD", "-o", BRIDGE, "!", "-d", client.address, "-j", "DROP"),
         *([published] if drops else []),
         ("INPUT", "-i", BRIDGE, "-p", "tcp", "--syn", "!", "--dport", _span(DOORS), *others, "-j", "DROP"),
-        ("INPUT", "-i", BRIDGE, "-p", "udp", "!", "--dport", str(door), *others, "-j", "DROP"),
+        ("INPUT", "-i", BRIDGE, "-p", "udp", "!", "--dport", _span(DOORS), *others, "-j", "DROP"),
     ]
 
 
-def filter_packets(things: Belongings, client: Client, door: int) -> None:
+def filter_packets(things: Belongings, client: Client) -> None:
     """Set the rules before all others. Raises `HostError` when the packet filter does not take them."""
     if processes.find("iptables") is None:
         return
     drops = "-P FORWARD ACCEPT" not in processes.run(["iptables", "-w", "-S", "FORWARD"]).text.splitlines()
     # A kernel may have a filter that knows no MACs: then it is by address, which an instance could lie about.
-    by_mac = _insert(things, rules(client, door, drops=drops)[-1]).code == 0
-    wanted = rules(client, door, drops=drops, by_mac=by_mac)
+    by_mac = _insert(things, rules(client, drops=drops)[-1]).code == 0
+    wanted = rules(client, drops=drops, by_mac=by_mac)
     for rule in reversed(wanted[:-1] if by_mac else wanted):
         _insert(things, rule).require(fix="load the kernel's packet filter, or remove iptables where there is none")
 
@@ -66,6 +70,19 @@ def filter_packets(things: Belongings, client: Client, door: int) -> None:
 def _insert(things: Belongings, rule: Sequence[str]) -> processes.Finished:
     things.own(janitor.iptables_rule(*rule))
     return processes.run(["iptables", "-w", "-I", rule[0], "1", *rule[1:]])
+
+
+def open_door(asker: socket.socket, host: str) -> None:
+    """Bind a socket to one of the `DOORS` that is free on this address. Raises `HostError` when none is."""
+    for port in DOORS:
+        try:
+            asker.bind((host, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise HostError(f"port {port} of {host or 'this host'}: {error.strerror}", fix="tare clean") from error
+        else:
+            return
+    raise HostError(f"the ports {DOORS[0]} to {DOORS[-1]} are all taken", fix="end what uses them (ss -tulnp)")
 
 
 def port_words(link: str, *, isolated: bool) -> str:

@@ -11,7 +11,6 @@ to an instance that is still starting does not wait for address resolution. What
 
 from __future__ import annotations
 
-import errno
 import ipaddress
 import itertools
 import json
@@ -64,8 +63,8 @@ class Network:
         """Length of the subnet's prefix."""
         return self.subnet.prefixlen
 
-    def create(self, things: Belongings, door: int) -> None:
-        """Make bridge, client and their fence. ``door``: the UDP port at which instances may send to the host."""
+    def create(self, things: Belongings) -> None:
+        """Make bridge, client and their fence."""
         if Path("/sys/class/net", BRIDGE).exists():
             raise HostError(f"the link {BRIDGE} exists already", fix="tare clean")
         things.own(janitor.link(BRIDGE), janitor.network_namespace(CLIENT_NAMESPACE))
@@ -79,7 +78,7 @@ class Network:
         )
         _without_ipv6(BRIDGE)
         client = Endpoint(self.client, _mac(self.client))
-        fence.filter_packets(things, fence.Client(client.address, client.mac), door)
+        fence.filter_packets(things, fence.Client(client.address, client.mac))
         self._plug(things, CLIENT_NAMESPACE, "tarec0", client, isolated=False)
         _without_ipv6("all", CLIENT_NAMESPACE)
         ip_batch(
@@ -133,14 +132,15 @@ class Network:
 
     def listener(self) -> socket.socket:
         """A socket on the bridge at which an instance's agent may come in. Raises `HostError` when none is free."""
-        for port in fence.DOORS:
-            try:
-                return socket.create_server((self.host, port))
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    raise HostError(f"nobody can listen on {self.host}: {error.strerror}", fix="tare clean") from error
-        ports = f"{fence.DOORS[0]} to {fence.DOORS[-1]}"
-        raise HostError(f"the ports {ports} are all taken", fix=f"end what listens there (ss -ltnp src {self.host})")
+        listener = socket.socket()
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            fence.open_door(listener, self.host)
+            listener.listen()
+        except BaseException:
+            listener.close()
+            raise
+        return listener
 
     def _claim(self) -> str:
         return str(self.subnet[next(self._hosts)])

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.host import console
+from tare.errors import HostError
+from tare.host import console, fence
 from tare.patience import stretched, until
 
 #: The services that are known; the ports are those that a `Service` names.
@@ -80,7 +81,7 @@ class FirstAnswer:
         while not self._stop.is_set():
             try:
                 answered = ask(service)
-            except OSError:  # nobody there yet, or no route yet
+            except (OSError, HostError):  # nobody there yet, no route yet, or all of tare's own ports are in use
                 answered = False
             if answered:
                 self._at_ns[service] = time.monotonic_ns()
@@ -93,6 +94,7 @@ def _ask_udp(service: Service) -> bool:
     deadline = time.monotonic() + ROUND_S
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
         asker.settimeout(INTERVAL_S)
+        fence.open_door(asker, "")
         asker.connect((service.host, service.port))
         while time.monotonic() < deadline:  # an answer to any of them will do, however late
             asker.send(token)

@@ -8,6 +8,8 @@ import struct
 import threading
 import time
 
+from tare.errors import HostError
+from tare.host import fence
 from tare.patience import stretched, until
 
 #: An echo request is sent this often until one is answered.
@@ -109,7 +111,11 @@ class Datagram:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         # On all addresses: an instance on another machine sends to the one that it knows this host by.
-        self._socket.bind(("", 0))  # the token tells whose a datagram is
+        try:
+            fence.open_door(self._socket, "")  # the token tells whose a datagram is
+        except HostError:
+            self._socket.close()
+            raise
         self.host = host
         self.port: int = self._socket.getsockname()[1]
 
