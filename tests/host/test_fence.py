@@ -22,12 +22,18 @@ from tare.platforms import registry
 CLIENT = Client("10.77.0.2", "02:7a:0a:4d:00:02")
 
 
+def test_where_the_filter_refuses_what_nobody_accepts_the_client_alone_reaches_containers():
+    every = rules(CLIENT, drops=True)
+    others = every.index(("FORWARD", "-i", BRIDGE, "-m", "mac", "!", "--mac-source", CLIENT.mac, "-j", "DROP"))
+    assert all(every.index(rule) > others for rule in every if rule[-1] == "ACCEPT" and "-o" not in rule)
+
+
 def test_no_rule_lets_the_bridge_and_another_link_talk_past_the_hosts_own_filter():
     for drops in (True, False):
         accepting = [rule for rule in rules(CLIENT, drops=drops) if rule[-1] == "ACCEPT"]
         assert accepting[0] == ("FORWARD", "-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT")
-        assert [rule for rule in accepting[1:] if "DNAT" not in rule] == []
-        assert len(accepting) == 1 + drops
+        assert [rule for rule in accepting[1:] if not {"DNAT", "icmp"} & set(rule)] == []
+        assert len(accepting) == 1 + 2 * drops
 
 
 def test_without_macs_the_client_is_known_by_its_address():

@@ -46,7 +46,7 @@ _OTHERS = rf"(?:-m mac ! --mac-source [0-9a-f:]{{17}}|! -s {_ADDRESS})"
 _RULES = (
     r"FORWARD -[io] tare0 -j ACCEPT",
     r"FORWARD -i tare0 -o tare0 -j ACCEPT",
-    r"FORWARD -i tare0 -m conntrack --ctstate DNAT -j ACCEPT",
+    r"FORWARD -i tare0 (?:-m conntrack --ctstate DNAT|-p icmp) -j ACCEPT",
     rf"FORWARD -i tare0 {_OTHERS} -j DROP",
     rf"FORWARD -o tare0 ! -d {_ADDRESS} -j DROP",
     rf"INPUT -i tare0 -p (?:tcp --syn|udp) ! --dport [0-9:]+ {_OTHERS} -j DROP",

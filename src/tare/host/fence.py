@@ -44,12 +44,15 @@ def rules(client: Client, *, drops: bool, by_mac: bool = True) -> list[tuple[str
     """
     of_client = ("-m", "mac", "--mac-source", client.mac) if by_mac else ("-s", client.address)
     others = (*of_client[:-2], "!", *of_client[-2:])
-    published = ("FORWARD", "-i", BRIDGE, "-m", "conntrack", "--ctstate", "DNAT", "-j", "ACCEPT")
+    of_client_alone = [  # by then: published ports of containers on their daemon's network, and pings of their own address
+        ("FORWARD", "-i", BRIDGE, "-m", "conntrack", "--ctstate", "DNAT", "-j", "ACCEPT"),
+        ("FORWARD", "-i", BRIDGE, "-p", "icmp", "-j", "ACCEPT"),
+    ]
     return [
         ("FORWARD", "-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT"),
         ("FORWARD", "-i", BRIDGE, *others, "-j", "DROP"),
         ("FORWARD", "-o", BRIDGE, "!", "-d", client.address, "-j", "DROP"),
-        *([published] if drops else []),
+        *(of_client_alone if drops else []),
         ("INPUT", "-i", BRIDGE, "-p", "tcp", "--syn", "!", "--dport", _span(DOORS), *others, "-j", "DROP"),
         ("INPUT", "-i", BRIDGE, "-p", "udp", "!", "--dport", _span(DOORS), *others, "-j", "DROP"),
     ]
