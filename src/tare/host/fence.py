@@ -44,7 +44,8 @@ def rules(client: Client, *, drops: bool, by_mac: bool = True) -> list[tuple[str
     """
     of_client = ("-m", "mac", "--mac-source", client.mac) if by_mac else ("-s", client.address)
     others = (*of_client[:-2], "!", *of_client[-2:])
-    of_client_alone = [  # by then: published ports of containers on their daemon's network, and pings of their own address
+    # By then only the client is left: ports that containers publish, and pings of their own addresses.
+    of_client_alone = [
         ("FORWARD", "-i", BRIDGE, "-m", "conntrack", "--ctstate", "DNAT", "-j", "ACCEPT"),
         ("FORWARD", "-i", BRIDGE, "-p", "icmp", "-j", "ACCEPT"),
     ]
