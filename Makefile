@@ -52,8 +52,11 @@ slow-test: setup ## the contract of platforms that take minutes to start by emul
 
 test-all: test slow-test ## both
 
+storm: setup ## kill campaigns 200 times at random moments, and compare the host with what it was: half an hour
+	@scripts/with-dockerd $(BIN)/python tests/storm.py --kills 200
+
 faults: setup ## twelve faults, each in a campaign; prints what became of it, and of the host
-	@scripts/with-dockerd $(BIN)/pytest -q -m host tests/campaign/test_host_faults.py
+	@scripts/with-dockerd $(BIN)/pytest -q -m "host and slow" tests/campaign/test_host_faults.py
 
 bench: setup ## the figures of docs/benchmarks.md
 	@for file in bench/bench_*.py; do scripts/with-dockerd $(BIN)/python $$file || exit; done

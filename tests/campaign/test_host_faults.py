@@ -31,7 +31,8 @@ from tare.model import Resources
 from tare.platforms import registry
 from tare.store.store import Store
 
-pytestmark = pytest.mark.host
+#: Slow: whoever else is at work on the host is in the comparison, and `make test` has more tests beside this one.
+pytestmark = [pytest.mark.host, pytest.mark.slow]
 
 #: Files of the test's own, what `ip netns` makes of its folder when it is first used on a host, and what the shims of a
 #: containerd leave that is killed: it removes that itself when it is started again.
