@@ -54,7 +54,7 @@ class Bubblewrap(Platform):
         "exec`, before the start instant",
     )
     by_default = False
-    open_by_design = left_open.doors("no seccomp filter: bwrap has none of its own", *left_open.UNFILTERED)
+    open_by_design = left_open.on_bridge("no seccomp filter: bwrap has none of its own", *left_open.UNFILTERED)
 
     def __init__(self, name: str, *, users: bool = False) -> None:
         self.name = name

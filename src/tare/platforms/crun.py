@@ -58,7 +58,7 @@ class Crun(Platform):
     """Namespaces, cgroups and capabilities by crun; the same bundle as runc's."""
 
     by_default = False
-    open_by_design = left_open.doors("no seccomp filter, as in its own default spec", *left_open.UNFILTERED)
+    open_by_design = left_open.on_bridge("no seccomp filter, as in its own default spec", *left_open.UNFILTERED)
 
     def __init__(self, name: str, net: Net = Net.VETH, *, users: bool = False) -> None:
         self.name = name

@@ -27,7 +27,7 @@ from tare.image import guest
 from tare.image.build import Image
 from tare.patience import stretched, until
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import vm
+from tare.platforms.parts import left_open, vm
 from tare.platforms.parts.callback import CallbackStream, connected, end
 from tare.platforms.parts.marks import FirstByte, Ping
 from tare.platforms.parts.microvm import MicroVm, listening, probe, requests, settings
@@ -77,6 +77,7 @@ class Firecracker(Platform):
     own_kernel = True
     by_default = False
     network_path = "client, bridge, TAP, virtio-net"
+    open_by_design = left_open.BY_BRIDGE
     not_honoured = (
         "the data volume is an ext4 of its own, on a raw file on the host's disk",
         f"the memory limit holds for guest and monitor together: the guest has {MONITOR_BYTES >> 20} MiB less",

@@ -152,13 +152,7 @@ class LibvirtLxc(Libvirt):
     driver = "lxc"
     package = "libvirt-daemon-driver-lxc"
     network_path = "client, bridge, veth"
-    open_by_design = left_open.doors(
-        "libvirt itself calls containers without a user namespace insecure: root inside is the host's",
-        *left_open.MOUNTABLE,
-        *left_open.ADMIN_CALLS,
-        *left_open.UNFILTERED,
-        *("file-handles", "release-agent", "limits"),
-    )
+    open_by_design = left_open.on_bridge("no user namespace, and no filter for these calls", *left_open.UNFILTERED)
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder, and a libvirtd."""
@@ -211,6 +205,7 @@ class LibvirtQemu(Libvirt):
     shares_data = False
     disk_cache = vm.DISK_CACHE
     own_kernel = True
+    open_by_design = left_open.BY_BRIDGE
     not_honoured = (
         "the data volume is an ext4 of its own, on a raw file on the host's disk",
         f"the memory limit holds for guest and monitor together: the guest has {vm.MONITOR_BYTES >> 20} MiB less",

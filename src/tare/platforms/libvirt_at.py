@@ -165,6 +165,7 @@ class XenAt(Named):
     shares_data = False
     disk_cache = xen.Xen.disk_cache
     own_kernel = True
+    open_by_design = xen.Xen.open_by_design
     not_honoured = xen.Xen.not_honoured
 
     def __init__(self, name: str, uri: str) -> None:

@@ -57,8 +57,7 @@ class Qemu(Platform):
         self.title = f"QEMU, machine {kind.machine}, {by}{', user-mode network' if kind.user else ''}"
         way = "host stack, QEMU's user-mode network" if kind.user else "bridge, TAP"
         self.network_path = f"client, {way}, virtio-net"
-        if kind.user:
-            self.open_by_design = left_open.BY_NETWORK["bridge"]
+        self.open_by_design = left_open.BY_NETWORK["bridge"] if kind.user else left_open.BY_BRIDGE
         self._kind = kind
 
     def detect(self) -> Availability:

@@ -14,7 +14,7 @@ from tare.platforms.parts.oci import Net, launch_bundle
 class Runc(Platform):
     """Namespaces, cgroups and capabilities by runc; no seccomp filter, as in its own default spec."""
 
-    open_by_design = left_open.doors("no seccomp filter, as in its own default spec", *left_open.UNFILTERED)
+    open_by_design = left_open.on_bridge("no seccomp filter, as in its own default spec", *left_open.UNFILTERED)
 
     def __init__(self, name: str, net: Net = Net.VETH, *, users: bool = False) -> None:
         self.name = name

@@ -26,7 +26,7 @@ from tare.image import forms, outer
 from tare.image.build import Image
 from tare.patience import stretched, until
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import vm
+from tare.platforms.parts import left_open, vm
 from tare.platforms.parts.attempt import Ground, complaint, system_folders
 from tare.platforms.parts.jail import FIX as CONFINE_FIX
 from tare.platforms.parts.jail import PROGRAM as CONFINER
@@ -116,6 +116,7 @@ class Uml(Platform):
         self.title = f"User-Mode Linux, its root {'a block device (ubd)' if ubd else 'a folder of the host (hostfs)'}"
         self.shares_data = not ubd
         self.disk_cache = vm.DISK_CACHE
+        self.open_by_design = left_open.BY_BRIDGE
         self.not_honoured = (
             "one virtual processor, however many CPUs the instance has",
             f"the memory limit holds for guest and kernel together: the guest has {KERNEL_BYTES >> 20} MiB less",

@@ -20,7 +20,7 @@ from tare.host.journal import Belongings
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.parts import vm
+from tare.platforms.parts import left_open, vm
 from tare.platforms.parts.attempt import Ground, complaint
 from tare.platforms.parts.callback import CallbackStream, connected, end
 from tare.platforms.parts.marks import FirstByte, Ping
@@ -86,6 +86,7 @@ class Xen(Platform):
     own_kernel = True
     by_default = False
     network_path = "client, bridge, vif (netback, netfront)"
+    open_by_design = left_open.BY_BRIDGE
     not_honoured = (
         "its CPU time is not counted: Xen runs the guest beside the host, which sees the tools and back ends alone",
         "the memory limit is the guest's own size, held by Xen; what the host does for it comes on top",

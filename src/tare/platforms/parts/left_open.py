@@ -6,13 +6,8 @@ from collections.abc import Mapping
 
 from tare.platforms.base import EVERY_DOOR
 
-#: What is a root of the host's with CAP_SYS_ADMIN's: it mounts anew, or takes away what guards them.
-MOUNTABLE = (
-    "core-pattern", "modprobe-path", "uevent-helper", "binfmt-misc", "sysctl-vm", "sysrq", "irq-affinity", "sysfs",
-    "kcore", "debugfs", "tracefs",
-)  # fmt: skip
-#: What else is: system calls, where no filter keeps them from it.
-ADMIN_CALLS = ("syslog", "bpf", "perf", "swapoff", "acct")
+#: What root of the host's reaches by files of a /proc and a /sys that nothing covers.
+MOUNTABLE = ("core-pattern", "sysctl-vm", "irq-affinity", "sysfs")
 #: System calls that ask for no right, and that a filter alone keeps from a sandbox.
 UNFILTERED = ("user-namespace", "keys")
 #: What instances share that have one network.
@@ -29,11 +24,16 @@ def doors(why: str, *names: str) -> Mapping[str, str]:
     return dict.fromkeys(names, why)
 
 
-#: LXC's own words on such containers: they are not and cannot be root-safe.
-PRIVILEGED_LXC = doors(
-    "a privileged container: root inside is the host's, with CAP_SYS_ADMIN; only AppArmor would be in its way",
-    *MOUNTABLE, *ADMIN_CALLS, *UNFILTERED,
-)  # fmt: skip
+#: What has raw sockets on tare's bridge.
+BY_BRIDGE = doors("tare's bridge pins an instance's MAC, and not its address, which raw sockets may lie about", "spoof")
+
+
+def on_bridge(why: str, *names: str) -> Mapping[str, str]:
+    """These doors, and what is open to all that have raw sockets on tare's bridge."""
+    return {**doors(why, *names), **BY_BRIDGE}
+
+
+PRIVILEGED_LXC = on_bridge("a privileged container without a filter for these calls", *UNFILTERED)
 
 #: Podman's filter is not Docker's.
 BY_PODMANS_FILTER = doors("Podman's own seccomp filter lets these calls pass", *UNFILTERED)
