@@ -194,7 +194,7 @@ def neighbour(namespace, address):
 def test_lies_by_arp_change_nobodys_neighbours(net):
     """Arm a says to host and client that it is arm b, and to the host that it is the client."""
     host_mac = Path("/sys/class/net", BRIDGE, "address").read_text().strip()
-    client_mac = network._mac(net.client)
+    client_mac = fence.mac(net.client)
     for victim, to, target in (
         (net.b.address, net.host, host_mac),
         (net.client, net.host, host_mac),
@@ -271,7 +271,7 @@ def test_a_frame_under_anothers_mac_is_not_carried(net):
         frames("tare-fencex1", SEND, net.client, WORD + "-true")
         assert f"{WORD}-true".encode().hex() in at_client()
         ip(f"-n tare-fencex1 link set eth0 address {net.b.mac}")
-        client = f"{net.client} lladdr {network._mac(net.client)} dev eth0 nud permanent"
+        client = f"{net.client} lladdr {fence.mac(net.client)} dev eth0 nud permanent"
         ip(f"-n tare-fencex1 neigh replace {client}")
         frames("tare-fencex1", SEND, net.client, WORD + "-lie")
         assert f"{WORD}-lie".encode().hex() not in at_client()
@@ -279,6 +279,59 @@ def test_a_frame_under_anothers_mac_is_not_carried(net):
         with unfenced(net, net.links):
             frames("tare-fencex1", SEND, net.client, WORD + "-open")
             assert f"{WORD}-open".encode().hex() in at_client()
+
+
+#: A datagram to a port that says it comes from another's address.
+LIE = """
+source, to, text = socket.inet_aton(sys.argv[1]), socket.inet_aton(sys.argv[2]), sys.argv[3].encode()
+datagram = struct.pack("!HHHH", 9, int(sys.argv[4]), 8 + len(text), 0) + text
+header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(datagram), 0, 0, 64, 17, 0, source, to)
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+s.sendto(header + datagram, (sys.argv[2], 0))
+"""
+
+
+@contextlib.contextmanager
+def receiving(namespace, port):
+    """What comes to a UDP port of a namespace, as its programs get it; "" is the host."""
+    program = f"s = socket.socket(type=2); s.bind(('', {port})); print('up', flush=True)\n"
+    program += "while True: print(s.recv(2048).decode(), flush=True)"
+    argv = [*inside(namespace), sys.executable, "-c", "import socket\n" + program]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline() == b"up\n"
+            yield lambda: seen(process.stdout)
+        finally:
+            process.kill()
+
+
+@pytest.mark.host
+def test_a_packet_in_anothers_name_is_not_taken(net):
+    """Arm a sends datagrams that say they are arm b's, to the client and to a door of the host's."""
+    strangers = "198.18.99.2"
+    door = str(fence.DOORS[-1])
+    for namespace, address, port, others in (
+        (network.CLIENT_NAMESPACE, net.client, "9", (net.b.address, net.host, strangers)),
+        ("", net.host, door, (net.b.address, net.client, strangers)),
+    ):
+        with receiving(namespace, port) as taken:
+            frames("tare-fencex1", LIE, net.a.address, address, "true", port)
+            assert "true" in taken()
+            for source in others:
+                frames("tare-fencex1", LIE, source, address, f"as {source}", port)
+            assert taken() == ""
+    with receiving(network.CLIENT_NAMESPACE, "9") as at_client:
+        frames("", LIE, strangers, net.client, "handed on", "9")  # as the host hands on what Docker's instances send
+        assert "handed on" in at_client()
+        processes.run([*inside(network.CLIENT_NAMESPACE), "iptables", "-w", "-F", "INPUT"]).require()
+        frames("tare-fencex1", LIE, net.b.address, net.client, "unguarded", "9")
+        assert "unguarded" in at_client()
+
+
+def test_the_program_compares_the_link_headers_sender_with_the_packets_source():
+    # As `nfbpf_compile RAW` and linux/filter.h have the codes: ld [link+8]; tax; ld [12]; jeq x; ret.
+    assert fence.lie_about_address()[-1] == "6,32 0 0 4292870152,7 0 0 0,32 0 0 12,29 1 0 0,6 0 0 65535,6 0 0 0"
+    assert fence.lie_about_address("10.0.0.1")[-1].startswith("7,32 0 0 4292870152,21 4 0 167772161,7 0 0 0,")
 
 
 @pytest.mark.host

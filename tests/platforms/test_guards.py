@@ -31,6 +31,8 @@ TRY = f"""\
 for door in {" ".join(WRITTEN)} /tmp/p/sys/kernel/core_pattern; do
     (: >>"$door") 2>/dev/null && echo "$door"
 done
+unshare --user --map-root-user --mount --pid --fork --mount-proc sh -c \
+    '(: >>/proc/sys/kernel/core_pattern) && echo "core_pattern, in a user namespace"' 2>/dev/null
 for secret; do
     [ -d "$secret" ] && [ -n "$(ls -A "$secret" 2>/dev/null)" ] && echo "$secret"
     [ -f "$secret" ] && [ -n "$(head -c 1 "$secret" 2>/dev/null | tr '\\0' 0)" ] && echo "$secret"

@@ -50,6 +50,7 @@ _RULES = (
     rf"FORWARD -i tare0 {_OTHERS} -j DROP",
     rf"FORWARD -o tare0 ! -d {_ADDRESS} -j DROP",
     rf"INPUT -i tare0 -p (?:tcp --syn|udp) ! --dport [0-9:]+ {_OTHERS} -j DROP",
+    r"INPUT -i tare0 -m bpf --bytecode [0-9 ,]{1,200} -j DROP",
 )
 
 

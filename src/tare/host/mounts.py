@@ -51,6 +51,16 @@ def parse_points(mountinfo: bytes) -> list[str]:
     return [os.fsdecode(_ESCAPED.sub(lambda number: bytes([int(number[1], 8)]), field)) for field in fields]
 
 
+def whole_views(mountinfo: bytes) -> list[str]:
+    """Where all of a /proc or a /sys is mounted, from ``/proc/self/mountinfo``."""
+    views = []
+    for line in mountinfo.splitlines():
+        about, _, filesystem = line.partition(b" - ")
+        if filesystem.split(b" ")[0] in {b"proc", b"sysfs"} and about.split(b" ")[3] == b"/":
+            views += parse_points(line)
+    return views
+
+
 def clear(folder: Path) -> None:
     """Unmount all that is mounted on a folder or in it, what was mounted last first; what it showed stays as it is.
 

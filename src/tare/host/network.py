@@ -71,18 +71,19 @@ class Network:
         # A bridge without a MAC of its own takes the lowest of its ports', and so another with every instance that
         # comes or goes: the client would talk to an address that nobody has.
         ip_batch(
-            f"link add {BRIDGE} address {_mac(self.host)} type bridge",
+            f"link add {BRIDGE} address {fence.mac(self.host)} type bridge",
             f"addr add {self.host}/{self.prefix} dev {BRIDGE}",
             f"link set {BRIDGE} up",
             f"netns add {CLIENT_NAMESPACE}",
         )
         _without_ipv6(BRIDGE)
-        client = Endpoint(self.client, _mac(self.client))
+        client = Endpoint(self.client, fence.mac(self.client))
         fence.filter_packets(things, fence.Client(client.address, client.mac))
         self._plug(things, CLIENT_NAMESPACE, "tarec0", client, isolated=False)
         _without_ipv6("all", CLIENT_NAMESPACE)
+        fence.guard_client(CLIENT_NAMESPACE, self.host)
         ip_batch(
-            f"-n {CLIENT_NAMESPACE} neigh replace {self.host} lladdr {_mac(self.host)} dev eth0 nud permanent",
+            f"-n {CLIENT_NAMESPACE} neigh replace {self.host} lladdr {fence.mac(self.host)} dev eth0 nud permanent",
             f"-n {CLIENT_NAMESPACE} route add default via {self.host}",
         )
 
@@ -92,7 +93,7 @@ class Network:
         ``holder``: a process whose own that namespace already is (`userns.new`).
         """
         address = self._claim()
-        endpoint = Endpoint(address, _mac(address))
+        endpoint = Endpoint(address, fence.mac(address))
         namespace = f"tare-{name}"
         things.own(janitor.network_namespace(namespace))
         ip_batch(f"netns add {namespace}" if holder is None else f"netns attach {namespace} {holder}")
@@ -103,7 +104,7 @@ class Network:
     def new_endpoint(self, things: Belongings, name: str) -> tuple[Endpoint, str]:
         """For a platform that makes its link on the bridge itself: the address and MAC, and the link's name, owned."""
         address = self._claim()
-        endpoint = Endpoint(address, _mac(address))
+        endpoint = Endpoint(address, fence.mac(address))
         outer = f"tare{name}"[:15]
         things.own(janitor.link(outer))
         ip_batch(*_known(endpoint))
@@ -256,9 +257,3 @@ def ip_batch(*lines: str) -> None:
 def _run_batch(namespace: str, commands: Sequence[str]) -> None:
     argv = ["ip", *(["-n", namespace] if namespace else []), "-batch", "-"]
     processes.run(argv, stdin=("\n".join(commands) + "\n").encode()).require()
-
-
-def _mac(address: str) -> str:
-    """A locally administered MAC made from an IPv4 address."""
-    octets = ipaddress.IPv4Address(address).packed
-    return "02:7a:" + ":".join(f"{octet:02x}" for octet in octets)

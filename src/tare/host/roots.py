@@ -120,8 +120,38 @@ def privileged_within(root: Path) -> list[str]:
 
     It is a mount namespace; what the host unmounts later goes in there too.
     """
-    script = 'mount -o remount,bind,suid,dev "$0" && exec "$@"'
-    return ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script, str(root)]
+    return _in_mounts_of_its_own(root)
+
+
+def privileged_beneath_hosts_root(root: Path) -> list[str]:
+    """The same for a program that puts the sandbox's root over the host's, which stays mounted beneath.
+
+    Where a namespace has all of a /proc or a /sys anywhere, also beneath, root of a user namespace may mount another of
+    its own (`mnt_already_visible` in the kernel's fs/namespace.c), and would reach what the sandbox's own has covered.
+    So a folder of each is mounted on itself: then it counts as covered in part.
+    """
+    views = mounts.whole_views(Path("/proc/self/mountinfo").read_bytes())
+    parts = (Path(view, name) for view in views for name in ("tty", "kernel"))  # of a /proc, of a /sys
+    return _in_mounts_of_its_own(root, *(part for part in parts if part.is_dir()))
+
+
+#: In front of the command: the root, and how many folders follow that are mounted on themselves.
+_IN_MOUNTS = """set -e
+mount -o remount,bind,suid,dev "$1"
+left=$2
+shift 2
+while [ "$left" -gt 0 ]; do
+    mount --bind "$1" "$1"
+    left=$((left - 1))
+    shift
+done
+exec "$@"
+"""
+
+
+def _in_mounts_of_its_own(root: Path, *covered: Path) -> list[str]:
+    arguments = [str(root), str(len(covered)), *map(str, covered)]
+    return ["unshare", "--mount", "--propagation", "slave", "sh", "-c", _IN_MOUNTS, "sh", *arguments]
 
 
 def chroot_mounts(things: Belongings, root: Path, data: Path) -> None:

@@ -74,11 +74,7 @@ class Nspawn(Platform):
     title = "systemd-nspawn, without systemd's units"
     network_path = "client, bridge, veth"
     by_default = False
-    open_by_design = left_open.on_bridge(
-        "nspawn's own filter lets root make a user namespace with a /proc and a /sys of its own",
-        *left_open.MOUNTABLE,
-        *left_open.UNFILTERED,
-    )
+    open_by_design = left_open.on_bridge("nspawn's own filter lets root make a user namespace", "user-namespace")
 
     def detect(self) -> Availability:
         """Run a trivial container."""
@@ -106,7 +102,7 @@ class Nspawn(Platform):
         joined = f"--network-namespace-path={network.namespace_path(spec.id)}"
         argv = sandbox_argv(name, root, *guards(), joined, f"--bind={spec.space.data}:/data")
         # It makes groups for itself and its payload in hierarchies that tare has no use for.
-        within = roots.privileged_within(root)
+        within = roots.privileged_beneath_hosts_root(root)
         began = start(spec, [*argv, *spec.agent_argv()], within, in_every_hierarchy=True)
         address = Address.on_veth(spec, endpoint.address)
         return Instance(spec, began.stream, began.at, address, began.first_byte)

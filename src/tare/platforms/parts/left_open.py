@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from tare.platforms.base import EVERY_DOOR
 
-#: What root of the host's reaches by files of a /proc and a /sys that nothing covers.
-MOUNTABLE = ("core-pattern", "sysctl-vm", "irq-affinity", "sysfs")
 #: System calls that ask for no right, and that a filter alone keeps from a sandbox.
 UNFILTERED = ("user-namespace", "keys")
 #: What instances share that have one network.
@@ -25,7 +23,10 @@ def doors(why: str, *names: str) -> Mapping[str, str]:
 
 
 #: What has raw sockets on tare's bridge.
-BY_BRIDGE = doors("tare's bridge pins an instance's MAC, and not its address, which raw sockets may lie about", "spoof")
+BY_BRIDGE = doors(
+    "where the kernel has no xt_bpf, tare's bridge pins an instance's MAC, and raw sockets may lie about its address",
+    "spoof",
+)
 
 
 def on_bridge(why: str, *names: str) -> Mapping[str, str]:
