@@ -8,8 +8,10 @@ SOURCES := src tests scripts bench
 
 .PHONY: help setup packages venv agent gvisor image quick lint check test lab gcov-kernel lab-test slow-test test-all faults storm bench fuzz lock sbom audit clean
 
+##@ Begin
+
 help: ## say what there is to make
-	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n -e 's/^##@ /\n/p' -e 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup: ## install all that is missing: packages, .venv, the agent, gVisor, the image
 	@scripts/setup
@@ -20,6 +22,8 @@ packages venv agent gvisor image: ## one step of the set-up
 quick: setup ## set up, weigh the usual platforms in some minutes, print the table
 	@mkdir -p build
 	@scripts/with-dockerd $(BIN)/tare run --profile quick -o build/quick-$$(date +%Y%m%d-%H%M%S).tare
+
+##@ Every change
 
 lint: ## formatters, linters and type checkers, of Python and Rust
 	@$(BIN)/ruff check --quiet $(SOURCES)
@@ -38,6 +42,8 @@ test: setup lint ## set up, then every test, real platforms included
 	scripts/with-dockerd $(BIN)/pytest -m host --durations=25; host=$$?; \
 	wait $$quick; quick=$$?; cat build/quick-tests.log; exit $$((host | quick))
 
+##@ Labs
+
 lab: ## what the lab consists of: some minutes, 3 GB below TARE_HOME
 	@$(BIN)/tare lab build
 
@@ -46,6 +52,8 @@ gcov-kernel: ## the lab's kernel that counts its own lines: some 20 minutes of t
 
 lab-test: lab ## tests of KVM, gVisor on KVM, Xen and Firecracker, in labs
 	@$(BIN)/pytest -m lab tests/lab
+
+##@ What takes long
 
 slow-test: setup ## the contract of platforms that take minutes to start by emulation, every workload on the slower ones
 	@scripts/with-dockerd $(BIN)/pytest -m slow --timeout=1800
@@ -64,6 +72,8 @@ bench: setup ## the figures of docs/benchmarks.md
 fuzz: venv ## every decoder by coverage, FUZZ_SECONDS each (an hour); fails at the first crash
 	@scripts/fuzz
 
+##@ Supply
+
 lock: ## the lock files anew, with hashes, from pyproject.toml
 	@scripts/lock
 
@@ -72,6 +82,8 @@ sbom: venv ## bills of materials (CycloneDX) of the wheel, the agent and the ima
 
 audit: venv ## known vulnerabilities, licences and sources of what is locked; scripts/audit ends with 3 where nothing can be known
 	@scripts/audit
+
+##@ End
 
 clean: ## remove what was built here; images, campaigns and TARE_HOME stay
 	@rm -rf build agent/target agent/fuzz/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
