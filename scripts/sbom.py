@@ -72,7 +72,10 @@ def agent() -> Bom:
 
 def image(manifest: manifests.Manifest) -> Bom:
     """The image and its Debian packages: all that its manifest tells."""
-    packages = [_library("deb", name, version, "debian") for name, version in manifest.packages.items()]
+    packages = [
+        _library("deb", name, version, "debian", sha256=manifest.checksums.get(name, ""))
+        for name, version in manifest.packages.items()
+    ]
     return bill(_product("tare-image", manifest.recipe_hash[:16], ComponentType.CONTAINER), packages)
 
 

@@ -20,6 +20,9 @@ echo "a mirror" >"$root/etc/apt/sources.list.d/0000.sources"
 echo "dates" >"$root/var/log/apt/history.log"
 echo "a program" >"$root/usr/bin/tool"
 cp "$FAKE_STATUS" "$root/var/lib/dpkg/status"
+mkdir -p "$root/var/lib/apt/lists/partial"
+awk '/^(Package|Version):/ { print } /^Maintainer:/ { print "SHA256: beef\\n" }' "$FAKE_STATUS" \\
+    >"$root/var/lib/apt/lists/archive_main_binary-amd64_Packages"
 [ -z "$FAKE_SAYS" ] || { cat "$FAKE_SAYS" >&2; exit 25; }
 """
 

@@ -36,6 +36,26 @@ def test_the_host_that_built_it_is_not_in_it(bench):
     assert not (root / "etc/resolv.conf").is_symlink()
     assert list((root / "etc/apt/sources.list.d").iterdir()) == []
     assert not (root / "var/log/apt").exists()
+    assert [path.name for path in (root / "var/lib/apt/lists").iterdir()] == ["partial"]
+
+
+def test_packages_have_the_checksums_of_the_index(bench):
+    manifest = ensure(bench).manifest
+    assert manifest.checksums == dict.fromkeys(manifest.packages, "beef")
+
+
+def test_only_the_version_that_is_installed_counts(tmp_path):
+    lists = tmp_path / "var/lib/apt/lists"
+    lists.mkdir(parents=True)
+    stanzas = "Package: fio\nVersion: 3.33-3\nFilename: pool/f/fio.deb\nSHA256: aa\n\nPackage: fio\nVersion: 3.34-1\n"
+    (lists / "a_Packages").write_text(f"{stanzas}SHA256: bb\n")
+    assert build._checksums(tmp_path, {"fio": "3.34-1"}) == {"fio": "bb"}
+    assert list(lists.iterdir()) == []
+
+
+def test_another_archive_is_named_by_the_environment(monkeypatch):
+    monkeypatch.setenv("TARE_DEBIAN_ARCHIVE", "file:/srv/snapshot")
+    assert build.sources() == ["file:/srv/snapshot"]
 
 
 def test_the_second_time_nothing_is_built(bench):

@@ -45,12 +45,14 @@ def test_the_environment_is_installed_by_hashes():
 @pytest.mark.parametrize("name", ["wheel", "agent", "image"])
 def test_bills_of_materials_hold_to_the_schema_and_name_what_is_there(name):
     sbom = _sbom()
-    manifest = Manifest(suite="bookworm", recipe_hash="0" * 64, packages={"fio": "3.33-3", "bonnie++": "2.00a+nmu1"})
+    packages = {"fio": "3.33-3", "bonnie++": "2.00a+nmu1"}
+    manifest = Manifest(suite="bookworm", recipe_hash="0" * 64, packages=packages, checksums={"fio": "ab" * 32})
     bill = sbom.image(manifest) if name == "image" else getattr(sbom, name)()
     text = sbom.written(bill)
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     for part in {"wheel": ("numpy", "rich"), "agent": ("rustix", "serde_json"), "image": ("fio", "bonnie++")}[name]:
         assert f'"name": "{part}"' in text
+    assert ("ab" * 32 in text) == (name == "image")
 
 
 def test_the_schema_is_really_asked():

@@ -84,7 +84,12 @@ def image_hash(manifest: Manifest, agent_hash: str) -> str:
 
 
 def sources() -> list[str]:
-    """Debian's archives as this host knows them, for mmdebstrap; none on a host of another kind: its own default."""
+    """Debian's archives for mmdebstrap: ``TARE_DEBIAN_ARCHIVE``, else as this host knows them, else its own default.
+
+    A pinned version that the archive dropped is still in a snapshot of it, whose URL that variable may be.
+    """
+    if named := os.environ.get("TARE_DEBIAN_ARCHIVE"):
+        return [named]
     candidates = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
     suite = recipe.load().suite
     return [str(file) for file in candidates if file.is_file() and suite in file.read_text()][:1]
@@ -121,8 +126,11 @@ def _base(wanted: Recipe, progress: Progress) -> Path:
             raise explain(done.stderr.decode(errors="replace"), timed_out=done.timed_out)
         packages = installed(root)
         _check_pins(wanted, packages)
+        checksums = _checksums(root, packages)
         neutralise(wanted, root)
-        manifest = manifests.Manifest(suite=wanted.suite, recipe_hash=wanted.hash, packages=packages)
+        manifest = manifests.Manifest(
+            suite=wanted.suite, recipe_hash=wanted.hash, packages=packages, checksums=checksums
+        )
         (folder / "manifest.json").write_text(manifest.model_dump_json(indent=1))
     return place
 
@@ -131,6 +139,7 @@ def command(wanted: Recipe, root: Path, archives: list[str]) -> list[str]:
     """The command that builds a base."""
     left_out = [f"--dpkgopt=path-exclude={pattern}" for pattern in wanted.left_out]
     options = ["--mode=root", "--format=directory", f"--variant={wanted.variant}", f"--include={wanted.include}"]
+    options.append("--skip=cleanup/apt/lists")  # the checksums are in them; `_checksums` takes them away
     hooks = [f"--customize-hook={command}" for command in wanted.commands]
     return ["mmdebstrap", *options, *left_out, *hooks, wanted.suite, str(root), *archives]
 
@@ -163,7 +172,8 @@ def explain(said: str, *, timed_out: bool) -> ImageError:
     if pin is not None:
         return ImageError(
             f"Debian's archive does not have {pin[2]} {pin[1]} any more, which the recipe pins",
-            fix=f"pin a version that `apt-cache madison {pin[2]}` shows in src/tare/image/recipe.toml",
+            fix=f"set TARE_DEBIAN_ARCHIVE to the URL of a snapshot of the archive that has it, or pin a version that "
+            f"`apt-cache madison {pin[2]}` shows in src/tare/image/recipe.toml",
         )
     if any(words in said for words in _OFFLINE):
         return ImageError(
@@ -191,6 +201,21 @@ def installed(root: Path) -> dict[str, str]:
     query = ["dpkg-query", f"--admindir={root}/var/lib/dpkg", "-W", "-f=${Package} ${Version}\n"]
     pairs = (line.split(" ", 1) for line in processes.run(query).require().text.splitlines())
     return {name: version for name, version in pairs}  # noqa: C416 (a pair a line, checked by unpacking)
+
+
+def _checksums(root: Path, packages: dict[str, str]) -> dict[str, str]:
+    """The SHA-256 of each package's archive by the indices that apt took it by, which are removed."""
+    lists = root / "var/lib/apt/lists"
+    checksums = {}
+    for index in lists.glob("*_Packages"):
+        for stanza in index.read_text().split("\n\n"):
+            fields = dict(re.findall(r"^(Package|Version|SHA256): (\S+)$", stanza, re.MULTILINE))
+            name = fields.get("Package", "")
+            if packages.get(name) == fields.get("Version", "?") and "SHA256" in fields:
+                checksums[name] = fields["SHA256"]
+    for left in lists.glob("*_*"):
+        left.unlink()
+    return checksums
 
 
 def _check_pins(wanted: Recipe, packages: dict[str, str]) -> None:

@@ -17,6 +17,7 @@ class Manifest(BaseModel):
     suite: str
     recipe_hash: str
     packages: dict[str, str]  # name -> version, of all packages
+    checksums: dict[str, str] = {}  # name -> SHA-256 of its archive, as Debian's signed index has it
 
 
 def read(place: Path) -> Manifest:
