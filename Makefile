@@ -3,6 +3,9 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin:/usr/local/go/bin:$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
+# Compiled modules and rewritten assertions are kept: every start of Python without them takes seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
@@ -32,9 +35,9 @@ lint: ## formatters, linters and type checkers, of Python and Rust
 	@cd agent && cargo fmt --check
 	@cd agent && cargo clippy --quiet --locked --all-targets -- -D warnings
 
-check: lint ## what a change must pass; needs no root and starts no sandbox
+check: lint ## what a change must pass, within a minute; needs no root and starts no sandbox
 	@cd agent && cargo test --quiet --locked
-	@$(BIN)/pytest -q -m "not host"
+	@$(BIN)/pytest -q -n auto --dist worksteal -m "not host and not simulation"
 
 test: setup lint ## set up, then every test, real platforms included
 	@cd agent && cargo test --quiet --locked

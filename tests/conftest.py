@@ -1,7 +1,10 @@
 """Some tests take minutes each: `make lab-test` asks for those that boot a lab, `make slow-test` for the slow ones."""
 
+import importlib
+
 import pytest
 
+import forked_commands
 from platforms_here import cannot_be
 from tare.campaign import ground
 from tare.image import build
@@ -43,3 +46,23 @@ def prepared():
 def nursery(prepared):
     """Where instances start."""
     return prepared[0]
+
+
+@pytest.fixture(scope="session")
+def jsonschema():
+    """The library, loaded where it is asked for: it compiles 38 grammars first, for some seconds."""
+    return importlib.import_module("jsonschema")
+
+
+@pytest.fixture(scope="session")
+def commands():
+    """Runs commands as a user does, in processes that have loaded what every command loads and no more."""
+    with forked_commands.Commands(forked_commands.EVERY) as runs:
+        yield runs
+
+
+@pytest.fixture(scope="session")
+def reading_commands():
+    """Runs commands as a user does, in processes that have loaded what it takes to read campaign files."""
+    with forked_commands.Commands(forked_commands.READING) as runs:
+        yield runs

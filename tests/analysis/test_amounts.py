@@ -53,6 +53,7 @@ def test_rounds_of_a_block_are_paired_and_wild_ones_passed_over() -> None:
     assert found.interval.half_width < 0.5  # the mean over rounds would be off by 55
 
 
+@pytest.mark.simulation
 def test_the_interval_holds_the_truth() -> None:
     rng = np.random.default_rng(5)
     held = 0
@@ -127,6 +128,7 @@ def test_amounts_in_words(point: float, ends: tuple[float, float] | None, unit: 
     assert amount_range(point, ends, unit) == texts
 
 
+@pytest.mark.simulation
 def test_the_smallest_effect_is_greater_than_the_half_width_and_found_in_nine_of_ten() -> None:
     rng = np.random.default_rng(8)
     n, sd = 8, 1.0

@@ -43,6 +43,7 @@ def _same(comparisons, **how):
     return _campaign(arms, how.pop("ratios", np.ones(9)), blocks=comparisons // 3 * 10, **how)
 
 
+@pytest.mark.simulation
 def test_an_honest_instrument_is_trusted():
     [found] = trust(*_same(600), block_s=9.0, blocks_each=10)
     assert found.covered.of == found.false_alarms.of == 600
@@ -53,6 +54,7 @@ def test_an_honest_instrument_is_trusted():
     assert found.seconds == pytest.approx(3.0)  # three arms of nine
 
 
+@pytest.mark.simulation
 def test_blocks_that_are_independent_or_drift_slowly_are_told_apart():
     [found] = trust(*_same(600), block_s=9.0, blocks_each=10)
     assert found.dependence.n_series == 3
@@ -91,6 +93,7 @@ def test_baseline_arms_that_differ_shut_the_gate():
     assert found.false_alarms.count == 0
 
 
+@pytest.mark.simulation
 def test_what_a_time_resolves_goes_with_the_root_of_its_blocks():
     [found] = trust(*_same(300, noise=0.0, block_noise=0.004), block_s=9.0, blocks_each=10)
     assert found.block_sd == pytest.approx(0.004 * math.sqrt(1.5), rel=0.05)

@@ -59,6 +59,7 @@ def test_one_step_without_noise_is_found_exactly() -> None:
     assert (found.at, found.before, found.after) == (20, 0, 1)
 
 
+@pytest.mark.simulation
 def test_a_series_without_a_change_is_split_as_rarely_as_stated() -> None:
     rng = np.random.default_rng(9)
     draws = (rng.normal, rng.lognormal, lambda size: rng.standard_t(3, size))
@@ -66,6 +67,7 @@ def test_a_series_without_a_change_is_split_as_rarely_as_stated() -> None:
     assert 4 <= alarms <= 26  # 15 are expected; this far off chance is in 1 of 200
 
 
+@pytest.mark.simulation
 def test_a_change_of_two_standard_deviations_is_found() -> None:
     rng = np.random.default_rng(10)
     found = sum(bool(change_points(np.concatenate((rng.normal(0, 1, 20), rng.normal(2, 1, 20))))) for _ in range(40))

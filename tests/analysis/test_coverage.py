@@ -23,6 +23,8 @@ from tare.analysis.unpaired import games_howell, tukey, welch
 from tare.analysis.verdicts import Kind, Question, decide
 from tare.model import Arm, Design, Direction
 
+pytestmark = pytest.mark.simulation
+
 Rng = np.random.Generator
 ARMS = (Arm("native"), Arm("native", 1), Arm("docker"))
 EFFECT = 0.04

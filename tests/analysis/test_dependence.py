@@ -15,6 +15,7 @@ def _series(rng, n_blocks, n_series, correlation, shared=0.0):
     return [BlockRatios(np.arange(n_blocks), line, 0) for line in lines]
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("shared", [0.0, 2.0])
 def test_independent_blocks_are_called_alike_as_rarely_as_stated(shared):
     rng = np.random.default_rng(1)
@@ -22,6 +23,7 @@ def test_independent_blocks_are_called_alike_as_rarely_as_stated(shared):
     assert sum(called) <= stats.binom.ppf(0.999, 300, 0.01)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("n_blocks", [6, 10, 30])
 def test_the_bias_of_independent_blocks_is_one_over_their_number_and_taken_off(n_blocks):
     rng = np.random.default_rng(2)
@@ -42,6 +44,7 @@ def test_a_long_series_tells_its_correlation_within_its_interval():
     )
 
 
+@pytest.mark.simulation
 def test_a_campaigns_pool_finds_what_makes_its_intervals_cover_67_percent():
     """Blocks that depend on each other by 0.6, ten of them, four platforms and ten figures."""
     rng = np.random.default_rng(4)

@@ -106,6 +106,7 @@ def test_one_failure_of_one_platform_does_not_widen_a_pair_of_others() -> None:
     assert all_pairs(values, NAMES).pairs[1].difference == whole.difference
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("n", [5, 7, 12, 20])
 def test_with_holes_some_equal_pair_is_called_different_in_at_most_five_of_a_hundred(n: int) -> None:
     rng = np.random.default_rng(n)

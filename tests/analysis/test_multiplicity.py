@@ -59,6 +59,7 @@ def _simulated(n_blocks, deviations, truth=0.0, reports=40, seed=1):
         yield corrected(_report(table))
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("n_blocks", [3, 6])
 def test_of_equal_platforms_holm_leaves_few_reports_with_a_verdict_that_is_wrong(n_blocks):
     """Twenty metrics and ten platforms that equal the baseline: one verdict at least in most reports, by chance."""
@@ -67,6 +68,7 @@ def test_of_equal_platforms_holm_leaves_few_reports_with_a_verdict_that_is_wrong
     assert sum(one.n_different_sure > 0 for one in found) <= stats.binom.ppf(0.999, len(found), 0.05)
 
 
+@pytest.mark.simulation
 def test_true_doublings_survive():
     survived = Counter()
     for results, _ in _simulated(6, [0.1] * 20, truth=math.log(2), reports=10):
@@ -74,6 +76,7 @@ def test_true_doublings_survive():
     assert survived[True] >= 0.96 * survived.total()
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("n_blocks", [3, 6, 10])
 def test_what_chance_gives_is_told_within_a_factor_of_one_and_a_half(n_blocks):
     found = [one for _, one in _simulated(n_blocks, np.geomspace(0.01, 0.3, 20), reports=60, seed=2)]

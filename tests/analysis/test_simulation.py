@@ -12,6 +12,8 @@ from tare.analysis.intervals import t_interval
 from tare.analysis.verdicts import Kind, LogIntervals, Question, decide, gate
 from tare.model import Arm, Direction
 
+pytestmark = pytest.mark.simulation
+
 CAMPAIGNS = 2_000
 ARMS = (Arm("native"), Arm("native", 1), Arm("docker"))
 QUESTION = Question("wall", Direction.LOWER, 0.01)

@@ -186,6 +186,7 @@ def test_what_nobody_saw_is_at_most_by_the_rule_of_three(draws: int, share: floa
     assert hidden(draws, draws, Trials()).possible == pytest.approx(-math.log(1 - share / 2), rel=0.01)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("blocks", "share"), [(3, 0.15), (6, 0.15), (10, 0.15), (30, 0.15), (30, 0.10)])
 def test_a_mode_that_breaks_the_margin_is_rarely_called_equivalent(blocks: int, share: float) -> None:
     rng = np.random.default_rng(blocks)
@@ -263,6 +264,7 @@ def test_equal_blocks_make_no_verdict_until_there_are_eight() -> None:
     assert verdict(slower, constant(4, resolution=8.0)) is Kind.SLOWER
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("blocks", [2, 3, 6])
 def test_quantised_noise_gives_hardly_a_false_verdict(blocks: int) -> None:
     rng = np.random.default_rng(blocks)

@@ -43,8 +43,9 @@ def test_every_block_is_complete_and_the_starts_come_first():
 def test_every_arm_has_every_place_equally_often():
     """Chi-squared over 2000 blocks: each arm in each place about 400 times."""
     places = {arm: Counter() for arm in ARMS}
+    workloads = _workloads()[:1]
     for block in range(2000):
-        for place, arm in enumerate(schedule_block(5, block, ARMS, _workloads()[:1]).launch_order):
+        for place, arm in enumerate(schedule_block(5, block, ARMS, workloads).launch_order):
             places[arm][place] += 1
     statistic = sum((count - 400) ** 2 / 400 for counter in places.values() for count in counter.values())
     assert statistic < 39.3  # 99.9 % quantile of chi-squared with 16 degrees of freedom

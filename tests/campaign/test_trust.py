@@ -96,31 +96,36 @@ def test_a_key_that_others_may_know_is_refused(spoil, home):
         trust.mark("")
 
 
-def _resume(file, home, *options, answer=None):
-    """At a terminal where there is an answer to give, and without one."""
-    argv = [sys.executable, "-c", MAIN, "run", "--resume", str(file), *options]
-    env = {**os.environ, "TARE_HOME": str(home), "TARE_AGENT": "/nowhere/agent"}
-    if answer is None:
-        return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=env, check=False)
-    ours, theirs = pty.openpty()
-    try:
-        os.write(ours, answer.encode())
-        return subprocess.run(argv, stdin=theirs, capture_output=True, text=True, env=env, check=False)
-    finally:
-        os.close(ours)
-        os.close(theirs)
+@pytest.fixture
+def resume(reading_commands, home, tmp_path):
+    """Goes on with a file, at a terminal where there is an answer to give, and without one."""
+
+    def run(file, *options, answer=None):
+        asked = ("run", "--resume", str(file), *options)
+        env = {"TARE_AGENT": "/nowhere/agent"}
+        if answer is None:
+            return reading_commands.run(*asked, cwd=tmp_path, env=env)
+        ours, theirs = pty.openpty()
+        try:
+            os.write(ours, answer.encode())
+            return reading_commands.run(*asked, cwd=tmp_path, env=env, stdin=os.ttyname(theirs))
+        finally:
+            os.close(ours)
+            os.close(theirs)
+
+    return run
 
 
-def test_without_a_terminal_it_refuses_in_one_line(home, tmp_path, record):
-    done = _resume(foreign(tmp_path, record), home)
+def test_without_a_terminal_it_refuses_in_one_line(resume, tmp_path, record):
+    done = resume(foreign(tmp_path, record))
     assert done.returncode == 2
     assert "error: " in done.stderr
     assert "was not written by this host, and what it orders would run as root" in done.stderr
     assert "It would run" not in done.stderr
 
 
-def test_at_a_terminal_it_shows_what_would_run_and_takes_no_for_an_answer(home, tmp_path, record):
-    done = _resume(foreign(tmp_path, record), home, answer="n\n")
+def test_at_a_terminal_it_shows_what_would_run_and_takes_no_for_an_answer(resume, tmp_path, record):
+    done = resume(foreign(tmp_path, record), answer="n\n")
     assert done.returncode == 1
     assert "ssh:root@192.0.2.1" in done.stderr
     assert "workload memory-footprint: work_mib 64; 3 commands a run" in done.stderr
@@ -129,17 +134,17 @@ def test_at_a_terminal_it_shows_what_would_run_and_takes_no_for_an_answer(home, 
 
 
 @pytest.mark.parametrize("how", ["answer", "option"])
-def test_who_agrees_is_not_refused_for_it(how, home, tmp_path, record):
+def test_who_agrees_is_not_refused_for_it(how, resume, tmp_path, record):
     options, answer = ((), "y\n") if how == "answer" else (("--trust",), None)
-    done = _resume(foreign(tmp_path, record), home, *options, answer=answer)
+    done = resume(foreign(tmp_path, record), *options, answer=answer)
     assert done.returncode == 2, "there is no agent here"
     assert "It would run" in done.stderr
     assert "was not written by this host, and" not in done.stderr
 
 
-def test_parameters_that_a_workload_does_not_have_run_nowhere(home, tmp_path, record):
+def test_parameters_that_a_workload_does_not_have_run_nowhere(resume, tmp_path, record):
     bad = record.workloads[0].model_copy(update={"params": {"work_mib": "64; touch /tmp/x"}})
-    done = _resume(foreign(tmp_path, record.model_copy(update={"workloads": [bad]})), home, "--trust")
+    done = resume(foreign(tmp_path, record.model_copy(update={"workloads": [bad]})), "--trust")
     assert done.returncode == 2
     assert "memory-footprint cannot have work_mib '64; touch /tmp/x'" in done.stderr
 

@@ -1,3 +1,4 @@
+import functools
 import os
 import subprocess
 import sys
@@ -6,8 +7,11 @@ import pytest
 
 
 @pytest.fixture
-def tare(tmp_path):
-    """Runs the command as a user does, in a folder of its own."""
+def tare(request, tmp_path):
+    """Runs the command as a user does, in a folder of its own; about the host in an interpreter of its own."""
+    if not request.node.get_closest_marker("host"):
+        commands = request.getfixturevalue("reading_commands")
+        return functools.partial(commands.run, cwd=tmp_path)
 
     def run(*arguments, env=None, time_limit_s=120):
         return subprocess.run(

@@ -1,8 +1,6 @@
 """A short command answers at once: it loads nothing that it does not need. Held without a clock."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -10,28 +8,17 @@ from tare.cli.commands import app
 
 #: What takes long to load, and what a short command has no use for.
 HEAVY = ("docker", "jinja2", "numpy", "plotly", "polars", "requests", "scipy", "zstandard")
-WATCH = """
-import sys
-from tare.cli import main
-try:
-    main()
-finally:
-    loaded = [name for name in {heavy} if name in sys.modules]
-    print("loaded:", *loaded, file=sys.stderr)
-"""
 
 
-def _loaded(tmp_path, *arguments, watched=HEAVY):
-    done = subprocess.run(
-        [sys.executable, "-c", WATCH.format(heavy=tuple(watched)), *arguments],
-        cwd=tmp_path,
-        env={**os.environ, "TARE_HOME": str(tmp_path / "home")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    [line] = [line for line in done.stderr.splitlines() if line.startswith("loaded:")]
-    return done, line.removeprefix("loaded:").split()
+@pytest.fixture
+def loaded(commands, tmp_path):
+    """How a command ended, and which of the watched modules it had loaded by then."""
+
+    def run(*arguments, watched=HEAVY):
+        done = commands.run(*arguments, cwd=tmp_path, env={"TARE_HOME": str(tmp_path / "home")})
+        return done, [name for name in watched if name in done.modules]
+
+    return run
 
 
 COMMANDS = (
@@ -45,22 +32,20 @@ def test_every_command_is_tried():
     assert {command.split()[0] for command in COMMANDS} == set(app.COMMANDS)
 
 
-def test_the_list_of_commands_loads_none_of_them(tmp_path):
-    done, loaded = _loaded(
-        tmp_path, "--help", watched=[f"tare.cli.commands.{one.module}" for one in app.COMMANDS.values()]
-    )
-    assert (done.returncode, loaded) == (0, [])
+def test_the_list_of_commands_loads_none_of_them(loaded):
+    done, found = loaded("--help", watched=[f"tare.cli.commands.{one.module}" for one in app.COMMANDS.values()])
+    assert (done.returncode, found) == (0, [])
     for name, listed in app.COMMANDS.items():
         assert name in done.stdout
         assert listed.help.split()[0] in done.stdout
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_help_loads_nothing_heavy(tmp_path, command):
-    done, loaded = _loaded(tmp_path, *command.split(), "--help")
+def test_help_loads_nothing_heavy(loaded, command):
+    done, found = loaded(*command.split(), "--help")
     assert done.returncode == 0, done.stderr
     assert "Usage" in done.stdout
-    assert loaded == []
+    assert found == []
 
 
 @pytest.mark.parametrize(
@@ -68,12 +53,12 @@ def test_help_loads_nothing_heavy(tmp_path, command):
     [("--version",), ("list", "platforms"), ("list", "workloads"), ("list", "metrics"), ("clean", "--dry-run")],
     ids=" ".join,
 )
-def test_short_commands_load_nothing_heavy(tmp_path, arguments):
+def test_short_commands_load_nothing_heavy(loaded, arguments):
     if arguments[0] == "clean" and os.geteuid() != 0:
         arguments = (*arguments, "--help")
-    done, loaded = _loaded(tmp_path, *arguments)
+    done, found = loaded(*arguments)
     assert done.returncode == 0, done.stderr
-    assert loaded == []
+    assert found == []
 
 
 @pytest.mark.parametrize(
@@ -105,8 +90,8 @@ def test_short_commands_load_nothing_heavy(tmp_path, arguments):
     ],
     ids=" ".join,
 )
-def test_a_usage_error_loads_nothing_heavy(tmp_path, arguments):
-    done, loaded = _loaded(tmp_path, *arguments)
+def test_a_usage_error_loads_nothing_heavy(loaded, arguments):
+    done, found = loaded(*arguments)
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
-    assert loaded == []
+    assert found == []

@@ -134,8 +134,8 @@ def test_a_file_keeps_the_surfaces_and_takes_more_beside_its_figures(tmp_path):
         (["dokcer"], "no platform 'dokcer'"),
     ],
 )
-def test_what_cannot_be_is_said_in_a_line(arguments, says):
-    done = tare(*arguments)
+def test_what_cannot_be_is_said_in_a_line(reading_commands, tmp_path, arguments, says):
+    done = reading_commands.run("surface", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert says in done.stderr
     assert "Traceback" not in done.stderr

@@ -5,8 +5,8 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
-import jsonschema
 import pytest
 
 import fake_campaign
@@ -117,7 +117,7 @@ def test_failed_trials_stand_in_the_cell_and_take_the_verdict(campaign: Path) ->
     assert "failed" not in cell(result, entry(report, "iperf3-tcp", "throughput", "docker")).span
 
 
-def test_json_holds_to_its_schema_and_comes_back(campaign: Path) -> None:
+def test_json_holds_to_its_schema_and_comes_back(campaign: Path, jsonschema: ModuleType) -> None:
     report = build(campaign)
     data = json.loads(to_json([report]))
     jsonschema.validate(data, Report.model_json_schema(by_alias=True))

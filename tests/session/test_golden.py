@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-import jsonschema
 import pytest
 from pydantic import ValidationError
 
@@ -83,7 +83,7 @@ def test_the_schema_is_up_to_date() -> None:
     assert (PROTOCOL / "schema.json").read_text() == schema.text(), "run `python -m tare.session.schema`"
 
 
-def test_the_schema_takes_the_valid_messages_and_no_invalid_ones() -> None:
+def test_the_schema_takes_the_valid_messages_and_no_invalid_ones(jsonschema: ModuleType) -> None:
     whole = schema.schema()
     jsonschema.Draft202012Validator.check_schema(whole)
     for golden in GOLDEN:

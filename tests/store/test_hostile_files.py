@@ -1,10 +1,6 @@
 """Every command that reads a file reads each of the hostile ones: one line that says what is wrong, or an answer."""
 
-import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import hostile_files
@@ -15,7 +11,6 @@ from tare.errors import StoreError
 from tare.report.tables import Table
 from tare.store import Store
 
-CHILD = Path(__file__).with_name("reads_hostile.py")
 #: How each command is given a file, {}; {new} is a place for what it writes.
 READERS = {
     "report": ["report {}", "report {} --json", "report {} --html {new}.html"],
@@ -55,27 +50,8 @@ def test_there_are_files_enough():
     assert len(hostile_files.MAKERS) >= 20
 
 
-@pytest.fixture(scope="module")
-def reader(tmp_path_factory):
-    """Reads a file with a command: how it ended."""
-    scratch = tmp_path_factory.mktemp("scratch")
-    home = tmp_path_factory.mktemp("home")
-    env = {**os.environ, "TARE_HOME": str(home), "COLUMNS": "200", "TERM": "dumb"}
-    with subprocess.Popen(
-        [sys.executable, CHILD, scratch], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
-    ) as process:
-
-        def read(words):
-            process.stdin.write(json.dumps(words) + "\n")
-            process.stdin.flush()
-            return json.loads(process.stdout.readline())
-
-        yield read
-        process.stdin.close()
-
-
 @pytest.mark.parametrize("name", hostile_files.MAKERS)
-def test_every_command_says_one_line_or_answers(name, reader, tmp_path):
+def test_every_command_says_one_line_or_answers(name, reading_commands, tmp_path):
     # calibrate wants a folder, with this name for the file in it.
     file = tmp_path / "quiet.tare"
     hostile_files.MAKERS[name](file)
@@ -83,16 +59,21 @@ def test_every_command_says_one_line_or_answers(name, reader, tmp_path):
         commands = [words for line in READERS.values() for words in line]
     else:  # whatever is asked of it
         commands = [line[0] for line in (READERS | WRITERS).values()]
-    for number, words in enumerate(commands):
-        filled = words.format(str(file), new=tmp_path / f"new-{number}", folder=tmp_path)
-        end = reader(filled.split())
-        assert end["code"] in {0, 2}, end
-        assert end["seconds"] < 20, end
-        assert end["mib"] < 2048, end
-        assert "Traceback" not in end["stderr"], end
-        errors = re.findall(r"^error: .*$", end["stderr"], re.MULTILINE)
-        assert len(errors) == (end["code"] == 2), end
-        assert "\x1b" not in end["stderr"], end
+    filled = [
+        words.format(str(file), new=tmp_path / f"new-{number}", folder=tmp_path).split()
+        for number, words in enumerate(commands)
+    ]
+    # One process for all of a file's commands: what one takes of it the others lack.
+    env = {"TARE_HOME": str(tmp_path / "home"), "COLUMNS": "200", "TERM": "dumb"}
+    every = reading_commands.run_each(filled, cwd=tmp_path, env=env, memory=3 << 30)
+    for words, end in zip(filled, every, strict=True):
+        assert end.returncode in {0, 2}, (words, end.stderr)
+        assert end.seconds < 20, words
+        assert end.peak_mib < 2048, words
+        assert "Traceback" not in end.stderr, (words, end.stderr)
+        errors = re.findall(r"^error: .*$", end.stderr, re.MULTILINE)
+        assert len(errors) == (end.returncode == 2), (words, end.stderr)
+        assert "\x1b" not in end.stderr, (words, end.stderr)
     assert not Path(hostile_files.TRAP).exists()
 
 
