@@ -8,6 +8,9 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 SOURCES := src tests scripts bench
+# Each test has a limit of its own; these end what goes on all the same.
+QUICK_LIMIT_S := 1800
+HOST_LIMIT_S := 3600
 
 .PHONY: help setup packages venv agent gvisor image quick lint check test lab gcov-kernel lab-test slow-test test-all faults storm bench fuzz lock sbom audit clean
 
@@ -41,9 +44,11 @@ check: lint ## what a change must pass, within a minute; needs no root and start
 
 test: setup lint ## set up, then every test, real platforms included
 	@cd agent && cargo test --quiet --locked
-	@mkdir -p build; $(BIN)/pytest -q -m "not host" >build/quick-tests.log 2>&1 & quick=$$!; \
-	scripts/with-dockerd $(BIN)/pytest -m host --durations=25; host=$$?; \
-	wait $$quick; quick=$$?; cat build/quick-tests.log; exit $$((host | quick))
+	@mkdir -p build; \
+	( timeout -k 30 $(QUICK_LIMIT_S) $(BIN)/pytest -q -m "not host" >build/quick-tests.log 2>&1; \
+	  code=$$?; cat build/quick-tests.log; exit $$code ) & quick=$$!; \
+	timeout --foreground -k 60 $(HOST_LIMIT_S) scripts/with-dockerd $(BIN)/pytest -m host --durations=25; host=$$?; \
+	wait $$quick; exit $$((host | $$?))
 
 ##@ Labs
 

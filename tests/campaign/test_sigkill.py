@@ -1,7 +1,9 @@
 """SIGKILL of a whole campaign at random moments, and resuming: nothing is lost, nothing doubled, nothing left."""
 
+import contextlib
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -17,11 +19,16 @@ from tare.store.store import Store
 pytestmark = pytest.mark.host
 
 KILLS = 20
-#: The time from the start of the command within which it is killed: set-up, starts, slices and runs are all in it.
-WINDOW_S = 7.0
+#: So many come at once: within a time from the start of the command in which there is no file yet on any host.
+AT_ONCE, AT_ONCE_S = 3, 1.0
+#: Of the others every second comes while the campaign is set up again, however long that takes on this host, and every
+#: second so long after one to so many more trials were written.
+MOST_TRIALS, AFTER_A_TRIAL_S = 3, 0.5
+#: By then a campaign has written its next trial, on any host.
+PROGRESS_LIMIT_S = 120.0
 MAIN = "from tare.cli import main; main()"
 PLAN = ("-p", "runc", "-p", "docker", "-p", "gvisor", "-w", "startup", "-w", "primes", "-w", "sysbench-fileio-seqrd")
-BLOCKS, ARMS, WORKLOADS = 5, 5, 3
+BLOCKS, ARMS, WORKLOADS = 4, 5, 3
 
 
 def _command(*arguments):
@@ -37,6 +44,42 @@ def _rows(file):
         }, samples.height
 
 
+def _written(file):
+    """How many trials a file has by now; None while there is none."""
+    if not file.exists():
+        return None
+    with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as store:
+        try:
+            return store.execute("SELECT count(*) FROM trial").fetchone()[0]
+        except sqlite3.OperationalError:  # its tables are not there yet
+            return None
+
+
+def _until(process, arrived, limit_s):
+    """Wait until it has arrived at something, at most so long; whether it has, and how long that took."""
+    began = time.monotonic()
+    while not arrived():
+        assert process.poll() is None, process.stderr.read().decode()
+        if time.monotonic() - began > limit_s:
+            return False, limit_s
+        time.sleep(0.02)
+    return True, time.monotonic() - began
+
+
+def _kill(file, until):
+    """Start or resume the campaign and kill it at the moment for which ``until`` waits."""
+    arguments = ("--resume", str(file)) if file.exists() else (*PLAN, "--blocks", str(BLOCKS), "-o", str(file))
+    process = subprocess.Popen(_command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        until(process)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    said = process.stderr.read().decode()
+    process.stderr.close()
+    assert process.returncode == -signal.SIGKILL, said
+
+
 @pytest.mark.timeout(900)
 def test_a_campaign_survives_twenty_kills(tmp_path):
     # What is made once a host takes longer than any of these runs lives.
@@ -47,21 +90,31 @@ def test_a_campaign_survives_twenty_kills(tmp_path):
     moments = random.Random(20)
     file = tmp_path / "killed.tare"
     before: dict = {}
-    kills = 0
-    while kills < KILLS:
-        arguments = ("--resume", str(file)) if file.exists() else (*PLAN, "--blocks", str(BLOCKS), "-o", str(file))
-        process = subprocess.Popen(_command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        time.sleep(moments.uniform(0.2, WINDOW_S))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        said = process.stderr.read().decode()
-        process.stderr.close()
-        assert process.returncode in {-signal.SIGKILL, 0}, said
-        kills += 1
+    set_up_s = 0.0
+
+    def at_once(_):
+        time.sleep(moments.uniform(0.2, AT_ONCE_S))
+
+    def in_set_up(process):
+        more = len(before) + 1
+        _until(process, lambda: (_written(file) or 0) >= more, moments.uniform(0.1, set_up_s))
+
+    def in_trials(process):
+        nonlocal set_up_s
+        first, last = len(before) + 1, len(before) + moments.randint(1, MOST_TRIALS)
+        came, set_up_s = _until(process, lambda: (_written(file) or 0) >= first, PROGRESS_LIMIT_S)
+        assert came, "no trial was written"
+        came, _ = _until(process, lambda: _written(file) >= last, PROGRESS_LIMIT_S)
+        assert came, "no trial was written"
+        time.sleep(moments.uniform(0, AFTER_A_TRIAL_S))
+
+    for number in range(KILLS):
+        _kill(file, at_once if number < AT_ONCE else in_trials if (number - AT_ONCE) % 2 == 0 else in_set_up)
         if file.exists():
             rows, _ = _rows(file)
             assert {key: rows.get(key) for key in before} == before, "a trial was lost or done again"
             before = rows
+    assert 0 < len(before) < BLOCKS * ARMS * WORKLOADS
     done = subprocess.run(_command("--resume", str(file)), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     rows, samples = _rows(file)
