@@ -10,9 +10,9 @@ from tare.campaign import conduct
 from tare.campaign.block import Watcher
 from tare.campaign.order import Order
 from tare.campaign.plan import BASELINE_REPLICAS
-from tare.campaign.preflight import Progress
 from tare.campaign.slowed import slowed_name
 from tare.campaign.stopping import LOOK_FROM
+from tare.model import Progress
 from tare.store import CampaignRecord, Store
 
 WORKLOAD = "primes"

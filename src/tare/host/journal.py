@@ -29,7 +29,8 @@ from typing import Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tare.errors import HostError
-from tare.host import claims, janitor, state, unremoved
+from tare.host import claims, janitor, lock, state, unremoved
+from tare.host.settings import boot_id
 from tare.host.thing import Fact, Thing
 from tare.host.unremoved import Unremoved
 
@@ -351,17 +352,23 @@ class Swept:
 
 
 def sweep(journal: Journal, *, dry_run: bool = False) -> Iterator[Swept]:
-    """Remove all that dead runs of tare left, newest first, and yield each. Things of living runs stay."""
+    """Remove all that dead runs of tare left, newest first, and yield each. What living runs made or use stays."""
     for entry in reversed(journal.entries()):
-        if entry.owner.lives():
-            yield Swept(entry.thing, f"its run (process {entry.owner.pid}) is still going")
-            continue
-        error = None if dry_run else _remove(journal, entry)
-        yield Swept(entry.thing) if error is None else Swept(entry.thing, str(error), _left(entry, error))
+        yield _sweep(journal, entry, dry_run=dry_run)
     for unreadable in journal.unreadable():
         yield Swept(unreadable, unreadable.why, Unremoved(unreadable.file, str(unreadable), unreadable.why))
     if not dry_run:
         journal.forget_unfinished()
+
+
+def _sweep(journal: Journal, entry: Entry, *, dry_run: bool) -> Swept:
+    if entry.owner.lives():
+        return Swept(entry.thing, f"its run (process {entry.owner.pid}) is still going")
+    with lock.held_if_free() if lock.is_shared(entry.thing) else contextlib.nullcontext() as holder:
+        if holder is not None:
+            return Swept(entry.thing, f"another run uses it: {holder}")
+        error = None if dry_run else _remove(journal, entry)
+    return Swept(entry.thing) if error is None else Swept(entry.thing, str(error), _left(entry, error))
 
 
 def clear_the_way(journal: Journal) -> None:
@@ -382,11 +389,6 @@ def _start_ticks(pid: int) -> int | None:
     except OSError:
         return None
     return int(text.rpartition(")")[2].split()[19])
-
-
-def boot_id() -> str:
-    """What this start of the host's kernel is called: in every namespace the same."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -17,9 +17,10 @@ from pathlib import Path
 from tare.errors import ImageError
 from tare.host import processes, state
 from tare.image import build as image_build
-from tare.image.places import Progress, beside, locked
+from tare.image.places import beside, locked
 from tare.lab import recipe
 from tare.lab.recipe import Root
+from tare.model import Progress
 
 #: Roots, disks and goods together, with room to work.
 NEEDED_DISK = 8 << 30
