@@ -1,4 +1,4 @@
-"""A campaign from the order to the end, new or resumed."""
+"""A campaign from the request to the end, new or resumed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tare.campaign import same, trust
 from tare.campaign.block import Watcher
 from tare.campaign.faults import Faults
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.order import ALL, DUET_CPUS, Order
+from tare.campaign.order import ALL, DUET_CPUS, CampaignRequest
 from tare.campaign.plan import Job, Plan, arms_of, make_jobs
 from tare.campaign.preflight import Ready, available, try_each
 from tare.campaign.runner import Runner
@@ -43,17 +43,17 @@ from tare.workloads.base import Workload
 LEAST_FREE_DISK = 2 << 30
 
 
-def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
+def begin(request: CampaignRequest, file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
     """Run a new campaign into ``file``. Raises `TareError`; what is in the file by then stays."""
     # What cannot be is said before anything is done.
-    order.check()
+    request.check()
     check_new_campaign(file)
-    chosen = platforms_for(order.platforms)
-    asked = frozenset(() if order.offered else order.platforms)
-    jobs = make_jobs(_workloads(order.workloads), order.base or order.profile, order.params, order.margins)
-    resources = resources_for(order)
+    chosen = platforms_for(request.platforms)
+    asked = frozenset(() if request.offered else request.platforms)
+    jobs = make_jobs(_workloads(request.workloads), request.base or request.profile, request.params, request.margins)
+    resources = resources_for(request)
     with HostSession(watcher.doing) as host:
-        check_host(order)
+        check_host(request)
         host.callback(_keep_unremoved_in, file)
         host.callback(close_all, chosen)
         failures: list[tuple[str, Failed]] = []  # of platforms that are left out, for a file that is not there yet
@@ -63,11 +63,11 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
 
         found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=keep)
         image = host.image(job.workload for job in jobs)
-        tuned = host.tune(resources.cpus) if order.tune else None
-        nursery, client = host.prepare(image, resources, order.subnet)
+        tuned = host.tune(resources.cpus) if request.tune else None
+        nursery, client = host.prepare(image, resources, request.subnet)
         ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing, keep=keep)
-        plan, ready = _plan(order, ready, jobs, resources)
-        record = record_of(plan, ready, image, [*order.left_out, *missing, *broken], asked, tuned)
+        plan, ready = _plan(request, ready, jobs, resources)
+        record = record_of(plan, ready, image, [*request.left_out, *missing, *broken], asked, tuned)
         with Store.create(file, record, trust.mark) as store:
             faults = Faults(store, watcher.fault)
             for what, failed in failures:
@@ -85,38 +85,40 @@ def check_runs_here(names: Sequence[str], progress: Progress) -> None:
         available(chosen, asked=frozenset(names), progress=progress, keep=lambda _what, _failed: None)
 
 
-def check_host(order: Order) -> None:
+def check_host(request: CampaignRequest) -> None:
     """Raise `HostError` where the disk, the agent or the subnet of a new campaign are not there."""
     check_disk()
-    volumes.check_size(order.data_bytes, state.home())
+    volumes.check_size(request.data_bytes, state.home())
     build.agent_path()
-    network.choose_subnet(order.subnet)
+    network.choose_subnet(request.subnet)
 
 
-def _plan(order: Order, ready: list[Ready], jobs: tuple[Job, ...], resources: Resources) -> tuple[Plan, list[Ready]]:
+def _plan(
+    request: CampaignRequest, ready: list[Ready], jobs: tuple[Job, ...], resources: Resources
+) -> tuple[Plan, list[Ready]]:
     """What is decided once it is known what runs here, and all that takes part."""
-    length = order.duration()
-    extra = extra_work(ready, order.slowed)
-    ready = [*ready, *slowed_copies(ready, order.slowed)]
+    length = request.duration()
+    extra = extra_work(ready, request.slowed)
+    ready = [*ready, *slowed_copies(ready, request.slowed)]
     usable = tuple(one.platform for one in ready)
     # Whoever counts blocks wants that many.
-    counted = length.blocks is not None or order.design is Design.SEQUENTIAL
-    precision = 0 if counted and order.precision is None else order.precision
+    counted = length.blocks is not None or request.design is Design.SEQUENTIAL
+    precision = 0 if counted and request.precision is None else request.precision
     plan = Plan(
-        profile=order.profile,
-        seed=order.seed if order.seed is not None else secrets.randbelow(2**31),
+        profile=request.profile,
+        seed=request.seed if request.seed is not None else secrets.randbelow(2**31),
         platforms=usable,
         jobs=jobs,
         resources=resources,
         blocks=length.blocks,
-        budget_s=length.budget(len(arms_of(usable, order.replicas))),
+        budget_s=length.budget(len(arms_of(usable, request.replicas))),
         targets=targets({job.workload.name: job.margin for job in jobs}, precision),
-        design=order.design,
-        replicas=order.replicas,
+        design=request.design,
+        replicas=request.replicas,
         extra=extra,
-        slowed=tuple(order.slowed),
-        in_order=order.in_order,
-        scale=order.scale,
+        slowed=tuple(request.slowed),
+        in_order=request.in_order,
+        scale=request.scale,
     )
     return plan, ready
 
@@ -188,10 +190,10 @@ def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ..
     )
 
 
-def resources_for(order: Order) -> Resources:
+def resources_for(request: CampaignRequest) -> Resources:
     """What every instance gets."""
-    count = DUET_CPUS if order.design is Design.DUET else 1
-    return Resources(order.cpus or default_cpus(count), order.memory_bytes, order.data_bytes)
+    count = DUET_CPUS if request.design is Design.DUET else 1
+    return Resources(request.cpus or default_cpus(count), request.memory_bytes, request.data_bytes)
 
 
 def _run(runner: Runner) -> None:

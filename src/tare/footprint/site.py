@@ -13,7 +13,7 @@ from pathlib import Path
 from tare.campaign import conduct, preflight, same, trust
 from tare.campaign.host_session import HostSession
 from tare.campaign.instances import Nursery
-from tare.campaign.order import DEFAULT_MEMORY, Order, check_resources
+from tare.campaign.order import DEFAULT_MEMORY, CampaignRequest, check_resources
 from tare.campaign.plan import Job, Plan
 from tare.campaign.preflight import Ready
 from tare.campaign.runs import Client
@@ -109,7 +109,7 @@ def _image(wish: Wish, there: Store | None, host: HostSession) -> Image:
 def _resources(wish: Wish, there: Store | None) -> Resources:
     """Those of the campaign that is there: all that its file holds is of the same instances."""
     if there is None:
-        return conduct.resources_for(Order(cpus=wish.cpus, memory_bytes=wish.memory_bytes))
+        return conduct.resources_for(CampaignRequest(cpus=wish.cpus, memory_bytes=wish.memory_bytes))
     return Resources(tuple(there.record.resources.cpus), there.record.resources.memory_bytes)
 
 

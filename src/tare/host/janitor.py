@@ -126,7 +126,7 @@ def kernel_module(name: str) -> Thing:
 
 def setting(file: Path, former: str, written: str) -> Thing:
     """A setting of the kernel's that is about to be changed; removing it gives the former value back."""
-    return Thing("setting", {"path": str(file), "former": former, "written": written, "boot": settings.boot_id()})
+    return Thing("setting", {"path": str(file), "former": former, "written": written, "boot": settings.boot()})
 
 
 def remove(thing: Thing) -> None:

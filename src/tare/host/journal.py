@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tare.errors import HostError
 from tare.host import claims, janitor, lock, state, unremoved
-from tare.host.settings import boot_id
+from tare.host.owner import Owner
 from tare.host.thing import Fact, Thing
 from tare.host.unremoved import Unremoved
 
@@ -41,24 +41,6 @@ FORMAT: Final = 3
 _OWN: Final = "see what its entries name; then remove it, or chown and chmod it to be its user's alone"
 #: No entry is nearly as long.
 MOST_BYTES: Final = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The process that made a thing: a pid alone could have been given to another since."""
-
-    pid: int
-    start_ticks: int
-    boot: str
-
-    @classmethod
-    def me(cls) -> Owner:
-        """The process that asks."""
-        return cls(os.getpid(), _start_ticks(os.getpid()) or 0, boot_id())
-
-    def lives(self) -> bool:
-        """Whether that very process still runs."""
-        return self.boot == boot_id() and _start_ticks(self.pid) == self.start_ticks
 
 
 class _Told(BaseModel):
@@ -352,7 +334,10 @@ class Swept:
 
 
 def sweep(journal: Journal, *, dry_run: bool = False) -> Iterator[Swept]:
-    """Remove all that dead runs of tare left, newest first, and yield each. What living runs made or use stays."""
+    """Remove all that dead runs of tare left, newest first, and yield each.
+
+    Things of living runs stay, and what a living one uses by the same name: one with another TARE_HOME, too.
+    """
     for entry in reversed(journal.entries()):
         yield _sweep(journal, entry, dry_run=dry_run)
     for unreadable in journal.unreadable():
@@ -381,14 +366,6 @@ def clear_the_way(journal: Journal) -> None:
 def of_this_process() -> list[Entry]:
     """The things that this very process made and that are still in the host's journal."""
     return [entry for entry in Journal(state.home_if_any() / state.JOURNAL).entries() if entry.owner == Owner.me()]
-
-
-def _start_ticks(pid: int) -> int | None:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    return int(text.rpartition(")")[2].split()[19])
 
 
 def _sync_folder(folder: Path) -> None:

@@ -11,8 +11,8 @@ from tare.errors import HostError
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-def boot_id() -> str:
-    """What this start of the host's kernel is called, in every namespace the same: no setting outlives it."""
+def boot() -> str:
+    """Which boot of the kernel this is: no setting outlives it."""
     return _BOOT.read_text().strip()
 
 
@@ -51,7 +51,7 @@ def give_back(file: Path, former: str, written: str, when: str) -> None:
     Raises `HostError` when the kernel refuses.
     """
     # After a reboot all settings are the boot's own, even one that happens to be what tare once wrote.
-    if when != boot_id() or read(file) != written or written == former:
+    if when != boot() or read(file) != written or written == former:
         return
     try:
         write(file, former)
