@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 
-from tare.campaign import ground
+from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.order import DEFAULT_MEMORY
 from tare.errors import TareError
 from tare.image import build
@@ -25,8 +25,9 @@ def main() -> None:
     image = build.ensure(build.agent_path(), progress=lambda _: None)
     print("| platform | round trip, median | p95 | harness while a command sleeps | instance and agent |")
     print("| --- | --- | --- | --- | --- |")
-    resources = Resources(ground.default_cpus(), DEFAULT_MEMORY)
-    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
+    resources = Resources(default_cpus(), DEFAULT_MEMORY)
+    with HostSession() as host:
+        nursery, _ = host.prepare(image, resources)
         for name in ("native", "runc", "docker", "gvisor", "docker-gvisor"):
             try:
                 print(row(nursery, name), flush=True)

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from tare.campaign import conduct
-from tare.campaign.order import Order
+from tare.campaign.order import CampaignRequest
 from tare.store.store import Store
 
 BLOCKS = 3
@@ -46,7 +46,7 @@ def main() -> None:
     watch = Watch()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "bench.tare")
-        conduct.begin(Order(blocks=BLOCKS, seed=1), file, watch)
+        conduct.begin(CampaignRequest(blocks=BLOCKS, seed=1), file, watch)
         watch.doing("over")
         with Store.read(file) as store:
             failed = store.trials().filter(store.trials()["status"] != "ok").height

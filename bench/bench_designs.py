@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tare.analysis import MetricResult, analyse
 from tare.campaign import conduct
-from tare.campaign.order import Order
+from tare.campaign.order import CampaignRequest
 from tare.host import load
 from tare.model import Design
 from tare.store import Store
@@ -67,7 +67,7 @@ def campaign(workloads: list[str], design: Design, seconds: float, seed: int) ->
     """One campaign's results, both headline and CPU cost."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "x.tare"
-        order = Order(
+        order = CampaignRequest(
             platforms=PLATFORMS, workloads=workloads, budget_s=seconds, seed=seed, design=design, precision=0.0
         )
         conduct.begin(order, file, Silent())

@@ -18,7 +18,7 @@ from bench_campaign import Watch
 
 from tare.analysis.calibration import Trust, trust
 from tare.campaign import conduct
-from tare.campaign.order import Order
+from tare.campaign.order import CampaignRequest
 from tare.host import load
 from tare.store import Store
 from tare.store.durations import whole_duration
@@ -61,7 +61,7 @@ def measured(name: str, params: Params, blocks: int) -> list[Trust]:
     """A campaign of native against itself: what its blocks say, by metric."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "bench.tare")
-        order = Order(
+        order = CampaignRequest(
             platforms=["native"],
             workloads=[name],
             params={name: params},

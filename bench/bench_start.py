@@ -18,7 +18,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from tare.campaign import ground
+from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.order import DEFAULT_MEMORY
 from tare.errors import TareError
 from tare.host import cgroup, processes, roots
@@ -34,7 +34,7 @@ from tare.platforms.parts import machine
 
 ECHO = ["/bin/echo", "x"]
 #: Those of instances; during a campaign tare itself runs on the others.
-CPUS = ",".join(map(str, ground.default_cpus()))
+CPUS = ",".join(map(str, default_cpus()))
 TIMES = 20
 MACHINE_TIMES = 5
 GOALS = {"qemu": "5 %", "docker": "30 ms", "podman": "30 ms"}
@@ -45,8 +45,9 @@ def main() -> None:
     image = build.ensure(build.agent_path(), progress=lambda _: None)
     print("| platform | raw command | tare | more | goal | whole start |")
     print("| --- | --- | --- | --- | --- | --- |")
-    resources = Resources(ground.default_cpus(), DEFAULT_MEMORY)
-    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
+    resources = Resources(default_cpus(), DEFAULT_MEMORY)
+    with HostSession() as host:
+        nursery, _ = host.prepare(image, resources)
         for name in RAW:
             try:
                 print(row(nursery, name), flush=True)

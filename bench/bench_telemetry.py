@@ -9,7 +9,7 @@ import contextlib
 import sys
 import time
 
-from tare.campaign import ground
+from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.sampler import INTERVAL_S, Sampler
 from tare.image import build
 from tare.model import Arm, Resources
@@ -22,14 +22,14 @@ INSTANCES = 5
 def main() -> None:
     """Print the table."""
     image = build.ensure(build.agent_path(), progress=lambda _: None)
-    resources = Resources(ground.default_cpus(), 256 << 20)
+    resources = Resources(default_cpus(), 256 << 20)
     [platform] = registry.choose(["native"])
     platform.prepare(image)
     with (
-        ground.sole_campaign(),
-        ground.prepared(image, resources, None) as (nursery, _),
+        HostSession() as host,
         contextlib.ExitStack() as lives,
     ):
+        nursery, _ = host.prepare(image, resources)
         alive = []
         for number in range(INSTANCES):
             alive.append(nursery.start(platform, Arm("native", number), measured=False))

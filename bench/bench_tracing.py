@@ -18,7 +18,7 @@ import sys
 
 from scipy import stats
 
-from tare.campaign import ground
+from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.order import DEFAULT_MEMORY
 from tare.campaign.plan import make_jobs
 from tare.campaign.schedule import Stage
@@ -49,10 +49,8 @@ def main() -> None:
     print(f"{rounds} rounds\n")
     print("| call | counter | a call takes | more than off | ratio to off |")
     print("| --- | --- | --- | --- | --- |")
-    with (
-        ground.sole_campaign(),
-        ground.prepared(image, Resources(ground.default_cpus(), DEFAULT_MEMORY), None) as (nursery, _),
-    ):
+    with HostSession() as host:
+        nursery, _ = host.prepare(image, Resources(default_cpus(), DEFAULT_MEMORY))
         live = nursery.start(native, Arm("native"), measured=False)
         try:
             for job in jobs:

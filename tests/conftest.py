@@ -6,8 +6,7 @@ import pytest
 
 import forked_commands
 from platforms_here import cannot_be
-from tare.campaign import ground
-from tare.image import build
+from tare.campaign.host_session import HostSession, default_cpus
 from tare.model import Resources
 
 ON_DEMAND = ("lab", "slow")
@@ -36,10 +35,8 @@ def pytest_runtest_setup(item):
 @pytest.fixture(scope="module")
 def prepared():
     """This host as a campaign has it: where instances start, and the client."""
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
-    resources = Resources(ground.default_cpus(), 512 << 20)
-    with ground.sole_campaign(), ground.prepared(image, resources, None) as both:
-        yield both
+    with HostSession() as host:
+        yield host.prepare(host.image(), Resources(default_cpus(), 512 << 20))
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from campaign.fakes import Quiet, a_record
-from tare.campaign import ground
+from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.plan import Job, Plan
 from tare.campaign.runner import Runner
 from tare.contract.leftovers import left_on_host
@@ -108,17 +108,17 @@ def _campaign(names, jobs, disk, data_bytes=None):
     """One block; returns the trials, and how the disk was meanwhile."""
     image = build.ensure(build.agent_path(), progress=lambda _: None)
     platforms = tuple(registry.choose(names))
-    resources = Resources(ground.default_cpus(), 512 * MIB, data_bytes)
+    resources = Resources(default_cpus(), 512 * MIB, data_bytes)
     plan = Plan("quick", secrets.randbelow(1000), platforms, tuple(Job(job, {}) for job in jobs), resources, 1, None)
     for platform in platforms:
         platform.prepare(image)
     with (
-        ground.sole_campaign(),
-        ground.prepared(image, resources, None) as (nursery, client),
+        HostSession() as host,
         tempfile.TemporaryDirectory() as folder,
         Store.create(Path(folder, "disk.tare"), a_record(plan)) as store,
         LowestFree(disk) as meanwhile,
     ):
+        nursery, client = host.prepare(image, resources)
         Runner(plan, store, replace(nursery, work=disk), client, Quiet()).run()
         rows = list(store.trials().iter_rows(named=True))
         assert nursery.disk.failed is None

@@ -20,7 +20,7 @@ import host_state
 from campaign.fakes import Quiet, a_record
 from campaign.test_host_disks import MIB, Shell
 from platforms.test_daemon_weather import Dockerd, loses_sockets
-from tare.campaign import ground
+from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.plan import Job, Plan
 from tare.campaign.runner import Runner
 from tare.errors import StoreError
@@ -74,14 +74,13 @@ def _conduct(names, jobs, file, blocks=2, work=None, resumed=False):
     platforms = tuple(registry.choose(names))
     for platform in platforms:
         platform.prepare(image)
-    resources = Resources(ground.default_cpus(), 512 * MIB)
+    resources = Resources(default_cpus(), 512 * MIB)
     plan = Plan("quick", 14, platforms, tuple(Job(job, {}) for job in jobs), resources, blocks, None, in_order=True)
     error = None
     with contextlib.ExitStack() as last:
         for platform in platforms:
             last.callback(platform.close)
-        last.enter_context(ground.sole_campaign())
-        nursery, client = last.enter_context(ground.prepared(image, resources, None))
+        nursery, client = last.enter_context(HostSession()).prepare(image, resources)
         if work is not None:
             nursery = replace(nursery, work=work / "work", journal=Journal(work / "journal"))
         with Store.open(file) if resumed else Store.create(file, a_record(plan)) as store:

@@ -16,14 +16,12 @@ pytestmark = pytest.mark.host
 
 KILLED = """\
 import os, signal, sys
-from tare.campaign import ground
-from tare.image import build
+from tare.campaign.host_session import HostSession, default_cpus
 from tare.model import Arm, Resources
 from tare.platforms import registry
 
-image = build.ensure(build.agent_path(), progress=lambda _: None)
-resources = Resources(ground.default_cpus(), 512 << 20)
-with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
+with HostSession() as host:
+    nursery, _ = host.prepare(host.image(), Resources(default_cpus(), 512 << 20))
     live = nursery.start(registry.choose(["runc"])[0], Arm("runc"), measured=False)
     assert live.session.execute(["sh", "-c", sys.argv[1]], time_limit_s=60).code == 0
     os.kill(os.getpid(), signal.SIGKILL)

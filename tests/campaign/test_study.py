@@ -2,7 +2,7 @@
 
 import pytest
 
-from tare.campaign.order import Order
+from tare.campaign.order import CampaignRequest
 from tare.campaign.plan import make_jobs
 from tare.campaign.schedule import schedule_block
 from tare.campaign.study import foreword, full_length, ordered
@@ -16,7 +16,7 @@ STUDIES = pytest.mark.parametrize("study", studies(), ids=names())
 
 
 def test_a_profile_has_the_studys_platforms_workloads_parameters_repetitions_and_order():
-    order = ordered(Order(profile="karna-2021"))
+    order = ordered(CampaignRequest(profile="karna-2021"))
     assert order.platforms == ["native", "qemu", "docker", "docker-gvisor-ptrace", "firecracker"]
     assert order.offered, "what does not run here is left out"
     assert order.workloads[:2] == ["startup", "sysbench-fileio-seqrd"]
@@ -28,7 +28,7 @@ def test_a_profile_has_the_studys_platforms_workloads_parameters_repetitions_and
 
 
 def test_at_full_scale_it_is_the_studys_own():
-    order = ordered(Order(profile="karna-2021"), Scale.FULL)
+    order = ordered(CampaignRequest(profile="karna-2021"), Scale.FULL)
     assert order.duration().blocks == 10
     assert order.params["sysbench-cpu"]["time_s"] == 10
     (job,) = make_jobs([workloads.get("sysbench-fileio-seqrd")], order.base, order.params)
@@ -37,13 +37,13 @@ def test_at_full_scale_it_is_the_studys_own():
 
 
 def test_a_study_that_counts_hours_has_them_for_each_arm():
-    length = ordered(Order(profile="li-2017"), Scale.FULL).duration()
+    length = ordered(CampaignRequest(profile="li-2017"), Scale.FULL).duration()
     assert length.blocks is None
     assert length.budget(3) == 3 * 4 * 25 * 3600
 
 
 def test_the_users_own_options_go_before_the_studys():
-    mine = Order(
+    mine = CampaignRequest(
         profile="karna-2021", platforms=["runc"], workloads=["sysbench-cpu"], blocks=2,
         params={"sysbench-cpu": {"time_s": 5}},
     )  # fmt: skip
@@ -53,37 +53,41 @@ def test_the_users_own_options_go_before_the_studys():
     assert order.left_out == ()
     assert order.duration().blocks == 2
     assert order.params["sysbench-cpu"] == {"time_s": 5}
-    assert ordered(Order(profile="karna-2021", budget_s=60.0)).duration().budget_s == 60.0
+    assert ordered(CampaignRequest(profile="karna-2021", budget_s=60.0)).duration().budget_s == 60.0
 
 
 def test_what_a_study_had_and_tare_has_not_is_left_out_with_the_reason():
-    order = ordered(Order(profile="plauth-2017"))
+    order = ordered(CampaignRequest(profile="plauth-2017"))
     assert {one.platform for one in order.left_out} == {"LXD in KVM", "Rumprun", "OSv", "MirageOS"}
     assert all(one.reason for one in order.left_out)
 
 
 def test_other_profiles_stay_as_they_are_and_have_no_scale():
-    assert ordered(Order(profile="full")) == Order(profile="full")
-    assert ordered(Order(), design=Design.DUET).design is Design.DUET
+    assert ordered(CampaignRequest(profile="full")) == CampaignRequest(profile="full")
+    assert ordered(CampaignRequest(), design=Design.DUET).design is Design.DUET
     with pytest.raises(UsageError, match="the profile quick has no scales"):
-        ordered(Order(), Scale.FULL)
+        ordered(CampaignRequest(), Scale.FULL)
     with pytest.raises(UsageError, match="there is no profile 'karna'") as refused:
-        ordered(Order(profile="karna")).duration()
+        ordered(CampaignRequest(profile="karna")).duration()
     assert "karna-2021" in refused.value.fix
 
 
 def test_it_says_what_is_scaled_and_how_long_the_full_would_take():
     study = load("karna-2021")
-    order = ordered(Order(profile="karna-2021"))
+    order = ordered(CampaignRequest(profile="karna-2021"))
     assert f"scaled: 3 blocks instead of 10; {study.run.what_is_scaled};" in foreword(order)
-    assert "scaled: 2 blocks instead" in foreword(ordered(Order(profile="karna-2021", blocks=2)))
-    assert f"scaled: {study.run.what_is_scaled};" in foreword(ordered(Order(profile="karna-2021", budget_s=60.0)))
+    assert "scaled: 2 blocks instead" in foreword(ordered(CampaignRequest(profile="karna-2021", blocks=2)))
+    assert f"scaled: {study.run.what_is_scaled};" in foreword(
+        ordered(CampaignRequest(profile="karna-2021", budget_s=60.0))
+    )
     assert full_length(study, order.workloads) == 10 * sum(job.full_s for job in study.run.job)
     assert full_length(study, ["sysbench-cpu"]) == 110
     assert "about 32 min an arm" in foreword(order)
-    assert "100.0 h an arm" in foreword(ordered(Order(profile="li-2017")))
-    assert foreword(ordered(Order(profile="li-2017"), Scale.FULL)).startswith("profile li-2017: the study's own")
-    assert foreword(Order()) == ""
+    assert "100.0 h an arm" in foreword(ordered(CampaignRequest(profile="li-2017")))
+    assert foreword(ordered(CampaignRequest(profile="li-2017"), Scale.FULL)).startswith(
+        "profile li-2017: the study's own"
+    )
+    assert foreword(CampaignRequest()) == ""
 
 
 def test_what_a_campaign_did_less_than_the_study_is_said_at_each_scale():

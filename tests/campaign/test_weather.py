@@ -7,7 +7,8 @@ import time
 import pytest
 
 from campaign.fakes import Quiet, a_record
-from tare.campaign import ground, instances
+from tare.campaign import instances
+from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.plan import Job, Plan
 from tare.campaign.runner import Runner
 from tare.errors import HostError, TareError
@@ -66,16 +67,16 @@ def outcome(tmp_path_factory):
     """One block over real platforms; returns trials by workload and what is left on the host."""
     image = build.ensure(build.agent_path(), progress=lambda _: None)
     platforms = tuple(one for one in registry.choose(["native", "runc", "docker", "gvisor"]))
-    resources = Resources(ground.default_cpus(), 512 << 20)
+    resources = Resources(default_cpus(), 512 << 20)
     plan = Plan("quick", secrets.randbelow(1000), platforms, tuple(Job(odd, {}) for odd in ODD), resources, 2, None)
     file = tmp_path_factory.mktemp("weather") / "odd.tare"
     with (
-        ground.sole_campaign(),
-        ground.prepared(image, resources, None) as (nursery, client),
+        HostSession() as host,
         Store.create(file, a_record(plan)) as store,
     ):
         for platform in platforms:
             platform.prepare(image)
+        nursery, client = host.prepare(image, resources)
         Runner(plan, store, nursery, client, Quiet()).run()
         trials = store.trials()
     for platform in platforms:
@@ -114,7 +115,7 @@ def test_the_others_are_not_disturbed(outcome):
 
 def test_nothing_is_left(outcome):
     assert Journal(state.journal()).entries() == []
-    assert not [root for root in cgroup.hierarchies().every if (root / ground.PARENT_GROUP).exists()]
+    assert not [root for root in cgroup.hierarchies().every if (root / instances.PARENT_GROUP).exists()]
     assert not list(state.work().iterdir())
     assert processes.run(["docker", "ps", "-aq", "--filter", "label=tare"]).text == ""
 
@@ -123,8 +124,9 @@ def test_a_silent_sandbox_is_given_up(outcome, monkeypatch):
     """An agent that never speaks: `sleep` in its place."""
     monkeypatch.setattr(LaunchSpec, "agent_argv", lambda self, *_: ["/bin/sleep", "1000"])
     image = build.ensure(build.agent_path(), progress=lambda _: None)
-    resources = Resources(ground.default_cpus(), 512 << 20)
-    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
+    resources = Resources(default_cpus(), 512 << 20)
+    with HostSession() as host:
+        nursery, _ = host.prepare(image, resources)
         for name in ("native", "runc", "docker", "gvisor"):
             platform = registry.choose([name])[0]
             began, threads = time.monotonic(), threading.active_count()

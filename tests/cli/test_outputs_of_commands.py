@@ -11,6 +11,7 @@ import fake_campaign
 from tare import cli
 from tare.campaign import calibrate as campaigns
 from tare.campaign import conduct
+from tare.campaign.host_session import HostSession
 from tare.cli.commands.app import load
 from tare.errors import HostError
 from tare.report import html
@@ -50,9 +51,8 @@ def nothing_is_done(monkeypatch):
     def _done(*_args, **_kwargs):
         raise AssertionError("something was done before everything was checked")
 
-    monkeypatch.setattr(conduct, "sole_campaign", _done)
+    monkeypatch.setattr(HostSession, "__enter__", _done)
     monkeypatch.setattr(conduct, "available", _done)
-    monkeypatch.setattr(conduct, "image_for", _done)
 
 
 def test_a_report_does_not_replace_its_campaign(run, campaign, tmp_path):

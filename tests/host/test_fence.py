@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign import ground
+from tare.campaign.host_session import HostSession, default_cpus
 from tare.host import fence, network, processes, state
 from tare.host.fence import BRIDGE, Client, rules
 from tare.host.journal import Belongings, Journal
@@ -349,12 +349,9 @@ def test_from_inside_of_a_platform_nobody_but_the_client_is_reached(name):
     if not (answer := platform.detect()).available:
         pytest.skip(answer.reason)
     image = build.ensure(build.agent_path(), progress=lambda _: None)
-    resources = Resources(ground.default_cpus(), 512 << 20)
-    with (
-        ground.sole_campaign(),
-        ground.prepared(image, resources, None) as (nursery, _),
-        contextlib.ExitStack() as made,
-    ):
+    resources = Resources(default_cpus(), 512 << 20)
+    with HostSession() as host, contextlib.ExitStack() as made:
+        nursery, _ = host.prepare(image, resources)
         made.callback(platform.close)
         platform.prepare(image)
         net = nursery.network

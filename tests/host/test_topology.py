@@ -5,7 +5,7 @@ import os
 import pytest
 
 from host import machines
-from tare.campaign import ground
+from tare.campaign.host_session import default_cpus, harness_cpus
 from tare.host import beside, facts, topology
 
 R710 = tuple((cpu, cpu + 8) for cpu in range(8))
@@ -20,7 +20,7 @@ def machine(monkeypatch, tmp_path):
         beside.cores.cache_clear()
         monkeypatch.setattr(beside, "slowed", slowed)  # None: a trial would fail
         monkeypatch.setattr(facts, "ROOT", machines.write(tmp_path / "root", texts))
-        monkeypatch.setattr(ground.os, "sched_getaffinity", lambda _: set(usable))
+        monkeypatch.setattr("os.sched_getaffinity", lambda _: set(usable))
 
     yield become
     beside.cores.cache_clear()
@@ -51,15 +51,15 @@ def test_threads_that_are_offline_are_nobodys():
 
 def test_on_two_sockets_the_other_thread_of_the_measured_core_is_left_idle(machine):
     machine(machines.TWO_SOCKETS, range(16))
-    assert ground.default_cpus() == (15,)
-    assert 7 not in ground.harness_cpus((15,))
-    assert set(ground.harness_cpus((15,))) == set(range(16)) - {7, 15}
+    assert default_cpus() == (15,)
+    assert 7 not in harness_cpus((15,))
+    assert set(harness_cpus((15,))) == set(range(16)) - {7, 15}
 
 
 def test_where_the_topology_is_hidden_it_is_the_last_cpu_and_all_others_are_for_the_harness(machine):
     machine(machines.HIDDEN, range(2), lambda _cpu, _other: 0.65)
-    assert ground.default_cpus() == (1,)
-    assert ground.harness_cpus((1,)) == (0,)
+    assert default_cpus() == (1,)
+    assert harness_cpus((1,)) == (0,)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_where_the_host_does_not_say_a_trial_does(machine):
     """Four CPUs of a guest; whoever is busy beside its sibling takes a third of it."""
     machine(machines.HIDDEN, range(4), lambda cpu, other: 0.66 if cpu // 2 == other // 2 else 0.97)
     assert beside.cores((3,)) == ((0,), (1,), (2, 3))
-    assert ground.harness_cpus((3,)) == (0, 1)
+    assert harness_cpus((3,)) == (0, 1)
     assert beside.by_trial((1, 3), {0, 1, 2, 3}, beside.slowed) == ((0, 1), (2, 3))
 
 

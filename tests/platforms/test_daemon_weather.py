@@ -11,7 +11,7 @@ import pytest
 
 from campaign.fakes import Quiet, a_record
 from tare import cli
-from tare.campaign import ground
+from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.plan import Job, Plan
 from tare.campaign.runner import Runner
 from tare.contract.leftovers import left_on_host
@@ -126,14 +126,13 @@ def dockerd():
 def _campaign(names, jobs, file):
     """Two blocks; returns the campaign's label, its trials, and what was told beside them."""
     image = build.ensure(build.agent_path(), progress=lambda _: None)
-    resources = Resources(ground.default_cpus(), 512 << 20)
+    resources = Resources(default_cpus(), 512 << 20)
     platforms = tuple(registry.choose(names))
     plan = Plan("quick", secrets.randbelow(1000), platforms, tuple(jobs), resources, 2, None)
     with contextlib.ExitStack() as last:
         for platform in platforms:
             last.callback(platform.close)
-        last.enter_context(ground.sole_campaign())
-        nursery, client = last.enter_context(ground.prepared(image, resources, None))
+        nursery, client = last.enter_context(HostSession()).prepare(image, resources)
         store = last.enter_context(Store.create(file, a_record(plan)))
         for platform in platforms:
             platform.prepare(image)

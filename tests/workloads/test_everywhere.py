@@ -8,7 +8,7 @@ import pytest
 
 from campaign.fakes import Quiet
 from tare.campaign import conduct
-from tare.campaign.order import Order
+from tare.campaign.order import CampaignRequest
 from tare.model import Mode, Status
 from tare.store.store import Store
 from tare.workloads import registry
@@ -74,7 +74,7 @@ def _params(workload):
 @functools.cache
 def _trials(platforms, names):
     """The rows of a block with the workloads, on native twice and on some platforms, once for all tests."""
-    order = Order(
+    order = CampaignRequest(
         platforms=platforms,
         workloads=names,
         params={name: _params(registry.get(name)) for name in names},

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from tare.campaign import conduct
 from tare.campaign.block import Watcher
-from tare.campaign.order import Order
+from tare.campaign.order import CampaignRequest
 from tare.campaign.plan import BASELINE_REPLICAS
-from tare.campaign.preflight import Progress
 from tare.campaign.slowed import slowed_name
 from tare.campaign.stopping import LOOK_FROM
+from tare.model import Progress
 from tare.store import CampaignRecord, Store
 
 WORKLOAD = "primes"
@@ -36,14 +36,14 @@ def blocks_for(comparisons: int) -> int:
 
 def same_with_same(file: Path, comparisons: int, watcher: Watcher) -> None:
     """The baseline against itself, in arms that nothing but their number tells apart."""
-    order = Order(
+    request = CampaignRequest(
         platforms=["native"],
         workloads=[WORKLOAD],
         params={WORKLOAD: PARAMS},
         blocks=blocks_for(comparisons),
         replicas=ARMS * AT_ONCE,
     )
-    conduct.begin(order, file, watcher)
+    conduct.begin(request, file, watcher)
 
 
 def is_whole(file: Path) -> bool:
@@ -60,14 +60,14 @@ def go_on(file: Path, watcher: Watcher, warn: Progress | None = None, agreed: st
 
 def with_added_work(file: Path, platforms: Sequence[str], blocks: int, watcher: Watcher) -> None:
     """Each platform beside copies of it that do more."""
-    order = Order(
+    request = CampaignRequest(
         platforms=platforms,
         workloads=[WORKLOAD],
         params={WORKLOAD: ADDED_PARAMS},
         blocks=blocks,
         slowed=ADDED,
     )
-    conduct.begin(order, file, watcher)
+    conduct.begin(request, file, watcher)
 
 
 def added(record: CampaignRecord) -> list[tuple[str, str, float]]:

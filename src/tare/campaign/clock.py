@@ -5,10 +5,41 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
-from tare.campaign.telemetry import Reading
+from tare.host import counters
 from tare.model import Sample, SliceFacts, Status, Trial, TrialKey
+
+
+@dataclass(frozen=True, slots=True)
+class HostReading:
+    """The host's counters at one moment."""
+
+    at_ns: int
+    steal_ticks: int
+    total_ticks: int
+    waited_us: int | None  # PSI: time in which some task waited for a CPU; None where the kernel has no PSI
+    load: float
+
+    @classmethod
+    def take(cls, cpus: Sequence[int]) -> Self:
+        """Read the host's counters, of these CPUs where they are by CPU."""
+        steal, total = counters.steal_and_total(cpus)
+        waited = counters.pressure_us("cpu")
+        load = float(Path("/proc/loadavg").read_text().split()[0])
+        return cls(time.monotonic_ns(), steal, total, waited, load)
+
+    def steal_since(self, before: HostReading) -> float | None:
+        """Share of the CPUs' time that the hypervisor below took away, 0 to 1; None for too short a time to tell."""
+        ticks = self.total_ticks - before.total_ticks
+        return (self.steal_ticks - before.steal_ticks) / ticks if ticks > 0 else None
+
+    def pressure_since(self, before: HostReading) -> float | None:
+        """Share of the time in which some task waited for a CPU, 0 to 1."""
+        if self.waited_us is None or before.waited_us is None or self.at_ns <= before.at_ns:
+            return None
+        return min(1.0, (self.waited_us - before.waited_us) * 1000 / (self.at_ns - before.at_ns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +48,12 @@ class TrialClock:
 
     cpus: tuple[int, ...]
     started: float
-    before: Reading
+    before: HostReading
 
     @classmethod
     def begin(cls, cpus: Sequence[int]) -> Self:
         """Start the clock, for the host CPUs that instances are pinned to."""
-        return cls(tuple(cpus), time.time(), Reading.take(cpus))
+        return cls(tuple(cpus), time.time(), HostReading.take(cpus))
 
     def ended(
         self,
@@ -62,7 +93,7 @@ class TrialClock:
         slices: tuple[SliceFacts, ...],
         outputs: Mapping[str, bytes],
     ) -> Trial:
-        now = Reading.take(self.cpus)
+        now = HostReading.take(self.cpus)
         return Trial(
             key=key,
             status=status,

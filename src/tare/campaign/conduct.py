@@ -1,4 +1,4 @@
-"""A campaign from the order to the end, new or resumed."""
+"""A campaign from the request to the end, new or resumed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import secrets
 import shutil
 import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,10 +15,10 @@ import tare
 from tare.campaign import same, trust
 from tare.campaign.block import Watcher
 from tare.campaign.faults import Faults
-from tare.campaign.ground import default_cpus, prepared, quietened, sole_campaign
-from tare.campaign.order import ALL, DUET_CPUS, Order
+from tare.campaign.host_session import HostSession, default_cpus
+from tare.campaign.order import ALL, DUET_CPUS, CampaignRequest
 from tare.campaign.plan import Job, Plan, arms_of, make_jobs
-from tare.campaign.preflight import Progress, Ready, available, try_each
+from tare.campaign.preflight import Ready, available, try_each
 from tare.campaign.runner import Runner
 from tare.campaign.sampler import Sampler
 from tare.campaign.slowed import extra_work, originals, slowed_copies
@@ -29,7 +29,7 @@ from tare.host import beside, facts, network, state, unremoved, volumes
 from tare.host.tuning import Tuned
 from tare.image import build
 from tare.image.build import Image
-from tare.model import Design, Resources
+from tare.model import Design, Progress, Resources
 from tare.outputs import check_new_campaign
 from tare.platforms import registry as platforms
 from tare.platforms.base import Platform
@@ -43,88 +43,82 @@ from tare.workloads.base import Workload
 LEAST_FREE_DISK = 2 << 30
 
 
-def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
+def begin(request: CampaignRequest, file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
     """Run a new campaign into ``file``. Raises `TareError`; what is in the file by then stays."""
     # What cannot be is said before anything is done.
-    order.check()
+    request.check()
     check_new_campaign(file)
-    chosen = platforms_for(order.platforms)
-    asked = frozenset(() if order.offered else order.platforms)
-    jobs = make_jobs(_workloads(order.workloads), order.base or order.profile, order.params, order.margins)
-    resources = resources_for(order)
-    with sole_campaign():
-        check_host(order)
+    chosen = platforms_for(request.platforms)
+    asked = frozenset(() if request.offered else request.platforms)
+    jobs = make_jobs(_workloads(request.workloads), request.base or request.profile, request.params, request.margins)
+    resources = resources_for(request)
+    with HostSession(watcher.doing) as host:
+        check_host(request)
+        host.callback(_keep_unremoved_in, file)
+        host.callback(close_all, chosen)
         failures: list[tuple[str, Failed]] = []  # of platforms that are left out, for a file that is not there yet
 
         def keep(what: str, failed: Failed) -> None:
             failures.append((what, failed))
 
-        try:
-            found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=keep)
-            image = image_for((job.workload for job in jobs), watcher.doing)
-            with (
-                quietened(resources, watcher.doing, tune=order.tune) as tuned,
-                prepared(image, resources, order.subnet) as (nursery, client),
-            ):
-                ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing, keep=keep)
-                plan, ready = _plan(order, ready, jobs, resources)
-                record = record_of(plan, ready, image, [*order.left_out, *missing, *broken], asked, tuned)
-                with Store.create(file, record, trust.mark) as store:
-                    faults = Faults(store, watcher.fault)
-                    for what, failed in failures:
-                        faults.keep(what, failed)
-                    with closing(chosen, faults):
-                        _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
-        finally:
-            close_all(chosen)
-            if file.exists():
-                with Store.open(file) as store:
-                    keep_unremoved(store)
+        found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=keep)
+        image = host.image(job.workload for job in jobs)
+        tuned = host.tune(resources.cpus) if request.tune else None
+        nursery, client = host.prepare(image, resources, request.subnet)
+        ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing, keep=keep)
+        plan, ready = _plan(request, ready, jobs, resources)
+        record = record_of(plan, ready, image, [*request.left_out, *missing, *broken], asked, tuned)
+        with Store.create(file, record, trust.mark) as store:
+            faults = Faults(store, watcher.fault)
+            for what, failed in failures:
+                faults.keep(what, failed)
+            with closing(chosen, faults):
+                _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
 
 
 def check_runs_here(names: Sequence[str], progress: Progress) -> None:
     """Try whether these platforms run here, as `begin` does. Raises `HostError` for the first that does not."""
     chosen = platforms_for(names)
-    with sole_campaign():
-        try:
-            # There is no file yet to keep a traceback in: a fault of one that was asked for is raised.
-            available(chosen, asked=frozenset(names), progress=progress, keep=lambda _what, _failed: None)
-        finally:
-            close_all(chosen)
+    with HostSession(progress) as host:
+        host.callback(close_all, chosen)
+        # There is no file yet to keep a traceback in: a fault of one that was asked for is raised.
+        available(chosen, asked=frozenset(names), progress=progress, keep=lambda _what, _failed: None)
 
 
-def check_host(order: Order) -> None:
+def check_host(request: CampaignRequest) -> None:
     """Raise `HostError` where the disk, the agent or the subnet of a new campaign are not there."""
     check_disk()
-    volumes.check_size(order.data_bytes, state.home())
+    volumes.check_size(request.data_bytes, state.home())
     build.agent_path()
-    network.choose_subnet(order.subnet)
+    network.choose_subnet(request.subnet)
 
 
-def _plan(order: Order, ready: list[Ready], jobs: tuple[Job, ...], resources: Resources) -> tuple[Plan, list[Ready]]:
+def _plan(
+    request: CampaignRequest, ready: list[Ready], jobs: tuple[Job, ...], resources: Resources
+) -> tuple[Plan, list[Ready]]:
     """What is decided once it is known what runs here, and all that takes part."""
-    length = order.duration()
-    extra = extra_work(ready, order.slowed)
-    ready = [*ready, *slowed_copies(ready, order.slowed)]
+    length = request.duration()
+    extra = extra_work(ready, request.slowed)
+    ready = [*ready, *slowed_copies(ready, request.slowed)]
     usable = tuple(one.platform for one in ready)
     # Whoever counts blocks wants that many.
-    counted = length.blocks is not None or order.design is Design.SEQUENTIAL
-    precision = 0 if counted and order.precision is None else order.precision
+    counted = length.blocks is not None or request.design is Design.SEQUENTIAL
+    precision = 0 if counted and request.precision is None else request.precision
     plan = Plan(
-        profile=order.profile,
-        seed=order.seed if order.seed is not None else secrets.randbelow(2**31),
+        profile=request.profile,
+        seed=request.seed if request.seed is not None else secrets.randbelow(2**31),
         platforms=usable,
         jobs=jobs,
         resources=resources,
         blocks=length.blocks,
-        budget_s=length.budget(len(arms_of(usable, order.replicas))),
+        budget_s=length.budget(len(arms_of(usable, request.replicas))),
         targets=targets({job.workload.name: job.margin for job in jobs}, precision),
-        design=order.design,
-        replicas=order.replicas,
+        design=request.design,
+        replicas=request.replicas,
         extra=extra,
-        slowed=tuple(order.slowed),
-        in_order=order.in_order,
-        scale=order.scale,
+        slowed=tuple(request.slowed),
+        in_order=request.in_order,
+        scale=request.scale,
     )
     return plan, ready
 
@@ -142,41 +136,37 @@ def resume(
     that another host wrote, what a user has agreed to (`tare.campaign.trust.digest`).
     """
     # A file that is none is told to whoever named it, whatever else runs here.
-    with Store.open(file) as store, sole_campaign():
+    with Store.open(file) as store, HostSession(watcher.doing) as host:
         trust.require(store, agreed)
         record = store.record
         same.check_known(store)
         same.check_cpus(record)
         check_disk()
         jobs = jobs_of(record)
-        image = image_for((job.workload for job in jobs), watcher.doing)
+        image = host.image(job.workload for job in jobs)
         same.check_same(record, image, facts.gather())
         kept = record.resources
         resources = Resources(tuple(kept.cpus), kept.memory_bytes, kept.data_bytes)
         volumes.check_size(kept.data_bytes, state.home())
         chosen = platforms.choose(originals(record))
-        try:
-            asked = frozenset(platform.name for platform in chosen)
-            faults = Faults(store, watcher.fault)
-            found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=faults.keep)
-            with (
-                quietened(resources, watcher.doing, tune=record.tuning is not None) as tuned,
-                prepared(image, resources, None) as (nursery, client),
-            ):
-                ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing, keep=faults.keep)
-                same.check_all_there([*missing, *broken])
-                same.check_platforms(record, ready)
-                plan = _plan_of(record, ready, jobs, resources)
-                store.add_event("info", RESUMED)
-                changes = [*_tuned_otherwise(record.tuning, tuned), *same.notes(record, facts.gather(), ready)]
-                for line in changes:
-                    store.add_event("warning", line)
-                    (warn or watcher.doing)(line)
-                with closing(chosen, faults):
-                    _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
-        finally:
-            close_all(chosen)
-            keep_unremoved(store)
+        host.callback(keep_unremoved, store)
+        host.callback(close_all, chosen)
+        asked = frozenset(platform.name for platform in chosen)
+        faults = Faults(store, watcher.fault)
+        found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=faults.keep)
+        tuned = host.tune(resources.cpus) if record.tuning is not None else None
+        nursery, client = host.prepare(image, resources)
+        ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing, keep=faults.keep)
+        same.check_all_there([*missing, *broken])
+        same.check_platforms(record, ready)
+        plan = _plan_of(record, ready, jobs, resources)
+        store.add_event("info", RESUMED)
+        changes = [*_tuned_otherwise(record.tuning, tuned), *same.notes(record, facts.gather(), ready)]
+        for line in changes:
+            store.add_event("warning", line)
+            (warn or watcher.doing)(line)
+        with closing(chosen, faults):
+            _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
 
 
 def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ...], resources: Resources) -> Plan:
@@ -200,16 +190,10 @@ def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ..
     )
 
 
-def image_for(wanted: Iterable[Workload], progress: Progress) -> Image:
-    """The one image for all of the campaign: with what its workloads need on top, and without where none does."""
-    layers = {workload.layer for workload in wanted} - {""}
-    return build.ensure(build.agent_path(), progress=progress, layers=layers)
-
-
-def resources_for(order: Order) -> Resources:
+def resources_for(request: CampaignRequest) -> Resources:
     """What every instance gets."""
-    count = DUET_CPUS if order.design is Design.DUET else 1
-    return Resources(order.cpus or default_cpus(count), order.memory_bytes, order.data_bytes)
+    count = DUET_CPUS if request.design is Design.DUET else 1
+    return Resources(request.cpus or default_cpus(count), request.memory_bytes, request.data_bytes)
 
 
 def _run(runner: Runner) -> None:
@@ -333,6 +317,12 @@ def close_all(chosen: Sequence[Platform]) -> list[tuple[Platform, Failed]]:
     """Give back what platforms held; an error with one keeps no other. Returns what failed."""
     ends = [(platform, attempt(platform.close)) for platform in chosen]
     return [(platform, end) for platform, end in ends if isinstance(end, Failed)]
+
+
+def _keep_unremoved_in(file: Path) -> None:
+    if file.exists():
+        with Store.open(file) as store:
+            keep_unremoved(store)
 
 
 def keep_unremoved(store: Store) -> None:

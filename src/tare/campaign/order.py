@@ -26,7 +26,7 @@ MOST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CampaignRequest:
     """What the user asked for; empty and None mean the default."""
 
     platforms: Sequence[str] = ()

@@ -12,12 +12,11 @@ from tare.campaign.instances import Live, Nursery
 from tare.errors import Failed, HostError, PlatformError, TareError, attempt
 from tare.host import volumes
 from tare.image.build import Image
-from tare.model import Arm
+from tare.model import Arm, Progress
 from tare.platforms.base import Availability, Platform
 from tare.store.record import LeftOut, PlatformRecord
 
 CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
-Progress = Callable[[str], None]
 #: Given what a platform's code failed for, and where: for the campaign's file.
 Keep = Callable[[str, Failed], None]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tare import lazily, literature
-from tare.campaign.order import Order
+from tare.campaign.order import CampaignRequest
 from tare.campaign.plan import Profile
 from tare.errors import UsageError
 from tare.literature import Scale
@@ -23,25 +23,25 @@ else:
 _BASE = {Scale.SCALED: "quick", Scale.FULL: "full"}
 
 
-def ordered(order: Order, scale: Scale | None = None, design: Design | None = None) -> Order:
-    """The order with what its profile decides, where that is a study's; what the user gave goes before it.
+def ordered(request: CampaignRequest, scale: Scale | None = None, design: Design | None = None) -> CampaignRequest:
+    """The request with what its profile decides, where that is a study's; what the user gave goes before it.
 
     Raises `UsageError` for a scale of a profile that has none.
     """
-    if order.profile not in literature.names():
+    if request.profile not in literature.names():
         if scale is not None:
             some = literature.names()[0]
             raise UsageError(
-                f"the profile {order.profile} has no scales", fix=f"leave --scale out, or give --profile {some}"
+                f"the profile {request.profile} has no scales", fix=f"leave --scale out, or give --profile {some}"
             )
-        return replace(order, design=design or order.design)
-    study, scale = literature.load(order.profile), scale or Scale.SCALED
-    own_platforms = not order.platforms
+        return replace(request, design=design or request.design)
+    study, scale = literature.load(request.profile), scale or Scale.SCALED
+    own_platforms = not request.platforms
     length = study.run.length(scale)
     return replace(
-        order,
-        platforms=_platforms(study) if own_platforms else order.platforms,
-        workloads=order.workloads or [job.workload for job in study.run.job],
+        request,
+        platforms=_platforms(study) if own_platforms else request.platforms,
+        workloads=request.workloads or [job.workload for job in study.run.job],
         design=design or study.run.design,
         base=_BASE[scale],
         length=Profile(blocks=length.blocks, arm_s=length.arm_s),
@@ -49,23 +49,23 @@ def ordered(order: Order, scale: Scale | None = None, design: Design | None = No
         offered=own_platforms,
         left_out=_without(study) if own_platforms else (),
         in_order=study.run.in_order,
-        params={**{job.workload: dict(_params(job, scale)) for job in study.run.job}, **order.params},
+        params={**{job.workload: dict(_params(job, scale)) for job in study.run.job}, **request.params},
     )
 
 
-def foreword(order: Order) -> str:
+def foreword(request: CampaignRequest) -> str:
     """What a study's profile is about to do, and how long the study's own would take; empty for other profiles."""
-    if order.scale is None:
+    if request.scale is None:
         return ""
-    study = literature.load(order.profile)
-    run, full = study.run, _seconds(full_length(study, order.workloads))
-    if order.scale == Scale.FULL:
-        return f"profile {order.profile}: the study's own durations, about {full} an arm"
-    blocks = order.blocks
-    if blocks is None and order.budget_s is None:
+    study = literature.load(request.profile)
+    run, full = study.run, _seconds(full_length(study, request.workloads))
+    if request.scale == Scale.FULL:
+        return f"profile {request.profile}: the study's own durations, about {full} an arm"
+    blocks = request.blocks
+    if blocks is None and request.budget_s is None:
         blocks = run.scaled.blocks
     less = run.shorter(Scale.SCALED, blocks)
-    return f"profile {order.profile}, scaled: {less}; --scale full takes about {full} an arm"
+    return f"profile {request.profile}, scaled: {less}; --scale full takes about {full} an arm"
 
 
 def full_length(study: Study, workloads: Sequence[str]) -> float:

@@ -28,6 +28,8 @@ def main() -> None:
         errors.print(f"[bold red]error:[/] {_plain(error.what)}", soft_wrap=True)
         if error.fix:
             errors.print(f"[bold]fix:[/] {_plain(error.fix)}", soft_wrap=True)
+        for note in getattr(error, "__notes__", ()):
+            errors.print(f"[bold]note:[/] {_plain(note)}", soft_wrap=True)
         sys.exit(2)
     except MemoryError:
         errors.print("[bold red]error:[/] there is not memory enough for this")

@@ -9,7 +9,7 @@ import typer
 from rich.status import Status
 from rich.table import Table
 
-from tare.campaign import ground
+from tare.campaign.host_session import default_cpus
 from tare.cli.console import Console, emit
 from tare.errors import Failed, attempt
 from tare.footprint import checks as footprint_checks
@@ -24,7 +24,7 @@ _MARKS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "fail": "[red]✗[/]"}
 
 def examine(*, as_json: bool) -> None:
     """Check the host, try every platform, and print it. Exits 1 when tare cannot measure here at all."""
-    host = checks.checks(beside.completed(facts.gather(), ground.default_cpus()))
+    host = checks.checks(beside.completed(facts.gather(), default_cpus()))
     kernel = [ptrace.check(), *footprint_checks.checks(lab_checks.check())]
     with Console(stderr=True).status("") as status:
         found = [_platform(name, status) for name in platforms.all_platforms()]

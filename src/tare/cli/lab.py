@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.cli.console import Console, Passing
-from tare.image.places import Progress, beside
+from tare.image.places import beside
 from tare.lab import build as lab_build
 from tare.lab import fixes, kernel, recipe
 from tare.lab import run as lab_run
+from tare.model import Progress
 from tare.outputs import written
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from tare.analysis.estimates import Estimates
 from tare.analysis.widths import Known
 from tare.campaign import conduct
-from tare.campaign.order import Order
+from tare.campaign.order import CampaignRequest
 from tare.campaign.study import foreword
 from tare.cli.consent import agreed
 from tare.cli.console import Console
@@ -20,7 +20,7 @@ from tare.report import calibration
 from tare.store import Store
 
 
-def measure(order: Order, file: Path, *, as_json: bool) -> None:
+def measure(order: CampaignRequest, file: Path, *, as_json: bool) -> None:
     """Run a new campaign into a file, and show it. Raises `TareError`."""
     console = Console(stderr=True)
     if said := foreword(order):

@@ -13,8 +13,9 @@ from tare.campaign.order import ALL
 from tare.cli.console import Console, emit
 from tare.cli.report import to_read
 from tare.footprint import calls, live
-from tare.footprint.live import Looked, Progress
+from tare.footprint.live import Looked
 from tare.footprint.model import Surface
+from tare.model import Progress
 from tare.platforms import registry
 from tare.platforms.base import Platform
 from tare.report import surface_terminal as shown

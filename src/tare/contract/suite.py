@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tare.campaign import ground
+from tare.campaign.host_session import HostSession, default_cpus
 from tare.contract import kill
 from tare.contract.bench import Bench, Check
 from tare.contract.checks import CHECKS
 from tare.errors import HostError, TareError, UsageError
-from tare.image import build
-from tare.model import Resources
+from tare.model import Progress, Resources
 from tare.platforms.base import Platform
 from tare.suggest import nearest
 
@@ -21,8 +20,6 @@ from tare.suggest import nearest
 MEMORY = 512 << 20
 KILL = "kill-leaves-nothing"
 KILL_TITLE = "When the harness is killed in the middle of a start, `tare clean` leaves nothing."
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +40,9 @@ def names() -> dict[str, str]:
 
 @contextlib.contextmanager
 def benches(progress: Progress) -> Iterator[Callable[[Platform], Bench]]:
-    """The ground for checks, and what makes a bench of a platform on it."""
-    image = build.ensure(build.agent_path(), progress=progress)
-    resources = Resources(ground.default_cpus(), MEMORY)
-    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, client):
+    """The host as checks want it, and what makes a bench of a platform on it."""
+    with HostSession(progress) as host:
+        nursery, client = host.prepare(host.image(), Resources(default_cpus(), MEMORY))
         yield lambda platform: Bench(platform, nursery, client)
 
 

@@ -14,6 +14,7 @@ from tare.contract.bench import Bench
 from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Outcome, State
 from tare.contract.escape import declared, try_doors, try_doors_to_others
 from tare.errors import TareError, UsageError
+from tare.model import Progress
 from tare.platforms.base import Platform
 
 #: A file of these takes a few hundred bytes a door.
@@ -51,7 +52,7 @@ class Survey(_Frozen):
     platforms: list[Surveyed]
 
 
-def run(platforms: Sequence[Platform], progress: suite.Progress) -> Iterator[Surveyed]:
+def run(platforms: Sequence[Platform], progress: Progress) -> Iterator[Surveyed]:
     """Try the doors of each, one platform after the other. What fails of one is its ``why_not``."""
     with suite.benches(progress) as bench_of:
         for platform in platforms:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from tare.campaign import ground
+from tare.campaign.host_session import HostSession, default_cpus
 from tare.clean import say
-from tare.image import build
 from tare.model import Arm, Resources
 from tare.platforms import registry
 
@@ -15,10 +14,10 @@ MEMORY = 512 << 20
 
 def main(name: str) -> None:
     """Print the campaign's label, and start and stop instances without end."""
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
     [platform] = registry.choose([name])
-    resources = Resources(ground.default_cpus(), MEMORY)
-    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
+    with HostSession() as host:
+        image = host.image()
+        nursery, _ = host.prepare(image, Resources(default_cpus(), MEMORY))
         platform.prepare(image)
         say(nursery.campaign)
         while True:

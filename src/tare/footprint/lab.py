@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tare
-from tare.campaign import conduct
+from tare.campaign.host_session import image_for
 from tare.campaign.order import LEAST_MEMORY
 from tare.campaign.plan import make_jobs
 from tare.errors import HostError, StoreError, TareError, UsageError
@@ -24,9 +24,9 @@ from tare.footprint.order import WORKLOADS, Order
 from tare.footprint.record import footprints, keep, numbered_after
 from tare.footprint.site import PROFILE
 from tare.footprint.walk import countable
-from tare.image.places import Progress
 from tare.lab import build, headers, kernel
 from tare.lab import run as lab_run
+from tare.model import Progress
 from tare.outputs import check_new_campaign
 from tare.session.frames import STDERR
 from tare.store.store import Store
@@ -197,7 +197,7 @@ def _check_bits(order: Order, file: Path, progress: Progress) -> None:
     if not file.exists():
         return
     jobs = make_jobs(countable(workloads.choose(order.workloads or WORKLOADS))[0], PROFILE)
-    image = conduct.image_for((job.workload for job in jobs), progress)
+    image = image_for((job.workload for job in jobs), progress)
     with Store.read(file) as there:
         if there.record.image.get("hash") != image.hash:
             raise StoreError(f"{file} is of another image than what would be counted", fix="give a new file with -o")

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.campaign import ground
+from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.instances import Nursery
 from tare.errors import HostError, TareError, UsageError
 from tare.footprint.model import Surface
 from tare.footprint.record import keep_surface
 from tare.footprint.site import Wish, opened
 from tare.footprint.surface import Reader
-from tare.image import build
-from tare.model import Arm, Resources
+from tare.model import Arm, Progress, Resources
 from tare.platforms.base import Instance, Platform
 from tare.platforms.parts.helpers import processes_by_pid
 from tare.store.record import LeftOut
 
 MEMORY = 512 << 20
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +39,9 @@ def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Look
     nothing can be started at all.
     """
     reader = Reader()
-    image = build.ensure(build.agent_path(), progress=progress)
-    resources = Resources(ground.default_cpus(), MEMORY)
-    with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
+    with HostSession(progress) as host:
+        image = host.image()
+        nursery, _ = host.prepare(image, Resources(default_cpus(), MEMORY))
         for platform in platforms:
             progress(f"looking for {platform.name}")
             try:

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.campaign import conduct, preflight, same, trust
-from tare.campaign.ground import prepared, sole_campaign
+from tare.campaign.host_session import HostSession
 from tare.campaign.instances import Nursery
-from tare.campaign.order import DEFAULT_MEMORY, Order, check_resources
+from tare.campaign.order import DEFAULT_MEMORY, CampaignRequest, check_resources
 from tare.campaign.plan import Job, Plan
-from tare.campaign.preflight import Progress, Ready
+from tare.campaign.preflight import Ready
 from tare.campaign.runs import Client
 from tare.errors import Failed
 from tare.host import facts
 from tare.image.build import Image
-from tare.model import Resources
+from tare.model import Progress, Resources
 from tare.outputs import check_new_campaign
 from tare.store.record import LeftOut
 from tare.store.store import Store
@@ -70,22 +70,22 @@ def opened(
     with contextlib.ExitStack() as stack:
         # A file that is none is told to whoever named it, whatever else runs here.
         there = stack.enter_context(Store.open(wish.file)) if wish.file.exists() else None
-        stack.enter_context(sole_campaign())
+        host = stack.enter_context(HostSession(doing))
         before()
         conduct.check_disk()
-        stack.callback(conduct.close_all, chosen)
+        host.callback(conduct.close_all, chosen)
         failures: list[tuple[str, Failed]] = []  # of platforms that are left out, for a file that may not be there yet
 
         def keep(what: str, failed: Failed) -> None:
             failures.append((what, failed))
 
         found, missing = preflight.available(chosen, asked=(), progress=doing, keep=keep)
-        image = _image(wish, there, doing)
+        image = _image(wish, there, host)
         resources = _resources(wish, there)
-        nursery, client = stack.enter_context(prepared(image, resources, wish.subnet))
+        nursery, client = host.prepare(image, resources, wish.subnet)
         ready, broken = preflight.try_each(found, image, nursery, asked=(), progress=doing, keep=keep)
-        store = there or stack.enter_context(_new(wish, ready, [*missing, *broken], resources, image))
-        stack.callback(conduct.keep_unremoved, store)
+        store = there or host.enter_context(_new(wish, ready, [*missing, *broken], resources, image))
+        host.callback(conduct.keep_unremoved, store)
         for what, failed in failures:
             store.add_attachment(f"traceback of {what}", failed.traceback)
         for one in [*missing, *broken]:
@@ -95,13 +95,13 @@ def opened(
             yield Site(tuple(ready), nursery, client, store)
 
 
-def _image(wish: Wish, there: Store | None, doing: Progress) -> Image:
+def _image(wish: Wish, there: Store | None, host: HostSession) -> Image:
     """That of the campaign that is there, with what its workloads need on top."""
     wanted = [job.workload for job in wish.jobs]
     if there is None:
-        return conduct.image_for(wanted, doing)
+        return host.image(wanted)
     # Its parameters do not matter: nothing of it is run again.
-    image = conduct.image_for([*wanted, *(workloads.get(one.name) for one in there.record.workloads)], doing)
+    image = host.image([*wanted, *(workloads.get(one.name) for one in there.record.workloads)])
     same.check_same(there.record, image, facts.gather())
     return image
 
@@ -109,7 +109,7 @@ def _image(wish: Wish, there: Store | None, doing: Progress) -> Image:
 def _resources(wish: Wish, there: Store | None) -> Resources:
     """Those of the campaign that is there: all that its file holds is of the same instances."""
     if there is None:
-        return conduct.resources_for(Order(cpus=wish.cpus, memory_bytes=wish.memory_bytes))
+        return conduct.resources_for(CampaignRequest(cpus=wish.cpus, memory_bytes=wish.memory_bytes))
     return Resources(tuple(there.record.resources.cpus), there.record.resources.memory_bytes)
 
 

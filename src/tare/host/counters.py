@@ -8,10 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.host.facts import parse_meminfo
+from tare.host.facts import parse_cpu_ticks, parse_meminfo
 
-#: Of ``/proc/stat``, a CPU's line: user, nice, system, idle, iowait, irq, softirq, steal. Guest time is within user's.
-KINDS = 8
 SECTOR = 512
 _SWAPPED = re.compile(r"^pswp(in|out) (\d+)$", re.MULTILINE)
 #: Of a workqueue, for when memory is short: it sleeps, and there is one for each.
@@ -40,20 +38,26 @@ class Memory:
 
 
 def cpu_times() -> dict[int, tuple[int, ...]]:
-    """Milliseconds by kind (`KINDS`) of every CPU that is online, since boot."""
+    """Milliseconds by kind (`parse_cpu_ticks`) of every CPU that is online, since boot."""
     return parse_cpu_times(_text("/proc/stat"), _MS)
 
 
 def parse_cpu_times(text: str, tick_ms: int) -> dict[int, tuple[int, ...]]:
     """The same from the text of ``/proc/stat`` (proc(5))."""
-    found = {}
-    for line in text.splitlines():
-        if not line.startswith("cpu"):
-            break  # the CPUs come first, and what follows is long
-        name, *fields = line.split()
-        if name != "cpu":
-            found[int(name[3:])] = tuple(int(value) * tick_ms for value in fields[:KINDS])
-    return found
+    ticks = parse_cpu_ticks(text)
+    return {int(name[3:]): tuple(count * tick_ms for count in kinds) for name, kinds in ticks.items() if name != "cpu"}
+
+
+def steal_and_total(cpus: Collection[int]) -> tuple[int, int]:
+    """Ticks since boot that the hypervisor below took from these CPUs, and all of theirs."""
+    return parse_steal_and_total(_text("/proc/stat"), cpus)
+
+
+def parse_steal_and_total(text: str, cpus: Collection[int]) -> tuple[int, int]:
+    """The same from the text of ``/proc/stat`` (proc(5))."""
+    ticks = parse_cpu_ticks(text)
+    chosen = [ticks[name] for cpu in cpus if (name := f"cpu{cpu}") in ticks]
+    return sum(kinds[7] for kinds in chosen), sum(map(sum, chosen))
 
 
 def run_times() -> dict[int, int]:

@@ -23,6 +23,8 @@ CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
 ROOT = Path("/")
 #: kernel.randomize_va_space: stack, mappings and heap of every program begin elsewhere in every start.
 FULL_ASLR = 2
+#: Kinds of CPU time that are told apart (`parse_cpu_ticks`).
+CPU_KINDS = 8
 #: What tare starts on the host.
 TOOLS = ("cp", "ip", "iptables", "mkfs.ext4", "mmdebstrap", "nsenter", "tar", "umount")
 
@@ -145,15 +147,24 @@ def parse_meminfo(text: str, name: str) -> int:
     return 0
 
 
-def parse_steal(text: str) -> float | None:
-    """Share of steal in all CPU time since boot, from the sum line of ``/proc/stat``; None without such a line."""
+def parse_cpu_ticks(text: str) -> dict[str, tuple[int, ...]]:
+    """Ticks since boot of each CPU that is online (``cpu0``), and their sum (``cpu``), from ``/proc/stat`` (proc(5)).
+
+    By kind: user, nice, system, idle, iowait, irq, softirq, steal; guest time is within user's already.
+    """
+    ticks = {}
     for line in text.splitlines():
+        if not line.startswith("cpu"):
+            break  # the CPUs come first, and what follows is long
         name, *fields = line.split()
-        if name == "cpu":
-            ticks = [int(value) for value in fields[:8]]  # guest time is within user's already
-            total = sum(ticks)
-            return ticks[7] / total if len(ticks) == 8 and total > 0 else None
-    return None
+        ticks[name] = tuple(map(int, fields[:CPU_KINDS]))
+    return ticks
+
+
+def parse_steal(text: str) -> float | None:
+    """Share of steal in all CPU time since boot, from ``/proc/stat``; None where it does not tell."""
+    ticks = parse_cpu_ticks(text).get("cpu", ())
+    return ticks[7] / sum(ticks) if len(ticks) == CPU_KINDS and sum(ticks) > 0 else None
 
 
 def parse_choice(text: str) -> str | None:

@@ -29,7 +29,8 @@ from typing import Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tare.errors import HostError
-from tare.host import claims, janitor, state, unremoved
+from tare.host import claims, janitor, lock, state, unremoved
+from tare.host.owner import Owner
 from tare.host.thing import Fact, Thing
 from tare.host.unremoved import Unremoved
 
@@ -40,24 +41,6 @@ FORMAT: Final = 3
 _OWN: Final = "see what its entries name; then remove it, or chown and chmod it to be its user's alone"
 #: No entry is nearly as long.
 MOST_BYTES: Final = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The process that made a thing: a pid alone could have been given to another since."""
-
-    pid: int
-    start_ticks: int
-    boot: str
-
-    @classmethod
-    def me(cls) -> Owner:
-        """The process that asks."""
-        return cls(os.getpid(), _start_ticks(os.getpid()) or 0, boot_id())
-
-    def lives(self) -> bool:
-        """Whether that very process still runs."""
-        return self.boot == boot_id() and _start_ticks(self.pid) == self.start_ticks
 
 
 class _Told(BaseModel):
@@ -351,17 +334,26 @@ class Swept:
 
 
 def sweep(journal: Journal, *, dry_run: bool = False) -> Iterator[Swept]:
-    """Remove all that dead runs of tare left, newest first, and yield each. Things of living runs stay."""
+    """Remove all that dead runs of tare left, newest first, and yield each.
+
+    Things of living runs stay, and what a living one uses by the same name: one with another TARE_HOME, too.
+    """
     for entry in reversed(journal.entries()):
-        if entry.owner.lives():
-            yield Swept(entry.thing, f"its run (process {entry.owner.pid}) is still going")
-            continue
-        error = None if dry_run else _remove(journal, entry)
-        yield Swept(entry.thing) if error is None else Swept(entry.thing, str(error), _left(entry, error))
+        yield _sweep(journal, entry, dry_run=dry_run)
     for unreadable in journal.unreadable():
         yield Swept(unreadable, unreadable.why, Unremoved(unreadable.file, str(unreadable), unreadable.why))
     if not dry_run:
         journal.forget_unfinished()
+
+
+def _sweep(journal: Journal, entry: Entry, *, dry_run: bool) -> Swept:
+    if entry.owner.lives():
+        return Swept(entry.thing, f"its run (process {entry.owner.pid}) is still going")
+    with lock.held_if_free() if lock.is_shared(entry.thing) else contextlib.nullcontext() as holder:
+        if holder is not None:
+            return Swept(entry.thing, f"another run uses it: {holder}")
+        error = None if dry_run else _remove(journal, entry)
+    return Swept(entry.thing) if error is None else Swept(entry.thing, str(error), _left(entry, error))
 
 
 def clear_the_way(journal: Journal) -> None:
@@ -374,19 +366,6 @@ def clear_the_way(journal: Journal) -> None:
 def of_this_process() -> list[Entry]:
     """The things that this very process made and that are still in the host's journal."""
     return [entry for entry in Journal(state.home_if_any() / state.JOURNAL).entries() if entry.owner == Owner.me()]
-
-
-def _start_ticks(pid: int) -> int | None:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    return int(text.rpartition(")")[2].split()[19])
-
-
-def boot_id() -> str:
-    """What this start of the host's kernel is called: in every namespace the same."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def _sync_folder(folder: Path) -> None:

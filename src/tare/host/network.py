@@ -66,7 +66,8 @@ class Network:
     def create(self, things: Belongings) -> None:
         """Make bridge, client and their fence."""
         if Path("/sys/class/net", BRIDGE).exists():
-            raise HostError(f"the link {BRIDGE} exists already", fix="tare clean")
+            fix = "tare clean, with the TARE_HOME of the run that left it"
+            raise HostError(f"the link {BRIDGE} exists already", fix=fix)
         things.own(janitor.link(BRIDGE), janitor.network_namespace(CLIENT_NAMESPACE))
         # A bridge without a MAC of its own takes the lowest of its ports', and so another with every instance that
         # comes or goes: the client would talk to an address that nobody has.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import janitor, mounts, processes, state
+from tare.host import ext4, janitor, mounts, processes, state
 from tare.host.journal import Belongings
 
 #: What an instance may take without a volume of its own: as much as the largest disk of a machine, with its root's.
@@ -142,12 +142,10 @@ def make(things: Belongings, place: Path, size: int) -> None:
     """Mount a filesystem of this size, in bytes, on a folder. It lies in a sparse file beside that; all is owned."""
     file = _file(place)
     things.own(janitor.file(file), janitor.loop(file), janitor.mount(place))
-    with file.open("xb") as image:
-        image.truncate(size)
     # Nothing is left to be done in the background: the file is all zeros, and the kernel need not make it so.
-    prepared = "lazy_itable_init=0,lazy_journal_init=0,assume_storage_prezeroed=1"
-    mkfs = [*processes.WITH_TARE, "mkfs.ext4", "-q", "-F", "-m", "0", "-E", prepared, str(file)]
-    processes.run(mkfs).require(fix="apt-get install e2fsprogs")
+    option, prepared = ext4.AT_ONCE
+    made = ext4.make(file, size, "-m", "0", option, f"{prepared},assume_storage_prezeroed=1")
+    made.require(fix="apt-get install e2fsprogs")
     # Past the host's page cache, which would else keep all data twice.
     attach = [*processes.WITH_TARE, "losetup", "--find", "--show", "--direct-io=on", str(file)]
     device = processes.run(attach).require(fix="modprobe loop").text.strip()

@@ -19,8 +19,9 @@ from tare import lazily
 from tare.errors import HostError, ImageError
 from tare.host import processes, state
 from tare.image import recipe
-from tare.image.places import Progress, beside, locked
+from tare.image.places import beside, locked
 from tare.image.recipe import Recipe
+from tare.model import Progress
 
 if TYPE_CHECKING:
     from tare.image import manifests

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from tare.errors import ImageError
+from tare.host import ext4 as filesystems
 from tare.host import processes
 from tare.image import recipe
 from tare.image.build import Image
@@ -23,7 +24,8 @@ def oci_tar(image: Image) -> Path:
         order = ["--sort=name", "--numeric-owner", "--one-file-system", "--xattrs"]
         order += [f"--mtime=@{recipe.load().epoch}", "--clamp-mtime", "--format=posix"]
         order += ["--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime"]
-        _make(["tar", "-C", str(image.root), *order, "-cf", str(part), "."], part)
+        argv = ["tar", "-C", str(image.root), *order, "-cf", str(part), "."]
+        _require(processes.run(argv, time_limit_s=LIMIT_S), part)
         part.rename(place)
     return place
 
@@ -39,9 +41,8 @@ def ext4(image: Image, size_bytes: int) -> Path:
                 fix=f"a disk of at least {(needed * 5 // 4) >> 20} MiB",
             )
         part = place.with_suffix(".part")
-        with part.open("wb") as file:
-            file.truncate(size_bytes)
-        _make(["mkfs.ext4", "-q", "-F", "-d", str(image.root), str(part)], part)
+        part.unlink(missing_ok=True)  # a killed build's
+        _require(filesystems.make(part, size_bytes, contents=image.root), part)
         part.rename(place)
     return place
 
@@ -74,9 +75,8 @@ def unpacked_bytes(folder: Path) -> int:
     return total
 
 
-def _make(argv: list[str], part: Path) -> None:
-    done = processes.run(argv, time_limit_s=LIMIT_S)
+def _require(done: processes.Finished, part: Path) -> None:
     if done.code != 0:
         part.unlink(missing_ok=True)
         said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise ImageError(f"{argv[0]} cannot make {part.name}: {said}", fix="free disk space below TARE_HOME")
+        raise ImageError(f"{part.name} cannot be made: {said}", fix="free disk space below TARE_HOME")

@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import processes, state
+from tare.host import ext4, processes, state
 from tare.image import guest
 
 #: Room for what a platform writes to the disk while it runs, besides what is on it.
@@ -73,11 +73,8 @@ def libraries(program: str, said: str) -> Iterable[str]:
 
 def disk(tree: Path, place: Path, size_bytes: int) -> Path:
     """An ext4 filesystem with a folder's contents, on a sparse file. Raises `ImageError`."""
-    with place.open("wb") as file:
-        file.truncate((size_bytes >> 20) + 1 << 20)
     # No journal: what a guest writes to it is thrown away.
-    argv = ["mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-d", str(tree), str(place)]
-    done = processes.run(argv, time_limit_s=LIMIT_S)
+    done = ext4.make(place, (size_bytes >> 20) + 1 << 20, "-O", "^has_journal", contents=tree)
     if done.code != 0:
         said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
         raise ImageError(f"the outer system's disk cannot be made: {said}", fix="free disk space below TARE_HOME")

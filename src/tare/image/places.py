@@ -6,12 +6,11 @@ import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from tare.errors import ImageError
-
-Progress = Callable[[str], None]
+from tare.model import Progress
 
 
 @contextlib.contextmanager

@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import processes, state
+from tare.host import ext4, processes, state
 from tare.image import build as image_build
-from tare.image.places import Progress, beside, locked
+from tare.image.places import beside, locked
 from tare.lab import recipe
 from tare.lab.recipe import Root
+from tare.model import Progress
 
 #: Roots, disks and goods together, with room to work.
 NEEDED_DISK = 8 << 30
@@ -77,10 +78,8 @@ def host(flavour: str, progress: Progress) -> Path:
 
 def disk(root: Path, file: Path, size_bytes: int) -> None:
     """An ext4 filesystem with all below a folder in it, as a sparse file."""
-    with file.open("wb") as made:
-        made.truncate(size_bytes)
-    argv = ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", "-d", str(root), str(file)]
-    processes.run(argv, time_limit_s=600).require(fix="free disk space below TARE_HOME")
+    made = ext4.make(file, size_bytes, *ext4.AT_ONCE, contents=root)
+    made.require(fix="free disk space below TARE_HOME")
 
 
 def newer_sources(text: str, suite: str, newer: str) -> str:

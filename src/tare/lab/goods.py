@@ -22,8 +22,9 @@ from tare.host import processes, state
 from tare.image import blackbox, forms, guest
 from tare.image import build as image_build
 from tare.image.build import Image
-from tare.image.places import Progress, beside, locked
+from tare.image.places import beside, locked
 from tare.lab import build
+from tare.model import Progress
 from tare.platforms.gvisor import find_runsc
 from tare.platforms.parts.vm import ROOT_BYTES
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from tare.errors import ImageError
 from tare.host import processes
 from tare.image import build as image_build
-from tare.image.places import Progress, beside, locked
+from tare.image.places import beside, locked
 from tare.lab import build, recipe
+from tare.model import Progress
 
 LIMIT_S = 300.0
 

@@ -19,9 +19,8 @@ from tare.errors import HostError, PlatformError, SessionError
 from tare.host import cgroup, console, janitor, pinning, processes, state
 from tare.host.journal import Belongings, Journal
 from tare.image import guest
-from tare.image.places import Progress
 from tare.lab.build import HOME_INSIDE
-from tare.model import Resources
+from tare.model import Progress, Resources
 from tare.platforms.parts import vm
 from tare.session import Session, SocketStream
 

@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 from tare import outputs
 from tare.errors import HostError, PlatformError, SessionTimeout, TareError, UsageError
 from tare.image import build as image_build
-from tare.image.places import Progress
 from tare.lab import archives, build, goods, kernel, recipe
 from tare.lab.machine import Parts, running
+from tare.model import Progress
 from tare.patience import stretched
 from tare.session import Session
 from tare.session.frames import STDERR, STDOUT

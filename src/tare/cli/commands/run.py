@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from tare import literature, outputs
-from tare.campaign.order import Order
+from tare.campaign.order import CampaignRequest
 from tare.campaign.plan import parse_margins, parse_time
 from tare.campaign.stopping import parse_precision
 from tare.campaign.study import ordered
@@ -112,7 +112,7 @@ def run(
         return
     if trust:
         raise UsageError("--trust is about a file that there is", fix="give it with --resume, or leave it out")
-    order = Order(
+    order = CampaignRequest(
         platforms=platform,
         workloads=workload,
         profile=profile,
@@ -133,7 +133,7 @@ def run(
 run.__doc__ = f"{run.__doc__}\n\n{_EXAMPLES}"
 
 
-def _begin(order: Order, file: Path, *, as_json: bool) -> None:
+def _begin(order: CampaignRequest, file: Path, *, as_json: bool) -> None:
     order.check()
     given.require_platforms(order.platforms)
     given.require_workloads(order.workloads)

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import console, pinning, processes
+from tare.host import console, ext4, pinning, processes
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.image.places import beside, locked
@@ -49,9 +49,7 @@ def ensure(image: Image, system: Path, accel: str) -> Path:
 
 def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
     store = folder / "store.ext4"
-    with store.open("wb") as file:
-        file.truncate(root_bytes(image))
-    processes.run(["mkfs.ext4", "-q", "-F", str(store)]).require(fix="apt-get install e2fsprogs")
+    ext4.make(store, root_bytes(image)).require(fix="apt-get install e2fsprogs")
     (folder / "order").write_bytes(padded(docker_import(TAR)))
     made = guest.ensure()
     machine = Machine(

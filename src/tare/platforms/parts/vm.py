@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import console, processes, state
+from tare.host import console, ext4, processes, state
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.patience import stretched, until
@@ -137,10 +137,7 @@ def data_volume(folder: Path) -> Path:
     """An empty filesystem on a sparse file in the folder: the guest's /data."""
     place = folder / "data.ext4"
     size = min(DATA_BYTES, shutil.disk_usage(folder).free // 2)
-    with place.open("wb") as file:
-        file.truncate(size)
-    # What takes a while would go on in a folder that was cleaned away.
-    processes.run([*processes.WITH_TARE, "mkfs.ext4", "-q", "-F", str(place)]).require(fix="apt-get install e2fsprogs")
+    ext4.make(place, size).require(fix="apt-get install e2fsprogs")
     return place
 
 

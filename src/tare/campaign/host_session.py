@@ -1,0 +1,148 @@
+"""The host while tare starts instances on it: who has it, its settings, its network, its client, its launcher."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import sys
+from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import ParamSpec, Self, TypeVar
+
+from tare.campaign.disk_watch import DiskWatch
+from tare.campaign.instances import PARENT_GROUP, Nursery
+from tare.campaign.runs import Client
+from tare.host import beside, cgroup, facts, janitor, lock, network, pinning, roots, state, topology, tuning
+from tare.host.journal import Belongings, Journal, clear_the_way
+from tare.host.tuning import Tuned
+from tare.image import build
+from tare.image.build import Image
+from tare.model import Progress, Resources
+from tare.platforms.parts.marks import Datagram
+from tare.workloads.base import Workload
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class HostSession:
+    """The host, had for as long as the context lasts; what killed runs left on it is removed first.
+
+        with HostSession(progress) as host:
+            image = host.image(workloads)
+            tuned = host.tune(resources.cpus)
+            launcher, client = host.prepare(image, resources)
+
+    Each part is set up when it is asked for. At the end all go in reverse order, with what the caller added to them
+    (`enter_context`, `callback`), whatever becomes of each: the first error is raised, an interrupt before it, and the
+    others are its notes.
+    """
+
+    def __init__(self, progress: Progress = lambda _: None) -> None:
+        """``progress`` is told what takes a while."""
+        self._progress = progress
+        self._parts: list[AbstractContextManager[object]] = []
+
+    def __enter__(self) -> Self:
+        """Raises `HostError` where another session has the host, or where this is not root."""
+        self.enter_context(lock.held())
+        try:
+            # A setting that a killed run left would be taken for the host's own.
+            self._journal = Journal(state.journal())
+            clear_the_way(self._journal)
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        raised = error
+        while self._parts:
+            part = self._parts.pop()
+            try:
+                part.__exit__(*(None, None, None) if raised is None else (type(raised), raised, raised.__traceback__))
+            except BaseException as further:  # noqa: BLE001 (raised once the others have had their turn)
+                raised = _first(raised, further)
+        if raised is not None and raised is not error:
+            raise raised
+
+    def enter_context(self, part: AbstractContextManager[T]) -> T:
+        """Enter a context that is left at the end, before all that there is by now."""
+        entered = part.__enter__()
+        self._parts.append(part)
+        return entered
+
+    def callback(self, call: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Have something called at the end, before all that there is by now goes."""
+        called = contextlib.ExitStack()
+        called.callback(call, *args, **kwargs)
+        self._parts.append(called)
+
+    def image(self, workloads: Iterable[Workload] = ()) -> Image:
+        """The one image for all instances (`image_for`)."""
+        return image_for(workloads, self._progress)
+
+    def tune(self, measured: Collection[int]) -> list[Tuned]:
+        """Set the host's settings as a campaign on these CPUs wants them; they are given back at the end.
+
+        Before `prepare`: a control group's swappiness is that which the host had when it was made.
+        """
+        outcomes = self.enter_context(tuning.tuned(self._journal, measured))
+        for line in tuning.described(outcomes):
+            self._progress(f"not tuned: {line}")
+        return outcomes
+
+    def prepare(self, image: Image, resources: Resources, subnet: str | None = None) -> tuple[Nursery, Client]:
+        """Make the network, the client and the control group of all instances; tare keeps off the measured CPUs."""
+        net = network.Network(network.choose_subnet(subnet))
+        label, work = secrets.token_hex(3)[:5], state.work()
+        self.enter_context(pinning.kept_off(pinning.usable() - set(harness_cpus(resources.cpus))))
+        things = self.enter_context(Belongings(self._journal))
+        datagram = self.enter_context(contextlib.closing(Datagram(net.host)))
+        things.own(janitor.control_group(PARENT_GROUP))
+        net.create(things)
+        with roots.told("the client", work):
+            client = _client(things, image, resources, work / f"{label}client")
+        disk = DiskWatch()
+        self.enter_context(disk.watching())
+        return Nursery(label, image, resources, net, self._journal, work, datagram, disk), client
+
+
+def image_for(workloads: Iterable[Workload], progress: Progress) -> Image:
+    """The image with what these workloads need on top, and without where none does; made if need be."""
+    layers = {workload.layer for workload in workloads} - {""}
+    return build.ensure(build.agent_path(), progress=progress, layers=layers)
+
+
+def harness_cpus(measured: Collection[int]) -> tuple[int, ...]:
+    """The CPUs that are left for the harness and the client, away from the measured cores where that can be."""
+    return topology.elsewhere(pinning.usable(), measured, beside.cores(tuple(measured)))
+
+
+def default_cpus(count: int = 1) -> tuple[int, ...]:
+    """The CPUs for the instances, each of another core where there are enough."""
+    return topology.choose(pinning.usable(), facts.cores_of_machine(), count)
+
+
+def _client(things: Belongings, image: Image, resources: Resources, folder: Path) -> Client:
+    group = cgroup.Group(f"{PARENT_GROUP}/client")
+    things.own(janitor.control_group(group.path))
+    group.create(Resources(harness_cpus(resources.cpus), resources.memory_bytes))
+    space = roots.new_workspace(things, folder)
+    root = roots.overlay_root(things, space, image.root)
+    roots.chroot_mounts(things, root, space.data)
+    return Client(root, group.leaf("tool"))
+
+
+def _first(raised: BaseException | None, further: BaseException) -> BaseException:
+    """Which of two errors is raised: an interrupt, or else the first; the other is a note of it."""
+    if raised is None or further is raised:
+        return further
+    ending = isinstance(raised, Exception) and not isinstance(further, Exception)
+    kept, noted = (further, raised) if ending else (raised, further)
+    kept.add_note(f"besides: {noted}" if isinstance(noted, Exception) else f"besides: {type(noted).__name__}")
+    return kept

@@ -1,0 +1,134 @@
+"""Who has this host: one session of tare at a time, whatever its TARE_HOME.
+
+Two at once would measure each other, and share what every session makes by the same name (`is_shared`): the end of one
+would take it from the other. "This host" is what two sessions have in common then, the control groups and the network;
+so the lock is named by their namespaces, in a folder of root's alone. The kernel lets go of it however a holder ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tare.errors import HostError
+from tare.host.thing import Thing
+
+FOLDER = Path("/run/tare")
+#: More of a command line does not tell more.
+MAX_COMMAND = 200
+_SHARED_KINDS = frozenset({"iptables", "module", "setting"})
+_SHARED_NAMES = frozenset(
+    {("cgroup", "tare"), ("cgroup", "tare/client"), ("link", "tare0"), ("link", "tarec0"), ("netns", "tare-client")}
+)
+
+_held = False  # by this process
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The process that has this host. What it has not written yet is empty or 0."""
+
+    pid: int = 0
+    command: str = ""
+    since: str = ""  # local time, to the second
+
+    def __str__(self) -> str:
+        if not self.pid:
+            return "a process that has just begun"
+        return f"process {self.pid} (`{self.command}`, since {self.since})"
+
+
+@contextlib.contextmanager
+def held() -> Iterator[None]:
+    """Have this host for one session. Raises `HostError` naming who has it."""
+    global _held  # noqa: PLW0603 (a lock is the process's)
+    if os.geteuid() != 0:
+        raise HostError("sandboxes and their accounting need root", fix="run tare as root (sudo)")
+    with _tried() as holder:
+        if holder is not None:
+            what = f"another tare has this host, and two would measure each other: {holder}"
+            raise HostError(what, fix=_wait(holder))
+        _held = True
+        try:
+            yield
+        finally:
+            _held = False
+
+
+@contextlib.contextmanager
+def held_if_free() -> Iterator[Holder | None]:
+    """Keep others from beginning a session meanwhile, and give None; or give who has one, which is not this process.
+
+    Who is not root has no sessions, and keeps nobody from one.
+    """
+    if _held or os.geteuid() != 0:
+        yield None
+        return
+    with _tried() as holder:
+        yield holder
+
+
+def is_shared(thing: Thing) -> bool:
+    """Whether every session has it by the same name, so that a living one may use what a dead one made."""
+    return (
+        thing.kind in _SHARED_KINDS or (thing.kind, thing.facts.get("path", thing.facts.get("name"))) in _SHARED_NAMES
+    )
+
+
+@contextlib.contextmanager
+def _tried() -> Iterator[Holder | None]:
+    """Have the lock meanwhile, and give None; or give who has it."""
+    descriptor = _opened()
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield _read(descriptor)
+            return
+        me = Holder(os.getpid(), _command(), time.strftime("%Y-%m-%d %H:%M:%S"))
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(asdict(me)).encode(), 0)
+        yield None
+    finally:
+        os.close(descriptor)
+
+
+def _opened() -> int:
+    """A descriptor of the lock's file. Raises `HostError` where it cannot be relied on."""
+    namespaces = (str(Path("/proc/self/ns", kind).readlink()) for kind in ("cgroup", "net"))  # such as net:[4026531840]
+    file = FOLDER / "-".join(name.replace(":[", "").rstrip("]") for name in namespaces)
+    try:
+        FOLDER.mkdir(mode=0o700, exist_ok=True)
+        known = FOLDER.lstat()
+        if known.st_uid != os.geteuid() or known.st_mode & 0o022:
+            raise HostError(f"others can write {FOLDER}", fix=f"see what is in it, and remove it: rm -r {FOLDER}")
+        return os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise HostError(
+            f"the lock {file} cannot be opened: {error.strerror}", fix="give tare a /run that it can write"
+        ) from error
+
+
+def _read(descriptor: int) -> Holder:
+    try:
+        return Holder(**json.loads(os.pread(descriptor, 1 << 12, 0)))
+    except (ValueError, TypeError):  # it is about to write it
+        return Holder()
+
+
+def _wait(holder: Holder) -> str:
+    if not holder.pid:
+        return "try again, and it says who it is"
+    return f"wait for its end (`tail --pid={holder.pid} -f /dev/null`), or interrupt it (`kill -INT {holder.pid}`)"
+
+
+def _command() -> str:
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:MAX_COMMAND]
