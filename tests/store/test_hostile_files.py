@@ -13,7 +13,7 @@ import pytest
 from tare.cli.commands.app import COMMANDS, load
 from tare.errors import StoreError
 from tare.report.tables import Table
-from tare.store import Store
+from tare.store import read_store
 
 CHILD = Path(__file__).with_name("reads_hostile.py")
 #: How each command is given a file, {}; {new} is a place for what it writes.
@@ -98,7 +98,7 @@ def test_every_command_says_one_line_or_answers(name, reader, tmp_path):
 
 def _opens(file):
     try:
-        Store.read(file).close()
+        read_store(file).close()
     except StoreError:
         return False
     return True
