@@ -23,7 +23,7 @@ from tare.report.build import build, platform_names, results_of
 from tare.report.export import Format, export
 from tare.report.html import write_html
 from tare.report.terminal import headline
-from tare.store import Store
+from tare.store import read_store
 
 PLATFORMS = {"native": 1.0, "runc": 1.0, "docker": 1.01, "podman": 1.02, "gvisor": 1.5, "microvm": 1.1}
 SHAPE = fake_campaign.Shape(
@@ -43,7 +43,7 @@ def report(path: Path) -> str:
 def each_block(path: Path) -> str:
     """What a terminal's table and the looks take between two blocks: estimates of the newest, the rest is known."""
     estimates, took = Estimates(), []
-    with Store.read(path) as store:
+    with read_store(path) as store:
         for block in range(1, SHAPE.blocks + 1):
             began = time.perf_counter()
             estimates.read(store, block)
@@ -60,7 +60,7 @@ def page(path: Path) -> str:
 
 
 def export_csv(path: Path) -> str:
-    with Store.read(path) as store, path.with_suffix(".csv").open("w") as out:
+    with read_store(path) as store, path.with_suffix(".csv").open("w") as out:
         return f"{export(store, Format.CSV, out):,} rows"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tare.campaign import conduct
 from tare.campaign.order import CampaignRequest
-from tare.store.store import Store
+from tare.store import read_store
 
 BLOCKS = 3
 
@@ -48,7 +48,7 @@ def main() -> None:
         file = Path(folder, "bench.tare")
         conduct.begin(CampaignRequest(blocks=BLOCKS, seed=1), file, watch)
         watch.doing("over")
-        with Store.read(file) as store:
+        with read_store(file) as store:
             failed = store.trials().filter(store.trials()["status"] != "ok").height
             count = store.trials().height
     total = sum(wall for wall, _ in watch.spans.values())

@@ -23,7 +23,7 @@ from tare.campaign import conduct
 from tare.campaign.order import CampaignRequest
 from tare.host import load
 from tare.model import Design
-from tare.store import Store
+from tare.store import read_store
 
 PLATFORMS = ["docker", "gvisor"]
 WORKLOADS = ["primes", "sysbench-cpu", "stream", "sysbench-memory", "sysbench-fileio-seqwr", "iperf3-tcp"]
@@ -71,7 +71,7 @@ def campaign(workloads: list[str], design: Design, seconds: float, seed: int) ->
             platforms=PLATFORMS, workloads=workloads, budget_s=seconds, seed=seed, design=design, precision=0.0
         )
         conduct.begin(order, file, Silent())
-        with Store.read(file) as store:
+        with read_store(file) as store:
             results = analyse(store.record, store.samples(), store.trials())
             headlines = {workload.name: workload.metrics[0].name for workload in store.record.workloads}
     return [one for one in results if one.metric in (headlines[one.workload], "cpu-cost")]

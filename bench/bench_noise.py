@@ -20,7 +20,7 @@ from tare.analysis.calibration import Trust, trust
 from tare.campaign import conduct
 from tare.campaign.order import CampaignRequest
 from tare.host import load
-from tare.store import Store
+from tare.store import read_store
 from tare.store.durations import whole_duration
 from tare.workloads.base import Params
 
@@ -69,7 +69,7 @@ def measured(name: str, params: Params, blocks: int) -> list[Trust]:
             replicas=ARMS,
         )
         conduct.begin(order, file, Watch())
-        with Store.read(file) as store:
+        with read_store(file) as store:
             trials = store.trials()
             return trust(store.record, store.samples(), whole_duration(trials) / blocks, blocks)
 

@@ -26,7 +26,7 @@ from scipy import optimize, stats
 from tare.analysis.grid import Grid
 from tare.analysis.hodges_lehmann import hodges_lehmann
 from tare.analysis.intervals import Interval, t_interval
-from tare.store import Store
+from tare.store import read_store
 
 Floats = NDArray[np.float64]
 ROUNDS, BLOCKS = 12, 10
@@ -113,7 +113,7 @@ WORLDS = (
 
 def real(file: Path) -> Iterator[list[Floats]]:
     """Comparisons of native with itself: each the differences of ten blocks."""
-    with Store.read(file) as store:
+    with read_store(file) as store:
         record, samples = store.record, store.samples()
     for metric in record.workloads[0].metrics:
         grid = Grid.of(samples.filter(pl.col("metric").cast(pl.String) == metric.name), record.all_arms())

@@ -30,6 +30,7 @@ from tare.store import (
     ResourceRecord,
     Store,
     WorkloadRecord,
+    create_store,
 )
 
 #: True ratio of each platform to native for work that takes time; rates get the inverse.
@@ -216,17 +217,22 @@ def record(shape: Shape) -> CampaignRecord:
 
 def write(path: Path, shape: Shape = Shape()) -> Path:
     """Write the whole campaign and close it."""
-    with Store.create(path, record(shape)) as store:
-        store.set_status("running")
-        seq = 0
-        for block, trials in _blocks(shape):
-            store.plan_block(block, [trial.key for trial in trials])
-            store.commit_trials(trials)
-            seq += len(trials)
-        store.commit_trials((), list(ticks(shape, seq)) if shape.telemetry else ())
-        store.add_event("info", "all blocks done")
-        store.set_status("complete")
+    with create_store(path, record(shape)) as store:
+        fill(store, shape)
     return path
+
+
+def fill(store: Store, shape: Shape) -> None:
+    """All that a campaign writes into a store that it made."""
+    store.set_status("running")
+    seq = 0
+    for block, trials in _blocks(shape):
+        store.plan_block(block, [trial.key for trial in trials])
+        store.commit_trials(trials)
+        seq += len(trials)
+    store.commit_trials((), list(ticks(shape, seq)) if shape.telemetry else ())
+    store.add_event("info", "all blocks done")
+    store.set_status("complete")
 
 
 def ticks(shape: Shape, trials: int) -> Iterator[Tick]:

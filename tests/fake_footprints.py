@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import fake_campaign
-from tare.footprint.model import ATTACHMENT, IDLE, Footprint, Level, Phase, Scope
-from tare.store import Store
+from tare.footprint.model import IDLE, Footprint, Level, Phase, Scope
+from tare.store import create_store, open_store
 
 PLATFORMS = ("native", "docker", "gvisor")
 WORKLOADS = ("sysbench-cpu", "iperf3-tcp")
@@ -44,10 +44,10 @@ def write(path: Path, found: Iterable[Footprint], *, trials: bool = False) -> Pa
     if trials:
         fake_campaign.write(path, shape)
     else:
-        Store.create(path, fake_campaign.record(shape)).close()
-    with Store.open(path) as store:
+        create_store(path, fake_campaign.record(shape)).close()
+    with open_store(path) as store:
         for one in found:
-            store.add_attachment(ATTACHMENT, one.model_dump_json().encode())
+            store.add_footprint(one)
         store.set_status("complete")
     return path
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import fake_campaign
-from tare.footprint.model import SURFACE_ATTACHMENT, Abi, Call, Place, Surface, Tasks
+from tare.footprint.model import Abi, Call, Place, Surface, Tasks
 from tare.footprint.surface import Reach, Reader
-from tare.store import Store
+from tare.store import create_store, open_store
 
 CALLS = {"read": Call.ALLOWED, "clone": Call.CONDITIONAL, "mount": Call.ERRNO, "bpf": Call.TRAP}
 KERNEL = "Linux 6.1.0-fake, x86_64"
@@ -84,10 +84,10 @@ def write(path: Path, found: Iterable[Surface], *, trials: bool = False) -> Path
         fake_campaign.write(path, shape)
     else:
         alone = {"workloads": [], "blocks": 0}
-        Store.create(path, fake_campaign.record(shape).model_copy(update=alone)).close()
-    with Store.open(path) as store:
+        create_store(path, fake_campaign.record(shape).model_copy(update=alone)).close()
+    with open_store(path) as store:
         for one in found:
-            store.add_attachment(SURFACE_ATTACHMENT, one.model_dump_json().encode())
+            store.add_surface(one)
         store.set_status("complete")
     return path
 

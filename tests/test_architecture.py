@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tare import store
+
 SOURCE = Path(__file__).parent.parent / "src" / "tare"
 
 #: What each part may import from, besides itself.
@@ -15,7 +17,7 @@ MAY_IMPORT = {
     "model": set(),
     "suggest": set(),
     "plugins": {"errors", "clean"},
-    "outputs": {"errors"},
+    "outputs": {"errors", "store"},
     "patience": set(),
     "host": {"errors", "model", "suggest", "patience"},
     "session": {"errors", "model", "patience"},
@@ -24,7 +26,7 @@ MAY_IMPORT = {
     "lab": {"errors", "outputs", "model", "suggest", "patience", "host", "image", "platforms", "session"},
     "workloads": {"errors", "model", "suggest", "plugins"},
     "literature": {"errors", "model", "suggest"},
-    "store": {"errors", "outputs", "model", "patience"},
+    "store": {"errors", "model", "patience", "footprint"},
     "analysis": {"errors", "model", "literature", "store", "footprint"},
     "report": {"errors", "clean", "outputs", "model", "literature", "store", "analysis", "footprint"},
     "campaign": {
@@ -68,11 +70,62 @@ def test_imports_go_with_the_flow(file):
             assert words[1] in MAY_IMPORT[part], f"{part} must not import {name}"
 
 
-@pytest.mark.parametrize("part", ["analysis", "report"])
+@pytest.mark.parametrize("part", ["analysis", "report", "store"])
 def test_of_footprints_only_the_nouns_are_known_there(part):
     for file in (SOURCE / part).rglob("*.py"):
         names = {name for name in _imports(file) if name.startswith("tare.footprint")}
         assert names <= {"tare.footprint.model"}, file
+
+
+#: What only a database's own code says: statements, and the files that SQLite keeps beside one.
+SQL = re.compile(
+    r"\b(SELECT\b.*\bFROM|INSERT (OR \w+ )?INTO|UPDATE \w+ SET|DELETE FROM|(CREATE|DROP|ALTER) TABLE|PRAGMA)\b|-(wal|shm)\b",
+    re.DOTALL,
+)
+
+
+def _texts(tree):
+    """Every text of a module but its docstrings, which may name anything."""
+    told = {
+        node.body[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    return (
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in told
+    )
+
+
+@pytest.mark.parametrize(
+    "file",
+    [file for file in _modules() if file.relative_to(SOURCE).parts[0] != "store"],
+    ids=lambda file: str(file.relative_to(SOURCE)),
+)
+def test_only_the_store_knows_that_a_campaign_is_in_a_database(file):
+    """Others have a `Store` by its protocol, from `tare.store` itself; who writes files asks which places are taken."""
+    tree = ast.parse(file.read_text())
+    public = {*store.__all__} | {"outputs.py": {"places"}, "share.py": {"share"}}.get(file.name, set())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "tare.store":
+            assert {alias.name for alias in node.names} <= public
+    for name in _imports(file):
+        assert name != "sqlite3"
+        assert not name.startswith("tare.store."), f"take it from tare.store: {name}"
+    for text in _texts(tree):
+        assert not SQL.search(text), text
+
+
+def test_one_place_makes_and_opens_stores():
+    opened = set()
+    for file in _modules():
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Name) and node.id == "SqliteStore":
+                opened.add(str(file.relative_to(SOURCE)))
+    assert opened == {"store/opening.py", "store/sqlite.py", "store/share.py"}
 
 
 def test_one_place_starts_processes():

@@ -43,7 +43,7 @@ def _names(campaign, tmp_path):
     yield tmp_path / "hard"
     yield tmp_path / "folder" / campaign.name
     yield tmp_path / ".." / tmp_path.name / campaign.name
-    for beside in outputs.BESIDE_A_DATABASE:
+    for beside in ("-wal", "-shm", "-journal"):
         yield campaign.with_name(campaign.name + beside)
 
 

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import StoreError, UsageError
+from tare.store import places
 
-#: Files that SQLite keeps beside a database, or looks for there: whatever else is in their place is taken for its log.
-BESIDE_A_DATABASE = ("-wal", "-shm", "-journal")
 CAMPAIGN = ".tare"
 PAGE = ".html"
 #: How every page of tare's begins, and by which it is known that nothing but such a page is replaced.
@@ -34,20 +33,8 @@ def page_of(campaign: Path) -> Path:
 
 
 def require_campaign(file: Path) -> None:
-    """Raise `StoreError` unless there is such a file. A pipe or a device is none: opening it may never end."""
-    fix = "name a file that `tare run -o` made"
-    with _translated(file, "read"):
-        if not file.exists():
-            raise StoreError(f"{file} does not exist", fix=fix)
-        if not file.is_file():
-            raise StoreError(f"{file} is not a file", fix=fix)
-        for beside in BESIDE_A_DATABASE:
-            other = Path(f"{_real(file)}{beside}")
-            if os.path.lexists(other) and not stat.S_ISREG(other.lstat().st_mode):
-                raise StoreError(
-                    f"{other} is not a file, and SQLite would open it with {file.name}",
-                    fix="remove it, or take the file elsewhere",
-                )
+    """Raise `TareError` unless there is such a file (`tare.store.places.require_file`)."""
+    places.require_file(file)
 
 
 def require_file(file: Path) -> None:
@@ -66,11 +53,12 @@ def require_file(file: Path) -> None:
 
 def check_new_campaign(file: Path) -> None:
     """Raise `TareError` unless a new campaign's file can be made there."""
+    places.local(file)
     with _translated(file, "made"):
         if os.path.lexists(file):
             raise StoreError(f"{file} exists and is never overwritten", fix="give another name, or --resume it")
-        for beside in BESIDE_A_DATABASE:
-            if (other := file.with_name(file.name + beside)).exists():
+        for other in places.beside(file):
+            if other.exists():
                 raise StoreError(
                     f"{other} is there: the log of a database that was called {file.name}", fix=_OTHER_NAME
                 )
@@ -182,10 +170,8 @@ def _sync(folder: Path) -> None:
 
 
 def _check_place(place: Path) -> None:
-    for beside in BESIDE_A_DATABASE:
-        database = place.with_name(place.name.removesuffix(beside))
-        if place.name.endswith(beside) and database.name and database.exists():
-            raise UsageError(f"{place} is where SQLite keeps what belongs to {database}", fix=_OTHER_NAME)
+    if (database := places.database_of(place)) is not None:
+        raise UsageError(f"{place} is where SQLite keeps what belongs to {database}", fix=_OTHER_NAME)
     with _translated(place, "written"):
         if not place.parent.is_dir():
             raise UsageError(f"{place} cannot be written: there is no folder {place.parent}", fix="make it first")
@@ -206,7 +192,7 @@ def _same(output: Path, given: Path) -> bool:
     if output.exists() and given.exists() and output.samefile(given):
         return True
     database = _real(given)
-    return _real(output) in {database, *(database.with_name(database.name + one) for one in BESIDE_A_DATABASE)}
+    return _real(output) in {database, *places.beside(database)}
 
 
 def _real(place: Path) -> Path:

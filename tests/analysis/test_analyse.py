@@ -13,7 +13,7 @@ from tare.analysis import Kind, MetricResult, PlatformResult, analyse
 from tare.analysis.grid import Grid, block_ratios
 from tare.analysis.verdicts import EQUAL
 from tare.model import Arm
-from tare.store import CampaignRecord, Store
+from tare.store import CampaignRecord, read_store
 
 SHAPE = fake_campaign.Shape()
 
@@ -21,7 +21,7 @@ SHAPE = fake_campaign.Shape()
 @pytest.fixture(scope="module")
 def frames(tmp_path_factory: pytest.TempPathFactory) -> tuple[CampaignRecord, pl.DataFrame, pl.DataFrame]:
     path = fake_campaign.write(tmp_path_factory.mktemp("store") / "a.tare", SHAPE)
-    with Store.read(path) as store:
+    with read_store(path) as store:
         return store.record, store.samples(), store.trials()
 
 
@@ -235,7 +235,7 @@ def test_contaminated_trials_are_counted_and_kept(frames) -> None:
 
 def test_cost_that_disagrees_with_the_headline_is_flagged(tmp_path: Path) -> None:
     path = fake_campaign.write(tmp_path / "a.tare", replace(SHAPE, workloads=("prime-slices",)))
-    with Store.read(path) as store:
+    with read_store(path) as store:
         dear = pl.when(DOCKER & (pl.col("metric") == "cpu-cost")).then(pl.col("value") * 1.2).otherwise(pl.col("value"))
         results = analyse(store.record, store.samples().with_columns(dear.alias("value")), store.trials())
     cost = platform(find(results, "prime-slices", "cpu-cost"), "docker")

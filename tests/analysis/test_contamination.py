@@ -15,7 +15,7 @@ from fake_campaign import BEGAN, Disturbance, Shape
 from tare.analysis import Kind, MetricResult, PlatformResult, analyse, contamination
 from tare.analysis.contamination import REASONS
 from tare.model import Arm
-from tare.store import CampaignRecord, Store, Telemetry
+from tare.store import CampaignRecord, Telemetry, read_store
 
 #: Trials of one second each (10 rounds), one after the other: block b, arm a of 6 begins at second 6 b + a.
 SHAPE = Shape(blocks=12, rounds=10, workloads=("prime-slices",), telemetry=True, stolen=False)
@@ -29,7 +29,7 @@ Frames = tuple[CampaignRecord, pl.DataFrame, pl.DataFrame, Telemetry]
 
 def frames(tmp_path: Path, *disturbed: Disturbance, shape: Shape = SHAPE) -> Frames:
     path = fake_campaign.write(tmp_path / "a.tare", replace(shape, disturbed=disturbed))
-    with Store.read(path) as store:
+    with read_store(path) as store:
         return store.record, store.samples(), store.trials(), store.telemetry()
 
 
@@ -139,7 +139,7 @@ def test_a_trial_shorter_than_a_window_is_judged_by_its_window(tmp_path: Path) -
     path = fake_campaign.write(
         tmp_path / "a.tare", replace(shape, disturbed=(Disturbance("foreign-cpu", AT + 0.2, AT + 0.4, 0.5),))
     )
-    with Store.read(path) as store:
+    with read_store(path) as store:
         found = contamination.marks(store.trials(), store.telemetry(), CPUS)
     assert [row[:5] for row in found.iter_rows()] == [(*HIT, "foreign-cpu")]
     assert found["value"][0] == pytest.approx(0.2, rel=0.02)  # of the half second

@@ -12,12 +12,12 @@ from tare.analysis import analyse
 from tare.analysis.analyse import AFTER_EACH_OTHER
 from tare.analysis.intervals import welch_interval
 from tare.model import Design
-from tare.store import Store
+from tare.store import read_store
 
 
 def _campaign(tmp_path, design, **how):
     shape = replace(fake_campaign.Shape(), failing=None, unsupported=None, workloads=("sysbench-cpu",), **how)
-    with Store.read(fake_campaign.write(tmp_path / "x.tare", shape)) as store:
+    with read_store(fake_campaign.write(tmp_path / "x.tare", shape)) as store:
         return store.record.model_copy(update={"design": design}), store.samples(), store.trials()
 
 

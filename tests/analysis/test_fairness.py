@@ -5,7 +5,7 @@ import pytest
 import fake_campaign
 from tare.analysis import Kind, analyse
 from tare.analysis.fairness import differences, refusals
-from tare.store import Store
+from tare.store import read_store
 
 NATIVE = {
     "host": "this one",
@@ -57,7 +57,7 @@ def test_what_makes_it_unfair_is_refused_with_the_way_round(facts, why):
 
 
 def test_a_refused_platform_has_no_figure_and_the_others_have(tmp_path):
-    with Store.read(fake_campaign.write(tmp_path / "x.tare")) as store:
+    with read_store(fake_campaign.write(tmp_path / "x.tare")) as store:
         results = analyse(_record(docker={"image": "bb"}), store.samples(), store.trials())
     for result in results:
         by_name = {platform.platform: platform for platform in result.platforms}

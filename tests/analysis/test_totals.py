@@ -17,7 +17,7 @@ from tare.analysis.hidden import Trials, hidden, highest_share, loss
 from tare.analysis.tails import stalls, tails
 from tare.analysis.verdicts import Question, decide
 from tare.model import Arm, Design, Direction, Mode
-from tare.store import CampaignRecord, Store
+from tare.store import CampaignRecord, read_store
 
 ARMS = (Arm("native"), Arm("native", 1), Arm("docker"))
 RATE = Question("rate", Direction.HIGHER, 0.01)
@@ -50,7 +50,7 @@ def stalling(rng: np.random.Generator, share: float, whose: list[int], blocks: i
 @pytest.fixture(scope="module")
 def frames(tmp_path_factory: pytest.TempPathFactory) -> tuple[CampaignRecord, pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     shape = fake_campaign.Shape(workloads=("prime-slices", "iperf3-tcp"), failing=None, stolen=False)
-    with Store.read(fake_campaign.write(tmp_path_factory.mktemp("totals") / "a.tare", shape)) as store:
+    with read_store(fake_campaign.write(tmp_path_factory.mktemp("totals") / "a.tare", shape)) as store:
         return store.record, store.samples(), store.trials(), store.slices()
 
 

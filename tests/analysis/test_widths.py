@@ -14,7 +14,7 @@ from tare.analysis.estimates import Estimates
 from tare.analysis.intervals import Interval
 from tare.analysis.widths import CLEAR, LOOSEST, MOST_BLOCKS, Known, Row, blocks_needed
 from tare.model import Direction, Mode
-from tare.store import Store
+from tare.store import read_store
 
 
 def ratio_of(over, direction):
@@ -27,7 +27,7 @@ def ratio_of(over, direction):
 @pytest.fixture
 def campaign(tmp_path):
     shape = replace(fake_campaign.Shape(), failing=None, unsupported=None)
-    with Store.read(fake_campaign.write(tmp_path / "x.tare", shape)) as store:
+    with read_store(fake_campaign.write(tmp_path / "x.tare", shape)) as store:
         yield store
 
 
@@ -154,7 +154,7 @@ def test_from_few_blocks_the_median_answer_is_near_what_it_takes(n_blocks):
 
 def test_what_could_not_be_told_says_what_it_would_take(tmp_path):
     shape = replace(fake_campaign.Shape(), blocks=4, block_noise=0.03, failing=None, unsupported=None)
-    with Store.read(fake_campaign.write(tmp_path / "x.tare", shape)) as store:
+    with read_store(fake_campaign.write(tmp_path / "x.tare", shape)) as store:
         results = analyse(store.record, store.samples(), store.trials())
     texts = {
         (result.workload, platform.platform): (platform, platform.verdict.text)

@@ -11,7 +11,7 @@ from tare.campaign.plan import Job, Plan
 from tare.errors import PlatformError, SessionError
 from tare.model import Arm, Direction, Family, Metric, Mode, Resources
 from tare.platforms.base import Availability, Platform, Prepared
-from tare.store.record import CampaignRecord, MetricRecord, PlatformRecord, ResourceRecord, WorkloadRecord
+from tare.store import CampaignRecord, MetricRecord, PlatformRecord, ResourceRecord, WorkloadRecord
 from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload, StartMarks, StartWorkload
 
 

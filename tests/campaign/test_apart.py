@@ -17,7 +17,7 @@ from tare.campaign.slices import Sliced, plan_turns
 from tare.errors import HostError, ParseError, PlatformError, SessionError
 from tare.model import Arm, Resources, Sample, TrialKey
 from tare.platforms.base import Prepared
-from tare.store.store import Store
+from tare.store import create_store, open_store
 from tare.workloads import registry
 
 MIB = 2**20
@@ -27,7 +27,7 @@ def _run(tmp_path, workload, nursery, params=None, blocks=1, client=None):
     """A campaign of one workload, with these parameters; its trials by arm, its samples, and the store's outputs."""
     plan = a_plan(blocks)
     plan = replace(plan, jobs=(Job(workload, params or dict(workload.profiles["quick"])),))
-    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         Runner(plan, store, nursery, client, Quiet()).run()
         trials = {f"{row['platform']}{row['replica'] or ''}": row for row in store.trials().iter_rows(named=True)}
         samples = store.samples()
@@ -117,7 +117,7 @@ def test_an_instance_that_is_lost_at_work_fails_the_trial_and_its_console_is_kep
     monkeypatch.setattr(density, "run_slices", lost)
     nursery = FakeNursery()
     plan = replace(a_plan(1), jobs=(Job(registry.get("density-primes"), {"most": 2, "rounds": 1}),))
-    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         Runner(plan, store, nursery, None, Quiet()).run()
         failed = store.trials().filter(store.trials()["status"] != "ok")
         assert failed["platform"].to_list() == ["runc"]
@@ -289,7 +289,7 @@ def test_cold_starts_come_last_each_after_its_files_left_the_cache(tmp_path, mon
     monkeypatch.setattr(
         cold.roots, "drop_page_cache", lambda path: (nursery.log.append(f"drop {path.stem}"), drop(path))
     )
-    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         Runner(plan, store, nursery, None, Quiet()).run()
         trials = store.trials().filter(store.trials()["workload"] == "cold")
         samples = store.samples()
@@ -314,7 +314,7 @@ def test_a_campaign_of_cold_starts_alone_starts_nothing_else(tmp_path):
     plan = _with_cold(tmp_path)
     plan = replace(plan, jobs=(Job(Cold(), {}),))
     nursery = FakeNursery()
-    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         Runner(plan, store, nursery, None, Quiet()).run()
         assert store.trials().height == 4
     assert sum(line.startswith("start") for line in nursery.log) == 3
@@ -323,11 +323,11 @@ def test_a_campaign_of_cold_starts_alone_starts_nothing_else(tmp_path):
 @pytest.mark.parametrize("after", range(1, 20))
 def test_an_interrupted_campaign_with_cold_starts_goes_on_with_what_is_missing(tmp_path, after):
     plan = _with_cold(tmp_path)
-    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         with pytest.raises(KeyboardInterrupt):
             Runner(plan, store, FakeNursery(), None, Quiet(interrupt_after=after)).run()
         assert len(store.done()) == after
-    with Store.open(tmp_path / "x.tare") as store:
+    with open_store(tmp_path / "x.tare") as store:
         watcher = Quiet()
         Runner(plan, store, FakeNursery(), None, watcher).run()
         assert len(watcher.trials) == 20 - after

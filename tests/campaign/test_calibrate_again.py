@@ -5,7 +5,7 @@ import pytest
 from campaign.fakes import Quiet
 from tare.analysis.calibration import injected
 from tare.campaign import calibrate
-from tare.store.store import Store
+from tare.store import read_store
 
 pytestmark = pytest.mark.host
 
@@ -14,19 +14,19 @@ def test_an_interrupted_comparison_of_the_baseline_with_itself_goes_on(tmp_path)
     file = tmp_path / "quiet.tare"
     with pytest.raises(KeyboardInterrupt):
         calibrate.same_with_same(file, calibrate.AT_ONCE, Quiet(interrupt_after=20))
-    with Store.read(file) as store:
+    with read_store(file) as store:
         assert store.status == "interrupted"
         before = store.trials()
     assert before["block"].n_unique() < calibrate.BLOCKS
     calibrate.go_on(file, Quiet())
-    with Store.read(file) as store:
+    with read_store(file) as store:
         assert store.status == "complete"
         after = store.trials()
     assert after.height == calibrate.BLOCKS * calibrate.ARMS * calibrate.AT_ONCE
     assert set(before["seq"]) <= set(after["seq"])
     assert set(after["status"]) == {"ok"}
     calibrate.go_on(file, Quiet())  # whole: nothing is done
-    with Store.read(file) as store:
+    with read_store(file) as store:
         assert store.trials().equals(after)
 
 
@@ -34,13 +34,13 @@ def test_an_interrupted_search_for_added_work_goes_on_with_its_slowed_copies(tmp
     file = tmp_path / "added.tare"
     with pytest.raises(KeyboardInterrupt):
         calibrate.with_added_work(file, ["native"], 4, Quiet(interrupt_after=6))
-    with Store.read(file) as store:
+    with read_store(file) as store:
         assert store.status == "interrupted"
         assert store.record.slowed == list(calibrate.ADDED)
         before = store.trials()
     warnings = []
     calibrate.go_on(file, Quiet(), warnings.append)
-    with Store.read(file) as store:
+    with read_store(file) as store:
         assert store.status == "complete"
         after = store.trials()
         added = calibrate.added(store.record)

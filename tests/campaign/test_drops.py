@@ -15,7 +15,7 @@ from tare.errors import UnsupportedError
 from tare.host import roots
 from tare.host.owner import boot_id
 from tare.model import Resources
-from tare.store.store import Store
+from tare.store import create_store
 from tare.workloads.base import Command, Drop, Outcome, RunPlan
 
 MIB = 2**20
@@ -184,7 +184,7 @@ def test_a_preparation_says_what_the_platform_cannot_do(box):
 def _campaign(tmp_path, workload):
     plan = a_plan(1, others=())
     plan = replace(plan, jobs=(Job(workload, {}),))
-    with Store.create(tmp_path / "fake.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "fake.tare", a_record(plan)) as store:
         Runner(plan, store, FakeNursery(), None, Quiet()).run()
         return store.trials(), store.samples()
 

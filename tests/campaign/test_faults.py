@@ -19,7 +19,7 @@ from tare.campaign.runner import Runner
 from tare.campaign.stopping import LOOK_FROM
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionTimeout, StoreError, attempt
 from tare.model import Arm, Status, TrialKey
-from tare.store.store import Store
+from tare.store import Store, create_store, read_store
 from tare.workloads.apart import ImageWorkload
 from tare.workloads.base import Command, Outcome, RunPlan
 
@@ -36,11 +36,11 @@ def closed():
 def campaign(tmp_path, plan=None, nursery=None, watcher=None, **more):
     """Run it; the rows by workload and platform, what the watcher was told, and the file."""
     plan = plan or a_plan(2)
-    store = Store.create(tmp_path / "x.tare", a_record(plan))
+    store = create_store(tmp_path / "x.tare", a_record(plan))
     watcher = watcher or Quiet()
     with store:
         Runner(plan, store, nursery or FakeNursery(), None, watcher, **more).run()
-    store = Store.read(tmp_path / "x.tare")
+    store = read_store(tmp_path / "x.tare")
     OPENED.append(store)
     return list(store.trials().iter_rows(named=True)), watcher, store
 

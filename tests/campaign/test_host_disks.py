@@ -19,7 +19,7 @@ from tare.host.volumes import Room
 from tare.image import build
 from tare.model import Direction, Family, Metric, Resources
 from tare.platforms import registry
-from tare.store.store import Store
+from tare.store import create_store
 from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload
 from tare.workloads.output import text_of
 
@@ -115,7 +115,7 @@ def _campaign(names, jobs, disk, data_bytes=None):
     with (
         HostSession() as host,
         tempfile.TemporaryDirectory() as folder,
-        Store.create(Path(folder, "disk.tare"), a_record(plan)) as store,
+        create_store(Path(folder, "disk.tare"), a_record(plan)) as store,
         LowestFree(disk) as meanwhile,
     ):
         nursery, client = host.prepare(image, resources)
@@ -136,7 +136,7 @@ def test_a_file_waits_for_a_disk_that_is_full_for_a_moment(tmp_path):
     place.mkdir()
     processes.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]).require()
     plan = Plan("quick", 1, tuple(registry.choose(["native"])), (Job(WELL, {}),), Resources((0,), MIB), 1, None)
-    with Store.create(place / "full.tare", a_record(plan)) as store:
+    with create_store(place / "full.tare", a_record(plan)) as store:
         processes.run(["dd", "if=/dev/zero", f"of={place}/filler", "bs=4k"])
         freed = threading.Timer(1.0, (place / "filler").unlink)
         freed.start()

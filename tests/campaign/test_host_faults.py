@@ -29,7 +29,7 @@ from tare.host.journal import Belongings, Journal, of_this_process
 from tare.image import build, guest
 from tare.model import Resources
 from tare.platforms import registry
-from tare.store.store import Store
+from tare.store import create_store, open_store, read_store
 
 #: Slow: whoever else is at work on the host is in the comparison, and `make test` has more tests beside this one.
 pytestmark = [pytest.mark.host, pytest.mark.slow]
@@ -83,12 +83,12 @@ def _conduct(names, jobs, file, blocks=2, work=None, resumed=False):
         nursery, client = last.enter_context(HostSession()).prepare(image, resources)
         if work is not None:
             nursery = replace(nursery, work=work / "work", journal=Journal(work / "journal"))
-        with Store.open(file) if resumed else Store.create(file, a_record(plan)) as store:
+        with open_store(file) if resumed else create_store(file, a_record(plan)) as store:
             try:
                 Runner(plan, store, nursery, client, Quiet()).run()
             except StoreError as ended:
                 error = ended
-        with Store.read(file) as store:
+        with read_store(file) as store:
             return Result(list(store.trials().iter_rows(named=True)), error)
 
 
@@ -318,6 +318,6 @@ def test_process_ids_that_wrap(told, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "removed" in done.stdout
     assert " removed, 0 kept" in done.stdout
-    with Store.read(tmp_path / "fault.tare") as store:
+    with read_store(tmp_path / "fault.tare") as store:
         result = Result(list(store.trials().iter_rows(named=True)))
     told(result, "runc", done.stdout.splitlines()[-1])

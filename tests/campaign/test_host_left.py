@@ -10,7 +10,7 @@ import pytest
 from hostile import TREE
 from tare.host import janitor, processes, state
 from tare.host.journal import Journal
-from tare.store.store import Store
+from tare.store import read_store
 
 pytestmark = pytest.mark.host
 
@@ -47,7 +47,7 @@ def test_what_a_killed_run_left_and_nobody_can_remove_is_told(tmp_path):
         said = done.stderr.decode()
         assert said.count(f"left on this host: file {folder} (") == 1
         assert said.count("\nfix: `tare clean` tries again") == 1
-        with Store.read(tmp_path / "x.tare") as store:
+        with read_store(tmp_path / "x.tare") as store:
             [warning] = [event.text for event in store.events() if f"file {folder}" in event.text]
         assert warning.startswith("left on this host")
         assert entry.file.exists()

@@ -15,7 +15,7 @@ from tare.errors import StoreError
 from tare.host import cgroup, processes
 from tare.model import Arm
 from tare.platforms import registry
-from tare.store.store import Store
+from tare.store import read_store
 
 pytestmark = [
     pytest.mark.host,
@@ -41,7 +41,7 @@ def listed(cpus):
 
 
 def measuring(file):
-    with contextlib.suppress(StoreError), Store.read(file) as store:
+    with contextlib.suppress(StoreError), read_store(file) as store:
         return bool(store.done()) and store.status == "running"
     return False
 

@@ -12,7 +12,7 @@ from tare.campaign.sampler import Sampler
 from tare.host import cgroup, janitor, processes, unremoved
 from tare.host.journal import Belongings
 from tare.model import Resources
-from tare.store.store import Store
+from tare.store import create_store
 
 pytestmark = pytest.mark.host
 
@@ -43,7 +43,7 @@ def test_what_a_sandbox_that_stayed_runs_is_foreign(nursery, tmp_path, monkeypat
     before_ns, after_ns = (counted[-1] - counted[0] for counted in ours)
     assert before_ns > 0.3e9, "an instance's work is the campaign's"  # others may want this CPU too
     assert after_ns < 0.1 * before_ns
-    with Store.create(tmp_path / "x.tare", a_record(a_plan(others=()))) as store:
+    with create_store(tmp_path / "x.tare", a_record(a_plan(others=()))) as store:
         store.commit_trials((), ticks)
         found = contamination.windows(store.telemetry(), [cpu])
     after = found.filter(pl.col("begin") > noted + 0.2)["foreign-cpu"].mean()

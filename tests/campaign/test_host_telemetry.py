@@ -12,7 +12,7 @@ from tare.campaign.sampler import Sampler
 from tare.host import processes
 from tare.model import Arm
 from tare.platforms import registry
-from tare.store.store import Store
+from tare.store import create_store
 
 pytestmark = pytest.mark.host
 
@@ -42,7 +42,7 @@ def test_an_instance_is_counted_and_a_neighbour_is_told_apart_from_it(nursery, t
             neighbour.wait()
     assert sampler.failed is None
     plan = a_plan(others=())
-    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         store.commit_trials((), sampler.drain())
         found = store.telemetry()
     counted = found.instances["cpu_ns"]

@@ -15,7 +15,7 @@ from tare.host import processes
 from tare.image import guest
 from tare.model import Arm
 from tare.platforms import registry
-from tare.store.store import Store
+from tare.store import create_store
 from tare.workloads import registry as workloads
 
 pytestmark = pytest.mark.host
@@ -90,7 +90,7 @@ def test_a_guest_that_panics_in_a_campaign(nursery, tmp_path, monkeypatch):
     jobs = (Job(workload, workload.profiles["quick"]),)
     plan = Plan("quick", 5, platforms, jobs, nursery.resources, 1, None)
     client = Client(nursery.image.root, ())  # nobody asks it
-    with Store.create(tmp_path / "panic.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "panic.tare", a_record(plan)) as store:
         Runner(plan, store, nursery, client, Quiet()).run()
         rows = list(store.trials().iter_rows(named=True))
         consoles = store.attachments()

@@ -9,7 +9,7 @@ import pytest
 from campaign.fakes import FakeNursery, Quiet, a_plan, a_record
 from tare.campaign.runner import Runner
 from tare.model import Design
-from tare.store.store import Store
+from tare.store import create_store, open_store
 
 HOUR = 3600.0
 START_S, RUN_S = 5.0, 25.0
@@ -62,13 +62,13 @@ def test_pauses_take_nothing_of_the_time_that_was_planned(tmp_path, clock):
     plan = replace(a_plan(others=("runc", "docker")), blocks=None, budget_s=HOUR)
     block_s = 4 * START_S + 4 * 2 * RUN_S  # arms; of which two runs
     file = tmp_path / "x.tare"
-    with Store.create(file, a_record(plan)) as store, pytest.raises(KeyboardInterrupt):
+    with create_store(file, a_record(plan)) as store, pytest.raises(KeyboardInterrupt):
         go_on(plan, store, clock, Quiet(interrupt_after=12 * 3 + 5))
     clock.day += 10 * HOUR
-    with Store.open(file) as store, pytest.raises(KeyboardInterrupt):
+    with open_store(file) as store, pytest.raises(KeyboardInterrupt):
         go_on(plan, store, clock, Quiet(interrupt_after=7 + 12))  # what was left of that block, and one more
     clock.day += 10 * HOUR
-    with Store.open(file) as store:
+    with open_store(file) as store:
         watcher = Quiet()
         go_on(plan, store, clock, watcher)
         assert watcher.trials, "the second resume ran nothing"
@@ -95,14 +95,14 @@ class Told(Quiet):
 def test_what_a_resumed_campaign_has_spent_is_what_it_worked(tmp_path, clock, design, first, then, last):
     plan = replace(a_plan(3), design=design)
     whole = Told()
-    with Store.create(tmp_path / "whole.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "whole.tare", a_record(plan)) as store:
         go_on(plan, store, clock, whole)
     file = tmp_path / "paused.tare"
-    Store.create(file, a_record(plan)).close()
+    create_store(file, a_record(plan)).close()
     for after in (first, then, None):
         clock.day += 10 * HOUR
         paused = Told(after)
-        with Store.open(file) as store, contextlib.suppress(KeyboardInterrupt):
+        with open_store(file) as store, contextlib.suppress(KeyboardInterrupt):
             go_on(plan, store, clock, paused)
     number, spent_s = paused.blocks[last]
     assert number == last

@@ -13,7 +13,7 @@ from tare.campaign.runner import Runner
 from tare.campaign.runs import run_trial
 from tare.campaign.schedule import schedule_block
 from tare.model import Arm, Design, Mode, TrialKey
-from tare.store.store import Store
+from tare.store import create_store
 from tare.workloads import registry
 from tare.workloads.base import Command, Outcome, RunPlan
 
@@ -27,7 +27,7 @@ def plan():
 
 @pytest.fixture
 def store(tmp_path, plan):
-    with Store.create(tmp_path / "fake.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "fake.tare", a_record(plan)) as store:
         yield store
 
 
@@ -162,7 +162,7 @@ def test_a_workload_with_rounds_of_its_own_is_not_run_in_rounds(plan, store, mon
 
 def test_one_platform_after_the_other_each_has_its_rounds(plan, tmp_path):
     plan = replace(plan, design=Design.SEQUENTIAL)
-    with Store.create(tmp_path / "sequential.tare", a_record(plan).model_copy(update={"design": plan.design})) as store:
+    with create_store(tmp_path / "sequential.tare", a_record(plan).model_copy(update={"design": plan.design})) as store:
         nursery = run(plan, store)
     assert Counter(nursery.log)["alpha on docker"] == ROUNDS
 

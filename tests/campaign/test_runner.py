@@ -11,7 +11,7 @@ from tare.campaign.runner import Runner
 from tare.campaign.schedule import schedule_block
 from tare.errors import ParseError, PlatformError, UnsupportedError
 from tare.model import Arm, Design, Status, TrialKey
-from tare.store.store import Store
+from tare.store import create_store, open_store
 
 
 def _runner(plan, store, nursery=None, watcher=None):
@@ -30,7 +30,7 @@ def plan():
 
 @pytest.fixture
 def store(tmp_path, plan):
-    with Store.create(tmp_path / "fake.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "fake.tare", a_record(plan)) as store:
         yield store
 
 
@@ -83,14 +83,14 @@ def test_an_instance_that_dies_fails_that_trial_and_the_next_gets_a_fresh_one(st
 def test_an_interrupted_campaign_goes_on_with_exactly_the_missing_trials(tmp_path, after):
     plan = a_plan()
     nursery = FakeNursery()
-    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         watcher = Quiet(interrupt_after=after)
         with pytest.raises(KeyboardInterrupt):
             _runner(plan, store, nursery, watcher).run()
         assert nursery.living == set()
         before = store.done()
         assert len(before) == after
-    with Store.open(tmp_path / "x.tare") as store:
+    with open_store(tmp_path / "x.tare") as store:
         watcher = Quiet()
         _runner(plan, store, FakeNursery(), watcher).run()
         assert {trial.key for trial in watcher.trials} == _all_keys(plan) - before
@@ -139,7 +139,7 @@ def test_the_cpu_cost_is_the_groups_time_by_the_work(store):
 def test_a_workload_that_wants_a_fresh_instance_comes_last_and_has_it_to_itself(tmp_path):
     plan = a_plan(1, more=(FakeFresh("gamma"),))
     nursery = FakeNursery()
-    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         _runner(plan, store, nursery).run()
         assert store.done() == _all_keys(plan)
     at = next(place for place, line in enumerate(nursery.log) if line.startswith("gamma"))
@@ -154,7 +154,7 @@ def test_a_workload_that_wants_a_fresh_instance_comes_last_and_has_it_to_itself(
 def test_a_campaign_of_nothing_else_starts_no_instance_that_does_nothing(tmp_path):
     plan = replace(a_plan(1), jobs=(Job(FakeFresh("gamma"), {}),))
     nursery = FakeNursery()
-    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         _runner(plan, store, nursery).run()
     assert Counter(line.split()[0] for line in nursery.log) == {"start": 4, "gamma": 4, "stop": 4}
 
@@ -184,9 +184,9 @@ def test_one_after_the_other_each_has_all_of_its_repetitions_and_the_second_base
 @pytest.mark.parametrize("after", [1, 8, 9, 10, 17, 35])
 def test_one_after_the_other_goes_on_where_it_was_cut_off(tmp_path, after):
     plan = _sequential()
-    with Store.create(tmp_path / "x.tare", a_record(plan)) as store, pytest.raises(KeyboardInterrupt):
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store, pytest.raises(KeyboardInterrupt):
         _runner(plan, store, watcher=Quiet(interrupt_after=after)).run()
-    with Store.open(tmp_path / "x.tare") as store:
+    with open_store(tmp_path / "x.tare") as store:
         watcher = Quiet()
         _runner(plan, store, watcher=watcher).run()
         assert len(watcher.trials) == 36 - after

@@ -11,8 +11,7 @@ from tare.campaign.preflight import Ready
 from tare.errors import HostError, StoreError, UsageError
 from tare.host import facts
 from tare.platforms.base import Availability
-from tare.store.record import PlatformRecord
-from tare.store.store import Store
+from tare.store import PlatformRecord, create_store
 
 IMAGE = SimpleNamespace(hash="0123abcd" * 8)
 HERE = facts.gather()
@@ -136,7 +135,7 @@ class TestResume:
 
         def run(record, **others):
             file = tmp_path / "x.tare"
-            Store.create(file, record, trust.mark).close()
+            create_store(file, record, trust.mark).close()
             conduct.resume(file, SimpleNamespace(doing=lambda what: None, fault=lambda line: None), **others)
 
         return run
@@ -162,7 +161,7 @@ class TestResume:
 
 
 def test_a_campaign_does_not_go_on_where_its_record_asks_for_more_than_is_known(tmp_path):
-    with Store.create(tmp_path / "x.tare", _record(tare_version="7.2.0")) as store:
+    with create_store(tmp_path / "x.tare", _record(tare_version="7.2.0")) as store:
         same.check_known(store)
         store.unknown_fields = ("weather",)
         with pytest.raises(StoreError, match="does not know: weather") as refused:

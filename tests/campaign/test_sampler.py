@@ -9,7 +9,7 @@ from tare.campaign import sampler
 from tare.campaign.runner import Runner
 from tare.campaign.sampler import Sampler
 from tare.model import Arm, CpuTick, InstanceTick, Tick
-from tare.store.store import Store
+from tare.store import create_store, open_store
 
 
 class FakeHost:
@@ -99,7 +99,7 @@ def test_a_fault_ends_it_and_nothing_else(fake):
 def test_a_campaign_keeps_every_tick_in_order_with_the_instances_of_that_moment(fake, tmp_path):
     plan = a_plan()
     one = Sampler((0,), interval_s=0.0005)
-    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         Runner(plan, store, FakeNursery(), None, Quiet(), sampler=one).run()
         found = store.telemetry()
         assert store.events() == []
@@ -113,7 +113,7 @@ def test_a_campaign_keeps_every_tick_in_order_with_the_instances_of_that_moment(
 def test_what_was_read_until_an_interrupt_is_kept_and_a_fault_is_told(fake, tmp_path):
     plan = a_plan()
     fake.fails_at = 1
-    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         one = Sampler((0,), interval_s=0.0005)
         with pytest.raises(KeyboardInterrupt):
             Runner(plan, store, FakeNursery(), None, Quiet(interrupt_after=3), sampler=one).run()
@@ -121,13 +121,13 @@ def test_what_was_read_until_an_interrupt_is_kept_and_a_fault_is_told(fake, tmp_
         [event] = store.events()
         assert event.text.startswith("the telemetry: OSError: [Errno 5] Input/output error (in ")
     fake.fails_at = None
-    with Store.open(tmp_path / "x.tare") as store:
+    with open_store(tmp_path / "x.tare") as store:
         Runner(plan, store, FakeNursery(), None, Quiet(), sampler=Sampler((0,), interval_s=0.0005)).run()
         assert store.telemetry().host["first"].sum() == 2  # no window spans the time between the two
 
 
 def test_an_arm_in_a_tick_is_named(tmp_path):
     plan = a_plan()
-    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         store.commit_trials((), [a_tick(1, True, (Arm("native", 1), Arm("docker")))])
         assert store.telemetry().instances.rows() == [(1, "native", 1, 1, 4096, 0, 0), (1, "docker", 0, 1, 4096, 0, 0)]

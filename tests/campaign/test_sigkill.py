@@ -14,7 +14,7 @@ from tare.host import cgroup, processes, state
 from tare.host.journal import Journal, sweep
 from tare.image import build
 from tare.platforms import registry
-from tare.store.store import Store
+from tare.store import read_store
 
 pytestmark = pytest.mark.host
 
@@ -36,7 +36,7 @@ def _command(*arguments):
 
 
 def _rows(file):
-    with Store.read(file) as store:
+    with read_store(file) as store:
         trials, samples = store.trials(), store.samples()
         return {
             (row["block"], row["workload"], row["platform"], row["replica"]): (row["seq"], row["started"])

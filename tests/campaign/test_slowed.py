@@ -5,7 +5,7 @@ from tare.campaign import calibrate, conduct
 from tare.campaign.preflight import Ready
 from tare.campaign.slowed import EXTRA, originals
 from tare.model import Resources
-from tare.store.record import PlatformRecord
+from tare.store import PlatformRecord
 
 SHARES = (0.005, 0.05)
 NAMES = ("native", "runc")

@@ -9,7 +9,7 @@ from tare.campaign import stopping
 from tare.campaign.runner import Runner
 from tare.campaign.stopping import parse_precision, still_wanted, targets
 from tare.errors import UsageError
-from tare.store.store import Store
+from tare.store import create_store, open_store
 
 
 @dataclass
@@ -86,7 +86,7 @@ def _blocks(store, workload):
 def test_a_workload_leaves_when_it_is_known_and_the_campaign_ends_with_the_last(tmp_path):
     plan = _plan()
     look = Script(start=[30, 0, 0, 0], alpha=[0, 0, 0, 0], beta=[30, 30, 30, 0])
-    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         Runner(plan, store, FakeNursery(), None, Quiet(), look).run()
         assert look.looked_at == [10, 15, 20, 25]
         assert _blocks(store, "alpha") == set(range(10))
@@ -104,11 +104,11 @@ def test_a_workload_leaves_when_it_is_known_and_the_campaign_ends_with_the_last(
 def test_a_campaign_that_was_cut_off_goes_on_with_the_workloads_that_were_left(tmp_path):
     plan = _plan()
     wide = [30] * 3
-    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         watcher = Quiet(interrupt_after=10 * 12 + 5)  # in the eleventh block
         with pytest.raises(KeyboardInterrupt):
             Runner(plan, store, FakeNursery(), None, watcher, Script(start=wide, alpha=[0], beta=wide)).run()
-    with Store.open(tmp_path / "x.tare") as store:
+    with open_store(tmp_path / "x.tare") as store:
         script = Script(start=[0], alpha=[0], beta=[0])
         Runner(plan, store, FakeNursery(), None, Quiet(), script).run()
         assert script.looked_at == [15]
@@ -118,7 +118,7 @@ def test_a_campaign_that_was_cut_off_goes_on_with_the_workloads_that_were_left(t
 
 def test_nobody_looks_where_blocks_were_asked_for(tmp_path):
     plan = a_plan(12)
-    with Store.create(tmp_path / "x.tare", a_record(plan)) as store:
+    with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         Runner(plan, store, FakeNursery(), None, Quiet(), Script()).run()
         assert _blocks(store, "alpha") == set(range(12))
         assert store.events() == []

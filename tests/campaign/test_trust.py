@@ -14,7 +14,7 @@ from campaign.fakes import a_plan, a_record
 from tare.campaign import calibrate, conduct, trust
 from tare.campaign.plan import job_of
 from tare.errors import HostError, StoreError, UsageError
-from tare.store import Store
+from tare.store import create_store, read_store
 from tare.workloads import registry
 
 MAIN = "from tare.cli import main; main()"
@@ -39,14 +39,14 @@ def record():
 
 def foreign(tmp_path, record):
     file = tmp_path / "night.tare"
-    Store.create(file, record).close()
+    create_store(file, record).close()
     return file
 
 
 def test_what_this_host_wrote_is_known_again_and_its_key_is_nobody_elses(home, tmp_path, record):
     file = tmp_path / "own.tare"
-    Store.create(file, record, trust.mark).close()
-    with Store.read(file) as store:
+    create_store(file, record, trust.mark).close()
+    with read_store(file) as store:
         assert trust.is_own(store)
         trust.require(store, "")
     assert stat.S_IMODE((home / trust.KEY).stat().st_mode) == 0o600
@@ -54,11 +54,11 @@ def test_what_this_host_wrote_is_known_again_and_its_key_is_nobody_elses(home, t
 
 def test_a_file_that_was_changed_elsewhere_is_no_longer_its_own(home, tmp_path, record):
     file, changed = tmp_path / "own.tare", tmp_path / "changed.tare"
-    Store.create(file, record, trust.mark).close()
-    with Store.read(file) as store:
+    create_store(file, record, trust.mark).close()
+    with read_store(file) as store:
         mark = store.mark
-    Store.create(changed, record.model_copy(update={"seed": 8}), lambda text: mark).close()
-    with Store.read(changed) as store:
+    create_store(changed, record.model_copy(update={"seed": 8}), lambda text: mark).close()
+    with read_store(changed) as store:
         assert store.mark == mark
         assert not trust.is_own(store)
 
@@ -73,11 +73,11 @@ def test_another_hosts_file_does_not_go_on_unasked(home, tmp_path, record):
 
 def test_an_agreement_is_to_one_record(home, tmp_path, record):
     file = foreign(tmp_path, record)
-    with Store.read(file) as store:
+    with read_store(file) as store:
         agreed = trust.digest(store)
         trust.require(store, agreed)
     file.unlink()
-    with Store.create(file, record.model_copy(update={"seed": 8})) as store, pytest.raises(StoreError):
+    with create_store(file, record.model_copy(update={"seed": 8})) as store, pytest.raises(StoreError):
         trust.require(store, agreed)
 
 

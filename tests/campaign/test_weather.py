@@ -18,7 +18,7 @@ from tare.image import build
 from tare.model import Arm, Direction, Family, Metric, Resources
 from tare.platforms import registry
 from tare.platforms.base import LaunchSpec
-from tare.store.store import Store
+from tare.store import create_store
 from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload
 from tare.workloads.output import text_of
 
@@ -72,7 +72,7 @@ def outcome(tmp_path_factory):
     file = tmp_path_factory.mktemp("weather") / "odd.tare"
     with (
         HostSession() as host,
-        Store.create(file, a_record(plan)) as store,
+        create_store(file, a_record(plan)) as store,
     ):
         for platform in platforms:
             platform.prepare(image)

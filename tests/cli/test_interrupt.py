@@ -11,7 +11,7 @@ import pytest
 from tare.errors import StoreError
 from tare.host import processes, state
 from tare.host.journal import Journal
-from tare.store.store import Store
+from tare.store import read_store
 
 pytestmark = pytest.mark.host
 
@@ -19,7 +19,7 @@ MAIN = "from tare.cli import main; main()"
 
 
 def _done(file):
-    with contextlib.suppress(StoreError), Store.read(file) as store:  # it may not have its tables yet
+    with contextlib.suppress(StoreError), read_store(file) as store:  # it may not have its tables yet
         return store.done()
     return set()
 
@@ -46,7 +46,7 @@ def test_what_was_made_is_removed_and_what_was_measured_is_kept(tmp_path, number
     assert b"Traceback" not in said
     assert Journal(state.journal()).entries() == []
     assert "tare" not in processes.run(["ip", "-o", "link"]).text
-    with Store.read(file) as store:
+    with read_store(file) as store:
         kept = store.done()
         assert kept
         assert store.status == "interrupted"
@@ -54,7 +54,7 @@ def test_what_was_made_is_removed_and_what_was_measured_is_kept(tmp_path, number
         [sys.executable, "-c", MAIN, "run", "--resume", str(file)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    with Store.read(file) as store:
+    with read_store(file) as store:
         assert len(store.done()) == 3 * 4 * 2
         assert kept <= store.done()
         assert store.status == "complete"

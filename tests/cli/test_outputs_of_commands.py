@@ -15,7 +15,7 @@ from tare.campaign.host_session import HostSession
 from tare.cli.commands.app import load
 from tare.errors import HostError
 from tare.report import html
-from tare.store import Store
+from tare.store import Store, open_store
 
 SHAPE = fake_campaign.Shape(blocks=3, rounds=2, workloads=("prime-slices",))
 
@@ -241,7 +241,7 @@ def test_other_commands_look_first_too(nothing_is_done, monkeypatch, run, campai
 def _as_if_measured(file, *_args):
     """A campaign of the baseline with itself, whole."""
     fake_campaign.write(Path(file), fake_campaign.Shape(blocks=10, rounds=2, workloads=("prime-slices",)))
-    with Store.open(Path(file)) as store:
+    with open_store(Path(file)) as store:
         store.set_status("complete")
 
 

@@ -11,7 +11,7 @@ import pytest
 from tare.errors import StoreError
 from tare.host import state, tuning
 from tare.host.journal import Journal, sweep
-from tare.store.store import Store
+from tare.store import read_store
 
 pytestmark = pytest.mark.host
 
@@ -50,14 +50,14 @@ def _measuring(file):
 
 
 def _begun(file):
-    with contextlib.suppress(StoreError), Store.read(file) as store:  # it is being made
+    with contextlib.suppress(StoreError), read_store(file) as store:  # it is being made
         return store.status == "running"
     return False
 
 
 def _set(before, file):
     """Which settings the campaign says that it changed; each is really so now."""
-    with Store.read(file) as store:
+    with read_store(file) as store:
         changed = {one.path: one for one in store.record.tuning if one.outcome == "changed"}
     now = tuning.look()
     assert changed, "nothing can be set here: the test would show nothing"
@@ -91,7 +91,7 @@ def test_after_sigkill_the_next_command_gives_all_settings_back(tare, tmp_path, 
     else:
         done = tare("run", "--resume", str(file))  # which sets them again meanwhile, and from what they were
         assert done.returncode == 0, done.stderr
-        with Store.read(file) as store:
+        with read_store(file) as store:
             assert [event.text for event in store.events() if event.level == "warning"] == []
             assert store.status == "complete"
     assert tuning.look() == before
@@ -102,7 +102,7 @@ def test_without_it_nothing_is_set(tare, tmp_path, before):
     file = tmp_path / "plain.tare"
     done = tare("run", "-p", "native", "-w", "primes", "--blocks", "1", "-o", str(file))
     assert done.returncode == 0, done.stderr
-    with Store.read(file) as store:
+    with read_store(file) as store:
         assert store.record.tuning is None
         assert store.telemetry().host.height > 2
         instances = store.telemetry().instances

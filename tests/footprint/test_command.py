@@ -11,9 +11,8 @@ import pytest
 import fake_campaign
 from tare import cli
 from tare.footprint.model import IDLE, Level, Phase, Scope
-from tare.footprint.record import footprints
 from tare.host import cgroup, processes, state
-from tare.store.store import Store
+from tare.store import read_store
 
 MAIN = "from tare.cli import main; main()"
 
@@ -27,8 +26,8 @@ def _run(folder, *arguments):
 
 
 def _read(file):
-    with Store.read(file) as store:
-        return footprints(store), store.status
+    with read_store(file) as store:
+        return list(store.footprints()), store.status
 
 
 @pytest.mark.host
@@ -93,7 +92,7 @@ def test_a_campaigns_file_of_another_image_is_refused_before_anything_starts_and
     assert "the campaign ran image sha256:0123abcd, and now there is" in said
     assert "other bits, other figures" in said
     assert "starting" not in said
-    with Store.read(tmp_path / "night.tare") as store:
+    with read_store(tmp_path / "night.tare") as store:
         assert store.attachments() == []
         assert store.status == "complete"
         assert not [event for event in store.events() if "footprint" in event.text or "surface" in event.text]

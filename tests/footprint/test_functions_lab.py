@@ -9,8 +9,7 @@ from tare.errors import UsageError
 from tare.footprint import conduct, lab
 from tare.footprint.model import Footprint, Level, Phase, Scope
 from tare.footprint.order import Order
-from tare.footprint.record import footprints, keep
-from tare.store import Store
+from tare.store import open_store, read_store
 
 ORDERS = [
     Order([], [], Level.FUNCTIONS),
@@ -30,9 +29,9 @@ def footprint(repeat):
 
 def written(path, *counted, warning=None):
     fake_campaign.write(path, fake_campaign.Shape(blocks=1))
-    with Store.open(path) as store:
+    with open_store(path) as store:
         for one in counted:
-            keep(store, one)
+            store.add_footprint(one)
         if warning:
             store.add_event("warning", warning)
     return path
@@ -97,15 +96,15 @@ def test_what_comes_back_is_the_file_where_there_is_none(tmp_path):
     assert brought.footprints == (footprint(0), footprint(1))
     assert brought.warnings == ("no footprint of kata: no KVM",)
     assert not result.exists()
-    with Store.read(tmp_path / "here.tare") as store:
-        assert footprints(store) == [footprint(0), footprint(1)]
+    with read_store(tmp_path / "here.tare") as store:
+        assert list(store.footprints()) == [footprint(0), footprint(1)]
 
 
 def test_what_comes_back_is_added_to_a_file_that_is_there(tmp_path):
     here = written(tmp_path / "here.tare", footprint(0))
     lab.bring(written(tmp_path / "there.tare", footprint(1), warning="no footprint of kata: no KVM"), here)
-    with Store.read(here) as store:
-        assert footprints(store) == [footprint(0), footprint(2)], "repeats go on: they are others, not again"
+    with read_store(here) as store:
+        assert list(store.footprints()) == [footprint(0), footprint(2)], "repeats go on: they are others, not again"
         said = [event.text for event in store.events()]
     assert "in the lab: no footprint of kata: no KVM" in said
     assert "footprints that came from a lab on Linux 6.1.0-fake: 1" in said

@@ -12,8 +12,7 @@ import pyseccomp
 import pytest
 from test_ptrace import filtered, signals, standing
 
-from tare.footprint.model import SURFACE_ATTACHMENT, Surface
-from tare.store import Store
+from tare.store import read_store
 
 MAIN = [sys.executable, "-c", "from tare.cli import main; main()", "surface"]
 
@@ -113,8 +112,8 @@ def test_a_file_keeps_the_surfaces_and_takes_more_beside_its_figures(tmp_path):
     again = tare("native", "-o", str(file))
     assert again.returncode == 0, again.stderr
     assert again.stdout.endswith(f"in {file}\n")
-    with Store.read(file) as store:
-        found = [Surface.model_validate_json(data) for data in store.attached(SURFACE_ATTACHMENT)]
+    with read_store(file) as store:
+        found = list(store.surfaces())
         assert (store.status, store.record.blocks) == ("complete", 0)
         assert [one.name for one in store.record.platforms] == ["native", "runc"]
     assert [one.platform for one in found] == ["native", "runc", "native"]

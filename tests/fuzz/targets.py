@@ -23,8 +23,8 @@ from tare.image import recipe
 from tare.literature import catalogue, library
 from tare.platforms.parts import boxfile
 from tare.session import frames, messages
+from tare.store import CampaignRecord
 from tare.store.reading import known_part, why_not
-from tare.store.record import CampaignRecord
 from tare.workloads import registry
 from workloads import captures, test_mutations, test_storage_bonnie, test_storage_dbench, test_storage_fio
 

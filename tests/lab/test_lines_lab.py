@@ -9,9 +9,8 @@ import pytest
 from tare.analysis.footprints import Exposure, View
 from tare.footprint.lines import READINGS, completed
 from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
-from tare.footprint.record import footprints
 from tare.lab import kernel
-from tare.store import Store
+from tare.store import read_store
 
 pytestmark = [pytest.mark.lab, pytest.mark.host, pytest.mark.timeout(3600)]
 
@@ -52,8 +51,8 @@ def test_lines_of_a_start_and_of_a_workload_come_back(tmp_path):
         "-o",
         str(file),
     )
-    with Store.read(file) as store:
-        found = footprints(store)
+    with read_store(file) as store:
+        found = list(store.footprints())
     assert {(one.platform, one.phase) for one in found} == {
         (IDLE, Phase.STEADY),
         (EMPTY, Phase.STEADY),

@@ -22,7 +22,7 @@ from tare.model import Direction, Family, Metric, Resources
 from tare.platforms import registry
 from tare.platforms.docker import helps
 from tare.platforms.parts.helpers import processes_by_pid
-from tare.store.store import Store
+from tare.store import create_store
 from tare.workloads import registry as workloads
 from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload, Side
 
@@ -133,7 +133,7 @@ def _campaign(names, jobs, file):
         for platform in platforms:
             last.callback(platform.close)
         nursery, client = last.enter_context(HostSession()).prepare(image, resources)
-        store = last.enter_context(Store.create(file, a_record(plan)))
+        store = last.enter_context(create_store(file, a_record(plan)))
         for platform in platforms:
             platform.prepare(image)
         for job in jobs:

@@ -27,7 +27,7 @@ from tare.report.model import (
     UnmarkedReport,
     to_json,
 )
-from tare.store import Store
+from tare.store import create_store
 
 DOCS = Path(__file__).parents[2] / "docs" / "report-schema.md"
 
@@ -135,7 +135,7 @@ def test_several_files_are_several_reports(campaign: Path, tmp_path: Path) -> No
 
 def test_json_has_no_nan(tmp_path: Path) -> None:
     shape = fake_campaign.Shape(blocks=3, rounds=2, workloads=("prime-slices",))
-    with Store.create(tmp_path / "a.tare", fake_campaign.record(shape)) as store:
+    with create_store(tmp_path / "a.tare", fake_campaign.record(shape)) as store:
         for _, trials in fake_campaign._blocks(shape):
             spoiled = [replace(s, value=math.nan) for s in trials[2].samples]
             store.commit_trials([*trials[:2], replace(trials[2], samples=tuple(spoiled)), *trials[3:]])
@@ -149,7 +149,7 @@ def test_json_has_no_nan(tmp_path: Path) -> None:
 
 
 def test_a_campaign_that_was_just_made_has_a_report(tmp_path: Path) -> None:
-    with Store.create(tmp_path / "new.tare", fake_campaign.record(fake_campaign.Shape())):
+    with create_store(tmp_path / "new.tare", fake_campaign.record(fake_campaign.Shape())):
         report = build(tmp_path / "new.tare")
     assert (report.status, report.blocks_done) == ("planned", 0)
     assert {p.verdict for r in report.results for p in r.platforms} == {"no-data"}
@@ -157,7 +157,7 @@ def test_a_campaign_that_was_just_made_has_a_report(tmp_path: Path) -> None:
 
 def test_a_report_beside_the_run_counts_whole_blocks_only(tmp_path: Path) -> None:
     shape = fake_campaign.Shape(blocks=3, rounds=2)
-    with Store.create(tmp_path / "a.tare", fake_campaign.record(shape)) as store:
+    with create_store(tmp_path / "a.tare", fake_campaign.record(shape)) as store:
         for block, trials in fake_campaign._blocks(shape):
             store.plan_block(block, [trial.key for trial in trials])
             store.commit_trials(trials if block < 2 else trials[:5])

@@ -17,7 +17,7 @@ from tare.analysis.sheet import score
 from tare.model import Design
 from tare.report import compare as compare_report
 from tare.report import score as score_report
-from tare.store import Store
+from tare.store import read_store
 
 PROFILE = """
 title = "mine"
@@ -44,7 +44,7 @@ thresholds = [0.5]
 @pytest.fixture
 def campaign(tmp_path):
     shape = replace(fake_campaign.Shape(), failing=None, unsupported=None, workloads=("sysbench-cpu", "startup"))
-    with Store.read(fake_campaign.write(tmp_path / "x.tare", shape)) as store:
+    with read_store(fake_campaign.write(tmp_path / "x.tare", shape)) as store:
         yield store.record, store.samples()
 
 

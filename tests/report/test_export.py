@@ -13,12 +13,12 @@ import pytest
 import fake_campaign
 from tare.report import export as export_module
 from tare.report.export import COLUMNS, Format, Table, export, export_telemetry
-from tare.store import Store
+from tare.store import create_store, read_store
 
 
 def exported(path: Path, form: Format) -> tuple[int, str]:
     out = io.StringIO()
-    with Store.read(path) as store:
+    with read_store(path) as store:
         return export(store, form, out), out.getvalue()
 
 
@@ -27,7 +27,7 @@ def test_csv_has_every_sample_with_the_facts_of_its_trial(campaign: Path) -> Non
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == count
     assert tuple(rows[0]) == COLUMNS
-    with Store.read(campaign) as store:
+    with read_store(campaign) as store:
         samples, trials = store.samples(), store.trials()
     assert [float(row["value"]) for row in rows if row["value"]] == pytest.approx(
         [row["value"] for row in exported_rows(campaign) if row["value"] is not None]
@@ -64,7 +64,7 @@ def test_what_json_cannot_say_is_a_word_and_text_stays_whole(tmp_path: Path) -> 
     values = iter((math.nan, math.inf, -math.inf, 1.0))
     odd = tuple(replace(sample, value=next(values)) for sample in first.samples)
     failed = replace(second, status="failed", reason='said "no",\nand left', samples=())
-    with Store.create(tmp_path / "a.tare", fake_campaign.record(shape)) as store:
+    with create_store(tmp_path / "a.tare", fake_campaign.record(shape)) as store:
         store.commit_trials([replace(first, samples=odd), replace(failed, status=fake_campaign.Status.FAILED)])
     rows = exported_rows(tmp_path / "a.tare")
     assert [row["value"] for row in rows] == ["nan", "inf", "-inf", 1.0, None]
@@ -81,7 +81,7 @@ def test_telemetry_goes_out_as_its_frames(tmp_path: Path, table: Table, rows: in
     shape = fake_campaign.Shape(blocks=1, rounds=2, workloads=("prime-slices",), telemetry=True)
     path = fake_campaign.write(tmp_path / "a.tare", shape)
     text, lines = io.StringIO(), io.StringIO()
-    with Store.read(path) as store:
+    with read_store(path) as store:
         ticks = store.telemetry().host.height
         assert export_telemetry(store, table, Format.CSV, text) == rows * ticks
         assert export_telemetry(store, table, Format.JSONL, lines) == rows * ticks
@@ -98,7 +98,7 @@ HOSTILE_TEXTS = ["=HYPERLINK(0)", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=
 
 
 def test_a_text_that_a_spreadsheet_takes_for_a_formula_is_guarded_unless_it_is_asked_for_raw(campaign, monkeypatch):
-    with Store.read(campaign) as store:
+    with read_store(campaign) as store:
         row = next(iter(export_module.rows(store)))
         texts = [{**row, "reason": text, "value": -1.5} for text in HOSTILE_TEXTS]
         monkeypatch.setattr(export_module, "rows", lambda _: iter(texts))

@@ -11,10 +11,11 @@ from rich.console import Console
 from test_html import Page
 
 import fake_footprints
+import old_files
 from tare.analysis.attack_profile import Weights
 from tare.analysis.footprints import Exposure, View
 from tare.errors import StoreError, UsageError
-from tare.footprint.model import ATTACHMENT, EMPTY, IDLE, Footprint, Level, Phase, Scope
+from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
 from tare.report import footprint_words
 from tare.report.build import build
 from tare.report.export import FOOTPRINT_COLUMNS, Format, export_footprints
@@ -23,7 +24,7 @@ from tare.report.footprints import Asked, exposures, footprints_report, read_fil
 from tare.report.html import write_html
 from tare.report.model import to_json
 from tare.report.terminal import render
-from tare.store import Store
+from tare.store import read_store
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +192,7 @@ def test_what_readings_leave_is_told_and_is_in_no_figure(tmp_path: Path) -> None
     assert clean.reading_things is None
     path = fake_footprints.write(tmp_path / "read.tare", [*read, *empty])
     out = io.StringIO()
-    with Store.read(path) as store:
+    with read_store(path) as store:
         export_footprints(store, Format.CSV, out)
     rows = [row for row in csv.DictReader(io.StringIO(out.getvalue())) if row["platform"] == EMPTY]
     assert len(rows) == 3 * 30
@@ -210,10 +211,11 @@ def test_a_file_without_footprints_has_none(campaign: Path) -> None:
 
 
 def test_an_attachment_that_is_no_footprint_is_refused(tmp_path: Path) -> None:
-    path = fake_footprints.write(tmp_path / "bad.tare", [fake_footprints.footprint({"a": 1})])
-    with Store.open(path) as store:
-        store.add_attachment(ATTACHMENT, b'{"level": "lines"}')
-    with pytest.raises(StoreError, match="footprint 2 cannot be read: scope: Field required") as caught:
+    whole = fake_footprints.footprint({"a": 1}).model_dump_json().encode()
+    path = old_files.as_version(3,
+        fake_footprints.write(tmp_path / "bad.tare", []), ("footprint", whole), ("footprint", b'{"level": "lines"}')
+    )
+    with pytest.raises(StoreError, match="footprint 2 does not hold: scope: Field required") as caught:
         build(path)
     assert "\n" not in str(caught.value)
 
@@ -287,7 +289,7 @@ def test_sources_have_hits_side_by_side(page: Page, lines: Path) -> None:
     assert seccomp["platforms"] == list(fake_footprints.PLATFORMS)
     number, text, *hits = seccomp["rows"][0]
     assert (number, text) == (1, "\tif (</script> 1)")
-    with Store.read(lines) as store:
+    with read_store(lines) as store:
         pool = Exposure(fake_footprints.invented(Level.LINES)).pool("gvisor", Scope.HOST)
         assert store.record.baseline == "native"
     assert hits == [0, 0, pool.hits["kernel/seccomp.c:1"]]
@@ -375,7 +377,7 @@ def test_a_terminal_is_not_told_what_to_do_by_a_store(tmp_path: Path) -> None:
 
 def test_the_export_has_a_row_a_thing_and_footprint(lines: Path) -> None:
     text, more = io.StringIO(), io.StringIO()
-    with Store.read(lines) as store:
+    with read_store(lines) as store:
         count = export_footprints(store, Format.CSV, text)
         assert export_footprints(store, Format.JSONL, more) == count
     rows = list(csv.DictReader(io.StringIO(text.getvalue())))
@@ -397,7 +399,7 @@ def test_the_export_has_a_row_a_thing_and_footprint(lines: Path) -> None:
 
 def test_an_export_without_footprints_is_its_heading(campaign: Path) -> None:
     out = io.StringIO()
-    with Store.read(campaign) as store:
+    with read_store(campaign) as store:
         assert export_footprints(store, Format.CSV, out) == 0
     assert out.getvalue() == ",".join(FOOTPRINT_COLUMNS) + "\n"
 

@@ -17,7 +17,7 @@ from tare.errors import UsageError
 from tare.report import figures
 from tare.report.build import build
 from tare.report.html import write_html
-from tare.store import CampaignRecord, SettingRecord, Store
+from tare.store import CampaignRecord, SettingRecord, create_store, read_store
 
 VOID = {"input", "meta", "br"}
 
@@ -104,7 +104,7 @@ def test_every_metric_has_a_plot_of_intervals_and_samples(page: Page, campaign: 
     report = build(campaign)
     plots = [figure for figure in page.figures() if figure["kind"] == "metric"]
     assert len(plots) == len(report.results)
-    with Store.read(campaign) as store:
+    with read_store(campaign) as store:
         samples = store.samples()
     for plot, result in zip(plots, report.results, strict=True):
         part = samples.filter((samples["workload"] == result.workload) & (samples["metric"] == result.metric))
@@ -133,7 +133,7 @@ def test_start_up_has_its_distributions_and_the_floor_its_panel(page: Page, camp
 def test_raw_data_comes_out_whole(page: Page, campaign: Path) -> None:
     links = [value for tag, name, value in page.attributes if tag == "a" and value.startswith("data:")]
     samples, trials, report = (gzip.decompress(base64.b64decode(link.partition(",")[2])).decode() for link in links)
-    with Store.read(campaign) as store:
+    with read_store(campaign) as store:
         rows = list(csv.DictReader(io.StringIO(samples)))
         assert [float(row["value"]) for row in rows] == store.samples()["value"].to_list()
         assert len(list(csv.DictReader(io.StringIO(trials)))) == store.trials().height
@@ -165,7 +165,7 @@ def evil_record(record: CampaignRecord) -> CampaignRecord:
 
 def test_text_of_a_hostile_store_stays_text(tmp_path: Path) -> None:
     shape = fake_campaign.Shape(blocks=3, rounds=2)
-    with Store.create(tmp_path / "a.tare", evil_record(fake_campaign.record(shape))) as store:
+    with create_store(tmp_path / "a.tare", evil_record(fake_campaign.record(shape))) as store:
         for block, trials in fake_campaign._blocks(shape):
             told = [replace(trial, reason=EVIL) if trial.reason else trial for trial in trials]
             store.plan_block(block, [trial.key for trial in told])
@@ -197,7 +197,7 @@ def test_many_samples_are_thinned_evenly_and_that_is_said(tmp_path: Path) -> Non
     shape = fake_campaign.Shape(blocks=3, rounds=900, workloads=("prime-slices",))
     path = fake_campaign.write(tmp_path / "a.tare", shape)
     report = build(path)
-    with Store.read(path) as store:
+    with read_store(path) as store:
         samples = store.samples().filter(store.samples()["metric"] == "rate")
     figure = figures.metric_figure(report, report.results[0], samples)
     assert figure["total"] == samples.height == 3 * 900 * 6
@@ -207,7 +207,7 @@ def test_many_samples_are_thinned_evenly_and_that_is_said(tmp_path: Path) -> Non
 
 
 def test_a_campaign_without_a_sample_has_a_page(tmp_path: Path) -> None:
-    with Store.create(tmp_path / "a.tare", fake_campaign.record(fake_campaign.Shape())):
+    with create_store(tmp_path / "a.tare", fake_campaign.record(fake_campaign.Shape())):
         pass
     write_html([tmp_path / "a.tare"], tmp_path / "a.html")
     text = " ".join(Page((tmp_path / "a.html").read_text()).text)
@@ -227,7 +227,7 @@ def test_a_noisy_and_tuned_campaign_says_so(tmp_path: Path) -> None:
         name="swappiness", path="proc/sys/vm/swappiness", outcome="changed", former="60", value="0", why="<why>"
     )
     record = fake_campaign.record(shape).model_copy(update={"tuning": [setting]})
-    with Store.create(tmp_path / "a.tare", record) as store:
+    with create_store(tmp_path / "a.tare", record) as store:
         for _, trials in fake_campaign._blocks(shape):
             store.commit_trials(trials)
         store.commit_trials((), list(fake_campaign.ticks(shape, 72)))

@@ -17,7 +17,7 @@ from tare.report.cells import MARKS, MEANINGS, added, cell, look
 from tare.report.html import write_html
 from tare.report.model import PlatformReport, Report, ResultReport, to_json
 from tare.report.terminal import STYLES, render
-from tare.store import Store
+from tare.store import create_store
 
 QUIET = fake_campaign.Shape(stolen=False, failing=None, unsupported=None)
 
@@ -132,7 +132,7 @@ def test_one_block_shows_what_was_measured(tmp_path: Path) -> None:
 def test_a_baseline_of_nothing_leaves_the_amount(tmp_path: Path) -> None:
     """Where the baseline takes no time at all there is no ratio, and what is added is told all the same."""
     shape = replace(QUIET, blocks=3, workloads=("startup",))
-    with Store.create(tmp_path / "a.tare", fake_campaign.record(shape)) as store:
+    with create_store(tmp_path / "a.tare", fake_campaign.record(shape)) as store:
         for _, trials in fake_campaign._blocks(shape):
             idle = [
                 replace(t, samples=tuple(replace(s, value=0.0) for s in t.samples)) if t.key.arm == Arm("native") else t

@@ -13,13 +13,13 @@ import fake_campaign
 from tare.analysis.steadiness import steadiness, trajectories
 from tare.cli import app
 from tare.report import spread as spread_report
-from tare.store import Store
+from tare.store import read_store
 
 SHAPE = replace(fake_campaign.Shape(), failing=None, unsupported=None, workloads=("prime-slices", "sysbench-cpu"))
 
 
 def _read(path, shape):
-    with Store.read(fake_campaign.write(path / "x.tare", shape)) as store:
+    with read_store(fake_campaign.write(path / "x.tare", shape)) as store:
         return store.record, store.samples(), store.slices(), store.trials()
 
 

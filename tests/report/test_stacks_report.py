@@ -19,7 +19,7 @@ from tare.report.export import export_stacks
 from tare.report.footprint_model import StacksReport
 from tare.report.html import write_html
 from tare.report.terminal import render
-from tare.store import Store
+from tare.store import read_store
 
 _IN = "entry_SYSCALL_64_after_hwframe;do_syscall_64"
 NATIVE = {f"tare-agent;{USER}": 20, f"tare-agent;{_IN};ksys_read;vfs_read": 60, f"tare-agent;{_IN}": 20}
@@ -134,7 +134,7 @@ def test_the_terminal_says_where_the_cpus_were(file: Path) -> None:
 
 def test_folded_stacks_are_those_of_the_instances_and_once(file: Path) -> None:
     out = io.StringIO()
-    with Store.read(file) as store:
+    with read_store(file) as store:
         count = export_stacks(store, out)
     lines = out.getvalue().splitlines()
     assert count == len(lines) == len(set(lines)) == 8
@@ -149,7 +149,7 @@ def test_the_download_is_the_export(file: Path, page: Page) -> None:
     names = [value for tag, name, value in page.attributes if (tag, name) == ("a", "download")]
     data = [one for one in links if one.startswith("data:")][names.index("flames-stacks.folded.gz")]
     out = io.StringIO()
-    with Store.read(file) as store:
+    with read_store(file) as store:
         export_stacks(store, out)
     assert gzip.decompress(base64.b64decode(data.partition(",")[2])).decode() == out.getvalue()
 

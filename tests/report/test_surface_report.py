@@ -13,16 +13,17 @@ from test_html import Page
 
 import fake_footprints
 import fake_surfaces
+import old_files
 from fake_surfaces import CALLS, surface, tasks
 from tare.errors import StoreError
-from tare.footprint.model import ATTACHMENT, SURFACE_ATTACHMENT, Call
+from tare.footprint.model import Call
 from tare.report.build import build
 from tare.report.export import SURFACE_COLUMNS, Format, export_surfaces
 from tare.report.html import write_html
 from tare.report.model import Report, to_json
 from tare.report.surface_model import SurfacesReport
 from tare.report.terminal import render
-from tare.store import Store
+from tare.store import open_store, read_store
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +89,7 @@ def test_of_several_surfaces_of_a_platform_the_last_counts_and_all_are_exported(
     assert (docker.counts["kill"], docker.n_read, docker.at) == (0, 2, 1763800000.0)
     assert "docker was read 2 times: this is the last" in text(build(path))
     out, lines = io.StringIO(), io.StringIO()
-    with Store.read(path) as store:
+    with read_store(path) as store:
         assert export_surfaces(store, Format.CSV, out) == 3 * len(CALLS)
         assert export_surfaces(store, Format.JSONL, lines) == 3 * len(CALLS)
     rows = list(csv.DictReader(io.StringIO(out.getvalue())))
@@ -113,15 +114,15 @@ def test_what_could_not_be_read_is_in_no_region_and_says_so(tmp_path: Path) -> N
     assert "? gvisor: filters of the stub: another process traces it" in text(report)
     assert write_html([path], tmp_path / "a.html")
     assert "may be too low" in (tmp_path / "a.html").read_text()
-    with Store.read(path) as store:
+    with read_store(path) as store:
         assert export_surfaces(store, Format.CSV, io.StringIO()) == len(CALLS)
 
 
 def test_a_file_of_surfaces_or_footprints_alone_says_so_and_no_profile(file: Path, tmp_path: Path) -> None:
     both = fake_surfaces.write(tmp_path / "b.tare", fake_surfaces.captured())
-    with Store.open(both) as store:
+    with open_store(both) as store:
         for one in fake_footprints.invented(repeats=1):
-            store.add_attachment(ATTACHMENT, one.model_dump_json().encode())
+            store.add_footprint(one)
     footprints = fake_footprints.write(tmp_path / "f.tare", fake_footprints.invented(repeats=1))
     timed = fake_surfaces.write(tmp_path / "t.tare", fake_surfaces.captured(), trials=True)
     said = {file: "surfaces", both: "surfaces and footprints", footprints: "footprints", timed: None}
@@ -188,20 +189,18 @@ def test_json_has_it_and_a_file_without_has_none(file: Path, campaign: Path) -> 
 
 @pytest.mark.parametrize(("change", "said"), [({"at": -1}, "at"), ({"calls": {"read": "perhaps"}}, "calls.read")])
 def test_what_is_no_surface_is_refused_with_its_place(tmp_path: Path, change: dict[str, object], said: str) -> None:
-    path = fake_surfaces.write(tmp_path / "a.tare", [surface()])
-    with Store.open(path) as store:
-        broken = surface().model_dump(mode="json") | change
-        store.add_attachment(SURFACE_ATTACHMENT, json.dumps(broken).encode())
-    with pytest.raises(StoreError, match="surface 2 cannot be read") as refused:
+    told = surface().model_dump(mode="json")
+    attached = [("surface", json.dumps(one).encode()) for one in (told, told | change)]
+    path = old_files.as_version(3, fake_surfaces.write(tmp_path / "a.tare", []), *attached)
+    with pytest.raises(StoreError, match="surface 2 does not hold") as refused:
         build(path)
     assert said in refused.value.what
 
 
 def test_what_a_newer_tare_tells_of_a_surface_beside_is_read_past(tmp_path: Path) -> None:
-    newer, same = (fake_surfaces.write(tmp_path / name, [surface()]) for name in ("newer.tare", "same.tare"))
+    newer, same = (fake_surfaces.write(tmp_path / name, []) for name in ("newer.tare", "same.tare"))
     for path, more in ((newer, {"more": 1}), (same, {})):
-        with Store.open(path) as store:
-            there = surface().model_dump(mode="json") | more
-            there["tasks"][0] |= more
-            store.add_attachment(SURFACE_ATTACHMENT, json.dumps(there).encode())
+        there = surface().model_dump(mode="json") | more
+        there["tasks"][0] |= more
+        old_files.as_version(3, path, ("surface", json.dumps(there).encode()))
     assert build(newer).surfaces == build(same).surfaces

@@ -10,7 +10,7 @@ import hostile_files
 import pytest
 
 from tare.errors import StoreError
-from tare.store import Store, connection, limits
+from tare.store import connection, limits, open_store, read_store
 
 _ENDLESS = "WITH RECURSIVE more(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM more) SELECT count(*) FROM more"
 
@@ -69,7 +69,7 @@ def test_a_signal_ends_what_sqlite_is_at(number):
 def test_what_is_wrong_is_said(name, why, tmp_path):
     file = tmp_path / "x.tare"
     hostile_files.MAKERS[name](file)
-    for opener in (Store.read, Store.open):
+    for opener in (read_store, open_store):
         with pytest.raises(StoreError) as refused:
             opener(file)
         assert why in refused.value.what
@@ -95,7 +95,7 @@ def test_what_is_wrong_is_said(name, why, tmp_path):
 def test_a_row_that_no_tare_writes_is_damage(name, read, why, tmp_path):
     file = tmp_path / "x.tare"
     hostile_files.MAKERS[name](file)
-    with Store.read(file) as store, pytest.raises(StoreError) as refused:
+    with read_store(file) as store, pytest.raises(StoreError) as refused:
         getattr(store, read)()
     assert "is damaged: " in refused.value.what
     assert why in refused.value.what

@@ -9,7 +9,7 @@ import pytest
 from tare.cli.commands.app import COMMANDS, load
 from tare.errors import StoreError
 from tare.report.tables import Table
-from tare.store import Store
+from tare.store import read_store
 
 #: How each command is given a file, {}; {new} is a place for what it writes.
 READERS = {
@@ -79,7 +79,7 @@ def test_every_command_says_one_line_or_answers(name, reading_commands, tmp_path
 
 def _opens(file):
     try:
-        Store.read(file).close()
+        read_store(file).close()
     except StoreError:
         return False
     return True

@@ -16,9 +16,9 @@ from tare.campaign.runner import Runner
 from tare.cli import app
 from tare.errors import StoreError
 from tare.report.build import build
-from tare.store import Store
+from tare.store import open_store, read_store
 from tare.store.durations import block_durations
-from tare.store.schema import FORMAT_VERSION, READABLE
+from tare.store.migrations import FORMAT_VERSION, READABLE
 
 RELEASED = Path(__file__).parent / "released"
 FILES = sorted(RELEASED.glob("*.tare"))
@@ -67,17 +67,17 @@ def test_every_command_that_reads_reads_it_and_changes_nothing(tare, file, words
 
 
 def test_its_export_has_its_trials(file, tare):
-    with Store.read(file) as store:
+    with read_store(file) as store:
         trials = store.trials()
     rows = csv.DictReader(io.StringIO(tare("export", str(file), "--format", "csv")))
     assert len({(row["block"], row["workload"], row["platform"], row["replica"]) for row in rows}) == trials.height > 0
 
 
 def test_it_is_brought_up_to_this_version_and_nothing_that_it_had_is_lost(file):
-    with Store.read(file) as store:
+    with read_store(file) as store:
         before = [store.trials(), store.samples(), store.events(), store.record, store.status, store.segments()]
     for _ in range(2):
-        with Store.open(file) as store:
+        with open_store(file) as store:
             store.set_status(store.status)
             assert store._db.execute("PRAGMA user_version").fetchone() == (FORMAT_VERSION,)
             after = [store.trials(), store.samples(), store.events(), store.record, store.status, store.segments()]
@@ -92,7 +92,7 @@ def test_a_file_that_is_only_opened_still_is_one_for_the_tare_that_wrote_it(file
             return db.execute("PRAGMA user_version").fetchone()
 
     before = version()
-    with Store.open(file) as store:
+    with open_store(file) as store:
         assert store.segments()
         planned = store.schedule()[0]
         with pytest.raises(StoreError, match="in the file already"):
@@ -104,7 +104,7 @@ def test_a_file_that_is_only_opened_still_is_one_for_the_tare_that_wrote_it(file
 def test_a_campaign_that_was_cut_off_goes_on_in_it(released, tmp_path):
     file = Path(shutil.copy(released, tmp_path / "there.tare"))
     plan = a_plan()
-    with Store.open(file) as store:
+    with open_store(file) as store:
         before, spent = store.done(), block_durations(store.trials())
         assert sum(spent.values()) < 60.0, "made in seconds, and long ago"
         watcher = Quiet()

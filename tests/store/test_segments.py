@@ -1,6 +1,5 @@
 """When a campaign was at work: pauses, sleep and kills count for nothing, in files of every version."""
 
-import sqlite3
 import sys
 import time
 from pathlib import Path
@@ -8,9 +7,10 @@ from pathlib import Path
 import pytest
 
 import fake_campaign
+import old_files
 from tare.host import processes
 from tare.model import Arm, Status, Trial, TrialKey
-from tare.store import Store
+from tare.store import create_store, open_store, read_store
 from tare.store.durations import block_durations, workload_seconds
 from tare.store.segments import LONGEST_HANDOVER_S, Segment, estimated
 
@@ -55,16 +55,16 @@ def trial(store, clock, block, workload, seconds, arm="native"):
 
 
 def test_a_pause_in_a_block_is_no_work_of_it_nor_of_its_workload(path, clock):
-    with Store.create(path, fake_campaign.record(SHAPE)) as store, store.working("boot one"):
+    with create_store(path, fake_campaign.record(SHAPE)) as store, store.working("boot one"):
         trial(store, clock, 0, "sysbench-cpu", 29.0)
         trial(store, clock, 0, "iperf3-tcp", 10.0)
         trial(store, clock, 1, "sysbench-cpu", 29.0)
     clock.sleep(10 * HOURS)
-    with Store.open(path) as store, store.working("boot two"):
+    with open_store(path) as store, store.working("boot two"):
         clock.work_for(1.0)  # the start of an instance
         trial(store, clock, 1, "sysbench-cpu", 28.0, arm="runc")
         trial(store, clock, 1, "iperf3-tcp", 12.0)
-    with Store.read(path) as store:
+    with read_store(path) as store:
         trials, segments = store.trials(), store.segments()
     assert [(one.seconds, one.boot) for one in segments] == [(68.0, "boot one"), (41.0, "boot two")]
     assert block_durations(trials) == pytest.approx({0: 39.0, 1: 70.0})
@@ -73,7 +73,7 @@ def test_a_pause_in_a_block_is_no_work_of_it_nor_of_its_workload(path, clock):
 
 
 def test_what_is_done_between_trials_is_the_next_ones(path, clock):
-    with Store.create(path, fake_campaign.record(SHAPE)) as store, store.working():
+    with create_store(path, fake_campaign.record(SHAPE)) as store, store.working():
         clock.work_for(5.0)
         trial(store, clock, 0, "sysbench-cpu", 10.0)
         clock.work_for(LONGEST_HANDOVER_S + 1)  # however long: the segment knows that it was work
@@ -82,7 +82,7 @@ def test_what_is_done_between_trials_is_the_next_ones(path, clock):
 
 
 def test_a_machine_that_slept_did_not_work_meanwhile(path, clock):
-    with Store.create(path, fake_campaign.record(SHAPE)) as store, store.working():
+    with create_store(path, fake_campaign.record(SHAPE)) as store, store.working():
         trial(store, clock, 0, "sysbench-cpu", 10.0)
         clock.sleep(3 * HOURS)
         trial(store, clock, 0, "iperf3-tcp", 10.0)
@@ -91,7 +91,7 @@ def test_a_machine_that_slept_did_not_work_meanwhile(path, clock):
 
 
 def test_after_a_clock_was_set_back_time_goes_on(path, clock):
-    with Store.create(path, fake_campaign.record(SHAPE)) as store, store.working():
+    with create_store(path, fake_campaign.record(SHAPE)) as store, store.working():
         trial(store, clock, 0, "sysbench-cpu", 10.0)
         clock.sleep(-1 * HOURS)
         trial(store, clock, 0, "iperf3-tcp", 12.0)
@@ -104,8 +104,8 @@ import os, signal, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 import fake_campaign
-from tare.store import Store
-store = Store.create(Path(sys.argv[1]), fake_campaign.record(fake_campaign.Shape(blocks=1)))
+from tare.store import create_store
+store = create_store(Path(sys.argv[1]), fake_campaign.record(fake_campaign.Shape(blocks=1)))
 with store.working("boot"):
     time.sleep(0.2)
     store.set_status("running")
@@ -120,7 +120,7 @@ def test_a_kill_loses_no_more_than_what_came_after_the_last_write(path):
     ended = processes.run([sys.executable, "-c", KILLED, str(path), tests])
     took = time.time() - before
     assert ended.code == -9
-    with Store.read(path) as store:
+    with read_store(path) as store:
         [segment] = store.segments()
     assert 0.2 <= segment.seconds < took - 0.2
     assert segment.boot == "boot"
@@ -151,23 +151,19 @@ class TestEstimated:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_an_older_file_is_estimated_and_when_it_goes_on_keeps_that(path, clock, version):
-    with Store.create(path, fake_campaign.record(SHAPE)) as store:
+    with create_store(path, fake_campaign.record(SHAPE)) as store:
         trial(store, clock, 0, "sysbench-cpu", 29.0)
         clock.sleep(10 * HOURS)
         store.add_event("info", "resumed")
         clock.work_for(2.0)
         trial(store, clock, 0, "iperf3-tcp", 11.0)
-    with sqlite3.connect(path) as db:
-        db.executescript(f"DROP TABLE segment; PRAGMA user_version = {version};")
-        if version == 1:
-            db.executescript("DROP TABLE tick_instance; DROP TABLE tick_cpu; DROP TABLE tick;")
-    db.close()
-    with Store.read(path) as store:
+    old_files.as_version(version, path)
+    with read_store(path) as store:
         assert block_durations(store.trials()) == pytest.approx({0: 40.0})
         before = store.segments()
         assert len(before) == 2
     clock.sleep(1 * HOURS)
-    with Store.open(path) as store:
+    with open_store(path) as store:
         assert store.segments() == before
         with store.working("boot"):
             trial(store, clock, 1, "sysbench-cpu", 20.0)
@@ -176,7 +172,7 @@ def test_an_older_file_is_estimated_and_when_it_goes_on_keeps_that(path, clock, 
 
 
 def test_a_write_that_fails_leaves_the_segment_as_it_was(path, clock):
-    with Store.create(path, fake_campaign.record(SHAPE)) as store, store.working():
+    with create_store(path, fake_campaign.record(SHAPE)) as store, store.working():
         trial(store, clock, 0, "sysbench-cpu", 10.0)
         clock.work_for(7.0)
         with pytest.raises(Exception, match="already"):

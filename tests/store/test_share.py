@@ -9,9 +9,8 @@ import zstandard
 
 from fake_campaign import write
 from tare.host import identity
-from tare.store import Store
+from tare.store import open_store, read_store, share
 from tare.store.redact import Redactor
-from tare.store.share import share
 
 HOST, USER = "weighbridge", "aldous"
 SECRETS = {
@@ -40,11 +39,16 @@ def all_bytes(file):
     return file.read_bytes() + unpacked(file)
 
 
+def shared(file, copy, **names):
+    with copy.open("wb") as out:
+        return share.share(file, out, **names)
+
+
 @pytest.fixture
 def told(tmp_path):
     """A campaign whose every place for a text names somebody."""
     file = write(tmp_path / "night.tare")
-    with Store.open(file) as store:
+    with open_store(file) as store:
         store.add_attachment("console", TEXT.encode())
         store.add_event("warning", TEXT)
     db = sqlite3.connect(file)
@@ -61,7 +65,7 @@ def told(tmp_path):
 def test_nothing_that_names_somebody_is_in_the_copy(told, tmp_path):
     before = all_bytes(told)
     assert all(secret.encode() in before for secret in SECRETS)
-    done = share(told, tmp_path / "shared.tare", hosts={HOST}, users={USER})
+    done = shared(told, tmp_path / "shared.tare", hosts={HOST}, users={USER})
     after = all_bytes(tmp_path / "shared.tare")
     assert [secret for secret in SECRETS if secret.encode() in after] == []
     assert set(done.removed) == {"host", "user", "address", "hardware-address", "serial", "id"}
@@ -71,8 +75,8 @@ def test_nothing_that_names_somebody_is_in_the_copy(told, tmp_path):
 
 
 def test_the_copy_is_a_campaign_with_the_same_figures(told, tmp_path):
-    share(told, tmp_path / "shared.tare", hosts={HOST}, users={USER})
-    with Store.read(told) as store, Store.read(tmp_path / "shared.tare") as copy:
+    shared(told, tmp_path / "shared.tare", hosts={HOST}, users={USER})
+    with read_store(told) as store, read_store(tmp_path / "shared.tare") as copy:
         assert copy.record == store.record
         assert copy.samples().equals(store.samples())
         assert copy.trials().drop("reason").equals(store.trials().drop("reason"))
@@ -80,9 +84,9 @@ def test_the_copy_is_a_campaign_with_the_same_figures(told, tmp_path):
 
 def test_this_machine_is_not_named_either(told, tmp_path):
     name = socket.gethostname()
-    with Store.open(told) as store:
+    with open_store(told) as store:
         store.add_event("warning", f"it was {name} that did it")
-    share(told, tmp_path / "shared.tare", hosts=identity.hosts(), users=identity.users())
+    shared(told, tmp_path / "shared.tare", hosts=identity.hosts(), users=identity.users())
     word = rb"(?<![\w-])" + re.escape(name).encode() + rb"(?![\w-])"
     assert re.search(word, unpacked(told))
     assert re.search(word, unpacked(tmp_path / "shared.tare")) is None

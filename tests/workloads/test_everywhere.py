@@ -10,7 +10,7 @@ from campaign.fakes import Quiet
 from tare.campaign import conduct
 from tare.campaign.order import CampaignRequest
 from tare.model import Mode, Status
-from tare.store.store import Store
+from tare.store import read_store
 from tare.workloads import registry
 from workloads.lacking import LACKING, RACING
 
@@ -83,7 +83,7 @@ def _trials(platforms, names):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "x.tare"
         conduct.begin(order, file, Quiet())
-        with Store.read(file) as store:
+        with read_store(file) as store:
             figures: dict = {}
             for _, *key, metric, _, _ in store.samples().iter_rows():
                 figures.setdefault(tuple(map(str, key)), set()).add(str(metric))

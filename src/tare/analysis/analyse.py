@@ -43,8 +43,7 @@ from tare.analysis.widths import blocks_needed
 from tare.analysis.wording import wording
 from tare.analysis.words import percent, signed_range, span
 from tare.model import Design
-from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
-from tare.store.durations import workload_seconds
+from tare.store import CampaignRecord, MetricRecord, WorkloadRecord, workload_seconds
 
 #: How the note begins that holds for a whole row: a report may gather such rows into one line.
 WIDE_FLOOR = "the noise floor"

@@ -14,8 +14,7 @@ from tare.analysis.grid import Floats, Grid, block_ratios, round_ratios
 from tare.analysis.inputs import NoAnswer
 from tare.analysis.verdicts import CPU_COST
 from tare.model import Mode
-from tare.store import CampaignRecord, WorkloadRecord
-from tare.store.durations import workload_seconds
+from tare.store import CampaignRecord, WorkloadRecord, workload_seconds
 
 
 @dataclass(frozen=True, slots=True)

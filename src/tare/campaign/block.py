@@ -22,7 +22,7 @@ from tare.campaign.slices import Sliced, run_slices
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionError, UnsupportedError, attempt
 from tare.model import Arm, Mode, Sample, Status, Trial, TrialKey
 from tare.platforms.base import Platform
-from tare.store.store import Store
+from tare.store import Store
 from tare.workloads.apart import ApartWorkload
 from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload
 from tare.workloads.contract import checked

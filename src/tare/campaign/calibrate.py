@@ -13,7 +13,7 @@ from tare.campaign.plan import BASELINE_REPLICAS
 from tare.campaign.slowed import slowed_name
 from tare.campaign.stopping import LOOK_FROM
 from tare.model import Progress
-from tare.store import CampaignRecord, Store
+from tare.store import CampaignRecord, read_store
 
 WORKLOAD = "primes"
 #: Short slices, so that many comparisons fit into an hour; the design is that of every campaign. With four rounds one
@@ -48,7 +48,7 @@ def same_with_same(file: Path, comparisons: int, watcher: Watcher) -> None:
 
 def is_whole(file: Path) -> bool:
     """Whether it was run to its last block. Raises `StoreError`."""
-    with Store.read(file) as store:
+    with read_store(file) as store:
         return store.status == "complete"
 
 

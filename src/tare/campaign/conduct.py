@@ -33,9 +33,18 @@ from tare.model import Design, Progress, Resources
 from tare.outputs import check_new_campaign
 from tare.platforms import registry as platforms
 from tare.platforms.base import Platform
-from tare.store.record import CampaignRecord, LeftOut, MetricRecord, ResourceRecord, SettingRecord, WorkloadRecord
-from tare.store.segments import RESUMED
-from tare.store.store import Store
+from tare.store import (
+    RESUMED,
+    CampaignRecord,
+    LeftOut,
+    MetricRecord,
+    ResourceRecord,
+    SettingRecord,
+    Store,
+    WorkloadRecord,
+    create_store,
+    open_store,
+)
 from tare.workloads import registry as workloads
 from tare.workloads.base import Workload
 
@@ -68,7 +77,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher, widths: Widths
         ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing, keep=keep)
         plan, ready = _plan(request, ready, jobs, resources)
         record = record_of(plan, ready, image, [*request.left_out, *missing, *broken], asked, tuned)
-        with Store.create(file, record, trust.mark) as store:
+        with create_store(file, record, trust.mark) as store:
             faults = Faults(store, watcher.fault)
             for what, failed in failures:
                 faults.keep(what, failed)
@@ -136,7 +145,7 @@ def resume(
     that another host wrote, what a user has agreed to (`tare.campaign.trust.digest`).
     """
     # A file that is none is told to whoever named it, whatever else runs here.
-    with Store.open(file) as store, HostSession(watcher.doing) as host:
+    with open_store(file) as store, HostSession(watcher.doing) as host:
         trust.require(store, agreed)
         record = store.record
         same.check_known(store)
@@ -321,7 +330,7 @@ def close_all(chosen: Sequence[Platform]) -> list[tuple[Platform, Failed]]:
 
 def _keep_unremoved_in(file: Path) -> None:
     if file.exists():
-        with Store.open(file) as store:
+        with open_store(file) as store:
             keep_unremoved(store)
 
 

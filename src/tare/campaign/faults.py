@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tare.errors import Failed
-from tare.store.store import Store
+from tare.store import Store
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from tare.model import Design
 from tare.workloads.base import Params
 
 if TYPE_CHECKING:
-    from tare.store.record import LeftOut
+    from tare.store import LeftOut
 
 DEFAULT_MEMORY = 1 << 30
 LEAST_MEMORY = 256 << 20

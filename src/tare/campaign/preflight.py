@@ -14,7 +14,7 @@ from tare.host import volumes
 from tare.image.build import Image
 from tare.model import Arm, Progress
 from tare.platforms.base import Availability, Platform
-from tare.store.record import LeftOut, PlatformRecord
+from tare.store import LeftOut, PlatformRecord
 
 CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 #: Given what a platform's code failed for, and where: for the campaign's file.

@@ -18,8 +18,7 @@ from tare.campaign.stopping import Widths, is_look, still_wanted
 from tare.errors import Failed, attempt
 from tare.host.owner import boot_id
 from tare.model import Arm
-from tare.store.durations import block_durations, workload_seconds
-from tare.store.store import Store
+from tare.store import Store, block_durations, workload_seconds
 
 
 @dataclass(slots=True)

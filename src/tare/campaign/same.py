@@ -16,8 +16,7 @@ from tare.campaign.preflight import Ready
 from tare.errors import StoreError
 from tare.host.facts import HostFacts
 from tare.image.build import Image
-from tare.store.record import CampaignRecord, LeftOut
-from tare.store.store import Store
+from tare.store import CampaignRecord, LeftOut, Store
 
 #: Facts of the host that decide what work costs on it; the rest are settings, which a campaign notes.
 _DECISIVE = ("architecture", "kernel", "virtualised", "mitigations", "cpu.model", "cpu.threads")
@@ -48,7 +47,7 @@ def check_known(store: Store) -> None:
     """Raise `StoreError` where the record asks for something that this tare does not know, and so would not do."""
     if store.unknown_fields:
         raise StoreError(
-            f"the record of {store.path} has fields that tare {tare.__version__} does not know:"
+            f"the record of {store.location} has fields that tare {tare.__version__} does not know:"
             f" {', '.join(store.unknown_fields)}",
             fix=f"resume with tare {store.record.tare_version}, or a later one",
         )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tare.campaign.preflight import Ready
-from tare.store.record import CampaignRecord
+from tare.store import CampaignRecord
 from tare.workloads.base import Params
 
 #: The agent's probes of unit `event` take it: so many numbers of a million are searched again.

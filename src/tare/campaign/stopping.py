@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from tare.errors import UsageError
 
 if TYPE_CHECKING:
-    from tare.store.store import Store
+    from tare.store import Store
 
 #: The first look, and every so many blocks another: fewer blocks tell too little of how wide an interval will be.
 LOOK_FROM, LOOK_EVERY = 10, 5

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tare import lazily, literature
+from tare import literature, store
 from tare.campaign.order import CampaignRequest
 from tare.campaign.plan import Profile
 from tare.errors import UsageError
@@ -15,9 +15,7 @@ from tare.model import Design
 
 if TYPE_CHECKING:
     from tare.literature import RunJob, Study
-    from tare.store import record
-else:
-    record = lazily.LazyModule("tare.store.record")
+    from tare.store import LeftOut
 
 #: The workloads' own profile that holds what a study does not say.
 _BASE = {Scale.SCALED: "quick", Scale.FULL: "full"}
@@ -80,8 +78,8 @@ def _platforms(study: Study) -> list[str]:
     return list(dict.fromkeys(name for one in study.run.platform for name in one.run))
 
 
-def _without(study: Study) -> list[record.LeftOut]:
-    return [record.LeftOut(platform=one.study, reason=one.why) for one in study.run.platform if not one.run]
+def _without(study: Study) -> list[LeftOut]:
+    return [store.LeftOut(platform=one.study, reason=one.why) for one in study.run.platform if not one.run]
 
 
 def _params(job: RunJob, scale: Scale) -> dict[str, int | float | str | bool]:

@@ -18,8 +18,7 @@ from pathlib import Path
 from tare.campaign.plan import Job, job_of
 from tare.errors import Failed, HostError, StoreError, attempt
 from tare.host import state
-from tare.store.record import CampaignRecord
-from tare.store.store import Store
+from tare.store import CampaignRecord, Store
 from tare.workloads import registry as workloads
 from tare.workloads.base import RunWorkload, Surroundings
 
@@ -48,7 +47,7 @@ def require(store: Store, agreed: str) -> None:
     """Raise `StoreError` unless this host wrote the record, or it is the one that was agreed to (its `digest`)."""
     if not is_own(store) and agreed != digest(store):
         raise StoreError(
-            f"{store.path} was not written by this host, and what it orders would run as root",
+            f"{store.location} was not written by this host, and what it orders would run as root",
             fix="see what it orders: resume it at a terminal, which asks, or with --trust",
         )
 

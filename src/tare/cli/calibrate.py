@@ -30,7 +30,7 @@ from tare.report.calibration import (
     injection,
     render,
 )
-from tare.store import Store
+from tare.store import read_store
 
 #: The file of the campaign with added work.
 ADDED = "added.tare"
@@ -137,7 +137,7 @@ def _conditions(folder: Path, kind: Load) -> Iterator[ConditionReport]:
     file = _file(folder, kind)
     if not file.exists():
         return
-    with Store.read(file) as store:
+    with read_store(file) as store:
         trials = store.trials()
         if trials["block"].n_unique() < campaigns.BLOCKS:
             return
@@ -164,7 +164,7 @@ def _added(folder: Path, asked: Asked, console: Console) -> list[InjectedReport]
     else:
         console.print(f"added work: native, {', '.join(platforms)}, {blocks} blocks", markup=False)
         campaigns.with_added_work(file, platforms, blocks, lines)
-    with Store.read(file) as store:
+    with read_store(file) as store:
         return [injection(one) for one in injected(store.record, store.samples(), campaigns.added(store.record))]
 
 

@@ -10,12 +10,12 @@ from tare.analysis.compare import compare as compared_of
 from tare.cli.console import emit
 from tare.cli.report import to_read
 from tare.report.compare import render, to_data
-from tare.store import Store
+from tare.store import read_store
 
 
 def show_comparison(file: Path, platform: Sequence[str], *, as_json: bool) -> None:
     """Print how these platforms (none: all) of a campaign compare."""
-    with Store.read(file) as store, store.snapshot():
+    with read_store(file) as store, store.snapshot():
         found = compared_of(store.record, store.samples(), platform)
     if as_json:
         emit(json.dumps(to_data(found), indent=2))

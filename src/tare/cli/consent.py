@@ -10,7 +10,7 @@ import typer
 from tare.campaign import trust
 from tare.clean import clean
 from tare.cli.console import Console
-from tare.store import Store
+from tare.store import read_store
 
 
 def agreed(file: Path, *, trusted: bool) -> str:
@@ -18,7 +18,7 @@ def agreed(file: Path, *, trusted: bool) -> str:
 
     ``trusted``: whoever calls vouches for the file. Exits 1 when the answer is no. Raises `StoreError`.
     """
-    with Store.read(file) as store:
+    with read_store(file) as store:
         if trust.is_own(store):
             return ""
         digest = trust.digest(store)

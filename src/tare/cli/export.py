@@ -10,12 +10,12 @@ from tare.outputs import written
 from tare.report.export import export as write
 from tare.report.export import export_footprints, export_stacks, export_surfaces, export_telemetry
 from tare.report.tables import Format, Table
-from tare.store.store import Store
+from tare.store import read_store
 
 
 def export_table(file: Path, table: Table, form: Format, output: Path | None, *, raw: bool) -> None:
     """Write a table of a campaign; None: to standard output."""
-    with Store.read(file) as store, contextlib.ExitStack() as files:
+    with read_store(file) as store, contextlib.ExitStack() as files:
         target = files.enter_context(emitting() if output is None else written(output, new=True))
         if table is Table.SAMPLES:
             write(store, form, target, raw=raw)

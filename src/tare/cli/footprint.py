@@ -20,7 +20,7 @@ from tare.footprint.model import Footprint
 from tare.footprint.order import Order
 from tare.footprint.walk import Missed, Skipped
 from tare.report.footprint_run import render
-from tare.store.record import LeftOut
+from tare.store import LeftOut
 
 
 def count(order: Order, file: Path, programs: Sequence[Path] | None, *, as_json: bool) -> None:

@@ -22,7 +22,7 @@ from tare.errors import Failed, StoreError, attempt
 from tare.model import Status, Trial
 from tare.report.build import platform_names, results_of
 from tare.report.terminal import headline
-from tare.store import Store
+from tare.store import read_store
 
 #: Redraws a second: progress must not cost what is measured (at most 1 % of a core).
 REDRAWS = 0.5
@@ -150,7 +150,7 @@ class Progress(Drawn):
         if not self._console.is_terminal:
             return
         try:
-            with Store.read(self._file) as store, store.snapshot():
+            with read_store(self._file) as store, store.snapshot():
                 self._estimates.read(store, self._block)
                 results = results_of(store.record, self._estimates.headlines(store.trials()))
                 self._table = headline(platform_names(store.record), results, width=self._console.width)

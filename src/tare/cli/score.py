@@ -10,13 +10,13 @@ from tare.analysis.sheet import score as scored
 from tare.cli.console import emit
 from tare.cli.report import to_read
 from tare.report.score import render, to_data
-from tare.store import Store
+from tare.store import read_store
 
 
 def show_scores(file: Path, profile: Path | None, *, as_json: bool) -> None:
     """Print a campaign's scores by an evaluation profile; None: the one that comes with tare."""
     told = profiles.load(profile)
-    with Store.read(file) as store, store.snapshot():
+    with read_store(file) as store, store.snapshot():
         record = store.record
         sheet = scored(record, store.samples(), told)
     if as_json:

@@ -6,15 +6,17 @@ from pathlib import Path
 
 from tare.cli.console import Console
 from tare.host import identity
-from tare.store.share import KEPT, share
+from tare.outputs import written
+from tare.store import share
 
 
 def share_copy(file: Path, copy: Path) -> None:
     """Write it, and say on standard error what was removed and what was kept."""
-    done = share(file, copy, hosts=identity.hosts(), users=identity.users())
+    with written(copy, "wb", new=True) as out:
+        done = share.share(file, out, hosts=identity.hosts(), users=identity.users())
     console = Console(stderr=True)
     removed = ", ".join(f"{count} of {kind.replace('-', ' ')}" for kind, count in sorted(done.removed.items()))
     console.print(f"shared: {copy}: {done.outputs} outputs looked through", markup=False, soft_wrap=True)
     console.print(f"removed, each with a stand-in: {removed or 'nothing was there'}", markup=False, soft_wrap=True)
-    console.print(f"kept: {'; '.join(KEPT)}", markup=False, soft_wrap=True)
+    console.print(f"kept: {'; '.join(share.KEPT)}", markup=False, soft_wrap=True)
     console.print(f"kept of the host: {', '.join(done.facts) or 'nothing'}", markup=False, soft_wrap=True)

@@ -9,12 +9,12 @@ from tare.analysis import steadiness as steady
 from tare.cli.console import emit
 from tare.cli.report import to_read
 from tare.report.spread import render, to_data
-from tare.store import Store
+from tare.store import read_store
 
 
 def show_spread(file: Path, *, as_json: bool) -> None:
     """Print where a campaign's spread comes from, and where its figures change."""
-    with Store.read(file) as store, store.snapshot():
+    with read_store(file) as store, store.snapshot():
         record, samples = store.record, store.samples()
         found = steady.steadiness(record, samples, store.slices(), store.trials())
     lines = steady.trajectories(record, samples)

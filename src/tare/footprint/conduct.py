@@ -12,11 +12,10 @@ from tare.campaign.plan import Job, make_jobs
 from tare.footprint.counters import counter_of
 from tare.footprint.model import Counter, Footprint
 from tare.footprint.order import WORKLOADS, Order
-from tare.footprint.record import footprints, keep, numbered_after
+from tare.footprint.record import numbered_after
 from tare.footprint.site import PROFILE, Wish, opened
 from tare.footprint.walk import NO_GROUP, Missed, Route, Skipped, Walk, Watcher, countable
-from tare.store.record import LeftOut
-from tare.store.store import Store
+from tare.store import LeftOut, Store
 from tare.workloads import registry as workloads
 
 #: What a walk brought, as it comes.
@@ -41,14 +40,14 @@ def begin(order: Order, file: Path, watcher: Watcher, told: Told) -> None:
 
 
 def _walk(walk: Walk, store: Store, told: Told) -> None:
-    number = numbered_after(footprints(store))
+    number = numbered_after(store.footprints())
     with contextlib.closing(walk.run()) as brought:
         for one in brought:
             if isinstance(one, Missed):
                 store.add_event("warning", str(one))
                 told(one)
             else:
-                keep(store, further := number(one))
+                store.add_footprint(further := number(one))
                 told(further)
 
 

@@ -19,9 +19,9 @@ from tare.campaign.plan import make_jobs
 from tare.errors import HostError, StoreError, TareError, UsageError
 from tare.footprint import kmodule
 from tare.footprint.lines import READINGS, completed
-from tare.footprint.model import ATTACHMENT, Footprint, Level
+from tare.footprint.model import Footprint, Level
 from tare.footprint.order import WORKLOADS, Order
-from tare.footprint.record import footprints, keep, numbered_after
+from tare.footprint.record import numbered_after
 from tare.footprint.site import PROFILE
 from tare.footprint.walk import countable
 from tare.lab import build, headers, kernel
@@ -29,7 +29,7 @@ from tare.lab import run as lab_run
 from tare.model import Progress
 from tare.outputs import check_new_campaign
 from tare.session.frames import STDERR
-from tare.store.store import Store
+from tare.store import open_store, read_store
 from tare.workloads import registry as workloads
 
 #: What is counted in a lab, unless one is on a host where it can be.
@@ -151,9 +151,9 @@ def _complete(result: Path, progress: Progress) -> None:
     counting = kernel.ensure(LINES_FLAVOUR, progress)
     assert counting is not None, "that flavour has a kernel of its own"
     progress("making lines of the counters (some seconds a reading)")
-    with Store.open(result) as there:
-        lines = completed(footprints(there), result.parent / READINGS.name, counting)
-        there.replace_attachments(ATTACHMENT, (one.model_dump_json().encode() for one in lines))
+    with open_store(result) as there:
+        lines = completed(list(there.footprints()), result.parent / READINGS.name, counting)
+        there.replace_footprints(lines)
 
 
 def words(order: Order) -> list[str]:
@@ -176,14 +176,14 @@ def _wants_docker(platforms: Sequence[str]) -> bool:
 
 def bring(result: Path, file: Path) -> Brought:
     """Put the footprints of a file into another one, or make that of it. Raises `StoreError`."""
-    with Store.open(result) as there:  # for writing: that takes in what a killed writer left beside it
-        found, kernel = footprints(there), there.record.host["kernel"]
+    with open_store(result) as there:  # for writing: that takes in what a killed writer left beside it
+        found, kernel = list(there.footprints()), there.record.host["kernel"]
         warnings = tuple(event.text for event in there.events() if event.level == "warning")
     if file.exists():
-        with Store.open(file) as here:
-            number = numbered_after(footprints(here))
+        with open_store(file) as here:
+            number = numbered_after(here.footprints())
             for one in found:
-                keep(here, number(one))
+                here.add_footprint(number(one))
             here.add_event("info", f"footprints that came from a lab on Linux {kernel}: {len(found)}")
             for warning in warnings:
                 here.add_event("warning", f"in the lab: {warning}")
@@ -198,6 +198,6 @@ def _check_bits(order: Order, file: Path, progress: Progress) -> None:
         return
     jobs = make_jobs(countable(workloads.choose(order.workloads or WORKLOADS))[0], PROFILE)
     image = image_for((job.workload for job in jobs), progress)
-    with Store.read(file) as there:
+    with read_store(file) as there:
         if there.record.image.get("hash") != image.hash:
             raise StoreError(f"{file} is of another image than what would be counted", fix="give a new file with -o")

@@ -11,13 +11,12 @@ from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.instances import Nursery
 from tare.errors import HostError, TareError, UsageError
 from tare.footprint.model import Surface
-from tare.footprint.record import keep_surface
 from tare.footprint.site import Wish, opened
 from tare.footprint.surface import Reader
 from tare.model import Arm, Progress, Resources
 from tare.platforms.base import Instance, Platform
 from tare.platforms.parts.helpers import processes_by_pid
-from tare.store.record import LeftOut
+from tare.store import LeftOut
 
 MEMORY = 512 << 20
 
@@ -74,7 +73,7 @@ def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looke
                 site.store.add_event("warning", f"no surface of {one.platform.name}: {error.what}")
                 yield Looked(one.platform.name, None, error.what, error.fix or "")
             else:
-                keep_surface(site.store, surface)
+                site.store.add_surface(surface)
                 yield Looked(one.platform.name, surface)
 
 

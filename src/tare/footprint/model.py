@@ -1,8 +1,8 @@
 """The nouns of kernel footprints as types. A footprint is a set of things that ran, each with how often.
 
 What runs is counted by a `Counter`, of which there is one a level (system calls, kernel functions, kernel lines,
-stacks); who starts what meanwhile is `tare.footprint.walk`. Footprints are kept in the campaign file as attachments
-(`ATTACHMENT`).
+stacks); who starts what meanwhile is `tare.footprint.walk`. Footprints and surfaces are kept in a campaign's
+store (`tare.store`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tare.footprint.levels import Level as Level  # noqa: PLC0414 (it is one of these nouns)
 
-#: What an attachment of a campaign file that holds one footprint, as JSON, is called.
-ATTACHMENT = "footprint"
-#: The same of one surface.
-SURFACE_ATTACHMENT = "surface"
 #: The platform's name where nothing was started: what the host does by itself, to be set against the others.
 IDLE = "idle"
 #: The platform's name of an empty reading: counting begins from zero and is read at once, while no instance is alive.

@@ -22,8 +22,7 @@ from tare.host import facts
 from tare.image.build import Image
 from tare.model import Progress, Resources
 from tare.outputs import check_new_campaign
-from tare.store.record import LeftOut
-from tare.store.store import Store
+from tare.store import LeftOut, Store, create_store, open_store
 from tare.workloads import registry as workloads
 
 #: The workloads' parameters. How often a call is made depends on how long a workload runs; which ones hardly does.
@@ -69,7 +68,7 @@ def opened(
         check_new_campaign(wish.file)
     with contextlib.ExitStack() as stack:
         # A file that is none is told to whoever named it, whatever else runs here.
-        there = stack.enter_context(Store.open(wish.file)) if wish.file.exists() else None
+        there = stack.enter_context(open_store(wish.file)) if wish.file.exists() else None
         host = stack.enter_context(HostSession(doing))
         before()
         conduct.check_disk()
@@ -117,7 +116,7 @@ def _new(wish: Wish, ready: Sequence[Ready], left_out: Sequence[LeftOut], resour
     """A campaign of no blocks: nothing of it is measured."""
     platforms = tuple(one.platform for one in ready)
     plan = Plan(PROFILE, wish.seed, platforms, wish.jobs, resources, 0, None, replicas=1)
-    return Store.create(wish.file, conduct.record_of(plan, ready, image, left_out, (), None), trust.mark)
+    return create_store(wish.file, conduct.record_of(plan, ready, image, left_out, (), None), trust.mark)
 
 
 @contextlib.contextmanager

@@ -48,7 +48,7 @@ from tare.report.model import (
     UnmarkedReport,
 )
 from tare.report.surfaces import of_store as surfaces_of
-from tare.store import CampaignRecord, Store, WorkloadRecord
+from tare.store import CampaignRecord, Store, WorkloadRecord, read_store
 
 
 def build(path: Path, study: str | None = None, asked: Asked | None = None) -> Report:
@@ -57,7 +57,7 @@ def build(path: Path, study: str | None = None, asked: Asked | None = None) -> R
     ``study``: whose published figures it is set beside; None: the one whose profile it ran, if any. ``asked``: what is
     given beside the file for its footprints.
     """
-    with Store.read(path) as store, store.snapshot():
+    with read_store(path) as store, store.snapshot():
         return report_on(store, store.samples(), of_store(store), study, asked)
 
 
@@ -81,7 +81,7 @@ def report_on(
     return Report(
         schema_=SCHEMA,
         id=record.id,
-        file=store.path.name,
+        file=store.name,
         created=record.created,
         tare_version=record.tare_version,
         seed=record.seed,

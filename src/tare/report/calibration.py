@@ -18,7 +18,7 @@ from tare.analysis.dependence import SURE_P, Dependence
 from tare.analysis.intervals import Interval
 from tare.analysis.words import percent, signed, signed_range, span
 from tare.report.cells import EMPTY
-from tare.store.reading import known_part
+from tare.store import known_part
 
 SCHEMA = "tare.calibration/1"
 #: The newest one's file, below TARE_HOME.

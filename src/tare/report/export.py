@@ -16,8 +16,7 @@ import polars as pl
 
 from tare.footprint.model import Footprint, Level, Surface
 from tare.report.flames import folded
-from tare.report.footprints import exposures, read_footprints
-from tare.report.surfaces import read_surfaces
+from tare.report.footprints import exposures
 from tare.report.tables import Format, Table
 from tare.store import Store
 
@@ -72,7 +71,7 @@ def export_footprints(store: Store, form: Format, out: TextIO, *, raw: bool = Fa
 
     ``workload`` is empty (JSON lines: null) for a start and for the idle host. What is not there ran not once.
     """
-    frames = (_footprint_frame(store.record.id, one) for one in read_footprints(store))
+    frames = (_footprint_frame(store.record.id, one) for one in store.footprints())
     return _write_frames(frames, FOOTPRINT_COLUMNS, form, out, raw=raw)
 
 
@@ -82,7 +81,7 @@ def export_surfaces(store: Store, form: Format, out: TextIO, *, raw: bool = Fals
     ``answers``: what filters of the counted threads may answer, such as "errno 1", with " | " between; "allow" where it
     runs. ``unread``: some of these filters could not be read, so that more may be let through.
     """
-    frames = (_surface_frame(store.record.id, one) for one in read_surfaces(store))
+    frames = (_surface_frame(store.record.id, one) for one in store.surfaces())
     return _write_frames(frames, SURFACE_COLUMNS, form, out, raw=raw)
 
 
@@ -100,7 +99,7 @@ def _write_frames(
 
 def export_stacks(store: Store, out: TextIO) -> int:
     """Write one line a stack with its samples, folded, repeats together (`tare.report.flames.folded`); how many."""
-    stacks = (one for one in read_footprints(store) if one.level is Level.STACKS)
+    stacks = (one for one in store.footprints() if one.level is Level.STACKS)
     platforms = [store.record.baseline, *(one.name for one in store.record.platforms)]
     found = exposures(stacks, platforms).get(Level.STACKS)
     count = 0

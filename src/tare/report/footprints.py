@@ -15,8 +15,7 @@ from tare.analysis.inputs import NoAnswer
 from tare.analysis.overlaps import Place, Region, by_directory, by_file, place_of, regions
 from tare.analysis.unseen import chao2, jaccards
 from tare.errors import UsageError
-from tare.footprint.model import ATTACHMENT, Footprint, Level, Phase
-from tare.report.attached import read_attached
+from tare.footprint.model import Footprint, Level, Phase
 from tare.report.beside_lines import STUDY, beside_lines
 from tare.report.footprint_model import (
     AttackProfileReport,
@@ -72,14 +71,6 @@ def read_files(file: Path) -> dict[str, str]:
         raise UsageError(f"{file} is not text: {error}", fix=fix) from error
 
 
-def read_footprints(store: Store) -> Iterator[Footprint]:
-    """All footprints of a file in order. Raises `StoreError` for one that is none."""
-    # The same names come in every footprint: each is kept once, or a file of lines would take gigabytes.
-    names: dict[str, str] = {}
-    for found in read_attached(store, ATTACHMENT, Footprint):
-        yield found.model_copy(update={"hits": {names.setdefault(one, one): n for one, n in found.hits.items()}})
-
-
 def exposures(footprints: Iterable[Footprint], platforms: Iterable[str] = ()) -> Exposures:
     """Footprints by level, in the order of `Level`.
 
@@ -99,7 +90,7 @@ def exposures(footprints: Iterable[Footprint], platforms: Iterable[str] = ()) ->
 def of_store(store: Store) -> Exposures:
     """The footprints of a file, in the order of its record: the baseline, then the others. Raises `StoreError`."""
     record = store.record
-    return exposures(read_footprints(store), [record.baseline, *(one.name for one in record.platforms)])
+    return exposures(store.footprints(), [record.baseline, *(one.name for one in record.platforms)])
 
 
 def footprints_report(found: Exposures, baseline: str, asked: Asked) -> FootprintsReport | None:

@@ -38,7 +38,7 @@ from tare.report.footprint_page import FootprintView, footprint_view, tables
 from tare.report.footprints import Asked, Exposures, of_store
 from tare.report.model import Report, ResultReport, to_json
 from tare.report.surface_page import SurfaceView, surface_view
-from tare.store import Store
+from tare.store import read_store
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -165,7 +165,7 @@ def page(views: Sequence[CampaignView]) -> str:
 
 
 def _material(path: Path, study: str | None, asked: Asked) -> Material:
-    with Store.read(path) as store, store.snapshot():
+    with read_store(path) as store, store.snapshot():
         samples, found = store.samples(), of_store(store)
         report = report_on(store, samples, found, study, asked)
         return Material(report, samples, store.trials(), found, asked.sources)

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from tare import literature
-from tare.footprint.model import SURFACE_ATTACHMENT, Abi, Call, Surface, Tasks
+from tare.footprint.model import Abi, Call, Surface, Tasks
 from tare.literature import Study
-from tare.report.attached import read_attached
 from tare.report.surface_model import (
     BesideCallsReport,
     Calls,
@@ -30,17 +29,12 @@ _RUNS = ("allowed", "conditional")
 _MANY = ("sandboxed", "outside")
 
 
-def read_surfaces(store: Store) -> Iterator[Surface]:
-    """All surfaces of a file in order. Raises `StoreError` for one that is none."""
-    return read_attached(store, SURFACE_ATTACHMENT, Surface)
-
-
 def of_store(store: Store) -> SurfacesReport | None:
     """The part on the surfaces of a file; None where it has none. Raises `StoreError`."""
     record = store.record
     order = [record.baseline, *(one.name for one in record.platforms)]
     place = {name: at for at, name in enumerate(dict.fromkeys(order))}
-    found = sorted(read_surfaces(store), key=lambda one: place.get(one.platform, len(place)))
+    found = sorted(store.surfaces(), key=lambda one: place.get(one.platform, len(place)))
     return surfaces_report(found) if found else None
 
 

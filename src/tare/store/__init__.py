@@ -1,22 +1,30 @@
-"""The campaign's file: SQLite, one a campaign; every trial is on disk before the next begins."""
+"""What is kept of a campaign: all that is written is whole and on disk before the next begins."""
 
-from tare.store.frames import Telemetry
-from tare.store.limits import OUTPUT_CAP
-from tare.store.packed import Output
-from tare.store.record import (
-    CampaignRecord,
-    LeftOut,
-    MetricRecord,
-    PlatformRecord,
-    ResourceRecord,
-    SettingRecord,
-    WorkloadRecord,
-)
-from tare.store.segments import Segment
-from tare.store.store import Event, Store
+from typing import TYPE_CHECKING
+
+from tare import lazily
+
+if TYPE_CHECKING:
+    from tare.store.durations import block_durations, workload_seconds
+    from tare.store.limits import OUTPUT_CAP
+    from tare.store.opening import create_store, open_store, read_store
+    from tare.store.packed import Output
+    from tare.store.reading import known_part
+    from tare.store.record import (
+        CampaignRecord,
+        LeftOut,
+        MetricRecord,
+        PlatformRecord,
+        ResourceRecord,
+        SettingRecord,
+        WorkloadRecord,
+    )
+    from tare.store.segments import RESUMED, Segment
+    from tare.store.store import Event, Store, Telemetry
 
 __all__ = [
     "OUTPUT_CAP",
+    "RESUMED",
     "CampaignRecord",
     "Event",
     "LeftOut",
@@ -29,4 +37,30 @@ __all__ = [
     "Store",
     "Telemetry",
     "WorkloadRecord",
+    "block_durations",
+    "create_store",
+    "known_part",
+    "open_store",
+    "read_store",
+    "workload_seconds",
 ]
+
+_MODULES = {
+    "durations": ("block_durations", "workload_seconds"),
+    "limits": ("OUTPUT_CAP",),
+    "opening": ("create_store", "open_store", "read_store"),
+    "packed": ("Output",),
+    "reading": ("known_part",),
+    "record": (
+        "CampaignRecord",
+        "LeftOut",
+        "MetricRecord",
+        "PlatformRecord",
+        "ResourceRecord",
+        "SettingRecord",
+        "WorkloadRecord",
+    ),
+    "segments": ("RESUMED", "Segment"),
+    "store": ("Event", "Store", "Telemetry"),
+}
+__getattr__ = lazily.exports(__name__, {name: module for module, names in _MODULES.items() for name in names})

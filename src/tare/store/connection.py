@@ -17,14 +17,15 @@ from pydantic import ValidationError
 
 import tare
 from tare.errors import StoreError
-from tare.outputs import require_campaign
 from tare.patience import stretched, until
-from tare.store import segments, shape
+from tare.store import shape
 from tare.store.limits import LONGEST_RECORD, Bounded
+from tare.store.migrations import READABLE, bring_up, version
+from tare.store.places import log_of
 from tare.store.reading import known_part, may_be_newer, why_not
 from tare.store.record import CampaignRecord
-from tare.store.rows import BrokenError
-from tare.store.schema import APPLICATION_ID, FORMAT_VERSION, READABLE, SCHEMA, SEGMENTS_SINCE, UPGRADES
+from tare.store.rows import BrokenError, UnknownError
+from tare.store.schema import APPLICATION_ID
 
 _BUSY_S = 10.0
 _SPACE_LIMIT_S, _LEAST_SPACE = 5.0, 64 << 10
@@ -72,9 +73,10 @@ def make(path: Path) -> tuple[Lock, Bounded]:
     with translated(path):
         db = _connect(path, "rw")
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
         _write_ahead(db)
-        db.executescript(f"BEGIN;{SCHEMA}COMMIT;")
+        db.execute("BEGIN")
+        bring_up(db)
+        db.execute("COMMIT")
     return lock, db
 
 
@@ -88,7 +90,6 @@ class Told(NamedTuple):
 
 def attach(path: Path) -> tuple[Lock, Bounded, Told]:
     """An existing file, to write to. Raises `StoreError`."""
-    require_campaign(path)
     lock = Lock(path)
     try:
         db, told = _admit(path, "rw")
@@ -102,7 +103,6 @@ def attach(path: Path) -> tuple[Lock, Bounded, Told]:
 
 def view(path: Path) -> tuple[Bounded, Told]:
     """An existing file, to read, also beside a writer. Raises `StoreError`."""
-    require_campaign(path)
     return _admit(path, _reading_mode(path))
 
 
@@ -122,7 +122,7 @@ def _admit(path: Path, mode: str) -> tuple[Bounded, Told]:
 def _load_record(db: sqlite3.Connection, path: Path) -> Told:
     text = fact(db, "record")
     if text is None:
-        raise StoreError(f"{path} holds no campaign: it was cut off while it was made", fix="remove it and run again")
+        raise _cut_off(path)
     if len(text) > LONGEST_RECORD:
         raise StoreError(f"{path} is damaged: its record is longer than {LONGEST_RECORD >> 20} Mi characters")
     try:
@@ -180,6 +180,9 @@ def translated(path: Path, db: Bounded | None = None) -> Iterator[None]:
     """SQLite's errors as `StoreError`. ``db``: whose statements these are, for an end that a signal brought."""
     try:
         yield
+    except UnknownError as error:
+        fix = "read it with the version of tare that wrote it, or take a copy that is whole"
+        raise StoreError(f"{path}: {error}", fix=fix) from error
     except BrokenError as error:
         raise _damaged(path, str(error)) from error
     except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
@@ -218,8 +221,7 @@ def _connect(path: Path, mode: str) -> Bounded:
 
 def _reading_mode(path: Path) -> str:
     """A file on a read-only medium cannot have the side files that WAL mode wants; nobody writes to it either."""
-    wal = path.with_name(path.name + "-wal")
-    lonely = not os.access(path.parent, os.W_OK) and not wal.exists()
+    lonely = not os.access(path.parent, os.W_OK) and not log_of(path).exists()
     return "ro&immutable=1" if lonely else "ro"
 
 
@@ -228,34 +230,13 @@ def _write_ahead(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA synchronous = FULL")
 
 
-def version(db: sqlite3.Connection) -> int:
-    """Of the file's form; a file of an older one that is only read stays as it is, and lacks the newer tables."""
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
-
-
-def bring_up(db: sqlite3.Connection) -> None:
-    """Give a file of an older version the tables that it lacks; inside of the transaction of the first write to it.
-
-    Not before: a file that is opened and then refused still is one for the tare that wrote it. Nothing that is in it
-    changes. When it was at work is estimated now, for segments of its own would hide that.
-    """
-    before = version(db)
-    if before == FORMAT_VERSION:
-        return
-    for since, tables in UPGRADES.items():
-        for statement in tables.split(";") if since > before else ():
-            db.execute(statement)
-    if before < SEGMENTS_SINCE:
-        for segment in segments.estimate(db):
-            segments.add(db, segment)
-    db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-
-
 def _require_ours(db: sqlite3.Connection, path: Path) -> None:
     identity = db.execute("PRAGMA application_id").fetchone()[0]
     if identity != APPLICATION_ID:
         raise StoreError(f"{path} is an SQLite file, and not one of tare's", fix="name a file that `tare run -o` made")
     form = version(db)
+    if form == 0:
+        raise _cut_off(path)
     if form not in READABLE:
         writer, known = _writer(db), f"{READABLE[0]} to {READABLE[-1]}"
         raise StoreError(
@@ -267,6 +248,10 @@ def _require_ours(db: sqlite3.Connection, path: Path) -> None:
     said = db.execute("PRAGMA quick_check(1)").fetchone()[0]
     if said != "ok":
         raise StoreError(f"{path} is damaged: {' '.join(said.split())}", fix="take a copy that is whole")
+
+
+def _cut_off(path: Path) -> StoreError:
+    return StoreError(f"{path} holds no campaign: it was cut off while it was made", fix="remove it and run again")
 
 
 def _busy(path: Path) -> StoreError:

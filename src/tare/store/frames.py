@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sqlite3
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from tare.model import Arm, Status, TrialKey
 from tare.store.limits import MOST_SAMPLES, MOST_TICKS
 from tare.store.record import CampaignRecord
 from tare.store.rows import BrokenError, frame, frames, named, require_below
-from tare.store.shape import in_memory
+from tare.store.store import Telemetry
 
 #: Beyond every block's number.
 _LAST = 2**31
@@ -113,24 +112,8 @@ def keys(db: sqlite3.Connection, names: Names, table: Literal["schedule", "trial
     return [TrialKey(block, names.workloads[workload], names.arms[arm]) for block, workload, arm in found.iter_rows()]
 
 
-@dataclass(frozen=True, slots=True)
-class Telemetry:
-    """What the host was doing while a campaign ran, as counters: windows are differences of neighbouring ticks.
-
-    ``host``: a row a tick; ``cpus``: a row a tick and CPU; ``instances``: a row a tick and live instance, with
-    ``platform`` and ``replica``. Columns and units are those of `tare.model.Tick` and its parts.
-    """
-
-    host: pl.DataFrame
-    cpus: pl.DataFrame
-    instances: pl.DataFrame
-
-
-def telemetry(db: sqlite3.Connection, names: Names, *, there: bool) -> Telemetry:
-    """All ticks in order; empty frames where the file is of a version without (``there`` is false)."""
-    if not there:
-        with contextlib.closing(in_memory()) as empty:
-            return telemetry(empty, names, there=True)
+def telemetry(db: sqlite3.Connection, names: Names) -> Telemetry:
+    """All ticks in order."""
     instances = frame(db, _TICK_INSTANCES, most=MOST_TICKS)
     return Telemetry(
         frame(db, _TICKS, most=MOST_TICKS), frame(db, _TICK_CPUS, most=MOST_TICKS), _with_names(instances, names)

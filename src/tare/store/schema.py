@@ -1,47 +1,12 @@
-"""The form of a campaign file, as SQL. A change of it is a new format version (docs/report-schema.md)."""
+"""The tables of a campaign file, as SQL, by the format version that brought them (`tare.store.migrations`)."""
 
 from __future__ import annotations
 
 #: "tare" in ASCII: what SQLite's header holds in every campaign file.
 APPLICATION_ID = 0x74617265
-FORMAT_VERSION = 3
-#: The versions from which on a file has these tables.
-TELEMETRY_SINCE, SEGMENTS_SINCE = 2, 3
 
-#: Counters as the host had them at that moment (`tare.model.Tick`).
-_TELEMETRY = """
-CREATE TABLE tick (
-    id INTEGER PRIMARY KEY, at REAL NOT NULL, at_ns INTEGER NOT NULL, first INTEGER NOT NULL,
-    own_ns INTEGER NOT NULL, tare_ns INTEGER NOT NULL, client_ns INTEGER NOT NULL, daemons_ns INTEGER NOT NULL,
-    kernel_ns INTEGER NOT NULL, cpu_pressure_us INTEGER, memory_pressure_us INTEGER, io_pressure_us INTEGER,
-    memory_available INTEGER NOT NULL,
-    swapped_in INTEGER NOT NULL, swapped_out INTEGER NOT NULL,
-    disk_read_bytes INTEGER, disk_written_bytes INTEGER, disk_busy_ms INTEGER,
-    net_received_bytes INTEGER NOT NULL, net_sent_bytes INTEGER NOT NULL
-);
-CREATE TABLE tick_cpu (
-    tick INTEGER NOT NULL REFERENCES tick, cpu INTEGER NOT NULL, user_ms INTEGER NOT NULL, nice_ms INTEGER NOT NULL,
-    system_ms INTEGER NOT NULL, idle_ms INTEGER NOT NULL, iowait_ms INTEGER NOT NULL, irq_ms INTEGER NOT NULL,
-    softirq_ms INTEGER NOT NULL, steal_ms INTEGER NOT NULL, run_ns INTEGER NOT NULL, tare_ns INTEGER,
-    PRIMARY KEY (tick, cpu)
-) WITHOUT ROWID;
-CREATE TABLE tick_instance (
-    tick INTEGER NOT NULL REFERENCES tick, arm INTEGER NOT NULL REFERENCES arm, cpu_ns INTEGER NOT NULL,
-    memory_bytes INTEGER NOT NULL, throttled INTEGER, throttled_ns INTEGER, PRIMARY KEY (tick, arm)
-) WITHOUT ROWID;
-"""
-#: When the campaign was at work, in UNIX seconds; ``ended`` moves on with every write.
-_SEGMENTS = """
-CREATE TABLE segment (id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL NOT NULL, boot TEXT);
-"""
-#: What a file of an older version lacks of the next, by that next version. An older file is read as it is, without; it
-#: gets these with the first write to it.
-UPGRADES = {TELEMETRY_SINCE: _TELEMETRY, SEGMENTS_SINCE: _SEGMENTS}
-#: What this tare reads.
-READABLE = range(1, FORMAT_VERSION + 1)
-
-SCHEMA = f"""
--- One campaign a file. Names are told once; trials, slices and samples refer to them by small integers.
+CAMPAIGN = """
+-- One campaign a file. Names are told once: trials, slices and samples refer to them by small integers.
 CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE workload (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE metric (
@@ -73,11 +38,89 @@ CREATE TABLE slice (
     start_ns INTEGER NOT NULL, wall_ns INTEGER NOT NULL, cpu_ns INTEGER, daemon_cpu_ns INTEGER,
     late_ns INTEGER NOT NULL, PRIMARY KEY (trial, round)
 ) WITHOUT ROWID;
--- Contents are zstandard frames; bytes is the length before the cap.
+-- Contents are zstandard frames. bytes is the length before the cap.
 CREATE TABLE output (
     trial INTEGER NOT NULL REFERENCES trial, name TEXT NOT NULL, bytes INTEGER NOT NULL,
     capped INTEGER NOT NULL, zstd BLOB NOT NULL, PRIMARY KEY (trial, name)
 );
 CREATE TABLE attachment (id INTEGER PRIMARY KEY, at REAL NOT NULL, name TEXT NOT NULL, zstd BLOB NOT NULL);
 CREATE TABLE event (id INTEGER PRIMARY KEY, at REAL NOT NULL, level TEXT NOT NULL, text TEXT NOT NULL);
-{_TELEMETRY}{_SEGMENTS}"""
+"""
+#: Counters as the host had them at that moment (`tare.model.Tick`).
+TELEMETRY = """
+CREATE TABLE tick (
+    id INTEGER PRIMARY KEY, at REAL NOT NULL, at_ns INTEGER NOT NULL, first INTEGER NOT NULL,
+    own_ns INTEGER NOT NULL, tare_ns INTEGER NOT NULL, client_ns INTEGER NOT NULL, daemons_ns INTEGER NOT NULL,
+    kernel_ns INTEGER NOT NULL, cpu_pressure_us INTEGER, memory_pressure_us INTEGER, io_pressure_us INTEGER,
+    memory_available INTEGER NOT NULL,
+    swapped_in INTEGER NOT NULL, swapped_out INTEGER NOT NULL,
+    disk_read_bytes INTEGER, disk_written_bytes INTEGER, disk_busy_ms INTEGER,
+    net_received_bytes INTEGER NOT NULL, net_sent_bytes INTEGER NOT NULL
+);
+CREATE TABLE tick_cpu (
+    tick INTEGER NOT NULL REFERENCES tick, cpu INTEGER NOT NULL, user_ms INTEGER NOT NULL, nice_ms INTEGER NOT NULL,
+    system_ms INTEGER NOT NULL, idle_ms INTEGER NOT NULL, iowait_ms INTEGER NOT NULL, irq_ms INTEGER NOT NULL,
+    softirq_ms INTEGER NOT NULL, steal_ms INTEGER NOT NULL, run_ns INTEGER NOT NULL, tare_ns INTEGER,
+    PRIMARY KEY (tick, cpu)
+) WITHOUT ROWID;
+CREATE TABLE tick_instance (
+    tick INTEGER NOT NULL REFERENCES tick, arm INTEGER NOT NULL REFERENCES arm, cpu_ns INTEGER NOT NULL,
+    memory_bytes INTEGER NOT NULL, throttled INTEGER, throttled_ns INTEGER, PRIMARY KEY (tick, arm)
+) WITHOUT ROWID;
+"""
+#: When the campaign was at work, in UNIX seconds; ``ended`` moves on with every write.
+SEGMENTS = """
+CREATE TABLE segment (id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL NOT NULL, boot TEXT);
+"""
+#: What ran in a host's kernel. The names of system calls, functions, lines and folded stacks are told once, as
+#: ``thing``; they are not unique where what named somebody was replaced (`tare.store.share`).
+FOOTPRINTS = """
+CREATE TABLE footprint (
+    id INTEGER PRIMARY KEY, at REAL NOT NULL, level TEXT NOT NULL, scope TEXT NOT NULL, platform TEXT NOT NULL,
+    phase TEXT NOT NULL, workload TEXT, repeat INTEGER NOT NULL, seconds REAL NOT NULL, lost INTEGER NOT NULL,
+    known INTEGER
+);
+CREATE TABLE thing (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE hit (
+    footprint INTEGER NOT NULL REFERENCES footprint, thing INTEGER NOT NULL REFERENCES thing, hits INTEGER NOT NULL,
+    PRIMARY KEY (footprint, thing)
+) WITHOUT ROWID;
+"""
+#: What of the host's kernel a platform may ask for. Without a task it is the whole surface's. Lists are in the order of
+#: their rows; ``readable`` is whether the calls are known, of which there may be none.
+SURFACES = """
+CREATE TABLE surface (
+    id INTEGER PRIMARY KEY, platform TEXT NOT NULL, at REAL NOT NULL, kernel TEXT NOT NULL, total INTEGER NOT NULL,
+    readable INTEGER NOT NULL
+);
+CREATE TABLE surface_task (
+    id INTEGER PRIMARY KEY, surface INTEGER NOT NULL REFERENCES surface, pid INTEGER NOT NULL, program TEXT NOT NULL,
+    role TEXT NOT NULL, counted INTEGER NOT NULL, seccomp TEXT NOT NULL, filters INTEGER NOT NULL,
+    readable INTEGER NOT NULL, unread TEXT, no_new_privs INTEGER NOT NULL, label TEXT, uid INTEGER NOT NULL,
+    gid INTEGER NOT NULL
+);
+CREATE TABLE surface_call (
+    id INTEGER PRIMARY KEY, surface INTEGER NOT NULL REFERENCES surface, task INTEGER REFERENCES surface_task,
+    name TEXT NOT NULL, outcome TEXT NOT NULL
+);
+CREATE TABLE surface_answer (
+    id INTEGER PRIMARY KEY, surface INTEGER NOT NULL REFERENCES surface, task INTEGER REFERENCES surface_task,
+    name TEXT NOT NULL, answer TEXT
+);
+CREATE TABLE surface_abi (
+    id INTEGER PRIMARY KEY, surface INTEGER NOT NULL REFERENCES surface, task INTEGER REFERENCES surface_task,
+    name TEXT NOT NULL, reachable INTEGER NOT NULL, total INTEGER NOT NULL, in_kernel INTEGER
+);
+CREATE TABLE surface_thread (
+    id INTEGER PRIMARY KEY, surface INTEGER NOT NULL REFERENCES surface, task INTEGER REFERENCES surface_task,
+    name TEXT NOT NULL, threads INTEGER NOT NULL
+);
+CREATE TABLE surface_place (
+    id INTEGER PRIMARY KEY, surface INTEGER NOT NULL REFERENCES surface, task INTEGER REFERENCES surface_task,
+    path TEXT NOT NULL, host TEXT, kind TEXT NOT NULL
+);
+CREATE TABLE surface_detail (
+    id INTEGER PRIMARY KEY, surface INTEGER NOT NULL REFERENCES surface, task INTEGER REFERENCES surface_task,
+    kind TEXT NOT NULL, detail TEXT NOT NULL
+);
+"""

@@ -69,6 +69,12 @@ def add(db: sqlite3.Connection, segment: Segment) -> int:
     return row
 
 
+def fill(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    """What a file of before version 3 tells is estimated once, for segments of its own would hide that."""
+    for segment in estimate(source):
+        add(target, segment)
+
+
 def kept(db: sqlite3.Connection) -> list[Segment]:
     """What a file of version 3 tells."""
     found = frame(db, "SELECT began, ended, boot FROM segment ORDER BY id", most=MOST_EVENTS)

@@ -10,11 +10,9 @@ import contextlib
 import functools
 import sqlite3
 
-from tare.store.schema import SCHEMA, SEGMENTS_SINCE, TELEMETRY_SINCE
+from tare.store.migrations import FORMAT_VERSION, empty
 
-#: Tables by the version since which a file has them; the others are in all.
-_SINCE = {"segment": SEGMENTS_SINCE} | dict.fromkeys(("tick", "tick_cpu", "tick_instance"), TELEMETRY_SINCE)
-#: Rows of a schema that are looked at: ours has some twenty.
+#: Rows of a schema that are looked at: ours has some thirty.
 _MOST = 100
 _QUERY = f"SELECT type, name, tbl_name, sql FROM sqlite_schema LIMIT {_MOST}"  # noqa: S608 (a number)
 
@@ -24,7 +22,7 @@ _Part = tuple[str, str, str, str]
 
 def foreign(db: sqlite3.Connection, form: int) -> str | None:
     """The first thing in which a file of this version differs from ours, in words; None: in nothing."""
-    own, there = _of_version(form), _parts(db)
+    own, there = _ours(form), _parts(db)
     for kind, name, _, _ in sorted(there - own):
         if any(part[:2] == (kind, name) for part in own):
             return f"its {kind} {name!r} is not as tare makes it"
@@ -36,7 +34,7 @@ def foreign(db: sqlite3.Connection, form: int) -> str | None:
 
 def has_facts(db: sqlite3.Connection) -> bool:
     """Whether its table of facts is ours, whatever else there is."""
-    return {part for part in _ours() if part[2] == "fact"} <= _parts(db)
+    return {part for part in _ours(FORMAT_VERSION) if part[2] == "fact"} <= _parts(db)
 
 
 def _parts(db: sqlite3.Connection) -> frozenset[_Part]:
@@ -47,18 +45,7 @@ def _parts(db: sqlite3.Connection) -> frozenset[_Part]:
     )
 
 
-def _of_version(form: int) -> frozenset[_Part]:
-    return frozenset(part for part in _ours() if _SINCE.get(part[2], 1) <= form)
-
-
-def in_memory() -> sqlite3.Connection:
-    """The tables of the newest version, empty."""
-    db = sqlite3.connect(":memory:")
-    db.executescript(SCHEMA)
-    return db
-
-
 @functools.cache
-def _ours() -> frozenset[_Part]:
-    with contextlib.closing(in_memory()) as db:
+def _ours(form: int) -> frozenset[_Part]:
+    with contextlib.closing(empty(form)) as db:
         return _parts(db)

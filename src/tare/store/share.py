@@ -6,16 +6,17 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
+from typing import IO
 
 import zstandard
 
-from tare.outputs import written
 from tare.store import connection
 from tare.store.limits import ATTACHMENT_CAP
 from tare.store.packed import unpack
+from tare.store.places import require_file
 from tare.store.redact import UNAME, Redactor
-from tare.store.store import Store
+from tare.store.sqlite import SqliteStore
+from tare.store.store import Location
 
 #: What is kept, for who shares a file to know; all else in a record is counted in `Shared.facts`.
 KEPT = (
@@ -35,16 +36,17 @@ class Shared:
     outputs: int
 
 
-def share(file: Path, copy: Path, *, hosts: Iterable[str], users: Iterable[str]) -> Shared:
-    """Write the copy, a new file. ``hosts``, ``users``: names of this machine that go; the file's own go as well.
+def share(location: Location, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[str]) -> Shared:
+    """Write the copy. ``hosts``, ``users``: names of this machine that go; the file's own go as well.
 
-    Raises `StoreError` for a file that is not read, `UsageError` for a place that cannot be written.
+    Raises `StoreError` for a file that is not read.
     """
-    with Store.read(file) as store:
+    file = require_file(location)
+    with SqliteStore.read(file) as store:
         record = store.record
         names = {one.name for one in record.platforms} | {one.platform for one in record.left_out}
     remote_hosts, remote_users = _remote(names)
-    with written(copy, "wb", new=True) as out, closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         with closing(connection.view(file)[0]) as source, connection.translated(file):
             source.backup(db)
         hosts = {*hosts, *remote_hosts, *_of_uname(db)}

@@ -1,0 +1,391 @@
+"""A campaign in a file: SQLite, every trial durable before the next begins.
+
+While a run holds the file it is in WAL mode with ``synchronous=FULL``; a clean close folds the log into the one
+file, so that the file alone is what is kept, copied and shared.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import astuple, fields
+from pathlib import Path
+from types import TracebackType
+
+import polars as pl
+import zstandard
+
+from tare.errors import StoreError
+from tare.footprint.model import Footprint, Surface
+from tare.model import Tick, Trial, TrialKey
+from tare.store import attachments, connection, footprints, frames, migrations, segments, surfaces
+from tare.store.durations import with_turns
+from tare.store.limits import ATTACHMENT_CAP, MOST_EVENT_TEXT, MOST_EVENTS, OUTPUT_CAP, Bounded
+from tare.store.packed import Output, unpack
+from tare.store.places import local, require_file
+from tare.store.record import CampaignRecord
+from tare.store.rows import BrokenError, frame
+from tare.store.segments import Segment
+from tare.store.store import Event, Location, Marker, Telemetry
+
+_TICK_COLUMNS = tuple(one.name for one in fields(Tick) if one.name not in {"cpus", "instances"})
+_INSERT_TICK = f"INSERT INTO tick ({', '.join(_TICK_COLUMNS)}) VALUES ({', '.join('?' * len(_TICK_COLUMNS))})"  # noqa: S608
+
+
+class SqliteStore:
+    """A `tare.store.store.Store` in a file; `tare.store.opening` makes and opens them."""
+
+    def __init__(self, path: Path, db: Bounded, told: connection.Told, lock: connection.Lock | None) -> None:
+        self._path = path
+        self.location, self.name = str(path), path.name
+        self.record, self.record_text = told.record, told.text
+        #: Fields of the record that this tare does not know. They stay in the file, and no campaign goes on in it.
+        self.unknown_fields = told.unknown
+        self._db = db
+        self._lock = lock
+        self._meter: segments.Meter | None = None
+        self._names = frames.Names.of(self.record)
+        self._arms = {arm: index for index, arm in enumerate(self._names.arms)}
+        self._workloads = {workload: index for index, workload in enumerate(self._names.workloads)}
+        self._metrics = {pair: index for index, pair in enumerate(self._names.metrics)}
+
+    # --- opening and closing -------------------------------------------------------------------------------
+
+    @classmethod
+    def create(cls, location: Location, record: CampaignRecord, marked: Marker | None = None) -> SqliteStore:
+        """Make a new file. Raises `StoreError` when it exists (nothing is ever overwritten) or cannot be made."""
+        path, text = local(location), record.model_dump_json()
+        mark = marked(text) if marked is not None else None
+        lock, db = connection.make(path)
+        store = cls(path, db, connection.Told(record, text), lock)
+        store._write_names(mark)
+        return store
+
+    @classmethod
+    def open(cls, location: Location) -> SqliteStore:
+        """Open to go on with a campaign. Raises `StoreError`; another process that writes to it counts."""
+        path = require_file(location)
+        lock, db, told = connection.attach(path)
+        return cls(path, db, told, lock)
+
+    @classmethod
+    def read(cls, location: Location) -> SqliteStore:
+        """Open to read only, also while a run is writing. Raises `StoreError`."""
+        path = require_file(location)
+        db, told = connection.view(path)
+        return cls(path, db, told, None)
+
+    def close(self) -> None:
+        """Close. A writer folds the log into the file; a reader that is still there leaves that to the next."""
+        if self._lock is not None:
+            connection.fold(self._db)
+        self._db.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    def __enter__(self) -> SqliteStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write_names(self, mark: str | None) -> None:
+        with self._writing("the record"):
+            self._set("record", self.record_text)
+            if mark is not None:
+                self._set("mark", mark)
+            self._set("status", "planned")
+            self._db.executemany("INSERT INTO workload VALUES (?, ?)", [(i, n) for n, i in self._workloads.items()])
+            self._db.executemany(
+                "INSERT INTO arm VALUES (?, ?, ?)", [(i, a.platform, a.replica) for a, i in self._arms.items()]
+            )
+            self._db.executemany(
+                "INSERT INTO metric VALUES (?, ?, ?)",
+                [(i, self._workloads[w], m) for (w, m), i in self._metrics.items()],
+            )
+
+    # --- time ----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def working(self, boot: str | None = None) -> Iterator[None]:
+        """Time in here is the campaign's work. Every write keeps how far it came: a kill loses what came after.
+
+        ``boot``: the kernel's id of this boot.
+        """
+        with self._writing("the segment"):
+            self._meter = segments.Meter(self._db, boot)
+        try:
+            yield
+        finally:
+            with self._writing("the segment"):
+                pass  # every write keeps the time
+            self._meter = None
+
+    def segments(self) -> list[Segment]:
+        """Of a file that does not tell, estimated from its trials."""
+        with self._translated(), migrations.having(self._db, migrations.SEGMENTS_SINCE) as db:
+            return segments.kept(db) or segments.estimate(self._db)
+
+    # --- facts ---------------------------------------------------------------------------------------------
+
+    def _set(self, name: str, value: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", (name, value))
+
+    @property
+    def status(self) -> str:
+        """How the campaign stands: planned, running, complete, interrupted ..."""
+        with self._translated():
+            return connection.fact(self._db, "status") or "unknown"
+
+    @property
+    def mark(self) -> str | None:
+        """What shows who wrote the record; None in a file of an older tare."""
+        with self._translated():
+            return connection.fact(self._db, "mark")
+
+    def set_status(self, status: str) -> None:
+        """Say how the campaign stands; durable on return."""
+        with self._writing("the status"):
+            self._set("status", status)
+
+    def add_event(self, level: str, text: str) -> None:
+        """Record something worth knowing, with the time."""
+        with self._writing("an event"):
+            self._db.execute("INSERT INTO event (at, level, text) VALUES (?, ?, ?)", (time.time(), level, text))
+
+    def events(self) -> list[Event]:
+        """All events in order."""
+        with self._translated():
+            length = self._db.execute("SELECT total(length(text)) FROM event").fetchone()[0]
+            if length > MOST_EVENT_TEXT:
+                raise BrokenError(f"its events have more than {MOST_EVENT_TEXT >> 20} Mi characters")
+            found = frame(self._db, "SELECT at, level, text FROM event ORDER BY id", most=MOST_EVENTS)
+        return [Event(*row) for row in found.iter_rows()]
+
+    def add_attachment(self, name: str, data: bytes) -> None:
+        """Keep a file that explains something (say, a console log); the same name may come again."""
+        packed = zstandard.ZstdCompressor().compress(data[:ATTACHMENT_CAP])
+        with self._writing(f"attachment {name}"):
+            self._db.execute("INSERT INTO attachment (at, name, zstd) VALUES (?, ?, ?)", (time.time(), name, packed))
+
+    def attachments(self) -> list[tuple[str, bytes]]:
+        """All attachments in order, as name and contents."""
+        with self._translated():
+            names = self._db.execute("SELECT name FROM attachment ORDER BY id")
+            packed = (zstd for (zstd,) in self._db.execute("SELECT zstd FROM attachment ORDER BY id"))
+            return [(str(name), data) for (name,), data in zip(names, attachments.unpacked(packed), strict=True)]
+
+    # --- footprints and surfaces ---------------------------------------------------------------------------
+
+    def add_footprint(self, footprint: Footprint) -> None:
+        """Keep what ran in the host's kernel; durable on return."""
+        with self._writing("a footprint"):
+            footprints.add(self._db, [(time.time(), footprint)])
+
+    def replace_footprints(self, others: Iterable[Footprint]) -> None:
+        """Put these in the place of all that are there: all of them or, after a kill, none."""
+        with self._writing("footprints"):
+            footprints.clear(self._db)
+            footprints.add(self._db, ((time.time(), one) for one in others))
+
+    def footprints(self) -> Iterator[Footprint]:
+        """All in order, one after the other; the names of what ran are the same objects throughout."""
+        with self._translated(), migrations.having(self._db, migrations.FOOTPRINTS_SINCE) as db:
+            yield from footprints.read(db)
+
+    def add_surface(self, surface: Surface) -> None:
+        """Keep what a platform may ask of the host's kernel; those of the platform that are there stay beside it."""
+        with self._writing("a surface"):
+            surfaces.add(self._db, [surface])
+
+    def surfaces(self) -> Iterator[Surface]:
+        """All in order."""
+        with self._translated(), migrations.having(self._db, migrations.FOOTPRINTS_SINCE) as db:
+            yield from surfaces.read(db)
+
+    # --- schedule and trials -------------------------------------------------------------------------------
+
+    def plan_block(self, block: int, keys: Sequence[TrialKey]) -> None:
+        """Append a block's trials to the schedule, in order. Raises `StoreError` when one is there already."""
+        first = int(self._db.execute("SELECT coalesce(max(seq) + 1, 0) FROM schedule").fetchone()[0])
+        rows = []
+        for seq, key in enumerate(keys, first):
+            if key.block != block:
+                raise StoreError(f"{_say(key)} does not belong to block {block}")
+            rows.append((seq, *self._ids(key)))
+        with self._writing(f"the schedule of block {block}"):
+            self._db.executemany("INSERT INTO schedule VALUES (?, ?, ?, ?)", rows)
+
+    def schedule(self) -> list[TrialKey]:
+        """All planned trials in order; a trial's ``seq`` is its place here."""
+        with self._translated():
+            return frames.keys(self._db, self._names, "schedule")
+
+    def done(self) -> set[TrialKey]:
+        """The trials that are in the file, however they ended."""
+        with self._translated():
+            return set(frames.keys(self._db, self._names, "trial"))
+
+    def commit_trials(self, trials: Sequence[Trial], telemetry: Sequence[Tick] = ()) -> None:
+        """Write trials with all that belongs to them, and the ticks that came meanwhile: all or nothing, on disk.
+
+        Raises `StoreError` for a trial that is there already, or one that the record does not know.
+        """
+        with self._writing(", ".join(_say(trial.key) for trial in trials) or "the telemetry"):
+            for trial in trials:
+                self._insert(trial)
+            for tick in telemetry:
+                self._insert_tick(tick)
+
+    def _insert_tick(self, tick: Tick) -> None:
+        values = [getattr(tick, name) for name in _TICK_COLUMNS]
+        row = self._db.execute(_INSERT_TICK, values).lastrowid
+        cpus = [(row, *astuple(one)) for one in tick.cpus]
+        self._db.executemany("INSERT INTO tick_cpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", cpus)
+        instances = [
+            (row, self._arms[one.arm], one.cpu_ns, one.memory_bytes, one.throttled, one.throttled_ns)
+            for one in tick.instances
+        ]
+        self._db.executemany("INSERT INTO tick_instance VALUES (?, ?, ?, ?, ?, ?)", instances)
+
+    def _insert(self, trial: Trial) -> None:
+        seen = (trial.seq, trial.started, trial.wall_ns, trial.cpu_ns, trial.daemon_cpu_ns)
+        around = (trial.steal, trial.pressure, trial.load)
+        cursor = self._db.execute(
+            "INSERT INTO trial (block, workload, arm, status, reason, seq, started, wall_ns, cpu_ns, daemon_cpu_ns,"
+            " steal, pressure, load) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*self._ids(trial.key), trial.status.value, trial.reason, *seen, *around),
+        )
+        row, workload = cursor.lastrowid, trial.key.workload
+        samples = [(row, self._metric(workload, s.metric), s.round, s.value) for s in trial.samples]
+        self._db.executemany("INSERT INTO sample VALUES (?, ?, ?, ?)", samples)
+        self._db.executemany(
+            "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (row, s.round, s.position, s.start_ns, s.wall_ns, s.cpu_ns, s.daemon_cpu_ns, s.late_ns)
+                for s in trial.slices
+            ],
+        )
+        squeeze = zstandard.ZstdCompressor()
+        for name, data in trial.outputs.items():
+            kept = data[:OUTPUT_CAP]
+            values = (row, name, len(data), len(data) > len(kept), squeeze.compress(kept))
+            self._db.execute("INSERT INTO output VALUES (?, ?, ?, ?, ?)", values)
+
+    def outputs(self, key: TrialKey) -> dict[str, Output]:
+        """The raw outputs of a trial by name; empty when it has none."""
+        query = (
+            "SELECT name, zstd, bytes FROM output JOIN trial ON trial.id = output.trial"
+            " WHERE block = ? AND workload = ? AND arm = ? ORDER BY name"
+        )
+        with self._translated():
+            rows = self._db.execute(query, self._ids(key))
+            return {str(name): Output(unpack(packed, OUTPUT_CAP), int(full)) for name, packed, full in rows}
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All that is read inside is of one instant, also while a run is writing."""
+        with self._translated():
+            self._db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._roll_back()
+
+    # --- frames --------------------------------------------------------------------------------------------
+
+    def samples(self, first: int = 0, end: int | None = None) -> pl.DataFrame:
+        """Every sample of every trial that ended ok, in blocks from ``first`` to before ``end`` (None: the last).
+
+        Columns: block, workload, platform, replica, metric, round, value. What a failed trial left is in the file
+        and in `tare export`, and never in an estimate.
+        """
+        with self._translated():
+            return frames.samples(self._db, self._names, first, end)
+
+    def trials(self) -> pl.DataFrame:
+        """Every trial, in order of the schedule: its key, how it ended and why, and what the host saw of it.
+
+        Columns: seq, block, workload, platform, replica, status, reason, started (UNIX s), wall_ns, cpu_ns,
+        daemon_cpu_ns, steal, pressure, load; null where the host could not see it; turn_s (see `durations`).
+        """
+        with self._translated():
+            return with_turns(frames.trials(self._db, self._names), self.segments())
+
+    def slices(self) -> pl.DataFrame:
+        """Every slice of every trial, in ns of the host's monotonic clock.
+
+        Columns: block, workload, platform, replica, round, position, start_ns, wall_ns, cpu_ns, daemon_cpu_ns, late_ns.
+        """
+        with self._translated():
+            return frames.slices(self._db, self._names)
+
+    def telemetry(self) -> Telemetry:
+        """What the host was doing meanwhile; empty frames in a file that has none."""
+        with self._translated(), migrations.having(self._db, migrations.TELEMETRY_SINCE) as db:
+            return frames.telemetry(db, self._names)
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        """Every sample with the facts of its trial, whatever its status; a trial without samples gives one row.
+
+        Keys: the columns of `trials` but turn_s, then metric, round and value (None where there is no sample). Streams.
+        """
+        with self._translated():
+            yield from frames.rows(self._db, self._names)
+
+    # --- small print ---------------------------------------------------------------------------------------
+
+    def _translated(self) -> AbstractContextManager[None]:
+        """What SQLite and `tare.store.rows` find wrong in it is raised as `StoreError`."""
+        return connection.translated(self._path, self._db)
+
+    @contextmanager
+    def _writing(self, what: str) -> Iterator[None]:
+        """One transaction: all of it is on disk after it, or nothing. Raises `StoreError`."""
+        connection.await_space(self._path)
+        with self._translated():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                migrations.bring_up(self._db)
+                yield
+                if self._meter is not None:
+                    self._meter.advance()
+                self._db.execute("COMMIT")
+            except sqlite3.IntegrityError as error:
+                self._roll_back()
+                raise StoreError(f"{what}: {_refusal(error)}") from error
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def _ids(self, key: TrialKey) -> tuple[int, int, int]:
+        workload, arm = self._workloads.get(key.workload), self._arms.get(key.arm)
+        if workload is None or arm is None:
+            raise StoreError(f"{_say(key)} is not of this campaign: its record does not name it")
+        return key.block, workload, arm
+
+    def _metric(self, workload: str, metric: str) -> int:
+        code = self._metrics.get((workload, metric))
+        if code is None:
+            raise StoreError(f"metric {metric} of workload {workload} is not in the campaign's record")
+        return code
+
+
+def _say(key: TrialKey) -> str:
+    return f"trial {key.workload} on {key.arm} in block {key.block}"
+
+
+def _refusal(error: sqlite3.IntegrityError) -> str:
+    """What a broken constraint means: the words of SQLite name columns, and not what was done twice."""
+    text = str(error)
+    if "UNIQUE" in text:
+        return "is in the file already, or has the same round twice; nothing of it was written"
+    return f"does not hold ({text}); nothing of it was written"

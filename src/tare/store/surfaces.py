@@ -1,0 +1,134 @@
+"""Surfaces in a campaign file: what of the host's kernel a platform's processes may ask for, in rows."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from tare.footprint.model import Surface, Tasks
+from tare.store.reading import why_not
+from tare.store.rows import UnknownError, frame
+
+#: Parts of a surface, or of one of its tasks, that are rows of a table each.
+_PARTS = {
+    "call": ("name", "outcome"),
+    "answer": ("name", "answer"),
+    "abi": ("name", "reachable", "total", "in_kernel"),
+    "thread": ("name", "threads"),
+    "place": ("path", "host", "kind"),
+    "detail": ("kind", "detail"),
+}
+#: Lists of texts, by the ``kind`` of their details.
+_LISTS = ("effective", "bounding", "namespaces", "devices", "held")
+_SURFACES = "SELECT id AS surface, platform, at, kernel, total, readable FROM surface ORDER BY id"
+_FACTS = ("pid", "program", "role", "counted", "seccomp", "filters", "unread", "no_new_privs", "label", "uid", "gid")
+_TASKS = f"SELECT id AS task, surface, readable, {', '.join(_FACTS)} FROM surface_task ORDER BY id"  # noqa: S608
+_INSERT_TASK = (
+    f"INSERT INTO surface_task (surface, readable, {', '.join(_FACTS)})"  # noqa: S608
+    f" VALUES (?, ?, {', '.join('?' * len(_FACTS))})"
+)
+
+#: A surface, and one of its tasks; None: the whole surface.
+_Owner = tuple[int, int | None]
+
+
+def add(db: sqlite3.Connection, surfaces: Iterable[Surface]) -> None:
+    """Append them, inside of a transaction. Raises `UnknownError` for one that no table can hold."""
+    for number, one in enumerate(surfaces, db.execute("SELECT count(*) FROM surface").fetchone()[0] + 1):
+        try:
+            _add(db, one)
+        except OverflowError:
+            raise UnknownError(f"surface {number} does not hold: no kernel counts so far") from None
+
+
+def _add(db: sqlite3.Connection, one: Surface) -> None:
+    facts = (one.platform, one.at, one.kernel, one.of, one.calls is not None)
+    surface = db.execute("INSERT INTO surface VALUES (NULL, ?, ?, ?, ?, ?)", facts).lastrowid
+    _add_parts(
+        db,
+        (surface, None),
+        call=(one.calls or {}).items(),
+        abi=((name, abi.reachable, abi.of, abi.in_kernel) for name, abi in one.abis.items()),
+        detail=(("unread", reason) for reason in one.unread),
+    )
+    for tasks in one.tasks:
+        values = [getattr(tasks, name) for name in _FACTS]
+        task = db.execute(_INSERT_TASK, (surface, tasks.calls is not None, *values)).lastrowid
+        _add_parts(
+            db,
+            (surface, task),
+            call=(tasks.calls or {}).items(),
+            answer=((name, answer) for name, answers in tasks.outcomes.items() for answer in answers or (None,)),
+            abi=((name, abi.reachable, abi.of, abi.in_kernel) for name, abi in tasks.abis.items()),
+            thread=tasks.threads.items(),
+            place=((place.path, place.host, place.kind) for place in tasks.writable),
+            detail=((kind, text) for kind in _LISTS for text in getattr(tasks, kind)),
+        )
+
+
+def _add_parts(
+    db: sqlite3.Connection, owner: tuple[int | None, int | None], **rows: Iterable[Sequence[object]]
+) -> None:
+    for part, values in rows.items():
+        columns = _PARTS[part]
+        insert = f"INSERT INTO surface_{part} (surface, task, {', '.join(columns)})"
+        places = ", ".join("?" * (2 + len(columns)))
+        db.executemany(f"{insert} VALUES ({places})", ((*owner, *row) for row in values))
+
+
+def read(db: sqlite3.Connection) -> Iterator[Surface]:
+    """All in order. Raises `BrokenError`, and `UnknownError` for one that is none."""
+    parts = {part: _by_owner(db, part) for part in _PARTS}
+    tasks: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for facts in frame(db, _TASKS).iter_rows(named=True):
+        tasks[facts["surface"]].append(facts)
+    for number, facts in enumerate(frame(db, _SURFACES).iter_rows(named=True), 1):
+        surface = facts["surface"]
+        mine = {part: rows.get((surface, None), []) for part, rows in parts.items()}
+        try:
+            yield Surface(
+                platform=facts["platform"],
+                at=facts["at"],
+                kernel=facts["kernel"],
+                of=facts["total"],
+                calls=dict(mine["call"]) if facts["readable"] else None,
+                unread=tuple(reason for _, reason in mine["detail"]),
+                tasks=tuple(_tasks(task, parts) for task in tasks[surface]),
+                abis=_abis(mine["abi"]),
+            )
+        except ValidationError as error:
+            raise UnknownError(f"surface {number} does not hold: {why_not(error)}") from None
+
+
+def _tasks(facts: Mapping[str, Any], parts: Mapping[str, Mapping[_Owner, list[Any]]]) -> Tasks:
+    owner = (facts["surface"], facts["task"])
+    mine = {part: rows.get(owner, []) for part, rows in parts.items()}
+    answers: dict[str, list[str]] = defaultdict(list)
+    for name, answer in mine["answer"]:
+        answers[name] += [] if answer is None else [answer]
+    told = {
+        **{name: facts[name] for name in _FACTS},
+        **{kind: tuple(text for its, text in mine["detail"] if its == kind) for kind in _LISTS},
+        "calls": dict(mine["call"]) if facts["readable"] else None,
+        "outcomes": answers,
+        "abis": _abis(mine["abi"]),
+        "threads": dict(mine["thread"]),
+        "writable": [dict(zip(_PARTS["place"], place, strict=True)) for place in mine["place"]],
+    }
+    return Tasks.model_validate(told)
+
+
+def _abis(rows: Iterable[tuple[str, int, int, bool | None]]) -> Any:
+    return {name: {"reachable": reachable, "of": of, "in_kernel": there} for name, reachable, of, there in rows}
+
+
+def _by_owner(db: sqlite3.Connection, part: str) -> dict[_Owner, list[Any]]:
+    rows = frame(db, f"SELECT surface, task, {', '.join(_PARTS[part])} FROM surface_{part} ORDER BY id")  # noqa: S608
+    found: dict[_Owner, list[Any]] = defaultdict(list)
+    for surface, task, *values in rows.iter_rows():
+        found[surface, task].append(tuple(values))
+    return found

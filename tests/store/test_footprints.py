@@ -1,0 +1,207 @@
+"""Footprints and surfaces in a campaign's file: what is kept comes back, and what is none is refused in one line.
+
+What an older tare kept as attachments is read, and taken over, by the same strictness.
+"""
+
+import contextlib
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import fake_campaign
+import fake_surfaces
+import old_files
+from tare.errors import StoreError
+from tare.footprint.model import Footprint, Level, Phase, Scope
+from tare.store import create_store, open_store, read_store
+from tare.store.migrations import FORMAT_VERSION
+
+RELEASED = Path(__file__).parent / "released"
+FACTS = {
+    "level": "syscalls",
+    "scope": "instance",
+    "platform": "native",
+    "phase": "steady",
+    "workload": "sysbench-cpu",
+    "repeat": 0,
+    "seconds": 1.5,
+    "hits": {"read": 3, "getpid [i386]": 2**40},
+    "lost": 2,
+    "known": 360,
+}
+STEADY = Footprint.model_validate(FACTS)
+START = Footprint(
+    level=Level.LINES, scope=Scope.HOST, platform="gvisor", phase=Phase.START, workload=None, repeat=1,
+    seconds=0.25, hits={"mm/mmap.c:1405": 1, "read": 7},
+)  # fmt: skip
+
+
+@pytest.fixture
+def file(tmp_path):
+    create_store(tmp_path / "some.tare", fake_campaign.record(fake_campaign.Shape())).close()
+    return tmp_path / "some.tare"
+
+
+@pytest.fixture
+def edited(file):
+    """Statements by hand on a file with two footprints."""
+
+    def run(*statements):
+        with open_store(file) as store:
+            store.add_footprint(STEADY)
+            store.add_footprint(START)
+        with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as db:
+            for statement in statements:
+                db.execute(statement)
+        return file
+
+    return run
+
+
+def footprints(file):
+    with read_store(file) as store:
+        return list(store.footprints())
+
+
+def version(file):
+    with contextlib.closing(sqlite3.connect(file)) as db:
+        return db.execute("PRAGMA user_version").fetchone()[0]
+
+
+def test_a_name_is_one_object_throughout(edited):
+    first, second = footprints(edited())
+    assert next(name for name in first.hits if name == "read") is next(name for name in second.hits if name == "read")
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE hit SET hits = 0 WHERE footprint = 2", "hits is 0"),
+        ("UPDATE hit SET hits = -1 WHERE footprint = 2", "hits is -1"),
+        ("UPDATE hit SET hits = 9223372036854775807 WHERE footprint = 2", "no kernel can have run so long, or so much"),
+        ("UPDATE hit SET hits = 'often' WHERE footprint = 2", "not of the columns' types"),
+        ("UPDATE hit SET thing = thing + 70 WHERE footprint = 2", "2 does not hold: it has a thing without a name"),
+        ("UPDATE footprint SET seconds = 0 WHERE id = 2", "footprint 2 does not hold: seconds"),
+        ("UPDATE footprint SET seconds = 9e999 WHERE id = 2", "footprint 2 does not hold: no kernel"),
+        ("UPDATE footprint SET level = 'rings' WHERE id = 2", "footprint 2 does not hold: level"),
+        ("UPDATE footprint SET repeat = -1 WHERE id = 2", "repeat is -1"),
+    ],
+)
+def test_rows_that_do_not_hold_are_refused_in_one_line(edited, statement, said):
+    file = edited(statement)
+    with pytest.raises(StoreError) as refused:
+        footprints(file)
+    assert said in refused.value.what
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE surface_call SET outcome = 'perhaps' WHERE task IS NULL", "surface 1 does not hold: calls."),
+        ("UPDATE surface_task SET pid = 'init'", "not of the columns' types"),
+        ("UPDATE surface SET at = 9e999", "at is inf"),
+    ],
+)
+def test_rows_of_a_surface_that_do_not_hold_are_refused_in_one_line(file, statement, said):
+    with open_store(file) as store:
+        store.add_surface(fake_surfaces.surface())
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as db:
+        db.execute(statement)
+    with read_store(file) as store, pytest.raises(StoreError) as refused:
+        list(store.surfaces())
+    assert said in refused.value.what
+
+
+# --- attachments of before version 4 -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def attached(file):
+    """A file of version 3 with these footprints as attachments."""
+
+    def make(*contents, name="footprint"):
+        texts = (data if isinstance(data, bytes) else json.dumps(data).encode() for data in contents)
+        return old_files.as_version(3, file, ("console of runc", b"{}"), *((name, text) for text in texts))
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"hits": {"read": 0}}, "hits.read: Input should be greater than 0"),
+        ({"hits": {"read": -1}}, "hits.read"),
+        ({"hits": {"read": 2**63}}, "no kernel can have run so long, or so much"),
+        ({"hits": ["read"]}, "hits"),
+        ({"seconds": 0}, "seconds"),
+        ({"seconds": float("inf")}, "no kernel"),
+        ({"seconds": float("nan")}, "seconds"),
+        ({"level": "rings"}, "level"),
+        ({"repeat": -1}, "repeat"),
+    ],
+)
+def test_an_attachment_that_does_not_hold_is_refused_with_its_place(attached, change, said):
+    file = attached(FACTS, FACTS | change)
+    with pytest.raises(StoreError, match="footprint 2 does not hold") as refused:
+        footprints(file)
+    assert said in refused.value.what
+    with open_store(file) as store, pytest.raises(StoreError, match="footprint 2 does not hold"):
+        store.set_status("running")
+    assert version(file) == 3
+    with read_store(file) as store:
+        assert (store.status, len(store.attachments())) == ("planned", 3)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\xfe", b"[]", b"null", b"{" * 5000])
+def test_an_attachment_that_is_no_footprint_at_all_is_refused(attached, data):
+    with pytest.raises(StoreError, match="footprint 1 does not hold"):
+        footprints(attached(data))
+
+
+def test_a_number_that_no_column_holds_is_refused(attached):
+    surface = fake_surfaces.surface().model_dump(mode="json") | {"of": 2**70}
+    with read_store(attached(surface, name="surface")) as store, pytest.raises(StoreError, match="surface 1 does not"):
+        list(store.surfaces())
+
+
+def test_what_a_newer_tare_tells_beside_is_read_past_and_stays_in_the_file(attached):
+    file = attached(FACTS, FACTS | {"more": {"of": "it"}})
+    assert footprints(file) == [STEADY, STEADY]
+    with open_store(file) as store:
+        store.set_status("running")
+        assert list(store.footprints()) == [STEADY, STEADY]
+        kept = {name: json.loads(data) for name, data in store.attachments()}
+    assert kept == {"console of runc": {}, "footprint": FACTS | {"more": {"of": "it"}}}
+
+
+def test_attachments_become_rows_with_the_first_write_and_other_attachments_stay(attached):
+    file = attached(FACTS, START.model_dump(mode="json"))
+    assert (footprints(file), version(file)) == ([STEADY, START], 3)
+    for _ in range(2):
+        with open_store(file) as store:
+            store.add_footprint(STEADY)
+    assert (footprints(file), version(file)) == ([STEADY, START, STEADY, STEADY], FORMAT_VERSION)
+    with read_store(file) as store:
+        assert store.attachments() == [("console of runc", b"{}")]
+
+
+def test_what_a_released_tare_counted_is_the_same_before_and_after_the_migration(tmp_path):
+    file = Path(shutil.copy(RELEASED / "footprints-3.tare", tmp_path / "there.tare"))
+    with read_store(file) as store:
+        before = list(store.footprints()), list(store.surfaces())
+        kept = [(name, json.loads(data)) for name, data in store.attachments() if name in {"footprint", "surface"}]
+    told = {name: [data for its, data in kept if its == name] for name in ("footprint", "surface")}
+    assert len(told["footprint"]) > 10
+    assert len(told["surface"]) > 2
+    assert [one.model_dump(mode="json") for one in before[0]] == told["footprint"]
+    assert [one.model_dump(mode="json") for one in before[1]] == told["surface"]
+    assert {one.level for one in before[0]} == {Level.SYSCALLS, Level.STACKS}
+    with open_store(file) as store:
+        store.set_status(store.status)
+    with read_store(file) as store:
+        assert (list(store.footprints()), list(store.surfaces())) == before
+        assert not {"footprint", "surface"} & {name for name, _ in store.attachments()}
