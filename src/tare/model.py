@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+#: Told what is being done, in a few words, whenever something begins that takes a while.
+Progress = Callable[[str], None]
 
 
 class Direction(StrEnum):

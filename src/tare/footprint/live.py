@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tare.campaign import ground
 from tare.campaign.instances import Nursery
+from tare.campaign.order import ALL
 from tare.errors import HostError, TareError, UsageError
 from tare.footprint.model import Surface
 from tare.footprint.record import keep_surface
+from tare.footprint.request import SurfaceRequest
+from tare.footprint.result import SurfaceResult
 from tare.footprint.site import Wish, opened
 from tare.footprint.surface import Reader
 from tare.image import build
-from tare.model import Arm, Resources
+from tare.model import Arm, Progress, Resources
+from tare.platforms import registry
 from tare.platforms.base import Instance, Platform
 from tare.platforms.parts.helpers import processes_by_pid
 from tare.store.record import LeftOut
 
 MEMORY = 512 << 20
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,31 @@ class Looked:
     surface: Surface | None
     reason: str = ""
     fix: str = ""
+
+
+def carry_out(request: SurfaceRequest, progress: Progress) -> SurfaceResult:
+    """Read all surfaces that are asked for. Raises `TareError` where nothing can be read at all."""
+    request.check()
+    if request.pids:
+        looked = running(request.pids, progress)
+    elif request.file is not None:
+        looked = into(request.file, request.platforms, progress)
+    else:
+        looked = surfaces(_chosen(request.platforms), progress)
+    found: list[Surface] = []
+    left_out: list[LeftOut] = []
+    for look in looked:
+        if look.surface is not None:
+            found.append(look.surface)
+        else:
+            left_out.append(LeftOut(platform=look.platform, reason=look.reason, fix=look.fix or None))
+    return SurfaceResult(tuple(found), tuple(left_out))
+
+
+def _chosen(names: Sequence[str]) -> list[Platform]:
+    if list(names) == [ALL]:
+        return list(registry.all_platforms().values())
+    return registry.choose(names) if names else [one for one in registry.all_platforms().values() if one.by_default]
 
 
 def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Looked]:

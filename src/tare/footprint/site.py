@@ -15,12 +15,12 @@ from tare.campaign.ground import prepared, sole_campaign
 from tare.campaign.instances import Nursery
 from tare.campaign.order import DEFAULT_MEMORY, Order, check_resources
 from tare.campaign.plan import Job, Plan
-from tare.campaign.preflight import Progress, Ready
+from tare.campaign.preflight import Ready
 from tare.campaign.runs import Client
 from tare.errors import Failed
 from tare.host import facts
 from tare.image.build import Image
-from tare.model import Resources
+from tare.model import Progress, Resources
 from tare.outputs import check_new_campaign
 from tare.store.record import LeftOut
 from tare.store.store import Store
