@@ -38,7 +38,7 @@ def carry_out(request: FootprintRequest, file: Path, watcher: Watcher) -> Footpr
             site.store.add_event("warning", text)
             warnings.append(text)
 
-        route = Route(tuple(one.platform for one in site.ready), jobs, request.repeats, request.idle_s, wish.seed)
+        route = Route(tuple(ready.platform for ready in site.ready), jobs, request.repeats, request.idle_s, wish.seed)
         counted, missed = _walk(Walk(route, counter, site.nursery, site.client, watcher, warn), site.store)
     return FootprintResult(
         footprints=tuple(counted),

@@ -164,26 +164,26 @@ def _complete(result: Path, progress: Progress) -> None:
     progress("making lines of the counters (some seconds a reading)")
     with Store.open(result) as there:
         lines = completed(footprints(there), result.parent / READINGS.name, counting)
-        there.replace_attachments(ATTACHMENT, (one.model_dump_json().encode() for one in lines))
+        there.replace_attachments(ATTACHMENT, (footprint.model_dump_json().encode() for footprint in lines))
 
 
 def bring(result: Path, file: Path) -> tuple[Footprint, ...]:
     """Put the footprints of a file into another one, or make that of it. Raises `StoreError`."""
     with Store.open(result) as there:  # for writing: that takes in what a killed writer left beside it
-        found, kernel = footprints(there), there.record.host["kernel"]
+        counted, kernel = footprints(there), there.record.host["kernel"]
         warnings = tuple(event.text for event in there.events() if event.level == "warning")
     if file.exists():
         with Store.open(file) as here:
             number = numbered_after(footprints(here))
-            found = [number(footprint) for footprint in found]
-            for footprint in found:
+            counted = [number(footprint) for footprint in counted]
+            for footprint in counted:
                 keep(here, footprint)
-            here.add_event("info", f"footprints that came from a lab on Linux {kernel}: {len(found)}")
+            here.add_event("info", f"footprints that came from a lab on Linux {kernel}: {len(counted)}")
             for warning in warnings:
                 here.add_event("warning", f"in the lab: {warning}")
     else:
         shutil.move(result, file)
-    return tuple(found)
+    return tuple(counted)
 
 
 def _check_bits(request: FootprintRequest, file: Path, progress: Progress) -> None:

@@ -46,20 +46,20 @@ def carry_out(request: SurfaceRequest, progress: Progress) -> SurfaceResult:
         looked = into(request.file, request.platforms, progress)
     else:
         looked = surfaces(_chosen(request.platforms), progress)
-    found: list[Surface] = []
+    surfaces_read: list[Surface] = []
     left_out: list[LeftOut] = []
     for look in looked:
         if look.surface is not None:
-            found.append(look.surface)
+            surfaces_read.append(look.surface)
         else:
             left_out.append(LeftOut(platform=look.platform, reason=look.reason, fix=look.fix or None))
-    return SurfaceResult(tuple(found), tuple(left_out))
+    return SurfaceResult(tuple(surfaces_read), tuple(left_out))
 
 
 def _chosen(names: Sequence[str]) -> list[Platform]:
-    if list(names) == [ALL]:
-        return list(registry.all_platforms().values())
-    return registry.choose(names) if names else [one for one in registry.all_platforms().values() if one.by_default]
+    if names and list(names) != [ALL]:
+        return registry.choose(names)
+    return [platform for platform in registry.all_platforms().values() if names or platform.by_default]
 
 
 def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Looked]:
@@ -97,15 +97,15 @@ def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looke
     with opened(Wish("surface", file, secrets.randbelow(2**31), names), progress, left_out.append) as site:
         for missing in left_out:
             yield Looked(missing.platform, None, missing.reason, missing.fix or "")
-        for one in site.ready:
+        for ready in site.ready:
             try:
-                surface = _started(reader, one.platform, site.nursery, progress)
+                surface = _started(reader, ready.platform, site.nursery, progress)
             except TareError as error:
-                site.store.add_event("warning", f"no surface of {one.platform.name}: {error.what}")
-                yield Looked(one.platform.name, None, error.what, error.fix or "")
+                site.store.add_event("warning", f"no surface of {ready.platform.name}: {error.what}")
+                yield Looked(ready.platform.name, None, error.what, error.fix or "")
             else:
                 keep_surface(site.store, surface)
-                yield Looked(one.platform.name, surface)
+                yield Looked(ready.platform.name, surface)
 
 
 def _started(reader: Reader, platform: Platform, nursery: Nursery, progress: Progress) -> Surface:
@@ -143,9 +143,9 @@ def family(pid: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for other, seen in processes_by_pid().items():
         children.setdefault(seen.parent, []).append(other)
-    found, todo = [], [pid]
+    members, todo = [], [pid]
     while todo:
-        one = todo.pop()
-        found.append(one)
-        todo += children.get(one, [])
-    return sorted(found)
+        process = todo.pop()
+        members.append(process)
+        todo += children.get(process, [])
+    return sorted(members)

@@ -56,7 +56,7 @@ class Route:
         generator = random.Random(f"tare/footprint/{self.seed}/{repeat}")
         hosts: list[Platform | None] = [*self.platforms, *([None] if self.idle_s > 0 else [])]
         order = generator.sample(hosts, len(hosts))
-        return [(one, self._jobs(generator) if one is not None else ()) for one in order]
+        return [(platform, self._jobs(generator) if platform is not None else ()) for platform in order]
 
     @property
     def steps(self) -> int:

@@ -120,8 +120,8 @@ def _prepare(session: Session, command: LabCommand) -> None:
     session.put("/lab/prepare.sh", script, 0o755)
     done = session.execute(["/lab/prepare.sh", command.flavour], time_limit_s=PREPARE_LIMIT_S)
     if done.code != 0:
-        said = " | ".join(done.stderr.decode(errors="replace").strip().splitlines()[-3:])
-        raise PlatformError(f"the lab came up, but cannot be made a host: {said}", console=done.stderr)
+        last_lines = " | ".join(done.stderr.decode(errors="replace").strip().splitlines()[-3:])
+        raise PlatformError(f"the lab came up, but cannot be made a host: {last_lines}", console=done.stderr)
     for file in command.files:
         mode = 0o755 if file.stat().st_mode & 0o111 else 0o644
         session.put(f"/lab/files/{file.name}", file.read_bytes(), mode, time_limit_s=FILE_LIMIT_S)
@@ -186,10 +186,10 @@ def fetch(session: Session, folder: Path, lab: PurePosixPath = HOME) -> None:
 
 def _bring(session: Session, there: PurePosixPath, here: Path) -> None:
     """A file of the lab's, whatever its size, as long as the disk here keeps some space. Raises `TareError`."""
-    told = session.execute(["stat", "-c", "%s", str(there)]).stdout.strip()
-    if not told.isdigit():
+    answer = session.execute(["stat", "-c", "%s", str(there)]).stdout.strip()
+    if not answer.isdigit():
         raise PlatformError(f"the lab does not say how large {there} is")
-    size = int(told)
+    size = int(answer)
     room = max(0, shutil.disk_usage(here.parent).free - SPARED)
     try:
         with here.open("wb") as file:
