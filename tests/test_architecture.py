@@ -34,8 +34,8 @@ MAY_IMPORT = {
         "literature", "store",
     },
     "footprint": {
-        "errors", "outputs", "model", "suggest", "patience", "host", "image", "session", "platforms", "workloads",
-        "store", "campaign", "lab",
+        "errors", "clean", "outputs", "model", "suggest", "patience", "host", "image", "session", "platforms",
+        "workloads", "store", "campaign", "lab",
     },
     "contract": {
         "errors", "clean", "model", "suggest", "patience", "host", "image", "platforms", "session", "campaign",

@@ -1,21 +1,32 @@
-"""What goes into a lab that counts, and what comes back from it."""
+"""A request goes into a lab as data, is carried out there as here, and its result comes back."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import fake_campaign
+from tare import __version__
 from tare.cli import app
-from tare.errors import UsageError
-from tare.footprint import conduct, lab
+from tare.errors import HostError, StoreError, UsageError
+from tare.footprint import __main__ as in_lab
+from tare.footprint import conduct, lab, wire
 from tare.footprint.model import Footprint, Level, Phase, Scope
-from tare.footprint.order import Order
-from tare.store import open_store, read_store
+from tare.footprint.request import FootprintRequest
+from tare.footprint.result import FootprintResult, Missed, Skipped
+from tare.session.frames import STDERR, STDOUT
+from tare.store import LeftOut, open_store, read_store
 
-ORDERS = [
-    Order([], [], Level.FUNCTIONS),
-    Order(
-        ["native", "docker"], ["primes", "cpu"], Level.FUNCTIONS, repeats=2, idle_s=2.5, seed=7, cpus=(0, 1),
-        memory_bytes=512 << 20,
+REQUESTS = [
+    FootprintRequest(level=Level.FUNCTIONS),
+    FootprintRequest(
+        ("native", "docker"), ("primes", "cpu"), Level.LINES, repeats=2, idle_s=2.5, seed=7, cpus=(0, 1),
+        memory_bytes=(512 << 20) + 1, subnet="10.99.0.0/24",
+        params={"primes": {"limit": 100, "share": 0.5, "kind": "a b\n", "warm": True}},
     ),
 ]  # fmt: skip
 
@@ -37,41 +48,166 @@ def written(path, *counted, warning=None):
     return path
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_the_command_in_the_lab_means_the_same_order(order, monkeypatch, tmp_path):
-    asked = []
-    monkeypatch.setattr(conduct, "begin", lambda order, file, watcher, told: asked.append((order, file)))
-    done = CliRunner().invoke(app, ["footprint", *lab.words(order), "--here", "-o", str(tmp_path / "x.tare")])
-    assert done.exit_code == 0, done.output
-    assert asked == [(order, tmp_path / "x.tare")]
+class Watching:
+    def __init__(self):
+        self.said, self.steps = [], []
+
+    def doing(self, what):
+        self.said.append(what)
+
+    def step(self, done, of, missed):
+        self.steps.append((done, of, missed))
+
+
+RESULT = FootprintResult(
+    footprints=(footprint(0), footprint(1)),
+    missed=(Missed("kata", None, 0, "no KVM"), Missed("runc", "primes", 1, "killed")),
+    skipped=(Skipped("startup", "counted anyway"),),
+    left_out=(LeftOut(platform="xen-pv", reason="no Xen", fix="boot Xen"),),
+    warnings=("a mount is still there",),
+)
+
+
+@pytest.fixture
+def booted(monkeypatch):
+    """Labs without a machine: what is sent is carried out in this process, by a counting that is made up."""
+    commands, requests = [], []
+
+    def carry_out(request, file, watcher):
+        requests.append(request)
+        watcher.doing("starting kata, repeat 1 of 2")
+        watcher.step(3, 9, 1)
+        written(file, *RESULT.footprints, warning="no footprint of kata: no KVM")
+        if request.seed == 13:
+            raise HostError("the module is not for this kernel", fix="build it again")
+        return RESULT
+
+    def run(command, output, progress):
+        commands.append(command)
+        monkeypatch.setattr(in_lab, "say", lambda line: output(STDOUT, line.encode() + b"\n"))
+        code = in_lab.main(command.stdin, command.results)
+        output(STDERR, b"docker is there\n")
+        return code
+
+    monkeypatch.setattr(conduct, "carry_out", carry_out)
+    monkeypatch.setattr(lab.lab_run, "run", run)
+    monkeypatch.setattr(lab, "module", lambda progress: Path("/nowhere/tare_fcount.ko"))
+    monkeypatch.setattr(lab, "_complete", lambda campaign, progress: None)
+    return commands, requests
+
+
+@pytest.mark.parametrize("request_sent", REQUESTS)
+def test_a_request_is_the_same_in_the_lab_and_its_result_the_same_outside(request_sent, booted, tmp_path):
+    commands, requests = booted
+    watcher = Watching()
+    result = lab.carry_out(request_sent, tmp_path / "x.tare", watcher)
+    assert requests == [request_sent]
+    assert result == RESULT
+    assert watcher.steps == [(3, 9, 1)]
+    assert watcher.said[-2:] == ["in the lab: starting kata, repeat 1 of 2", "in the lab: docker is there"]
+    assert [word for word in commands[0].argv if "primes" in word or "level" in word] == [], "nothing of it is argv"
+    assert [path.name for path in tmp_path.iterdir()] == ["x.tare"]
+    with read_store(tmp_path / "x.tare") as store:
+        assert list(store.footprints()) == list(RESULT.footprints)
+
+
+def test_an_error_in_the_lab_is_the_error_here_with_its_fix_and_what_was_counted_stays(booted, tmp_path):
+    file = tmp_path / "x.tare"
+    with pytest.raises(HostError) as caught:
+        lab.carry_out(FootprintRequest(level=Level.FUNCTIONS, seed=13), file, Watching())
+    assert caught.value.what == (
+        f"counting in the lab ended with 2; 2 footprints are in {file}: the module is not for this kernel"
+    )
+    assert caught.value.fix == "build it again"
+    with read_store(file) as store:
+        assert list(store.footprints()) == list(RESULT.footprints)
+
+
+def test_a_lab_that_ends_without_an_answer_is_told_by_its_last_words(monkeypatch, booted, tmp_path):
+    def run(command, output, progress):
+        output(STDERR, b"Killed\n")
+        return 137
+
+    monkeypatch.setattr(lab.lab_run, "run", run)
+    with pytest.raises(HostError, match="counting in the lab ended with 137: Killed"):
+        lab.carry_out(REQUESTS[0], tmp_path / "x.tare", Watching())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_result_that_cannot_be_taken_in_is_kept_as_it_is_and_no_link_is_followed(monkeypatch, booted, tmp_path):
+    secret, folder = tmp_path / "secret", tmp_path / "here"
+    for place in (secret, folder):
+        place.mkdir()
+    (secret / "key").write_text("of this host")
+
+    def bring(campaign, file):
+        (campaign.parent / "link").symlink_to(secret / "key")
+        (campaign.parent / "tree").symlink_to(secret)
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(lab, "bring", bring)
+    with pytest.raises(StoreError, match="what was counted is kept in") as caught:
+        lab.carry_out(REQUESTS[0], folder / "x.tare", Watching())
+    [kept] = folder.iterdir()
+    assert caught.value.what.endswith(str(kept))
+    assert {path.name for path in kept.iterdir()} == {wire.CAMPAIGN, wire.ANSWER, "link", "tree"}
+    assert (kept / "link").is_symlink()
+    assert (kept / "tree").is_symlink()
+    shutil.rmtree(kept)
+    assert (secret / "key").read_text() == "of this host"
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        (json.dumps({"version": "0.0.7", "order": {}}), "a request of tare 0.0.7 cannot be carried out by tare "),
+        (json.dumps({"version": __version__, "request": {"level": "atoms"}}), "is no request: request.level"),
+        (json.dumps({"version": __version__, "request": {"repeats": 0}}), "0 repeats cannot be counted"),
+        ("", "is no request"),
+    ],
+)  # fmt: skip
+def test_the_entry_in_the_lab_answers_what_it_cannot_carry_out(sent, why, tmp_path):
+    argv = [sys.executable, "-m", "tare.footprint", str(tmp_path)]
+    done = subprocess.run(argv, input=sent, capture_output=True, text=True, check=False)
+    answer = wire.read_answer(tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+    assert why in answer.error
+    assert answer.result is None
 
 
 def test_without_here_a_lab_is_sent_for_and_within_one_not_again(monkeypatch, tmp_path):
-    sent = []
+    asked = []
 
-    def count(order, file, progress, programs):
-        sent.extend([order.level, *programs])
-        return lab.Brought((footprint(0),), ("no footprint of kata: /dev/kvm is missing",))
+    def in_a_lab(request, file, watcher, programs):
+        asked.extend([request, *programs])
+        return RESULT
 
-    monkeypatch.setattr(lab, "count", count)
-    monkeypatch.setattr(conduct, "begin", lambda order, *_: sent.append("here"))
+    def on_this_host(request, file, watcher):
+        asked.append(request)
+        return FootprintResult()
+
+    monkeypatch.setattr(lab, "carry_out", in_a_lab)
+    monkeypatch.setattr(conduct, "carry_out", on_this_host)
     monkeypatch.delenv("TARE_LAB", raising=False)
-    words = ["footprint", "--level", "functions", "-o", str(tmp_path / "x.tare")]
+    words = ["footprint", "--level", "functions", "-p", "runc", "--cpus", "1,0", "-o", str(tmp_path / "x.tare")]
     program = tmp_path / "firecracker"
     program.touch()
     done = CliRunner().invoke(app, [*words, "--file", str(program)])
     assert done.exit_code == 0, done.output
-    assert "no footprint of kata: /dev/kvm is missing" in done.output
+    for line in RESULT.without:
+        assert line in done.output
     monkeypatch.setenv("TARE_LAB", "kvm")
     assert CliRunner().invoke(app, words).exit_code == 0
-    assert sent == [Level.FUNCTIONS, program, "here"]
+    request = FootprintRequest(("runc",), level=Level.FUNCTIONS, cpus=(0, 1))
+    assert asked == [request, program, request]
 
 
 def test_programs_go_into_the_lab_beside_the_module_and_nowhere_else(tmp_path):
     programs = [tmp_path / "firecracker", tmp_path / "jailer"]
-    assert lab._sent(Order(level=Level.LINES), tmp_path, None, programs).files == tuple(programs)
-    functions = lab._sent(Order(level=Level.FUNCTIONS), tmp_path, tmp_path / "m.ko", programs)
-    assert functions.files == (tmp_path / "m.ko", *programs)
+    lines = lab.lab_command(FootprintRequest(level=Level.LINES), tmp_path, None, programs)
+    assert (lines.flavour, list(lines.files), lines.env) == ("lines", programs, {})
+    functions = lab.lab_command(FootprintRequest(level=Level.FUNCTIONS), tmp_path, tmp_path / "m.ko", programs)
+    assert (functions.flavour, list(functions.files)) == ("kvm", [tmp_path / "m.ko", *programs])
     words = ["footprint", "--level", "functions", "--here", "--file", str(programs[0]), "-o", str(tmp_path / "x.tare")]
     refused = CliRunner().invoke(app, words)
     assert isinstance(refused.exception, UsageError)
@@ -80,21 +216,22 @@ def test_programs_go_into_the_lab_beside_the_module_and_nowhere_else(tmp_path):
 
 @pytest.mark.parametrize(
     ("platforms", "wanted"),
-    [([], True), (["all"], True), (["runc", "docker-gvisor"], True), (["runc", "gvisor"], False)],
+    [((), True), (("all",), True), (("runc", "docker-gvisor"), True), (("runc", "gvisor"), False)],
 )
 def test_a_docker_daemon_is_started_there_for_who_wants_one(platforms, wanted, tmp_path):
-    order = lab._sent(Order(platforms, level=Level.FUNCTIONS), tmp_path, tmp_path / "tare_fcount.ko")
-    assert ("scripts/with_dockerd.py" in order.argv) == wanted
-    assert order.argv[:2] == ["env", "TARE_FCOUNT=/lab/files/tare_fcount.ko"]
-    assert order.files == (tmp_path / "tare_fcount.ko",)
-    assert "clocksource=tsc" in order.kernel
+    request = FootprintRequest(platforms, level=Level.FUNCTIONS)
+    command = lab.lab_command(request, tmp_path, tmp_path / "tare_fcount.ko")
+    assert ("scripts/with_dockerd.py" in command.argv) == wanted
+    assert command.argv[-4:] == ["python3", "-m", "tare.footprint", "/lab/out"]
+    assert command.env == {"TARE_FCOUNT": "/lab/files/tare_fcount.ko"}
+    assert command.files == (tmp_path / "tare_fcount.ko",)
+    assert "clocksource=tsc" in command.kernel
 
 
 def test_what_comes_back_is_the_file_where_there_is_none(tmp_path):
     result = written(tmp_path / "there.tare", footprint(0), footprint(1), warning="no footprint of kata: no KVM")
     brought = lab.bring(result, tmp_path / "here.tare")
-    assert brought.footprints == (footprint(0), footprint(1))
-    assert brought.warnings == ("no footprint of kata: no KVM",)
+    assert brought == (footprint(0), footprint(1))
     assert not result.exists()
     with read_store(tmp_path / "here.tare") as store:
         assert list(store.footprints()) == [footprint(0), footprint(1)]
@@ -102,7 +239,8 @@ def test_what_comes_back_is_the_file_where_there_is_none(tmp_path):
 
 def test_what_comes_back_is_added_to_a_file_that_is_there(tmp_path):
     here = written(tmp_path / "here.tare", footprint(0))
-    lab.bring(written(tmp_path / "there.tare", footprint(1), warning="no footprint of kata: no KVM"), here)
+    brought = lab.bring(written(tmp_path / "there.tare", footprint(1), warning="no footprint of kata: no KVM"), here)
+    assert brought == (footprint(2),)
     with read_store(here) as store:
         assert list(store.footprints()) == [footprint(0), footprint(2)], "repeats go on: they are others, not again"
         said = [event.text for event in store.events()]
@@ -110,10 +248,28 @@ def test_what_comes_back_is_added_to_a_file_that_is_there(tmp_path):
     assert "footprints that came from a lab on Linux 6.1.0-fake: 1" in said
 
 
-def test_the_last_words_of_a_lab_are_kept_whatever_pieces_they_come_in():
-    said = []
-    heard = lab._Heard(said.append)
-    for channel, data in ((2, b"starting na"), (1, b"a table\n"), (2, b"tive\ntare: no disk (fix: free some)\n\n")):
+def test_what_a_lab_says_is_passed_on_whatever_pieces_it_comes_in():
+    watcher = Watching()
+    heard = lab._Heard(watcher)
+    pieces = (
+        (STDERR, b"starting na"), (STDOUT, b'{"doing": "ti'), (STDERR, b"tive\ntare: no disk (fix: free some)\n\n"),
+        (STDOUT, b'me"}\n{"done": 1, "of": 2, "missed": 0}\n'),
+    )  # fmt: skip
+    for channel, data in pieces:
         heard(channel, data)
-    assert said[0] == "in the lab: starting native"
+    assert watcher.said == [
+        "in the lab: starting native",
+        "in the lab: tare: no disk (fix: free some)",
+        "in the lab: time",
+    ]
+    assert watcher.steps == [(1, 2, 0)]
     assert heard.last == "tare: no disk (fix: free some)"
+
+
+@pytest.mark.parametrize("line", [b'{"doing": 3}', b'{"done": 1}', b'{"doing": "a", "step": 1}', b"[]", b"\xff"])
+def test_what_is_no_progress_is_a_line_like_any_other(line):
+    watcher = Watching()
+    heard = lab._Heard(watcher)
+    heard(STDOUT, line + b"\n")
+    assert heard.last == line.decode(errors="replace")
+    assert watcher.said == [f"in the lab: {heard.last}"]

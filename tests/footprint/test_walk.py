@@ -8,7 +8,8 @@ from campaign.fakes import FakeFresh, FakeNursery, FakePlatform, FakeRun, FakeSt
 from tare.campaign.plan import Job
 from tare.errors import HostError, ParseError, UnsupportedError
 from tare.footprint.model import EMPTY, IDLE, Counts, Footprint, Level, Phase, Scope
-from tare.footprint.walk import NO_GROUP, Missed, Route, Walk, countable
+from tare.footprint.result import Missed
+from tare.footprint.walk import NO_GROUP, Route, Walk, countable
 from tare.workloads import registry
 from tare.workloads.base import Command, RunPlan
 
@@ -54,13 +55,13 @@ class FakeCounter:
 @dataclass
 class Watching:
     said: list[str] = field(default_factory=list)
-    steps: list[tuple[int, int]] = field(default_factory=list)
+    steps: list[tuple[int, int, int]] = field(default_factory=list)
 
     def doing(self, what):
         self.said.append(what)
 
-    def step(self, done, of):
-        self.steps.append((done, of))
+    def step(self, done, of, missed):
+        self.steps.append((done, of, missed))
 
 
 class Prepared(FakeRun):
@@ -171,12 +172,13 @@ def test_a_platform_that_does_not_start_is_a_line_in_each_repeat_and_the_walk_go
     assert "the start of docker in repeat 1: docker does not want to" in str(missed[0])
     assert {one.platform for one in _found(brought)} == {"native", "runc"}
     assert walk.watcher.steps[-1][1] == walk.route.steps == 12
+    assert max(missing for _, _, missing in walk.watcher.steps) == 2
 
 
 def test_steps_end_at_all_of_them_whatever_failed():
     walk = _walk(FakeRun("alpha"), FakeRun("beta"), nursery=FakeNursery(refuse={"docker"}), idle_s=0.01)
     list(walk.run())
-    numbers = [done for done, _ in walk.watcher.steps]
+    numbers = [done for done, *_ in walk.watcher.steps]
     assert numbers == sorted(set(numbers))
     assert walk._done == walk.route.steps == 10
 

@@ -10,7 +10,7 @@ import pytest
 from tare.footprint import kmodule
 from tare.footprint.lab import KERNEL, LAB_MODULE, module
 from tare.lab import run as lab_run
-from tare.lab.run import Order
+from tare.lab.run import LabCommand
 
 pytestmark = [pytest.mark.lab, pytest.mark.host, pytest.mark.timeout(1800)]
 
@@ -25,9 +25,9 @@ def seen():
     def output(channel, data):
         printed[channel] += data
 
-    argv = ["env", f"{kmodule.BROUGHT}={LAB_MODULE}", "python3", "tests/lab/functions.py"]
-    order = Order(argv, "kvm", 2 << 30, 2, 900.0, (module(lambda _: None),), kernel=KERNEL)
-    assert lab_run.run(order, output, lambda _: None) == 0, printed[2].decode()
+    argv, env = ["python3", "tests/lab/functions.py"], {kmodule.BROUGHT: LAB_MODULE}
+    command = LabCommand(argv, "kvm", 2 << 30, 2, 900.0, (module(lambda _: None),), kernel=KERNEL, env=env)
+    assert lab_run.run(command, output, lambda _: None) == 0, printed[2].decode()
     return json.loads(printed[1])
 
 

@@ -12,7 +12,7 @@ from tare.cli.commands.lab import parse_size
 from tare.errors import ImageError, UsageError
 from tare.lab import build, headers, recipe, run
 from tare.lab.machine import LINUX, Machine, command
-from tare.lab.run import Order
+from tare.lab.run import LabCommand
 
 STANZAS = """\
 Types: deb
@@ -129,9 +129,9 @@ def test_kvm_gives_the_lab_the_hosts_processor(tmp_path):
 )
 def test_what_cannot_be_is_said_before_anything_is_built(changes):
     usual = {"argv": ["true"], "flavour": "kvm", "memory_bytes": 4 << 30, "cpus": 2, "time_limit_s": 60}
-    Order(**usual).check()
+    LabCommand(**usual).check()
     with pytest.raises(UsageError) as caught:
-        Order(**{**usual, **changes}).check()
+        LabCommand(**{**usual, **changes}).check()
     assert caught.value.fix
 
 

@@ -8,7 +8,7 @@ from tare.analysis.stacks import Parts
 from tare.footprint import bpf, stacks
 from tare.footprint.model import GUEST
 from tare.lab import run as lab_run
-from tare.lab.run import Order
+from tare.lab.run import LabCommand
 
 pytestmark = [pytest.mark.lab, pytest.mark.host, pytest.mark.timeout(1800)]
 
@@ -22,8 +22,8 @@ def test_the_guests_time_is_a_frame_and_natives_has_none(tmp_path):
     program = tmp_path / "stacks.o"
     program.write_bytes(bpf.compiled(stacks.SOURCE))
     argv = ["python3", "tests/lab/stacks.py", f"/lab/files/{program.name}"]
-    order = Order(argv, "kvm", 2 << 30, 2, 900.0, (program,))
-    assert lab_run.run(order, output, lambda _: None) == 0, printed[2].decode()
+    command = LabCommand(argv, "kvm", 2 << 30, 2, 900.0, (program,))
+    assert lab_run.run(command, output, lambda _: None) == 0, printed[2].decode()
     answer = json.loads(printed[1])
     assert answer["missed"] == []
     own = {one["platform"]: one["hits"] for one in answer["footprints"] if one["workload"] and one["scope"] != "host"}

@@ -6,7 +6,7 @@ import pytest
 
 from tare.footprint import bpf, syscalls
 from tare.lab import run as lab_run
-from tare.lab.run import Order
+from tare.lab.run import LabCommand
 
 pytestmark = [pytest.mark.lab, pytest.mark.host, pytest.mark.timeout(1800)]
 
@@ -20,8 +20,8 @@ def test_a_group_of_version_2_is_counted_exactly_whether_it_is_made_before_or_af
     program = tmp_path / "syscalls.o"
     program.write_bytes(bpf.compiled(syscalls.SOURCE))
     argv = ["python3", "tests/lab/syscalls.py", f"/lab/files/{program.name}"]
-    order = Order(argv, "kvm", 2 << 30, 2, 900.0, (program,))
-    assert lab_run.run(order, output, lambda _: None) == 0, printed[2].decode()
+    command = LabCommand(argv, "kvm", 2 << 30, 2, 900.0, (program,))
+    assert lab_run.run(command, output, lambda _: None) == 0, printed[2].decode()
     seen = json.loads(printed[1])
     assert seen["unified"]
     assert seen["early"]["getpid"] == 1234

@@ -15,9 +15,9 @@ from tare.model import Progress
 from tare.outputs import written
 
 
-def run_in_lab(order: lab_run.Order) -> int:
+def run_in_lab(command: lab_run.LabCommand) -> int:
     """Run a command in a lab, show what it says, and return its exit code."""
-    return lab_run.run(order, Passing(), _progress())
+    return lab_run.run(command, Passing(), _progress())
 
 
 def build_labs(flavours: Sequence[str]) -> None:

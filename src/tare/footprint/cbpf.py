@@ -92,10 +92,11 @@ def parse(raw: bytes) -> list[Instruction]:
     if not raw or len(raw) % 8:
         raise ParseError(f"{len(raw)} bytes are no filter: an instruction has 8")
     program = [Instruction(*fields) for fields in struct.iter_unpack("=HBBI", raw)]
-    for at, one in enumerate(program):
-        if one.code not in _ADMITTED:
-            raise ParseError(f"instruction {at} of the filter has code {one.code:#x}, which seccomp does not admit")
-        if any(target >= len(program) for target in _targets(at, one)):
+    for at, instruction in enumerate(program):
+        if instruction.code not in _ADMITTED:
+            code = f"{instruction.code:#x}"
+            raise ParseError(f"instruction {at} of the filter has code {code}, which seccomp does not admit")
+        if any(target >= len(program) for target in _targets(at, instruction)):
             raise ParseError(f"instruction {at} of the filter leads beyond its end")
     return program
 
@@ -108,13 +109,15 @@ def returned(program: Sequence[Instruction], known: Mapping[int, int]) -> frozen
     return _Walk(program, known).all()
 
 
-def _targets(at: int, one: Instruction) -> tuple[int, ...]:
+def _targets(at: int, instruction: Instruction) -> tuple[int, ...]:
     """Where an instruction goes on; nowhere after a return."""
-    if one.code & 7 == _RET:
+    if instruction.code & 7 == _RET:
         return ()
-    if one.code & 7 != _JMP:
+    if instruction.code & 7 != _JMP:
         return (at + 1,)
-    return (at + 1 + one.k,) if one.code == _JMP | _JA else (at + 1 + one.jt, at + 1 + one.jf)
+    if instruction.code == _JMP | _JA:
+        return (at + 1 + instruction.k,)
+    return (at + 1 + instruction.jt, at + 1 + instruction.jf)
 
 
 class _Walk:
@@ -136,25 +139,25 @@ class _Walk:
     def _follow(self, state: State) -> None:
         """Go one way until it returns, or parts."""
         while True:
-            one = self._program[state.at]
-            group = one.code & 7
+            instruction = self._program[state.at]
+            group = instruction.code & 7
             if group == _RET:
-                value = _resolved(state.a, state.facts) if one.code & _RET_A else one.k
+                value = _resolved(state.a, state.facts) if instruction.code & _RET_A else instruction.k
                 self._found.add(value if isinstance(value, int) else None)
                 return
             if group == _JMP:
-                ways = self._ways(state, one)
+                ways = self._ways(state, instruction)
                 if len(ways) != 1:
-                    self._part(state, one)
+                    self._part(state, instruction)
                     return
                 state = ways[0]
                 continue
-            after = self._step(state._replace(at=state.at + 1), one, group)
+            after = self._step(state._replace(at=state.at + 1), instruction, group)
             if after is None:
                 return
             state = after
 
-    def _part(self, state: State, one: Instruction) -> None:
+    def _part(self, state: State, instruction: Instruction) -> None:
         seen = self._seen[state.at]
         # A state that has forgotten goes every way that one goes which has not: nothing is left out.
         if len(seen) >= STATES:
@@ -163,44 +166,44 @@ class _Walk:
             state = State(state.at, None, None, _NO_SCRATCH, _NO_FACTS)
         if state not in seen:
             seen.add(state)
-            self._todo += self._ways(state, one)
+            self._todo += self._ways(state, instruction)
 
-    def _ways(self, state: State, one: Instruction) -> list[State]:
-        targets = _targets(state.at, one)
+    def _ways(self, state: State, instruction: Instruction) -> list[State]:
+        targets = _targets(state.at, instruction)
         if len(targets) == 1:
             return [state._replace(at=targets[0])]
         number = _resolved(state.a, state.facts)
-        other = _resolved(state.x, state.facts) if one.code & _BY_X else one.k
-        outcomes = zip(targets, _tested(one.code & 0xF0, number, other, state.facts), strict=True)
+        other = _resolved(state.x, state.facts) if instruction.code & _BY_X else instruction.k
+        outcomes = zip(targets, _tested(instruction.code & 0xF0, number, other, state.facts), strict=True)
         return [state._replace(at=target, facts=facts) for target, facts in outcomes if facts is not None]
 
-    def _step(self, state: State, one: Instruction, group: int) -> State | None:
+    def _step(self, state: State, instruction: Instruction, group: int) -> State | None:
         """What follows an instruction that neither jumps nor returns; None: it ends the program."""
         if group == _LD:
-            return state._replace(a=self._load(state, one))
+            return state._replace(a=self._load(state, instruction))
         if group == _LDX:
-            return state._replace(x=self._load(state, one))
+            return state._replace(x=self._load(state, instruction))
         if group == _ALU:
-            return self._calculate(state, one)
+            return self._calculate(state, instruction)
         if group == _MISC:
-            return state._replace(a=state.x) if one.code & _TXA else state._replace(x=state.a)
+            return state._replace(a=state.x) if instruction.code & _TXA else state._replace(x=state.a)
         stored = state.a if group == _ST else state.x
-        return state._replace(scratch=(*state.scratch[: one.k], stored, *state.scratch[one.k + 1 :]))
+        return state._replace(scratch=(*state.scratch[: instruction.k], stored, *state.scratch[instruction.k + 1 :]))
 
-    def _load(self, state: State, one: Instruction) -> Value:
-        mode = one.code & 0xE0
+    def _load(self, state: State, instruction: Instruction) -> Value:
+        mode = instruction.code & 0xE0
         if mode == _IMM:
-            return one.k
+            return instruction.k
         if mode == _MEM:
-            return state.scratch[one.k]
+            return state.scratch[instruction.k]
         if mode == _LEN:
             return DATA_BYTES
-        return self._known.get(one.k, Bits(one.k, WORD))
+        return self._known.get(instruction.k, Bits(instruction.k, WORD))
 
-    def _calculate(self, state: State, one: Instruction) -> State | None:
-        what = one.code & 0xF0
+    def _calculate(self, state: State, instruction: Instruction) -> State | None:
+        what = instruction.code & 0xF0
         number = _resolved(state.a, state.facts)
-        other = _resolved(state.x, state.facts) if one.code & _BY_X else one.k
+        other = _resolved(state.x, state.facts) if instruction.code & _BY_X else instruction.k
         if what == _DIV and not (isinstance(other, int) and other):
             self._found.add(0)  # a division by zero ends the program with 0
             if other == 0:
@@ -221,14 +224,14 @@ def _calculated(what: int, a: int, b: int) -> int:
     return results[what] & WORD
 
 
-def _masked(one: Value, other: Value, facts: Facts) -> Value:
-    if isinstance(one, int):
-        one, other = other, one
+def _masked(value: Value, other: Value, facts: Facts) -> Value:
+    if isinstance(value, int):
+        value, other = other, value
     if other == 0:
         return 0
-    if isinstance(one, Bits) and isinstance(other, int):
-        mask = one.mask & other
-        return _resolved(Bits(one.offset, mask), facts) if mask else 0
+    if isinstance(value, Bits) and isinstance(other, int):
+        mask = value.mask & other
+        return _resolved(Bits(value.offset, mask), facts) if mask else 0
     return None
 
 
@@ -242,13 +245,13 @@ def _resolved(value: Value, facts: Facts) -> Value:
 
 
 def _range(bits: Bits, facts: Facts) -> Range:
-    found = Range(0, bits.mask)
+    values = Range(0, bits.mask)
     for other, known in facts:
         if other == bits:
-            found = known
+            values = known
         elif other.offset == bits.offset and known.low == known.high and not bits.mask & ~other.mask:
             return Range(known.low & bits.mask, known.low & bits.mask)
-    return found
+    return values
 
 
 def _learned(facts: Facts, bits: Bits, low: int, high: int, but: frozenset[int]) -> Facts | None:
@@ -273,23 +276,23 @@ def _fits(bits: Bits, value: int, facts: Facts) -> bool:
     )
 
 
-def _tested(what: int, one: Value, other: Value, facts: Facts) -> tuple[Facts | None, Facts | None]:
+def _tested(what: int, value: Value, other: Value, facts: Facts) -> tuple[Facts | None, Facts | None]:
     """What is known where a test holds, and where not; None where that cannot be."""
-    if isinstance(one, int) and isinstance(other, int):
-        holds = {_JEQ: one == other, _JGT: one > other, _JGE: one >= other, _JSET: bool(one & other)}[what]
+    if isinstance(value, int) and isinstance(other, int):
+        holds = {_JEQ: value == other, _JGT: value > other, _JGE: value >= other, _JSET: bool(value & other)}[what]
         return (facts, None) if holds else (None, facts)
-    if not isinstance(one, Bits) or not isinstance(other, int):
+    if not isinstance(value, Bits) or not isinstance(other, int):
         return facts, facts
     if what == _JSET:
-        one = Bits(one.offset, one.mask & other)
-        if not one.mask:
+        value = Bits(value.offset, value.mask & other)
+        if not value.mask:
             return None, facts
-        zero, other_than_zero = _tested(_JEQ, _resolved(one, facts), 0, facts)
+        zero, other_than_zero = _tested(_JEQ, _resolved(value, facts), 0, facts)
         return other_than_zero, zero
-    low, high, but = _range(one, facts)
+    low, high, but = _range(value, facts)
     if what == _JEQ:
         there = low <= other <= high and other not in but
-        true = _learned(facts, one, other, other, frozenset()) if there else None
-        return true, _learned(facts, one, low, high, but | {other})
+        true = _learned(facts, value, other, other, frozenset()) if there else None
+        return true, _learned(facts, value, low, high, but | {other})
     first = other + 1 if what == _JGT else other  # of the numbers for which it holds
-    return _learned(facts, one, max(low, first), high, but), _learned(facts, one, low, min(high, first - 1), but)
+    return _learned(facts, value, max(low, first), high, but), _learned(facts, value, low, min(high, first - 1), but)

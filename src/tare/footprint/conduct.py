@@ -1,64 +1,73 @@
-"""Footprints from the order to the file."""
+"""Carries out a request for footprints on the host that it runs on, be it a lab or not: into the file, and a result."""
 
 from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from tare.campaign.plan import Job, make_jobs
 from tare.footprint.counters import counter_of
 from tare.footprint.model import Counter, Footprint
-from tare.footprint.order import WORKLOADS, Order
 from tare.footprint.record import numbered_after
+from tare.footprint.request import WORKLOADS, FootprintRequest
+from tare.footprint.result import FootprintResult, Missed
 from tare.footprint.site import PROFILE, Wish, opened
-from tare.footprint.walk import NO_GROUP, Missed, Route, Skipped, Walk, Watcher, countable
+from tare.footprint.walk import NO_GROUP, Route, Walk, Watcher, countable
 from tare.store import LeftOut, Store
 from tare.workloads import registry as workloads
 
-#: What a walk brought, as it comes.
-Told = Callable[[Footprint | Missed | LeftOut | Skipped], None]
 
-
-def begin(order: Order, file: Path, watcher: Watcher, told: Told) -> None:
-    """Count into ``file``, and tell everything once it is in there. What is in it by an interrupt stays.
+def carry_out(request: FootprintRequest, file: Path, watcher: Watcher) -> FootprintResult:
+    """Count into ``file``, where each footprint is as soon as it is counted: what is in it by an interrupt stays.
 
     Raises `TareError`: `HostError` where this host does not let one count, with the fix.
     """
-    order.check()
-    jobs, skipped = _jobs(order)
-    for workload in skipped:
-        told(workload)
-    counter = counter_of(order.level)
-    wish = _wish(order, file, jobs)
-    with opened(wish, watcher.doing, told, before=partial(_try, counter, watcher)) as site:
-        route = Route(tuple(one.platform for one in site.ready), jobs, order.repeats, order.idle_s, wish.seed)
-        warn = partial(site.store.add_event, "warning")
-        _walk(Walk(route, counter, site.nursery, site.client, watcher, warn), site.store, told)
+    request.check()
+    usable, skipped = countable(workloads.choose(request.workloads or WORKLOADS))
+    jobs = make_jobs(usable, PROFILE, request.params)
+    counter = counter_of(request.level)
+    wish = _wish(request, file, jobs)
+    left_out: list[LeftOut] = []
+    warnings: list[str] = []
+    with opened(wish, watcher.doing, left_out.append, before=partial(_try, counter, watcher)) as site:
+
+        def warn(text: str) -> None:
+            site.store.add_event("warning", text)
+            warnings.append(text)
+
+        route = Route(tuple(ready.platform for ready in site.ready), jobs, request.repeats, request.idle_s, wish.seed)
+        counted, missed = _walk(Walk(route, counter, site.nursery, site.client, watcher, warn), site.store)
+    return FootprintResult(
+        footprints=tuple(counted),
+        missed=tuple(missed),
+        skipped=tuple(skipped),
+        left_out=tuple(left_out),
+        warnings=tuple(warnings),
+    )
 
 
-def _walk(walk: Walk, store: Store, told: Told) -> None:
+def _walk(walk: Walk, store: Store) -> tuple[list[Footprint], list[Missed]]:
+    """Take the walk, and write down what it brings as it comes."""
     number = numbered_after(store.footprints())
-    with contextlib.closing(walk.run()) as brought:
-        for one in brought:
-            if isinstance(one, Missed):
-                store.add_event("warning", str(one))
-                told(one)
+    counted: list[Footprint] = []
+    missed: list[Missed] = []
+    with contextlib.closing(walk.run()) as outcomes:
+        for outcome in outcomes:
+            if isinstance(outcome, Missed):
+                store.add_event("warning", str(outcome))
+                missed.append(outcome)
             else:
-                store.add_footprint(further := number(one))
-                told(further)
+                numbered = number(outcome)
+                store.add_footprint(numbered)
+                counted.append(numbered)
+    return counted, missed
 
 
-def _jobs(order: Order) -> tuple[tuple[Job, ...], list[Skipped]]:
-    usable, skipped = countable(workloads.choose(order.workloads or WORKLOADS))
-    return make_jobs(usable, PROFILE, order.params), skipped
-
-
-def _wish(order: Order, file: Path, jobs: tuple[Job, ...]) -> Wish:
-    seed = order.seed if order.seed is not None else secrets.randbelow(2**31)
-    return Wish("footprint", file, seed, order.platforms, jobs, order.cpus, order.memory_bytes, order.subnet)
+def _wish(request: FootprintRequest, file: Path, jobs: tuple[Job, ...]) -> Wish:
+    seed = request.seed if request.seed is not None else secrets.randbelow(2**31)
+    return Wish("footprint", file, seed, request.platforms, jobs, request.cpus, request.memory_bytes, request.subnet)
 
 
 def _try(counter: Counter, watcher: Watcher) -> None:

@@ -167,10 +167,10 @@ def parse_dump(text: str) -> tuple[dict[Scope, dict[str, int]], int]:
     lost = int(began[1])
     hits: dict[Scope, dict[str, int]] = {Scope.HOST: {}, Scope.INSTANCE: {}}
     for line in lines:
-        found = _LINE.fullmatch(line)
-        if found is None:
+        match = _LINE.fullmatch(line)
+        if match is None:
             raise ParseError(f"{kmodule.NAME} says {line[:120]!r}, which is not a function with its hits")
-        _, everybodys, groups, name = found.groups()
+        _, everybodys, groups, name = match.groups()
         if name.startswith("0x"):  # of a module that is gone
             lost += int(everybodys)
             continue

@@ -125,9 +125,9 @@ def _reading(footprint: Footprint, readings: Path) -> bytes:
 @contextlib.contextmanager
 def summing(kernel: Counting) -> Iterator[Callable[[bytes], gcov.Coverage]]:
     """A function that makes lines of a reading, while its folder with the compiler's notes is there."""
-    with Belongings(Journal(state.journal())) as things:
+    with Belongings(Journal(state.journal())) as resources:
         space = state.work() / f"lines-{os.getpid()}"
-        things.own(janitor.folder(space))
+        resources.own(janitor.folder(space))
         space.mkdir()
         objects = kernel.unpack_notes(space)
         program = kernel.gcov()

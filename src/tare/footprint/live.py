@@ -9,11 +9,15 @@ from pathlib import Path
 
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.instances import Nursery
+from tare.campaign.order import ALL
 from tare.errors import HostError, TareError, UsageError
 from tare.footprint.model import Surface
+from tare.footprint.request import SurfaceRequest
+from tare.footprint.result import SurfaceResult
 from tare.footprint.site import Wish, opened
 from tare.footprint.surface import Reader
 from tare.model import Arm, Progress, Resources
+from tare.platforms import registry
 from tare.platforms.base import Instance, Platform
 from tare.platforms.parts.helpers import processes_by_pid
 from tare.store import LeftOut
@@ -29,6 +33,31 @@ class Looked:
     surface: Surface | None
     reason: str = ""
     fix: str = ""
+
+
+def carry_out(request: SurfaceRequest, progress: Progress) -> SurfaceResult:
+    """Read all surfaces that are asked for. Raises `TareError` where nothing can be read at all."""
+    request.check()
+    if request.pids:
+        looked = running(request.pids, progress)
+    elif request.file is not None:
+        looked = into(request.file, request.platforms, progress)
+    else:
+        looked = surfaces(_chosen(request.platforms), progress)
+    surfaces_read: list[Surface] = []
+    left_out: list[LeftOut] = []
+    for look in looked:
+        if look.surface is not None:
+            surfaces_read.append(look.surface)
+        else:
+            left_out.append(LeftOut(platform=look.platform, reason=look.reason, fix=look.fix or None))
+    return SurfaceResult(tuple(surfaces_read), tuple(left_out))
+
+
+def _chosen(names: Sequence[str]) -> list[Platform]:
+    if names and list(names) != [ALL]:
+        return registry.choose(names)
+    return [platform for platform in registry.all_platforms().values() if names or platform.by_default]
 
 
 def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Looked]:
@@ -66,15 +95,15 @@ def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looke
     with opened(Wish("surface", file, secrets.randbelow(2**31), names), progress, left_out.append) as site:
         for missing in left_out:
             yield Looked(missing.platform, None, missing.reason, missing.fix or "")
-        for one in site.ready:
+        for ready in site.ready:
             try:
-                surface = _started(reader, one.platform, site.nursery, progress)
+                surface = _started(reader, ready.platform, site.nursery, progress)
             except TareError as error:
-                site.store.add_event("warning", f"no surface of {one.platform.name}: {error.what}")
-                yield Looked(one.platform.name, None, error.what, error.fix or "")
+                site.store.add_event("warning", f"no surface of {ready.platform.name}: {error.what}")
+                yield Looked(ready.platform.name, None, error.what, error.fix or "")
             else:
                 site.store.add_surface(surface)
-                yield Looked(one.platform.name, surface)
+                yield Looked(ready.platform.name, surface)
 
 
 def _started(reader: Reader, platform: Platform, nursery: Nursery, progress: Progress) -> Surface:
@@ -112,9 +141,9 @@ def family(pid: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for other, seen in processes_by_pid().items():
         children.setdefault(seen.parent, []).append(other)
-    found, todo = [], [pid]
+    members, todo = [], [pid]
     while todo:
-        one = todo.pop()
-        found.append(one)
-        todo += children.get(one, [])
-    return sorted(found)
+        process = todo.pop()
+        members.append(process)
+        todo += children.get(process, [])
+    return sorted(members)

@@ -175,5 +175,5 @@ class Surface(BaseModel):
 
     def answers(self, call: str) -> tuple[str, ...]:
         """All that filters of counted threads may answer to a call, as far as they could be read."""
-        read = [one for one in self.tasks if one.counted and one.calls is not None]
-        return tuple(sorted({word for one in read for word in one.outcomes.get(call, ("allow",))}))
+        readable = [tasks for tasks in self.tasks if tasks.counted and tasks.calls is not None]
+        return tuple(sorted({word for tasks in readable for word in tasks.outcomes.get(call, ("allow",))}))

@@ -48,14 +48,14 @@ def installed(threads: Sequence[int]) -> dict[int, Answer]:
 
     Call it while no other thread of tare's waits for one of these as for its child: it might take the stop for its own.
     """
-    found: dict[int, Answer] = {}
+    programs: dict[int, Answer] = {}
 
     def ask() -> None:
         for thread in threads:
             try:
-                found[thread] = _of(thread)
+                programs[thread] = _of(thread)
             except HostError as error:
-                found[thread] = error
+                programs[thread] = error
             except ProcessLookupError:
                 continue
 
@@ -63,7 +63,7 @@ def installed(threads: Sequence[int]) -> dict[int, Answer]:
     asking = threading.Thread(target=ask, name="ptrace")
     asking.start()
     asking.join()
-    return found
+    return programs
 
 
 def _of(thread: int) -> tuple[bytes, ...]:
@@ -103,7 +103,7 @@ def _await_stop(thread: int) -> int:
 
 def _filters(thread: int) -> tuple[bytes, ...]:
     """The programs, the newest first: the kernel counts from the oldest."""
-    found = []
+    programs = []
     for index in range(_MOST):
         try:
             size = _ptrace(_GET_FILTER, thread, index)
@@ -113,8 +113,8 @@ def _filters(thread: int) -> tuple[bytes, ...]:
             break
         except OSError as error:
             raise _refused(error) from error
-        found.append(program.raw)
-    return tuple(reversed(found))
+        programs.append(program.raw)
+    return tuple(reversed(programs))
 
 
 def _ptrace(request: int, thread: int, address: int = 0, data: int = 0) -> int:

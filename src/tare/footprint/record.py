@@ -10,6 +10,6 @@ from tare.footprint.model import Footprint, Level
 def numbered_after(there: Iterable[Footprint]) -> Callable[[Footprint], Footprint]:
     """Gives new footprints of a level repeats that go on where those that are there end: they are others, not again."""
     last: dict[Level, int] = {}
-    for one in there:
-        last[one.level] = max(last.get(one.level, -1), one.repeat)
+    for footprint in there:
+        last[footprint.level] = max(last.get(footprint.level, -1), footprint.repeat)
     return lambda new: new.model_copy(update={"repeat": new.repeat + last.get(new.level, -1) + 1})

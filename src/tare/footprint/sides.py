@@ -54,36 +54,36 @@ def sides(pids: Sequence[int]) -> list[Side]:
 
 def judge(seen: Mapping[int, Seen]) -> list[Side]:
     """Say of each process what it is, and whether it counts."""
-    apart = any(one.own_pids for one in seen.values())
+    apart = any(process.own_pids for process in seen.values())
     found = [_side(pid, seen, apart=apart) for pid in seen]
     return sorted(found, key=lambda side: (not side.counted, side.pid))
 
 
 def _side(pid: int, seen: Mapping[int, Seen], *, apart: bool) -> Side:
-    one = seen[pid]
-    if one.kernels:
-        return Side(pid, one.program, "kernel thread", counted=False)
-    if one.program in DEVICES:
-        return Side(pid, one.program, "device", counted=True)
-    if apart and not one.own_pids:
-        return Side(pid, one.program, "outside", counted=False)
-    return Side(pid, one.program, _role(one, seen), counted=True)
+    process = seen[pid]
+    if process.kernels:
+        return Side(pid, process.program, "kernel thread", counted=False)
+    if process.program in DEVICES:
+        return Side(pid, process.program, "device", counted=True)
+    if apart and not process.own_pids:
+        return Side(pid, process.program, "outside", counted=False)
+    return Side(pid, process.program, _role(process, seen), counted=True)
 
 
-def _role(one: Seen, seen: Mapping[int, Seen]) -> str:
-    if any(above.program == SENTRY for above in _ancestors(one, seen)):
+def _role(process: Seen, seen: Mapping[int, Seen]) -> str:
+    if any(above.program == SENTRY for above in _ancestors(process, seen)):
         return "stub"  # gVisor's: the tenant's own instructions run in it, and its calls go to the sentry
-    if one.program in (SENTRY, GOFER):
-        return "sentry" if one.program == SENTRY else "gofer"
-    return "monitor" if one.program.startswith(_MONITORS) else "sandboxed"
+    if process.program in (SENTRY, GOFER):
+        return "sentry" if process.program == SENTRY else "gofer"
+    return "monitor" if process.program.startswith(_MONITORS) else "sandboxed"
 
 
-def _ancestors(one: Seen, seen: Mapping[int, Seen]) -> Iterator[Seen]:
+def _ancestors(process: Seen, seen: Mapping[int, Seen]) -> Iterator[Seen]:
     met = set()  # ids are used again: what was seen at different moments may lead in a circle
-    while one.parent in seen and one.parent not in met:
-        met.add(one.parent)
-        one = seen[one.parent]
-        yield one
+    while process.parent in seen and process.parent not in met:
+        met.add(process.parent)
+        process = seen[process.parent]
+        yield process
 
 
 def _seen(pid: int) -> Seen | None:

@@ -57,21 +57,22 @@ class Reader:
 
     def surface(self, platform: str, pids: Sequence[int]) -> Surface:
         """The surface of the processes of one instance. Raises `HostError` when none of them lives."""
-        tasks = [one for side in sides(pids) for one in self._tasks(side)]
-        counted = [one for one in tasks if one.counted]
+        tasks = [group for side in sides(pids) for group in self._tasks(side)]
+        counted = [group for group in tasks if group.counted]
         if not counted:
             raise HostError(f"{platform} has no process on this host that works for its tenant")
-        known = [one.calls for one in counted if one.calls is not None]
-        together = {name: filters.most_permissive(one[name] for one in known) for name in self._table.numbers if known}
+        known = [group.calls for group in counted if group.calls is not None]
+        names = self._table.numbers if known else ()
+        together = {name: filters.most_permissive(of_group[name] for of_group in known) for name in names}
         return Surface(
             platform=platform,
             at=time.time(),
             kernel=calls.kernel(),
             of=len(self._table.numbers),
             calls=together or None,
-            unread=tuple(dict.fromkeys(f"{one.role}: {one.unread}" for one in counted if one.unread)),
+            unread=tuple(dict.fromkeys(f"{group.role}: {group.unread}" for group in counted if group.unread)),
             tasks=tuple(tasks),
-            abis=_widest([one.abis for one in counted]),
+            abis=_widest([group.abis for group in counted]),
         )
 
     def _tasks(self, side: Side) -> list[Tasks]:
@@ -145,13 +146,13 @@ class Reader:
             return Reach(len(installed), None, {}, {}, error.what)
         abis = {}
         for other in self._others:
-            told, _ = filters.by_name(programs, other.numbers, other.architecture)
-            abis[other.abi] = _abi(told.values(), in_kernel=calls.has_abi(other, calls.symbols()))
-        told, words = filters.by_name(programs, self._table.numbers, self._table.architecture)
-        return Reach(len(programs), told, words, abis)
+            answers, _ = filters.by_name(programs, other.numbers, other.architecture)
+            abis[other.abi] = _abi(answers.values(), in_kernel=calls.has_abi(other, calls.symbols()))
+        answers, words = filters.by_name(programs, self._table.numbers, self._table.architecture)
+        return Reach(len(programs), answers, words, abis)
 
     def _strict(self) -> Reach:
-        told = {name: Call.ALLOWED if name in _STRICT else Call.KILL for name in self._table.numbers}
+        answers = {name: Call.ALLOWED if name in _STRICT else Call.KILL for name in self._table.numbers}
         abis = {
             other.abi: _abi(
                 (Call.ALLOWED if name in _STRICT else Call.KILL for name in other.numbers),
@@ -159,16 +160,17 @@ class Reader:
             )
             for other in self._others
         }
-        return Reach(0, told, {name: ("kill thread",) for name, call in told.items() if call is Call.KILL}, abis)
+        return Reach(0, answers, {name: ("kill thread",) for name, call in answers.items() if call is Call.KILL}, abis)
 
 
-def _abi(told: Iterable[Call], *, in_kernel: bool | None) -> Abi:
-    every = list(told)
+def _abi(answers: Iterable[Call], *, in_kernel: bool | None) -> Abi:
+    every = list(answers)
     reachable = sum(call in (Call.ALLOWED, Call.CONDITIONAL) for call in every)
     return Abi(reachable=reachable, of=len(every), in_kernel=in_kernel)
 
 
-def _widest(each: Sequence[Mapping[str, Abi]]) -> dict[str, Abi]:
+def _widest(of_groups: Sequence[Mapping[str, Abi]]) -> dict[str, Abi]:
     """Of each ABI what the thread that reaches most of it reaches."""
-    names = dict.fromkeys(name for one in each for name in one)
-    return {name: max((one[name] for one in each if name in one), key=lambda abi: abi.reachable) for name in names}
+    names = dict.fromkeys(name for abis in of_groups for name in abis)
+    reached = {name: [abis[name] for abis in of_groups if name in abis] for name in names}
+    return {name: max(abis, key=lambda abi: abi.reachable) for name, abis in reached.items()}

@@ -30,6 +30,7 @@ from tare.campaign.schedule import Stage
 from tare.campaign.slices import run_slices
 from tare.errors import Failed, ParseError, UnsupportedError, attempt
 from tare.footprint.model import EMPTY, IDLE, Counter, Counts, Footprint, Phase, Scope
+from tare.footprint.result import Missed, Skipped
 from tare.model import Arm
 from tare.platforms.base import Platform
 from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload, Workload
@@ -38,31 +39,6 @@ from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload, Workl
 NO_GROUP = f"{PARENT_GROUP}/{IDLE}"
 #: Empty readings in a repeat: three quarters of the lines that one runs are not run as often by the next.
 EMPTIES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Missed:
-    """What has no footprint in this repeat, and why. ``workload`` None: the platform did not start."""
-
-    platform: str
-    workload: str | None
-    repeat: int
-    reason: str
-
-    def __str__(self) -> str:
-        what = f"{self.workload} on {self.platform}" if self.workload else f"the start of {self.platform}"
-        return f"no footprint of {what} in repeat {self.repeat + 1}: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A workload that no walk can run, and why."""
-
-    workload: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.workload} is left out: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +56,7 @@ class Route:
         generator = random.Random(f"tare/footprint/{self.seed}/{repeat}")
         hosts: list[Platform | None] = [*self.platforms, *([None] if self.idle_s > 0 else [])]
         order = generator.sample(hosts, len(hosts))
-        return [(one, self._jobs(generator) if one is not None else ()) for one in order]
+        return [(platform, self._jobs(generator) if platform is not None else ()) for platform in order]
 
     @property
     def steps(self) -> int:
@@ -99,8 +75,8 @@ class Watcher(Protocol):
     def doing(self, what: str) -> None:
         """Something begins that may take longer than a moment."""
 
-    def step(self, done: int, of: int) -> None:
-        """So many windows of so many are over."""
+    def step(self, done: int, of: int, missed: int) -> None:
+        """So many windows of so many are over; ``missed``: for how many things there was no footprint until now."""
 
 
 def countable(workloads: Iterable[Workload]) -> tuple[list[Workload], list[Skipped]]:
@@ -128,6 +104,7 @@ class Walk:
     watcher: Watcher
     warn: Callable[[str], None]  # told of what could not be removed
     _done: int = 0
+    _missed_count: int = 0
 
     def run(self) -> Generator[Footprint | Missed, None, None]:
         """Everything in turn. Close the iterator: what is alive then is ended.
@@ -202,6 +179,7 @@ class Walk:
         """Say why there is no footprint; of a fault in somebody's code the traceback is kept."""
         if not failed.expected:
             self.warn(failed.traceback.decode())
+        self._missed_count += 1
         return Missed(platform.name, job.workload.name if job else None, repeat, failed.reason)
 
     def _work(self, platform: Platform, job: Job, live: Live, repeat: int) -> Iterator[Footprint | Missed]:
@@ -238,7 +216,7 @@ class Walk:
 
     def _step(self) -> None:
         self._done += 1
-        self.watcher.step(self._done, self.route.steps)
+        self.watcher.step(self._done, self.route.steps, self._missed_count)
 
 
 @dataclass(slots=True)

@@ -169,19 +169,21 @@ def densities(changelog: str, lines: Mapping[str, int], config: str = "") -> Den
     return Densities(by_path, found, len(every), versions(changelog))
 
 
-def as_toml(found: Densities) -> str:
+def as_toml(densities: Densities) -> str:
     """What ``tare report --weights`` reads."""
-    oldest, newest = found.versions
+    oldest, newest = densities.versions
+    located = f"{densities.found} of {densities.of} CVEs"
     title = f"CVEs of Linux {oldest} to {newest} a line, by Debian's changelog"
     head = [
-        f"# {found.found} of {found.of} CVEs were in code of this kernel. Each is spread evenly over the lines of the",
+        f"# {located} were in code of this kernel. Each is spread evenly over the lines of the",
         "# place that its change's title names: a sum over lines is how many of them those lines would have.",
         f"title = {json.dumps(title)}",
         "default = 0.0",
         "",
         "[density]",
     ]
-    return "\n".join([*head, *(f"{json.dumps(path)} = {value:.6g}" for path, value in found.by_path.items())]) + "\n"
+    weights = (f"{json.dumps(path)} = {density:.6g}" for path, density in densities.by_path.items())
+    return "\n".join([*head, *weights]) + "\n"
 
 
 def _upwards(path: str) -> Iterator[str]:

@@ -41,13 +41,13 @@ CHECKOUT = ("src", "tests", "docs", "protocol", "scripts", "README.md", "pyproje
 def ensure(image: Image, progress: Progress) -> Path:
     """The disk with the goods, as a file; made if need be. Raises `ImageError`, `HostError`."""
     if sys.version_info[:2] != PYTHON:
-        found = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        raise ImageError(f"the lab runs Python 3.11, tare runs here by {found}", fix="PYTHON=python3.11 make setup")
+        version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        raise ImageError(f"the lab runs Python 3.11, tare runs here by {version}", fix="PYTHON=python3.11 make setup")
     guests = [guest.ensure(kind) for kind in guest.MODULES if kind not in blackbox.KINDS.values()]
     guests += [blackbox.ensure(vmm) for vmm in blackbox.KINDS]
     packages = Path(sysconfig.get_paths()["purelib"])
     runsc = find_runsc()
-    named = [path.name for one in guests for path in (one.kernel, one.initramfs)]
+    named = [path.name for made in guests for path in (made.kernel, made.initramfs)]
     facts = [image.hash, *named, _listing(packages), _digest(runsc)]
     place = build.folder() / f"goods-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
     with locked(build.folder(), progress, "the lab"):
@@ -89,22 +89,22 @@ def _fill(tree: Path, image: Image, guests: Sequence[guest.Guest], packages: Pat
     place = image.root.parent
     inside = home / "images" / place.name
     inside.mkdir(parents=True)
-    for one in (image.root, place / "manifest.json", forms.ext4(image, ROOT_BYTES)):
-        _copy(one, inside)
+    for source in (image.root, place / "manifest.json", forms.ext4(image, ROOT_BYTES)):
+        _copy(source, inside)
     base = image_build.base_place()
     (home / "images" / base.name).mkdir()
     _copy(base / "manifest.json", home / "images" / base.name)
     (home / "guest").mkdir()
-    for one in (guests[0].kernel.parent.parent, blackbox.place(), *(made.initramfs for made in guests)):
-        _copy(one, home / "guest")
+    for source in (guests[0].kernel.parent.parent, blackbox.place(), *(made.initramfs for made in guests)):
+        _copy(source, home / "guest")
     (home / "bin").mkdir()
     if runsc is not None:
         _copy(Path(runsc), home / "bin")
     _copy(image_build.agent_path(), tree / "tare-agent")
     (tree / "site-packages").mkdir()
-    for one in packages.iterdir():
-        if one.name.split("-")[0] not in LEFT_OUT and not one.name.startswith("__editable__"):
-            _copy(one, tree / "site-packages")
+    for source in packages.iterdir():
+        if source.name.split("-")[0] not in LEFT_OUT and not source.name.startswith("__editable__"):
+            _copy(source, tree / "site-packages")
 
 
 def _copy(source: Path, target: Path) -> None:

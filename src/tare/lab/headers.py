@@ -26,9 +26,9 @@ def release(host: Path) -> tuple[str, str]:
     """What the kernel on a host's disk calls itself (``uname -r``), and the version of its package."""
     installed: dict[str, str] = json.loads((host / "packages.json").read_text())
     for name, version in installed.items():
-        found = re.fullmatch(r"linux-image-(\d.*)", name)
-        if found is not None:
-            return found[1], version
+        match = re.fullmatch(r"linux-image-(\d.*)", name)
+        if match is not None:
+            return match[1], version
     raise ImageError(f"the lab's host {host.name} has no kernel", fix=f"rm -r {host}; tare lab build")
 
 

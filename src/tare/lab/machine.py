@@ -139,8 +139,8 @@ def running(
     space = state.work() / label
     group = cgroup.Group(f"tare-{label}")
     log = space / "console.log"
-    with Belongings(Journal(state.journal())) as things:
-        things.own(janitor.folder(space), janitor.control_group(group.path))
+    with Belongings(Journal(state.journal())) as resources:
+        resources.own(janitor.folder(space), janitor.control_group(group.path))
         space.mkdir()
         group.create(Resources(tuple(sorted(pinning.usable())), memory_bytes + MONITOR_BYTES))
         initramfs = space / "initramfs"

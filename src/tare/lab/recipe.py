@@ -52,8 +52,8 @@ class Recipe:
 
     def headers(self, kernel: str) -> Root:
         """What builds modules for a kernel of the hosts' suite; the headers' package depends on its compiler."""
-        one = next(iter(self.hosts.values()))
-        return Root(one.suite, "", ("make", f"linux-headers-{kernel}"), one.left_out)
+        host = next(iter(self.hosts.values()))
+        return Root(host.suite, "", ("make", f"linux-headers-{kernel}"), host.left_out)
 
     def host(self, flavour: str) -> Root:
         """The host of a flavour. Raises `UsageError`."""

@@ -7,8 +7,8 @@ import shutil
 import tarfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from tare import outputs
@@ -39,6 +39,8 @@ TIMED_OUT = 124
 #: How often output is looked for, in seconds.
 _TURN_S = 0.1
 HOME = PurePosixPath("/lab")
+#: What a command leaves there comes back.
+OUT = HOME / "out"
 _ENV = {
     "PATH": "/lab/files:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "PYTHONPATH": "/lab/checkout/src:/goods/site-packages",
@@ -51,7 +53,7 @@ _ENV = {
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class LabCommand:
     """A command, and the lab that it is to run in."""
 
     argv: Sequence[str]
@@ -62,6 +64,8 @@ class Order:
     files: Sequence[Path] = ()  # of this host, to be in there on PATH
     results: Path | None = None  # folder here that gets what the command leaves in /lab/out
     kernel: Sequence[str] = ()  # more arguments of its kernel
+    env: Mapping[str, str] = field(default_factory=dict)  # besides what every command in a lab has
+    stdin: bytes = b""
 
     def check(self) -> None:
         """Raise `UsageError` for what cannot be, before anything is built."""
@@ -94,46 +98,52 @@ def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Parts:
     return Parts(emulator, host, packed, counting.image if counting else None)
 
 
-def run(order: Order, output: Output, progress: Progress) -> int:
+def run(command: LabCommand, output: Output, progress: Progress) -> int:
     """Boot a lab, run the command in it, and return its exit code. The lab and all in it is gone then."""
-    order.check()
-    parts = ensure(order.flavour, progress)
+    command.check()
+    parts = ensure(command.flavour, progress)
     began = time.monotonic()
-    with running(parts, order.cpus, order.memory_bytes, progress, order.kernel) as session:
+    with running(parts, command.cpus, command.memory_bytes, progress, command.kernel) as session:
         progress("making a host of it")
-        _prepare(session, order)
+        _prepare(session, command)
         progress(f"ready after {time.monotonic() - began:.0f} s")
-        code = _command(session, order, output)
-        if order.results is not None:
+        code = _execute(session, command, output)
+        if command.results is not None:
             progress("fetching the results")
-            fetch(session, order.results)
+            fetch(session, command.results)
     return code
 
 
-def _prepare(session: Session, order: Order) -> None:
+def _prepare(session: Session, command: LabCommand) -> None:
     session.put("/lab/checkout.tar", goods.checkout(), time_limit_s=FILE_LIMIT_S)
     script = Path(__file__).with_name("prepare.sh").read_bytes()
     session.put("/lab/prepare.sh", script, 0o755)
-    done = session.execute(["/lab/prepare.sh", order.flavour], time_limit_s=PREPARE_LIMIT_S)
+    done = session.execute(["/lab/prepare.sh", command.flavour], time_limit_s=PREPARE_LIMIT_S)
     if done.code != 0:
-        said = " | ".join(done.stderr.decode(errors="replace").strip().splitlines()[-3:])
-        raise PlatformError(f"the lab came up, but cannot be made a host: {said}", console=done.stderr)
-    for file in order.files:
+        last_lines = " | ".join(done.stderr.decode(errors="replace").strip().splitlines()[-3:])
+        raise PlatformError(f"the lab came up, but cannot be made a host: {last_lines}", console=done.stderr)
+    for file in command.files:
         mode = 0o755 if file.stat().st_mode & 0o111 else 0o644
         session.put(f"/lab/files/{file.name}", file.read_bytes(), mode, time_limit_s=FILE_LIMIT_S)
 
 
-def _command(session: Session, order: Order, output: Output) -> int:
-    env = {**_ENV, "TARE_LAB": order.flavour}
+def _execute(session: Session, command: LabCommand, output: Output) -> int:
     execution = session.start(
-        order.argv, env=env, cwd="/lab/checkout", time_limit_s=order.time_limit_s, output_cap=MAX_OUTPUT_CAP
+        command.argv,
+        env={**_ENV, **command.env, "TARE_LAB": command.flavour},
+        cwd="/lab/checkout",
+        stdin=command.stdin,
+        time_limit_s=command.time_limit_s,
+        output_cap=MAX_OUTPUT_CAP,
     )
     _stream(session, execution, output)
     done = execution.wait()
     if done.truncated:
         output(STDERR, b"tare: the command said more than 64 MiB; the rest is not shown\n")
     if done.timed_out:
-        output(STDERR, f"tare: the command was ended at its limit of {stretched(order.time_limit_s):.0f} s\n".encode())
+        output(
+            STDERR, f"tare: the command was ended at its limit of {stretched(command.time_limit_s):.0f} s\n".encode()
+        )
         return TIMED_OUT
     return done.code if done.code is not None else 128 + (done.signal or 0)
 
@@ -176,10 +186,10 @@ def fetch(session: Session, folder: Path, lab: PurePosixPath = HOME) -> None:
 
 def _bring(session: Session, there: PurePosixPath, here: Path) -> None:
     """A file of the lab's, whatever its size, as long as the disk here keeps some space. Raises `TareError`."""
-    told = session.execute(["stat", "-c", "%s", str(there)]).stdout.strip()
-    if not told.isdigit():
+    answer = session.execute(["stat", "-c", "%s", str(there)]).stdout.strip()
+    if not answer.isdigit():
         raise PlatformError(f"the lab does not say how large {there} is")
-    size = int(told)
+    size = int(answer)
     room = max(0, shutil.disk_usage(here.parent).free - SPARED)
     try:
         with here.open("wb") as file:

@@ -14,7 +14,7 @@ from tare.cli.commands import given
 from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.errors import UsageError
 from tare.footprint.levels import LAB_LEVELS, SCHEMA, Level, inside_lab
-from tare.footprint.order import WORKLOADS, Order
+from tare.footprint.request import WORKLOADS, FootprintRequest
 
 _EXAMPLES = """Examples:
 
@@ -67,9 +67,9 @@ def footprint(
     Counted are everybody's work and that of the processes in the instance's control groups, which needs nothing
     subtracted. Nothing of the host is changed, and nothing stays enabled, however tare ends.
     """
-    order = Order(
-        platforms=platform,
-        workloads=workload,
+    request = FootprintRequest(
+        platforms=tuple(platform),
+        workloads=tuple(workload),
         level=level,
         repeats=repeats,
         idle_s=parse_time(idle),
@@ -79,22 +79,22 @@ def footprint(
         subnet=subnet,
     )
     in_lab = level in LAB_LEVELS and not (here or inside_lab())
-    order.check()
-    given.require_platforms(order.platforms)
-    given.require_workloads(order.workloads)
+    request.check()
+    given.require_platforms(request.platforms)
+    given.require_workloads(request.workloads)
     file = output or Path(time.strftime("tare-footprint-%Y%m%d-%H%M%S.tare"))
     if not file.exists():
         outputs.check_new_campaign(file)
     _check_used(given.options(context, besides=()), in_lab=in_lab, there=file.exists())
-    for one in program:
-        if not one.is_file():
-            raise UsageError(f"{one} is no file", fix="give --file a file of this host")
+    for place in program:
+        if not place.is_file():
+            raise UsageError(f"{place} is no file", fix="give --file a file of this host")
     if not in_lab:
-        check_resources(order.cpus, order.memory_bytes)
+        check_resources(request.cpus, request.memory_bytes)
 
     from tare.cli.footprint import count
 
-    count(order, file, program if in_lab else None, as_json=as_json)
+    count(request, file, program if in_lab else None, as_json=as_json)
 
 
 footprint.__doc__ = f"{footprint.__doc__}\n\n{_EXAMPLES}"

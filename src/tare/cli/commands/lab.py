@@ -57,10 +57,10 @@ def run(
         outputs.check_empty_folder(out)
 
     from tare.cli.lab import run_in_lab
-    from tare.lab.run import Order
+    from tare.lab.run import LabCommand
 
-    order = Order(command, flavour, memory_bytes, cpus, time_limit_s=time_limit_s, files=file, results=out)
-    raise typer.Exit(run_in_lab(order))
+    wanted = LabCommand(command, flavour, memory_bytes, cpus, time_limit_s=time_limit_s, files=file, results=out)
+    raise typer.Exit(run_in_lab(wanted))
 
 
 run.__doc__ = f"{run.__doc__}\n\n{_RUN_EXAMPLES}"

@@ -8,7 +8,7 @@ import typer
 
 from tare import outputs
 from tare.cli.commands import given
-from tare.errors import UsageError
+from tare.footprint.request import SurfaceRequest
 
 
 def surface(
@@ -33,16 +33,13 @@ def surface(
     Examples: [cyan]tare surface docker gvisor[/], [cyan]tare surface all -o kernel.tare[/],
     [cyan]tare surface docker --syscalls[/], [cyan]tare surface --pid 1234 --json | jq '.platforms[].counts'[/]
     """
-    names = names or []
-    if pid and names:
-        raise UsageError("platforms are started, processes of --pid run already", fix="name platforms, or --pid")
-    if pid and output is not None:
-        raise UsageError("a file keeps surfaces of platforms, and --pid has none", fix="leave -o out, or take --json")
-    given.require_processes(pid)
-    given.require_platforms(names)
+    request = SurfaceRequest(tuple(names or ()), tuple(pid), output)
+    request.check()
+    given.require_processes(request.pids)
+    given.require_platforms(request.platforms)
     if output is not None and not output.exists():
         outputs.check_new_campaign(output)
 
     from tare.cli.surface import show_surfaces
 
-    show_surfaces(names, pid, output, listed=syscalls, published=published, as_json=as_json)
+    show_surfaces(request, listed=syscalls, published=published, as_json=as_json)

@@ -1,0 +1,64 @@
+"""What a user asks of footprints and of surfaces, and what of it cannot be: known without starting anything.
+
+A request is made once, from the command line, and is data. It is carried out here (`tare.footprint.conduct`,
+`tare.footprint.live`), or travels into a lab and is carried out there by the same function (`tare.footprint.lab`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tare.campaign.order import DEFAULT_MEMORY, check_seed
+from tare.errors import UsageError
+from tare.footprint.levels import Level
+from tare.host import subnets
+from tare.workloads.base import Params
+
+#: As of Anjali, Caraza-Harter and Swift 2020, section 3.3: CPU, network, memory (mmap and munmap), writing of files.
+WORKLOADS = ("sysbench-cpu", "iperf3-tcp", "munmap-sweep", "sysbench-fileio-seqwr")
+
+
+@dataclass(frozen=True, slots=True)
+class FootprintRequest:
+    """What is to be counted, of any level; empty and None mean the default."""
+
+    platforms: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    level: Level = Level.SYSCALLS
+    repeats: int = 3
+    idle_s: float = 10.0
+    seed: int | None = None
+    cpus: tuple[int, ...] = ()
+    memory_bytes: int = DEFAULT_MEMORY
+    subnet: str | None = None
+    params: Mapping[str, Params] = field(default_factory=dict)  # in place of the profile's, by workload
+
+    def check(self) -> None:
+        """Raise `UsageError` for what cannot be."""
+        if self.repeats < 1:
+            raise UsageError(f"{self.repeats} repeats cannot be counted", fix="give at least 1; 3 show what is stable")
+        if self.idle_s < 0:
+            raise UsageError("the idle host cannot be looked at for less than no time", fix="give --idle 10s, or 0")
+        check_seed(self.seed)
+        if self.subnet is not None:
+            subnets.parse(self.subnet)
+
+
+@dataclass(frozen=True, slots=True)
+class SurfaceRequest:
+    """Whose surfaces are to be read: of platforms (none named: the usual ones), or of processes that run already."""
+
+    platforms: tuple[str, ...] = ()
+    pids: tuple[int, ...] = ()
+    file: Path | None = None  # a campaign's, which gets the surfaces too; the baseline takes part then
+
+    def check(self) -> None:
+        """Raise `UsageError` for what cannot be."""
+        if self.pids and self.platforms:
+            raise UsageError("platforms are started, processes of --pid run already", fix="name platforms, or --pid")
+        if self.pids and self.file is not None:
+            raise UsageError(
+                "a file keeps surfaces of platforms, and --pid has none", fix="leave -o out, or take --json"
+            )

@@ -1,0 +1,61 @@
+"""What came of a request: the footprints or surfaces, and for each thing that has none the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
+
+from tare.footprint.model import Footprint, Surface
+from tare.store.record import LeftOut
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """What has no footprint in this repeat, and why. ``workload`` None: the platform did not start."""
+
+    platform: str
+    workload: str | None
+    repeat: int
+    reason: str
+
+    def __str__(self) -> str:
+        what = f"{self.workload} on {self.platform}" if self.workload else f"the start of {self.platform}"
+        return f"no footprint of {what} in repeat {self.repeat + 1}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A workload that no walk can run, and why."""
+
+    workload: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.workload} is left out: {self.reason}"
+
+
+class FootprintResult(BaseModel):
+    """What one `tare.footprint.request.FootprintRequest` brought, here or in a lab."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    footprints: tuple[Footprint, ...] = ()  # in the file too, in this order
+    missed: tuple[Missed, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()  # platforms that do not run there
+    warnings: tuple[str, ...] = ()  # what could not be removed, and faults in somebody's code with their traceback
+
+    @property
+    def without(self) -> list[str]:
+        """A line for each thing that has no footprint, and the warnings."""
+        left_out = (f"{platform.platform} is left out: {platform.reason}" for platform in self.left_out)
+        return [*map(str, self.skipped), *left_out, *map(str, self.missed), *self.warnings]
+
+
+@dataclass(frozen=True, slots=True)
+class SurfaceResult:
+    """What one `tare.footprint.request.SurfaceRequest` brought."""
+
+    surfaces: tuple[Surface, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()  # of processes too, which are named as ``pid 1234``

@@ -1,0 +1,112 @@
+"""What travels between this host and a lab, as JSON: a request in; progress as it goes on, and one answer, out.
+
+A lab gets the code of the tare that boots it, so both ends are always of one version. The end in the lab refuses a
+request of another one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from tare import __version__
+from tare.errors import HostError, ParseError
+from tare.footprint.request import FootprintRequest
+from tare.footprint.result import FootprintResult
+from tare.footprint.walk import Watcher
+from tare.store.reading import why_not
+
+#: What a lab leaves in its folder of results: the footprints, in a campaign's file, and the answer.
+CAMPAIGN, ANSWER = "footprint.tare", "answer.json"
+#: A lab runs what may be hostile: of an answer no more is read than the longest walk has reasons for.
+LARGEST_ANSWER = 64 << 20
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Version(BaseModel):
+    version: str
+
+
+class _Sent(_Frozen):
+    version: str
+    request: FootprintRequest
+
+
+class Doing(_Frozen):
+    """Something begins there; see `tare.footprint.walk.Watcher.doing`."""
+
+    doing: str
+
+
+class Step(_Frozen):
+    """So many windows of so many are over there; see `tare.footprint.walk.Watcher.step`."""
+
+    done: int
+    of: int
+    missed: int
+
+
+class Answer(_Frozen):
+    """The result but for the footprints, which are in the file beside it; or why there is none."""
+
+    result: FootprintResult | None = None
+    error: str | None = None
+    fix: str | None = None
+
+
+_EVENT: TypeAdapter[Doing | Step] = TypeAdapter(Doing | Step)
+
+
+def packed(request: FootprintRequest) -> bytes:
+    """A request as it travels."""
+    return _Sent(version=__version__, request=request).model_dump_json().encode()
+
+
+def unpacked(data: bytes) -> FootprintRequest:
+    """The request that was `packed`. Raises `HostError` for one of another version, or that is none."""
+    try:
+        version = _Version.model_validate_json(data).version
+        if version != __version__:
+            raise HostError(
+                f"a request of tare {version} cannot be carried out by tare {__version__}",
+                fix="tare in the lab is another one than on the host: boot the lab again",
+            )
+        return _Sent.model_validate_json(data).request
+    except ValidationError as error:
+        raise HostError(f"what the lab was sent is no request: {why_not(error)}") from error
+
+
+def pass_on(line: str, watcher: Watcher, prefix: str) -> bool:
+    """Tell the watcher here what a line from there says of progress; False for a line that says nothing of it."""
+    try:
+        event = _EVENT.validate_json(line)
+    except ValidationError:
+        return False
+    if isinstance(event, Doing):
+        watcher.doing(f"{prefix}{event.doing}")
+    else:
+        watcher.step(event.done, event.of, event.missed)
+    return True
+
+
+def write_answer(folder: Path, answer: Answer) -> None:
+    """Leave the answer in the folder of results."""
+    text = answer.model_dump_json(exclude={"result": {"footprints"}})
+    (folder / ANSWER).write_text(text, encoding="utf-8")
+
+
+def read_answer(folder: Path) -> Answer:
+    """The answer in the results that came back; an empty one where there is none. Raises `ParseError`."""
+    try:
+        with (folder / ANSWER).open("rb") as file:
+            data = file.read(LARGEST_ANSWER)
+    except FileNotFoundError:
+        return Answer()
+    try:
+        return Answer.model_validate_json(data)
+    except ValidationError as error:
+        raise ParseError(f"the lab's answer does not hold: {why_not(error)}") from error
