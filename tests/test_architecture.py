@@ -24,12 +24,13 @@ MAY_IMPORT = {
     "lab": {"errors", "outputs", "model", "suggest", "patience", "host", "image", "platforms", "session"},
     "workloads": {"errors", "model", "suggest", "plugins"},
     "literature": {"errors", "model", "suggest"},
+    "estimates": {"model"},
     "store": {"errors", "outputs", "model", "patience"},
-    "analysis": {"errors", "model", "literature", "store", "footprint"},
-    "report": {"errors", "clean", "outputs", "model", "literature", "store", "analysis", "footprint"},
+    "analysis": {"errors", "model", "literature", "estimates", "store", "footprint"},
+    "report": {"errors", "clean", "outputs", "model", "literature", "estimates", "store", "analysis", "footprint"},
     "campaign": {
         "errors", "outputs", "model", "suggest", "patience", "host", "image", "session", "platforms", "workloads",
-        "literature", "store",
+        "literature", "estimates", "store",
     },
     "footprint": {
         "errors", "outputs", "model", "suggest", "patience", "host", "image", "session", "platforms", "workloads",

@@ -22,7 +22,7 @@ from tare.campaign.preflight import Progress, Ready, available, try_each
 from tare.campaign.runner import Runner
 from tare.campaign.sampler import Sampler
 from tare.campaign.slowed import extra_work, originals, slowed_copies
-from tare.campaign.stopping import Widths, targets
+from tare.campaign.stopping import targets
 from tare.campaign.trust import jobs_of
 from tare.errors import Failed, HostError, attempt
 from tare.host import beside, facts, network, state, unremoved, volumes
@@ -43,7 +43,7 @@ from tare.workloads.base import Workload
 LEAST_FREE_DISK = 2 << 30
 
 
-def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
+def begin(order: Order, file: Path, watcher: Watcher) -> None:
     """Run a new campaign into ``file``. Raises `TareError`; what is in the file by then stays."""
     # What cannot be is said before anything is done.
     order.check()
@@ -74,7 +74,7 @@ def begin(order: Order, file: Path, watcher: Watcher, widths: Widths | None = No
                     for what, failed in failures:
                         faults.keep(what, failed)
                     with closing(chosen, faults):
-                        _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
+                        _run(Runner(plan, store, nursery, client, watcher, Sampler(resources.cpus)))
         finally:
             close_all(chosen)
             if file.exists():
@@ -132,7 +132,6 @@ def _plan(order: Order, ready: list[Ready], jobs: tuple[Job, ...], resources: Re
 def resume(
     file: Path,
     watcher: Watcher,
-    widths: Widths | None = None,
     warn: Progress | None = None,
     agreed: str = "",
 ) -> None:
@@ -173,7 +172,7 @@ def resume(
                     store.add_event("warning", line)
                     (warn or watcher.doing)(line)
                 with closing(chosen, faults):
-                    _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
+                    _run(Runner(plan, store, nursery, client, watcher, Sampler(resources.cpus)))
         finally:
             close_all(chosen)
             keep_unremoved(store)
