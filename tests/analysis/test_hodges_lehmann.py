@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tare.analysis import hodges_lehmann as module
+from tare.estimates import hodges_lehmann as module
 from tare.estimates.hodges_lehmann import hodges_lehmann
 
 

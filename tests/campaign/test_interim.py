@@ -15,7 +15,7 @@ from tare.model import Design, Status
 from tare.store.durations import block_durations, workload_seconds
 from tare.store.store import Store
 
-SHAPE = replace(fake_campaign.Shape(), blocks=8, rounds=5)
+SHAPE = replace(fake_campaign.Shape(), blocks=8, rounds=11)
 MARGIN, TARGET = 0.01, 0.005
 
 
@@ -47,6 +47,15 @@ def _assert_same(interim, whole):
     assert shown[0] == shown[1]
 
 
+def _crooked(trial):
+    """Every third block has fewer rounds, and one sample of docker's no logarithm."""
+    key = trial.key
+    samples = [one for one in trial.samples if key.block % 3 != 1 or one.round < 3]
+    if (key.block, key.workload, key.arm.platform) == (4, "sysbench-cpu", "docker"):
+        samples = [replace(one, value=0.0) for one in samples]
+    return replace(trial, samples=tuple(samples))
+
+
 @pytest.mark.parametrize("design", list(Design))
 @pytest.mark.parametrize("resumed_at", [0, 17, 5 * 6 * 5])  # before the first trial, within a block, between two
 def test_a_look_in_memory_is_that_of_the_whole_file(tmp_path, design, resumed_at):
@@ -57,7 +66,7 @@ def test_a_look_in_memory_is_that_of_the_whole_file(tmp_path, design, resumed_at
         for block, trials in fake_campaign._blocks(SHAPE):
             store.plan_block(block, [trial.key for trial in trials])
             # A stage's trials are committed in an order of their own.
-            for trial in random.Random(block).sample(trials, len(trials)):
+            for trial in map(_crooked, random.Random(block).sample(trials, len(trials))):
                 if measured == resumed_at:
                     interim = _closed(Interim(store), range(block))
                 measured += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import numpy as np
 import polars as pl
@@ -41,12 +42,27 @@ class BlockFigures:
     unfit: set[int] = field(default_factory=set)  # arms with samples that have no logarithm
 
 
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The samples of a metric in a block: arrays with an element a sample."""
+
+    block: Ints
+    arm_at: Ints
+    round_number: Ints
+    value: Floats
+
+    @classmethod
+    def of(cls, block: int, columns: Sequence[_Columns]) -> _Block:
+        arm_at, round_number, value = (np.concatenate(column) for column in zip(*columns, strict=True))
+        return cls(np.full(value.size, block), arm_at, round_number, value)
+
+
 class RunningEstimates:
     """Estimates as they stand; samples come as they are measured, and count once their block is closed.
 
     They are those of the report but for its checks (drift, bootstrap, contamination), which need more than
     a figure a block. A campaign of one platform after the other pairs no blocks: it has values, and no ratios.
-    A block is always worked out alone, so that it is the same whether it was measured just now or read from a file.
+    A block's figures are the same to the last bit, alone or with others: only blocks of the same rounds share an array.
     """
 
     def __init__(self, arms: Sequence[Arm], baseline: str, design: Design, harmonic: Mapping[MetricKey, bool]) -> None:
@@ -76,11 +92,12 @@ class RunningEstimates:
 
     def read(self, samples: pl.DataFrame) -> None:
         """Take in samples that were measured before: a frame as of `tare.store.Store.samples`."""
-        parts = samples.partition_by("block", "workload", "metric", as_dict=True, include_key=False)
+        placed = samples.with_columns(arm_at=arm_positions(samples, self.arms))
+        parts = placed.partition_by("block", "workload", "metric", as_dict=True, include_key=False)
         for (block, workload, metric), part in parts.items():
             key = str(workload), str(metric)
             if key in self._harmonic:
-                columns = arm_positions(part, self.arms), part["round"].to_numpy(), part["value"].to_numpy()
+                columns = part["arm_at"].to_numpy(), part["round"].to_numpy(), part["value"].to_numpy()
                 self._keep(int(block), key, columns)
 
     def close(self, block: int) -> None:
@@ -89,14 +106,13 @@ class RunningEstimates:
 
     def figures(self) -> Mapping[MetricKey, BlockFigures]:
         """What the closed blocks gave, by metric."""
-        for block in sorted(self._closed & self._open.keys()):
-            for key, columns in self._open.pop(block).items():
-                arm_at, round_number, value = (np.concatenate(column) for column in zip(*columns, strict=True))
-                there = np.full(value.size, block)
-                harmonic = self._harmonic[key]
-                grid = Grid.laid_out(self.arms, arm_at, there, round_number, value, harmonic=harmonic)
-                self._add_block(self._figures[key], grid)
+        blocks = sorted(self._closed & self._open.keys())
+        samples = [(block, self._open.pop(block)) for block in blocks]
         self._closed.clear()
+        for key, kept in self._figures.items():
+            there = [_Block.of(block, columns[key]) for block, columns in samples if key in columns]
+            for _, alike in groupby(there, key=lambda one: np.unique(one.round_number).tobytes()):
+                self._add_blocks(kept, _grid(self.arms, list(alike), harmonic=self._harmonic[key]))
         return self._figures
 
     def known(self) -> dict[str, Known]:
@@ -112,7 +128,7 @@ class RunningEstimates:
     def _keep(self, block: int, key: MetricKey, columns: _Columns) -> None:
         self._open.setdefault(block, {}).setdefault(key, []).append(columns)
 
-    def _add_block(self, kept: BlockFigures, grid: Grid) -> None:
+    def _add_blocks(self, kept: BlockFigures, grid: Grid) -> None:
         kept.unfit |= {at for at, count in enumerate(grid.unfit) if count}
         for at in range(len(grid.arms)):
             kept.values[at] += grid.block_values(at).tolist()
@@ -120,15 +136,25 @@ class RunningEstimates:
             return
         base = grid.of_platform(self._baseline)
         against = reference(grid, self._baseline, self._design)
+        if kept.unfit & set(base):
+            kept.twin.clear()
+        elif len(base) > 1:
+            kept.twin += block_ratios(grid, base[1], base[:1]).logs.tolist()
         for at, arm in enumerate(grid.arms):
             if kept.unfit & {at, *base}:
                 kept.logs.pop(at, None)  # one sample without a logarithm, and there is no ratio at all
                 kept.totals.pop(at, None)
+                kept.draws.pop(at, None)
             elif arm.platform != self._baseline:
                 pairs = block_ratios(grid, at, against)
                 kept.logs[at] += pairs.logs.tolist()
                 kept.draws[at] += draws_of(grid, at, pairs)
                 if grid.values.shape[2] > 1:  # with one round each the total is the round
                     kept.totals[at] += total_ratios(grid, at, against).logs.tolist()
-        if len(base) > 1:
-            kept.twin += [] if kept.unfit & set(base) else block_ratios(grid, base[1], base[:1]).logs.tolist()
+
+
+def _grid(arms: Sequence[Arm], blocks: Sequence[_Block], *, harmonic: bool) -> Grid:
+    names = ("arm_at", "block", "round_number", "value")
+    return Grid.laid_out(
+        arms, *(np.concatenate([getattr(block, name) for block in blocks]) for name in names), harmonic=harmonic
+    )
