@@ -25,7 +25,7 @@ class Watch:
         self._what = "setting up"
         self._since = (time.monotonic(), time.process_time())
 
-    def block(self, number, spent_s, left_s) -> None:
+    def block(self, number, spent_s, left_s, interim) -> None:
         self.doing("between blocks")
 
     def trial(self, trial) -> None:

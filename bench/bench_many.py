@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from scipy import signal, stats
 
 from tare.analysis.dependence import dependence
-from tare.analysis.grid import BlockRatios
-from tare.analysis.intervals import Interval, t_interval
 from tare.analysis.many import all_pairs
 from tare.analysis.multiplicity import Multiplicity, corrected
-from tare.analysis.overhead import overhead, ratio
 from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
 from tare.analysis.verdicts import Kind, LogIntervals, Question, Verdict, decide
-from tare.analysis.widths import Known, Row, blocks_needed
 from tare.campaign.stopping import LOOK_EVERY, LOOK_FROM, is_look, still_wanted
+from tare.estimates.grid import BlockRatios
+from tare.estimates.intervals import Interval, t_interval
+from tare.estimates.overhead import overhead, ratio
+from tare.estimates.widths import Known, Row, blocks_needed
 from tare.model import Direction
 
 Floats = NDArray[np.float64]

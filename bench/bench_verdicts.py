@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tare.analysis.evidence import evidence
-from tare.analysis.grid import Grid, block_ratios, total_ratios
 from tare.analysis.hidden import Trials
-from tare.analysis.intervals import t_interval
 from tare.analysis.tails import stalls
 from tare.analysis.verdicts import Kind, LogIntervals, Question, decide
+from tare.estimates.grid import Grid, block_ratios, total_ratios
+from tare.estimates.intervals import t_interval
 from tare.model import Arm, Design, Direction
 
 Floats = NDArray[np.float64]

@@ -23,9 +23,9 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from tare.analysis.grid import Grid
-from tare.analysis.hodges_lehmann import hodges_lehmann
-from tare.analysis.intervals import Interval, t_interval
+from tare.estimates.grid import Grid
+from tare.estimates.hodges_lehmann import hodges_lehmann
+from tare.estimates.intervals import Interval, t_interval
 from tare.store import read_store
 
 Floats = NDArray[np.float64]
@@ -62,7 +62,7 @@ def squares(values: Floats, total: Floats) -> float:
 
 
 def estimate(differences: Floats) -> tuple[float, float]:
-    """A block's figure, as in `tare.analysis.grid`, and its variance; ``differences[baseline arm, round]``."""
+    """A block's figure, as in `tare.estimates.grid`, and its variance; ``differences[baseline arm, round]``."""
 
     def figure(kept: Floats) -> float:
         return float(np.mean([hodges_lehmann(row) for row in kept]))

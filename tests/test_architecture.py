@@ -26,12 +26,13 @@ MAY_IMPORT = {
     "lab": {"errors", "outputs", "model", "suggest", "patience", "host", "image", "platforms", "session"},
     "workloads": {"errors", "model", "suggest", "plugins"},
     "literature": {"errors", "model", "suggest"},
+    "estimates": {"model"},
     "store": {"errors", "model", "patience", "footprint"},
-    "analysis": {"errors", "model", "literature", "store", "footprint"},
-    "report": {"errors", "clean", "outputs", "model", "literature", "store", "analysis", "footprint"},
+    "analysis": {"errors", "model", "literature", "estimates", "store", "footprint"},
+    "report": {"errors", "clean", "outputs", "model", "literature", "estimates", "store", "analysis", "footprint"},
     "campaign": {
         "errors", "outputs", "model", "suggest", "patience", "host", "image", "session", "platforms", "workloads",
-        "literature", "store",
+        "literature", "estimates", "store",
     },
     "footprint": {
         "errors", "clean", "outputs", "model", "suggest", "patience", "host", "image", "session", "platforms",
@@ -77,10 +78,11 @@ def test_of_footprints_only_the_nouns_are_known_there(part):
         assert names <= {"tare.footprint.model"}, file
 
 
-#: What only a database's own code says: statements, and the files that SQLite keeps beside one.
 SQL = re.compile(
-    r"\b(SELECT\b.*\bFROM|INSERT (OR \w+ )?INTO|UPDATE \w+ SET|DELETE FROM|(CREATE|DROP|ALTER) TABLE|PRAGMA)\b|-(wal|shm)\b",
+    r"\b(SELECT\b.*\bFROM|INSERT (OR \w+ )?INTO|UPDATE \w+ SET|DELETE FROM|(CREATE|DROP|ALTER) TABLE|PRAGMA)\b"
+    r"|-(wal|shm)\b",
     re.DOTALL,
+)
 )
 
 

@@ -42,6 +42,10 @@ DEFAULT_MARGINS: Mapping[Family, float] = {
 }
 
 
+#: The metric that every timed workload has beside its own (docs/method.md).
+CPU_COST = "cpu-cost"
+
+
 class Mode(StrEnum):
     """How a workload is scheduled within a block."""
 

@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 
 from tare.analysis.components import components
-from tare.analysis.hodges_lehmann import hodges_lehmann
-from tare.analysis.intervals import t_interval
 from tare.analysis.many import Method, all_pairs, holm
 from tare.analysis.spread import sd_ratio_f, sd_ratio_pitman
 from tare.analysis.unpaired import games_howell, kruskal_wallis, one_way, rank_pairs, tukey, welch
+from tare.estimates.hodges_lehmann import hodges_lehmann
+from tare.estimates.intervals import t_interval
 from tare.host import processes
 
 SCRIPT = Path(__file__).with_name("against_r.R")

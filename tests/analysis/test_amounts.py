@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from tare.analysis.amounts import Scale, amount, scale
-from tare.analysis.grid import Grid
-from tare.analysis.hodges_lehmann import hodges_lehmann
-from tare.analysis.intervals import Amount, Interval, smallest_effect, standard_error, t_interval
 from tare.analysis.words import amount_range
+from tare.estimates.grid import Grid
+from tare.estimates.hodges_lehmann import hodges_lehmann
+from tare.estimates.intervals import Amount, Interval, smallest_effect, standard_error, t_interval
 from tare.model import Arm, Design, Family
 
 ARMS = (Arm("native"), Arm("native", 1), Arm("docker"))

@@ -5,7 +5,7 @@ import pytest
 
 from tare.analysis.components import Components, best_rounds, components, standard_error
 from tare.analysis.inputs import NoAnswer
-from tare.analysis.intervals import Interval
+from tare.estimates.intervals import Interval
 
 
 def two_level(rng: np.random.Generator, blocks: int, rounds: int, between: float, within: float) -> np.ndarray:

@@ -14,13 +14,13 @@ import pytest
 
 from tare.analysis.components import components
 from tare.analysis.evidence import evidence
-from tare.analysis.grid import Grid, block_ratios
-from tare.analysis.hodges_lehmann import hodges_lehmann
-from tare.analysis.intervals import bca_interval, t_interval
 from tare.analysis.many import Method, all_pairs
 from tare.analysis.spread import sd_ratio_bonett, sd_ratio_f, sd_ratio_pitman
 from tare.analysis.unpaired import games_howell, tukey, welch
 from tare.analysis.verdicts import Kind, Question, decide
+from tare.estimates.grid import Grid, block_ratios
+from tare.estimates.hodges_lehmann import hodges_lehmann
+from tare.estimates.intervals import bca_interval, t_interval
 from tare.model import Arm, Design, Direction
 
 pytestmark = pytest.mark.simulation

@@ -5,7 +5,7 @@ import pytest
 from scipy import signal, stats
 
 from tare.analysis.dependence import LEAST_BLOCKS, dependence
-from tare.analysis.grid import BlockRatios
+from tare.estimates.grid import BlockRatios
 
 
 def _series(rng, n_blocks, n_series, correlation, shared=0.0):

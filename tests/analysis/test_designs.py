@@ -10,7 +10,7 @@ from scipy import stats
 import fake_campaign
 from tare.analysis import analyse
 from tare.analysis.analyse import AFTER_EACH_OTHER
-from tare.analysis.intervals import welch_interval
+from tare.estimates.intervals import welch_interval
 from tare.model import Design
 from tare.store import read_store
 

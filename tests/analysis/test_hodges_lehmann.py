@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tare.analysis import hodges_lehmann as module
-from tare.analysis.hodges_lehmann import hodges_lehmann
+from tare.estimates import hodges_lehmann as module
+from tare.estimates.hodges_lehmann import hodges_lehmann
 
 
 def brute_force(values: list[float]) -> float:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tare.analysis.intervals import BOOTSTRAP_FROM, Interval, bca_interval, t_interval
-from tare.analysis.overhead import overhead, ratio, times_worse, variability_overhead
+from tare.estimates.intervals import BOOTSTRAP_FROM, Interval, bca_interval, t_interval
+from tare.estimates.overhead import overhead, ratio, times_worse, variability_overhead
 from tare.model import Direction
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tare.analysis.intervals import Interval, t_interval
 from tare.analysis.multiplicity import Multiplicity, corrected
-from tare.analysis.overhead import overhead, ratio
 from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
 from tare.analysis.verdicts import Kind, LogIntervals, Question, Verdict, decide
+from tare.estimates.intervals import Interval, t_interval
+from tare.estimates.overhead import overhead, ratio
 from tare.model import Direction
 
 MARGIN = 0.02

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tare.analysis.grid import Grid, block_ratios
-from tare.analysis.intervals import t_interval
 from tare.analysis.verdicts import Kind, LogIntervals, Question, decide, gate
+from tare.estimates.grid import Grid, block_ratios
+from tare.estimates.intervals import t_interval
 from tare.model import Arm, Direction
 
 pytestmark = pytest.mark.simulation

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tare.analysis.inputs import NoAnswer
-from tare.analysis.intervals import Interval
-from tare.analysis.overhead import variability_overhead
 from tare.analysis.spread import sd_ratio_bonett, sd_ratio_f, sd_ratio_pitman, variability
+from tare.estimates.intervals import Interval
+from tare.estimates.overhead import variability_overhead
 
 # Agreement with R's var.test and with Pitman's test: test_against_r.py. Coverage: test_coverage.py.
 EVERY = [sd_ratio_f, sd_ratio_bonett, sd_ratio_pitman]

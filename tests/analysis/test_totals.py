@@ -12,10 +12,10 @@ import fake_campaign
 from tare.analysis import Kind, MetricResult, PlatformResult, analyse
 from tare.analysis.evidence import evidence
 from tare.analysis.findings import Finding, FindingKind, sentence
-from tare.analysis.grid import Grid, harmonic, total_ratios, weighted
 from tare.analysis.hidden import Trials, hidden, highest_share, loss
 from tare.analysis.tails import stalls, tails
 from tare.analysis.verdicts import Question, decide
+from tare.estimates.grid import Grid, harmonic, total_ratios, weighted
 from tare.model import Arm, Design, Direction, Mode
 from tare.store import CampaignRecord, read_store
 

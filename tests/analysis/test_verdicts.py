@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tare.analysis.intervals import Amount, Interval, t_interval
-from tare.analysis.verdicts import CPU_COST, Kind, LogIntervals, Question, Side, decide, gate, judge, too_few
+from tare.analysis.verdicts import Kind, LogIntervals, Question, Side, decide, gate, judge, too_few
 from tare.analysis.wording import wording
-from tare.model import Direction, Family
+from tare.estimates.intervals import Amount, Interval, t_interval
+from tare.model import CPU_COST, Direction, Family
 
 
 def logs(

@@ -10,9 +10,11 @@ from scipy import stats
 
 import fake_campaign
 from tare.analysis import analyse
-from tare.analysis.estimates import Estimates
-from tare.analysis.intervals import Interval
-from tare.analysis.widths import CLEAR, LOOSEST, MOST_BLOCKS, Known, Row, blocks_needed
+from tare.analysis.estimates import headlines
+from tare.campaign.interim import Interim
+from tare.estimates.intervals import Interval
+from tare.estimates.running import RunningEstimates
+from tare.estimates.widths import CLEAR, LOOSEST, MOST_BLOCKS, Known, Row, blocks_needed
 from tare.model import Direction, Mode
 from tare.store import read_store
 
@@ -24,6 +26,14 @@ def ratio_of(over, direction):
     return Interval(1 - over.point, 1 - over.high, 1 - over.low)
 
 
+def estimates_of(store):
+    """Those of all blocks of a file."""
+    estimates = Interim(store).estimates
+    for block in store.samples()["block"].unique():
+        estimates.close(block)
+    return estimates
+
+
 @pytest.fixture
 def campaign(tmp_path):
     shape = replace(fake_campaign.Shape(), failing=None, unsupported=None)
@@ -32,9 +42,7 @@ def campaign(tmp_path):
 
 
 def test_rows_are_headline_and_cost_of_every_platform_with_the_reports_own_intervals(campaign):
-    estimates = Estimates()
-    estimates.read(campaign)
-    found = estimates.known()
+    found = estimates_of(campaign).known()
     results = analyse(campaign.record, campaign.samples(), campaign.trials())
     for workload in campaign.record.workloads:
         headline = workload.metrics[0].name
@@ -56,31 +64,16 @@ def test_rows_are_headline_and_cost_of_every_platform_with_the_reports_own_inter
         assert np.array(sorted(rows)) == pytest.approx(np.array(sorted(expected)))
 
 
-def test_block_by_block_gives_the_same_and_reads_each_block_once(campaign):
-    at_once, by_block = Estimates(), Estimates()
-    at_once.read(campaign)
-    read = []
-    samples = campaign.samples
-    campaign.samples = lambda first=0, end=None: read.append(frame := samples(first, end)) or frame
-    for end in (1, 4, 4, 9, None):
-        by_block.read(campaign, end)
-    assert by_block.known() == at_once.known()
-    assert sum(frame.height for frame in read) == samples().height
-    trials = campaign.trials()
-    assert by_block.headlines(trials) == at_once.headlines(trials)
-
-
 def test_headlines_as_they_stand_are_those_of_the_report(campaign):
-    estimates = Estimates()
-    estimates.read(campaign)
     trials = campaign.trials()
+    shown = headlines(campaign.record, estimates_of(campaign), trials)
     results = {
         (result.workload, platform.platform): platform
         for result in analyse(campaign.record, campaign.samples(), trials)
         for platform in result.platforms
         if result.metric == next(w for w in campaign.record.workloads if w.name == result.workload).metrics[0].name
     }
-    found = [(result, platform) for result in estimates.headlines(trials) for platform in result.platforms]
+    found = [(result, platform) for result in shown for platform in result.platforms]
     assert len(found) == len(results)
     for result, platform in found:
         full = results[result.workload, platform.platform]
@@ -95,14 +88,18 @@ def test_headlines_as_they_stand_are_those_of_the_report(campaign):
 @pytest.mark.parametrize("what", ["nothing", "one block", "zeros", "a late zero"])
 def test_what_has_no_interval_has_no_row_and_wants_nothing(campaign, what):
     samples = campaign.samples()
-    estimates = Estimates()
-    estimates.read(campaign, 0)
     last = samples["block"].max()
     value = pl.when((pl.col("block") == last) | (what == "zeros")).then(0.0).otherwise(pl.col("value"))
     frames = {"nothing": [], "one block": [samples.filter(pl.col("block") == 0)]}
     zeros = samples.with_columns(value.alias("value"))
+    record = campaign.record
+    watched = {(workload.name, workload.metrics[0].name): False for workload in record.workloads}
+    estimates = RunningEstimates(record.all_arms(), record.baseline, record.design, watched)
     for frame in frames.get(what, [zeros.filter(pl.col("block") < last), zeros.filter(pl.col("block") == last)]):
-        estimates.add(frame)
+        estimates.read(frame)
+        for block in frame["block"].unique():
+            estimates.close(block)
+        estimates.figures()
     known = estimates.known()
     assert set(known.values()) == {Known()}
     assert {one.missing(0.005, 0.01) for one in known.values()} == {0}

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from tare.analysis.intervals import Amount, Interval
-from tare.analysis.verdicts import CPU_COST, Question, describe
+from tare.analysis.verdicts import Question, describe
 from tare.analysis.wording import wording
-from tare.model import Direction, Family, Metric
+from tare.estimates.intervals import Amount, Interval
+from tare.model import CPU_COST, Direction, Family, Metric
 from tare.workloads.registry import all_workloads
 
 HIGHER, LOWER = Direction.HIGHER, Direction.LOWER

@@ -174,7 +174,7 @@ class Quiet:
     faults: list[str] = field(default_factory=list)
     interrupt_after: int | None = None
 
-    def block(self, number, spent_s, left_s):
+    def block(self, number, spent_s, left_s, interim):
         pass
 
     def doing(self, what):

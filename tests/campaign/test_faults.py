@@ -18,6 +18,7 @@ from tare.campaign.preflight import available, try_each
 from tare.campaign.runner import Runner
 from tare.campaign.stopping import LOOK_FROM
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionTimeout, StoreError, attempt
+from tare.estimates.running import RunningEstimates
 from tare.model import Arm, Status, TrialKey
 from tare.store import Store, create_store, read_store
 from tare.workloads.apart import ImageWorkload
@@ -151,9 +152,10 @@ def test_what_an_instance_has_is_released_when_its_session_or_group_cannot_be_cl
     assert done == ["daemon", "things"]
 
 
-def test_the_analysis_between_blocks_may_fail(tmp_path):
+def test_the_look_between_blocks_may_fail(tmp_path, monkeypatch):
+    monkeypatch.setattr(RunningEstimates, "known", raising(ZeroDivisionError("division by zero")))
     plan = replace(a_plan(LOOK_FROM + 1), targets={"alpha": 0.01})
-    rows, watcher, store = campaign(tmp_path, plan, widths=raising(ZeroDivisionError("division by zero")))
+    rows, watcher, store = campaign(tmp_path, plan)
     assert len(rows) == (LOOK_FROM + 1) * 3 * 4
     assert any("a look at the intervals: ZeroDivisionError" in event.text for event in store.events())
     assert len(watcher.faults) == 1

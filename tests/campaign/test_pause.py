@@ -83,7 +83,7 @@ class Told(Quiet):
         super().__init__(interrupt_after=interrupt_after)
         self.blocks = []
 
-    def block(self, number, spent_s, left_s):
+    def block(self, number, spent_s, left_s, interim):
         self.blocks.append((number, spent_s))
 
 

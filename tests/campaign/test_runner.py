@@ -195,7 +195,7 @@ def test_one_after_the_other_goes_on_where_it_was_cut_off(tmp_path, after):
 
 def test_one_after_the_other_shares_the_time(store):
     class Blocks(Quiet):
-        def block(self, number, spent_s, left_s):
+        def block(self, number, spent_s, left_s, interim):
             told.append((number, left_s))
 
     told = []

@@ -9,6 +9,7 @@ from tare.campaign import stopping
 from tare.campaign.runner import Runner
 from tare.campaign.stopping import parse_precision, still_wanted, targets
 from tare.errors import UsageError
+from tare.estimates.running import RunningEstimates
 from tare.store import create_store, open_store
 
 
@@ -63,15 +64,17 @@ def test_half_of_the_margin_unless_asked_for():
 
 
 class Script:
-    """Blocks that are missing, told beforehand, by workload: for each look."""
+    """Blocks that are missing, told beforehand, by workload: for each look, in place of what the trials tell."""
 
-    def __init__(self, **missing):
+    def __init__(self, monkeypatch, store, **missing):
+        self.store = store
         self.missing = missing
         self.looked_at = []
+        monkeypatch.setattr(RunningEstimates, "known", lambda _: self.known())
 
-    def __call__(self, store):
+    def known(self):
         look = len(self.looked_at)
-        self.looked_at.append(1 + max(key.block for key in store.done()))
+        self.looked_at.append(1 + max(key.block for key in self.store.done()))
         return {name: Width(blocks[look]) for name, blocks in self.missing.items()}
 
 
@@ -83,11 +86,11 @@ def _blocks(store, workload):
     return {key.block for key in store.done() if key.workload == workload}
 
 
-def test_a_workload_leaves_when_it_is_known_and_the_campaign_ends_with_the_last(tmp_path):
+def test_a_workload_leaves_when_it_is_known_and_the_campaign_ends_with_the_last(tmp_path, monkeypatch):
     plan = _plan()
-    look = Script(start=[30, 0, 0, 0], alpha=[0, 0, 0, 0], beta=[30, 30, 30, 0])
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
-        Runner(plan, store, FakeNursery(), None, Quiet(), look).run()
+        look = Script(monkeypatch, store, start=[30, 0, 0, 0], alpha=[0, 0, 0, 0], beta=[30, 30, 30, 0])
+        Runner(plan, store, FakeNursery(), None, Quiet()).run()
         assert look.looked_at == [10, 15, 20, 25]
         assert _blocks(store, "alpha") == set(range(10))
         assert _blocks(store, "start") == set(range(15))
@@ -101,24 +104,27 @@ def test_a_workload_leaves_when_it_is_known_and_the_campaign_ends_with_the_last(
     ]
 
 
-def test_a_campaign_that_was_cut_off_goes_on_with_the_workloads_that_were_left(tmp_path):
+def test_a_campaign_that_was_cut_off_goes_on_with_the_workloads_that_were_left(tmp_path, monkeypatch):
     plan = _plan()
     wide = [30] * 3
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
+        Script(monkeypatch, store, start=wide, alpha=[0], beta=wide)
         watcher = Quiet(interrupt_after=10 * 12 + 5)  # in the eleventh block
         with pytest.raises(KeyboardInterrupt):
-            Runner(plan, store, FakeNursery(), None, watcher, Script(start=wide, alpha=[0], beta=wide)).run()
+            Runner(plan, store, FakeNursery(), None, watcher).run()
     with open_store(tmp_path / "x.tare") as store:
-        script = Script(start=[0], alpha=[0], beta=[0])
-        Runner(plan, store, FakeNursery(), None, Quiet(), script).run()
+        script = Script(monkeypatch, store, start=[0], alpha=[0], beta=[0])
+        Runner(plan, store, FakeNursery(), None, Quiet()).run()
         assert script.looked_at == [15]
         assert _blocks(store, "alpha") == set(range(10))
         assert _blocks(store, "beta") == _blocks(store, "start") == set(range(15))
 
 
-def test_nobody_looks_where_blocks_were_asked_for(tmp_path):
+def test_nobody_looks_where_blocks_were_asked_for(tmp_path, monkeypatch):
     plan = a_plan(12)
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
-        Runner(plan, store, FakeNursery(), None, Quiet(), Script()).run()
+        script = Script(monkeypatch, store)
+        Runner(plan, store, FakeNursery(), None, Quiet()).run()
+        assert script.looked_at == []
         assert _blocks(store, "alpha") == set(range(12))
         assert store.events() == []

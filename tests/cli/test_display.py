@@ -2,14 +2,17 @@
 
 import io
 import time
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 from rich.text import Text
 
-from tare.analysis.estimates import Estimates
+import fake_campaign
+from tare.campaign.interim import Interim
 from tare.cli import progress
 from tare.cli.progress import Progress
+from tare.store import read_store
 
 
 class Terminal(io.StringIO):
@@ -33,60 +36,67 @@ def console(terminal):
     return Console(file=terminal, force_terminal=True, width=100)
 
 
+@pytest.fixture
+def interim(tmp_path):
+    shape = replace(fake_campaign.Shape(), blocks=2, workloads=("sysbench-cpu",))
+    with read_store(fake_campaign.write(tmp_path / "x.tare", shape)) as store:
+        yield Interim(store)
+
+
 class Unrenderable:
     def __rich_console__(self, console, options):
         yield Text("half of it")
         raise IndexError("a drawing bug")
 
 
-def work(shown):
+def work(shown, interim):
     """What a campaign tells."""
     for number in range(3):
-        shown.block(number, 1.0, 2.0)
+        shown.block(number, 1.0, 2.0, interim)
         shown.doing("starting runc")
         time.sleep(0.3)
         shown.fault("a fault")
 
 
 @pytest.mark.parametrize("where", ["render", "table", "table of a block"])
-def test_a_drawing_bug_turns_the_display_off_with_one_line(console, terminal, tmp_path, monkeypatch, capfd, where):
+def test_a_drawing_bug_turns_the_display_off_with_one_line(console, terminal, interim, monkeypatch, capfd, where):
     monkeypatch.setattr(progress, "REDRAWS", 20)
-    shown = Progress(console, tmp_path / "x.tare", Estimates())
+    shown = Progress(console)
     if where == "render":
         monkeypatch.setattr(shown, "_render", lambda: 1 / 0)
     elif where == "table":
         shown._table = Unrenderable()
     else:
-        monkeypatch.setattr(progress.Store, "read", lambda _: ().index(0))
+        monkeypatch.setattr(progress, "headlines", lambda *_: ().index(0))
     with shown:
-        work(shown)
+        work(shown, interim)
     written = terminal.getvalue()
     assert written.count("the display is off, and the work goes on: ") == 1
     assert {"render": "ZeroDivisionError", "table": "IndexError"}.get(where, "ValueError") in written
     assert "Traceback" not in written + capfd.readouterr().err
 
 
-def test_a_terminal_that_vanishes_ends_nothing(console, terminal, tmp_path, monkeypatch, capfd):
+def test_a_terminal_that_vanishes_ends_nothing(console, terminal, interim, monkeypatch, capfd):
     monkeypatch.setattr(progress, "REDRAWS", 20)
-    with Progress(console, tmp_path / "x.tare", Estimates()) as shown:
+    with Progress(console) as shown:
         time.sleep(0.2)
         terminal.gone = True
-        work(shown)
+        work(shown, interim)
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_an_interrupt_passes(console, tmp_path, monkeypatch):
-    shown = Progress(console, tmp_path / "x.tare", Estimates())
+def test_an_interrupt_passes(console, interim, monkeypatch):
+    shown = Progress(console)
 
-    def interrupt():
+    def interrupt(_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(shown, "_narrow", interrupt)
     with pytest.raises(KeyboardInterrupt), shown:
-        shown.block(1, 1.0, None)
+        shown.block(1, 1.0, None, interim)
 
 
-def test_a_foreword_that_fails_is_left_out(console, terminal, tmp_path):
-    with Progress(console, tmp_path / "x.tare", Estimates(), foreword=lambda: {}["line"]) as shown:
+def test_a_foreword_that_fails_is_left_out(console, terminal):
+    with Progress(console, foreword=lambda: {}["line"]) as shown:
         shown.doing("starting runc")
     assert "the display is off, and the work goes on: KeyError: 'line'" in terminal.getvalue()

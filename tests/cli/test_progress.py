@@ -7,16 +7,17 @@ import pytest
 from rich.console import Console
 
 import fake_campaign
-from tare.analysis.estimates import Estimates
+from tare.campaign.interim import Interim
 from tare.cli.progress import Progress
 from tare.report import build
-from tare.store import Store
+from tare.store import Store, read_store
 
 
 @pytest.fixture
 def campaign(tmp_path):
     shape = replace(fake_campaign.Shape(), blocks=12, stolen=False)
-    return fake_campaign.write(tmp_path / "x.tare", shape)
+    with read_store(fake_campaign.write(tmp_path / "x.tare", shape)) as store:
+        yield store
 
 
 def _shown(progress):
@@ -25,31 +26,30 @@ def _shown(progress):
     return out.getvalue()
 
 
-def _progress(file):
-    return Progress(Console(file=io.StringIO(), width=100, force_terminal=True), file, Estimates())
+def _progress():
+    return Progress(Console(file=io.StringIO(), width=100, force_terminal=True))
+
+
+def _blocks(progress, interim, count):
+    for block in range(count + 1):
+        progress.block(block, 1.0 * block, None, interim)
+        interim.estimates.close(block)
 
 
 def test_it_shows_the_headlines_as_the_report_has_them(campaign):
-    progress = _progress(campaign)
-    for block in range(13):
-        progress.block(block, 1.0 * block, None)
+    progress = _progress()
+    _blocks(progress, Interim(campaign), 12)
     text = _shown(progress)
     for cell in ("= +0.03 %", "▲ 3.30 ×", "A/A ±0.23 %", "– unsupported"):  # noqa: RUF001
         assert cell in text
     assert "cpu-cost" not in text
 
 
-def test_between_two_blocks_only_the_new_one_is_read_and_nothing_is_analysed_again(campaign, monkeypatch):
-    read = []
-    samples = Store.samples
-
-    def keep(self, first=0, end=None):
-        read.append((first, end))
-        return samples(self, first, end)
-
-    monkeypatch.setattr(Store, "samples", keep)
+def test_between_two_blocks_nothing_is_read_or_analysed_again(campaign, monkeypatch):
+    interim = Interim(campaign)
+    for name in ("samples", "trials", "schedule", "slices", "telemetry", "read"):
+        monkeypatch.setattr(Store, name, lambda *_: pytest.fail("the file was read"))
     monkeypatch.setattr(build, "analyse", lambda *_: pytest.fail("the whole file was analysed"))
-    progress = _progress(campaign)
-    for block in range(4):
-        progress.block(block, 1.0 * block, None)
-    assert read == [(0, 1), (1, 2), (2, 3)]
+    progress = _progress()
+    _blocks(progress, interim, 4)
+    assert "A/A" in _shown(progress)

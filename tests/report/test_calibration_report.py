@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tare.analysis.calibration import Injected, Rate, Trust
 from tare.analysis.dependence import Dependence
-from tare.analysis.intervals import Interval
+from tare.estimates.intervals import Interval
 from tare.report.calibration import (
     LATEST_CALIBRATION,
     CalibrationReport,

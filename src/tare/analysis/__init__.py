@@ -2,10 +2,11 @@
 
 from tare.analysis.analyse import WIDE_FLOOR, analyse
 from tare.analysis.contamination import STEAL_LIMIT
-from tare.analysis.intervals import Interval
 from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult, Unmarked
 from tare.analysis.unmarked import WITHOUT
-from tare.analysis.verdicts import CPU_COST, Kind, Verdict
+from tare.analysis.verdicts import Kind, Verdict
+from tare.estimates.intervals import Interval
+from tare.model import CPU_COST
 
 __all__ = [
     "CPU_COST",

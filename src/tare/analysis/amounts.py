@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tare.analysis.grid import Grid
-from tare.analysis.hodges_lehmann import hodges_lehmann
-from tare.analysis.intervals import Amount, Interval, t_interval, welch_interval
+from tare.estimates.grid import Grid
+from tare.estimates.hodges_lehmann import hodges_lehmann
+from tare.estimates.intervals import Amount, Interval, t_interval, welch_interval
 from tare.model import Design, Family
 
 _LEVEL = 0.95

@@ -15,19 +15,15 @@ from tare.analysis.amounts import Scale, amount, scale
 from tare.analysis.caveats import caveats
 from tare.analysis.counts import CountsByArm, count_trials, trials_of
 from tare.analysis.drift import drift
-from tare.analysis.evidence import Evidence, evidence, reference
+from tare.analysis.evidence import Evidence, evidence
 from tare.analysis.fairness import refusals
 from tare.analysis.findings import FindingKind, sentence
-from tare.analysis.grid import Grid, harmonic, weighted
 from tare.analysis.inputs import NoAnswer
-from tare.analysis.intervals import Interval, smallest_effect, standard_error
-from tare.analysis.overhead import overhead, ratio, variability_overhead
 from tare.analysis.results import Counts, Description, Lone, MetricResult, NoiseFloor, PlatformResult
 from tare.analysis.spread import sd_ratio_bonett, variability
 from tare.analysis.tails import tails
 from tare.analysis.unmarked import beside
 from tare.analysis.verdicts import (
-    CPU_COST,
     EQUAL,
     Kind,
     LogIntervals,
@@ -39,10 +35,13 @@ from tare.analysis.verdicts import (
     judge,
     too_few,
 )
-from tare.analysis.widths import blocks_needed
 from tare.analysis.wording import wording
 from tare.analysis.words import percent, signed_range, span
-from tare.model import Design
+from tare.estimates.grid import Grid, harmonic, reference, weighted
+from tare.estimates.intervals import Interval, smallest_effect, standard_error
+from tare.estimates.overhead import overhead, ratio, variability_overhead
+from tare.estimates.widths import blocks_needed
+from tare.model import CPU_COST, Design
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord, workload_seconds
 
 #: How the note begins that holds for a whole row: a report may gather such rows into one line.

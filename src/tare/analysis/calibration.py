@@ -14,10 +14,10 @@ from scipy import stats
 
 from tare.analysis.dependence import Dependence, dependence
 from tare.analysis.evidence import evidence
-from tare.analysis.grid import BlockRatios, Grid, block_ratios, harmonic
-from tare.analysis.intervals import Interval, smallest_effect, t_interval
-from tare.analysis.overhead import overhead
 from tare.analysis.verdicts import EQUAL, Kind, LogIntervals, Question, decide, gate
+from tare.estimates.grid import BlockRatios, Grid, block_ratios, harmonic
+from tare.estimates.intervals import Interval, smallest_effect, t_interval
+from tare.estimates.overhead import overhead
 from tare.model import Arm, Design
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 

@@ -8,10 +8,10 @@ from dataclasses import asdict
 
 from tare.analysis.evidence import Evidence
 from tare.analysis.findings import Finding, FindingKind
-from tare.analysis.grid import Grid
 from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD, Trials, highest_share
 from tare.analysis.tails import stalls
 from tare.analysis.verdicts import Question
+from tare.estimates.grid import Grid
 
 
 def caveats(

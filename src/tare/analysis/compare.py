@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.analysis.grid import Grid, block_ratios, harmonic
 from tare.analysis.inputs import NoAnswer
 from tare.analysis.many import AllPairs, all_pairs
 from tare.analysis.unpaired import (
@@ -22,8 +21,8 @@ from tare.analysis.unpaired import (
     tukey,
     welch,
 )
-from tare.analysis.verdicts import CPU_COST
-from tare.model import Design, Direction
+from tare.estimates.grid import Grid, block_ratios, harmonic
+from tare.model import CPU_COST, Design, Direction
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
 _Groups = Mapping[str, NDArray[np.float64]]

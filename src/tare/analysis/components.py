@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from tare.analysis.inputs import NoAnswer, level_of, sample, spread
-from tare.analysis.intervals import Interval
+from tare.estimates.intervals import Interval
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tare.analysis.grid import BlockRatios
 from tare.analysis.words import signed
+from tare.estimates.grid import BlockRatios
 
 #: With fewer blocks their order can be shuffled in too few ways.
 LEAST_BLOCKS = 6

@@ -11,16 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from tare.analysis.grid import BlockRatios, Grid, block_ratios, total_ratios
 from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD, Hidden, Trials, hidden
-from tare.analysis.intervals import Interval, bca_interval, t_interval, welch_interval
 from tare.analysis.verdicts import LogIntervals
+from tare.estimates.grid import BlockRatios, Grid, block_ratios, draws_of, total_ratios
+from tare.estimates.intervals import MIN_BLOCKS, Interval, bca_interval, t_interval, welch_interval
 from tare.model import Design
 
 _WIDE, _NARROW = 0.95, 0.90
 #: Against false alarms: one in a hundred, which two looks at the same blocks share (Bonferroni).
 _SURE, _SURE_OF_TWO = 0.99, 0.995
-LEAST = 2
 
 Floats = NDArray[np.float64]
 
@@ -55,22 +54,13 @@ class Evidence:
     lone: float | None = None  # the log ratio of one block, which has no interval
 
 
-def reference(grid: Grid, platform: str, design: Design) -> tuple[int, ...]:
-    """The arms that others are compared with: both of the baseline's where all run in turn, else its first.
-
-    One platform after the other there is one baseline, as in the studies; a duet has it as every arm's partner.
-    """
-    arms = tuple(grid.of_platform(platform))
-    return arms if design is Design.BLOCKS else arms[:1]
-
-
 def evidence(grid: Grid, arm: int, baseline: Sequence[int], design: Design, trials: Trials | None = None) -> Evidence:
     """Compare an arm with the baseline's. Needs arms without unfit samples."""
     if design is Design.SEQUENTIAL:
         return _side_by_side(grid, arm, baseline, trials or Trials())
     pairs = block_ratios(grid, arm, baseline)
     count = pairs.logs.size
-    if count < LEAST:
+    if count < MIN_BLOCKS:
         return Evidence(count, None, lone=float(pairs.logs[0]) if count else None)
     rounding = _rounding(grid, arm, baseline)
     draws = draws_of(grid, arm, pairs)
@@ -90,18 +80,13 @@ def evidence(grid: Grid, arm: int, baseline: Sequence[int], design: Design, tria
     )
 
 
-def draws_of(grid: Grid, arm: int, pairs: BlockRatios) -> int:
-    """How many samples of an arm are behind its ratios."""
-    return int((~np.isnan(grid.values[arm, np.isin(grid.blocks, pairs.blocks)])).sum())
-
-
 def _side_by_side(grid: Grid, arm: int, baseline: Sequence[int], trials: Trials) -> Evidence:
     """Mean of the log block values against the baseline's, by Welch: block numbers are of different times."""
     several = grid.values.shape[2] > 1
     looks = [grid.block_medians, grid.block_values] if several else [grid.block_medians]
     sides = [(np.log(look(arm)), np.log(np.concatenate([look(one) for one in baseline]))) for look in looks]
     count = min(side.size for side in sides[0])
-    if count < LEAST:
+    if count < MIN_BLOCKS:
         own, base = sides[0]
         return Evidence(count, None, lone=float(own.mean() - base.mean()) if count else None)
     rounding = _rounding(grid, arm, baseline)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from tare.analysis.inputs import NoAnswer, level_of, names_of, refuse_extremes, spread
-from tare.analysis.intervals import Interval
+from tare.estimates.intervals import Interval
 
 #: Below this many blocks there are too few patterns of signs (2^(n-1) of them) for the far end of their distribution.
 MAX_T_FROM = 8

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
-from tare.analysis.intervals import Interval
 from tare.analysis.many import holm
 from tare.analysis.results import MetricResult, PlatformResult
 from tare.analysis.verdicts import EQUAL, Kind
+from tare.estimates.intervals import Interval
 from tare.model import Direction
 
 #: The share of reports in which some verdict may be wrong, once they are corrected.

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from scipy import stats
 
-from tare.analysis.overhead import variability_overhead
 from tare.analysis.profile import checked, evaluate
 from tare.analysis.scores import overhead_ratio, trial_count_overhead
+from tare.estimates.overhead import variability_overhead
 from tare.literature import Figure, Study
 from tare.literature.model import Change, Derived, Slip
 

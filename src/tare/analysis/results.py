@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tare.analysis.findings import Finding
-from tare.analysis.grid import BlockRatios
-from tare.analysis.intervals import Amount, Interval
 from tare.analysis.verdicts import Kind, Verdict
+from tare.estimates.grid import BlockRatios
+from tare.estimates.intervals import Amount, Interval
 from tare.model import Direction
 
 _NOTHING = Verdict(Kind.NO_DATA, "no data")

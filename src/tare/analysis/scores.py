@@ -28,7 +28,7 @@ def overhead_ratio(measured: float, baseline: float, *, ignored_below: float = 0
     """Equation 1 of Li 2017 as printed: |Pm - Pb| / Pb, a fraction without a sign.
 
     What is below ``ignored_below`` is zero: the paper ignores less than 1 % as observational error. tare's own figure
-    has the sign and an interval (`tare.analysis.overhead`). Raises `NoAnswer` for a baseline that is not positive.
+    has the sign and an interval (`tare.estimates.overhead`). Raises `NoAnswer` for a baseline that is not positive.
     """
     _positive(baseline, "the baseline")
     if not math.isfinite(measured):

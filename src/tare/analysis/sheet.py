@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.analysis.grid import Grid, harmonic
 from tare.analysis.inputs import NoAnswer
 from tare.analysis.profile import Profile, ScoreSheet, evaluate
 from tare.analysis.scores import PercentOfBaseline, percent_of_baseline, row_scores, standardised
+from tare.estimates.grid import Grid, harmonic
 from tare.model import Direction
 from tare.store import CampaignRecord
 

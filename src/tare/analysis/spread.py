@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, stats
 
 from tare.analysis.inputs import NoAnswer, level_of, sample
-from tare.analysis.intervals import Interval
+from tare.estimates.intervals import Interval
 
 Floats = NDArray[np.float64]
 

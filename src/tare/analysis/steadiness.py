@@ -10,10 +10,9 @@ import polars as pl
 
 from tare.analysis.change_points import LONGEST, SHORTEST, ChangePoint, change_points
 from tare.analysis.components import Components, best_rounds, components, standard_error
-from tare.analysis.grid import Floats, Grid, block_ratios, round_ratios
 from tare.analysis.inputs import NoAnswer
-from tare.analysis.verdicts import CPU_COST
-from tare.model import Mode
+from tare.estimates.grid import Floats, Grid, block_ratios, round_ratios
+from tare.model import CPU_COST, Mode
 from tare.store import CampaignRecord, WorkloadRecord, workload_seconds
 
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from tare.analysis.evidence import Evidence
 from tare.analysis.findings import Finding, FindingKind
-from tare.analysis.grid import Grid
-from tare.analysis.intervals import t_interval
 from tare.analysis.results import Tails
 from tare.analysis.verdicts import Question
+from tare.estimates.grid import Grid
+from tare.estimates.intervals import t_interval
 from tare.model import Direction
 
 #: A quantile is shown from so many rounds beyond it on: p95 from 100 rounds, p99 from 500.

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from tare.analysis.inputs import NoAnswer, level_of, samples, spread
-from tare.analysis.intervals import Interval
 from tare.analysis.many import holm
+from tare.estimates.intervals import Interval
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from scipy import stats
 
 from tare.analysis.inputs import NoAnswer, level_of
-from tare.analysis.intervals import Interval
+from tare.estimates.intervals import Interval
 
 
 def jaccard(first: AbstractSet[str], second: AbstractSet[str]) -> float:

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tare.analysis.hidden import Hidden, highest_share
-from tare.analysis.intervals import Amount, Interval
-from tare.analysis.overhead import overhead, times_worse
 from tare.analysis.words import amount_range, magnitude_range, percent, signed_range, times_range
+from tare.estimates.intervals import Amount, Interval
+from tare.estimates.overhead import overhead, times_worse
 from tare.model import Direction
 
-#: The metric that every timed workload has (docs/method.md); it has words of its own.
-CPU_COST = "cpu-cost"
 NOTHING_HIDDEN = Hidden()
 _CHANCE = ", but were there no difference, more than 1 of 100 campaigns would show as much"
 #: Beyond this factor a percentage is hard to read.

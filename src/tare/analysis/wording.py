@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tare.analysis.verdicts import CPU_COST, SPEED, Wording
+from tare.analysis.verdicts import SPEED, Wording
 from tare.analysis.words import SIZES
-from tare.model import Direction, Family
+from tare.model import CPU_COST, Direction, Family
 
 SHORT_TIMES = ("ns", "µs", "us", "ms")
 _TIMES = (*SHORT_TIMES, "s")

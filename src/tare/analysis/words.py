@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tare.analysis.intervals import Interval
+from tare.estimates.intervals import Interval
 
 _MINUS = "\N{MINUS SIGN}"
 #: Beyond it a figure (a percentage, the end of a factor's interval) says no more than that: two blocks that differ

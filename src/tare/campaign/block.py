@@ -14,6 +14,7 @@ from tare.campaign.clock import TrialClock
 from tare.campaign.cold import drop_start_files
 from tare.campaign.faults import Faults
 from tare.campaign.instances import Live, Nursery, stop_all
+from tare.campaign.interim import Interim
 from tare.campaign.plan import Job, Plan
 from tare.campaign.runs import Client, Measured, Run, ready, together
 from tare.campaign.sampler import Sampler
@@ -31,8 +32,8 @@ from tare.workloads.contract import checked
 class Watcher(Protocol):
     """Is told what goes on; for progress on a terminal."""
 
-    def block(self, number: int, spent_s: float, left_s: float | None) -> None:
-        """A block begins."""
+    def block(self, number: int, spent_s: float, left_s: float | None, interim: Interim) -> None:
+        """A block begins; ``interim``: what those before it gave."""
 
     def doing(self, what: str) -> None:
         """Something begins that may take longer than a moment."""
@@ -53,6 +54,7 @@ class BlockRunner:
     nursery: Nursery
     client: Client
     watcher: Watcher
+    interim: Interim
     sampler: Sampler | None
     faults: Faults
     lives: dict[Arm, Live] = field(default_factory=dict)
@@ -319,6 +321,7 @@ class BlockRunner:
             trials = [self._unkept(trial) for trial in trials]
         for trial in trials:
             self.done.add(trial.key)
+            self.interim.add(trial)
             self.watcher.trial(trial)
 
     def _unkept(self, trial: Trial) -> Trial:

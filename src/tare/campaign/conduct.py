@@ -22,7 +22,7 @@ from tare.campaign.preflight import Ready, available, try_each
 from tare.campaign.runner import Runner
 from tare.campaign.sampler import Sampler
 from tare.campaign.slowed import extra_work, originals, slowed_copies
-from tare.campaign.stopping import Widths, targets
+from tare.campaign.stopping import targets
 from tare.campaign.trust import jobs_of
 from tare.errors import Failed, HostError, attempt
 from tare.host import beside, facts, network, state, unremoved, volumes
@@ -52,7 +52,7 @@ from tare.workloads.base import Workload
 LEAST_FREE_DISK = 2 << 30
 
 
-def begin(request: CampaignRequest, file: Path, watcher: Watcher, widths: Widths | None = None) -> None:
+def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
     """Run a new campaign into ``file``. Raises `TareError`; what is in the file by then stays."""
     # What cannot be is said before anything is done.
     request.check()
@@ -82,7 +82,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher, widths: Widths
             for what, failed in failures:
                 faults.keep(what, failed)
             with closing(chosen, faults):
-                _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
+                _run(Runner(plan, store, nursery, client, watcher, Sampler(resources.cpus)))
 
 
 def check_runs_here(names: Sequence[str], progress: Progress) -> None:
@@ -135,7 +135,6 @@ def _plan(
 def resume(
     file: Path,
     watcher: Watcher,
-    widths: Widths | None = None,
     warn: Progress | None = None,
     agreed: str = "",
 ) -> None:
@@ -175,7 +174,7 @@ def resume(
             store.add_event("warning", line)
             (warn or watcher.doing)(line)
         with closing(chosen, faults):
-            _run(Runner(plan, store, nursery, client, watcher, widths, Sampler(resources.cpus)))
+            _run(Runner(plan, store, nursery, client, watcher, Sampler(resources.cpus)))
 
 
 def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ...], resources: Resources) -> Plan:

@@ -14,11 +14,10 @@ from tare.campaign.schedule import Stage
 from tare.campaign.slices import Sliced, run_slices
 from tare.errors import ParseError
 from tare.host import counters
-from tare.model import Arm, Mode, Sample
+from tare.model import CPU_COST, Arm, Mode, Sample
 from tare.workloads.apart import Load, ProbeDensity, RunDensity, StartDensity, WeightDensity
 from tare.workloads.base import Params, SliceWorkload
 
-CPU_COST = "cpu-cost"
 #: An agent that has just answered is still tidying up; its guest's kernel too.
 SETTLE_S = 0.3
 

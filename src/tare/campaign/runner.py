@@ -10,14 +10,15 @@ from functools import partial
 from tare.campaign.block import BlockRunner, Watcher
 from tare.campaign.faults import Faults
 from tare.campaign.instances import Nursery
+from tare.campaign.interim import Interim
 from tare.campaign.plan import Plan
 from tare.campaign.runs import Client
 from tare.campaign.sampler import Sampler
 from tare.campaign.schedule import schedule_block
-from tare.campaign.stopping import Widths, is_look, still_wanted
+from tare.campaign.stopping import is_look, still_wanted
 from tare.errors import Failed, attempt
 from tare.host.owner import boot_id
-from tare.model import Arm
+from tare.model import Arm, TrialKey
 from tare.store import Store, block_durations, workload_seconds
 
 
@@ -30,14 +31,17 @@ class Runner:
     nursery: Nursery
     client: Client
     watcher: Watcher
-    widths: Widths | None = None  # how well each workload is known by now; None: nobody looks
     sampler: Sampler | None = None
     _faults: Faults = field(init=False)
+    _interim: Interim = field(init=False)
+    _places: dict[TrialKey, int] = field(init=False)  # of planned trials in the schedule
     _blocks: BlockRunner = field(init=False)
 
     def __post_init__(self) -> None:
         self._faults = Faults(self.store, self.watcher.fault)
-        given = (self.plan, self.store, self.nursery, self.client, self.watcher, self.sampler)
+        self._interim = Interim(self.store)
+        self._places = {key: place for place, key in enumerate(self.store.schedule())}
+        given = (self.plan, self.store, self.nursery, self.client, self.watcher, self._interim, self.sampler)
         self._blocks = BlockRunner(*given, self._faults)
 
     def run(self) -> None:
@@ -94,15 +98,16 @@ class Runner:
             schedule = schedule_block(plan.seed, block, arms, jobs, plan.design, in_order=plan.in_order)
             if block not in planned:
                 self.store.plan_block(block, schedule.trials())
-            seq = {key: seq for seq, key in enumerate(self.store.schedule()) if key.block == block}
+                self._places |= {key: len(self._places) + at for at, key in enumerate(schedule.trials())}
             began = time.monotonic()
-            if self._blocks.run(schedule, seq):
+            if self._blocks.run(schedule, self._places):
                 durations[block] = durations.get(block, 0.0) + time.monotonic() - began
+            self._interim.estimates.close(block)
             block += 1
 
     def _durations(self, arms: Sequence[Arm]) -> dict[int, float]:
         """Seconds of work in each block of a pass so far."""
-        trials = self.store.trials()
+        trials = self._interim.trials()
         if len(self.plan.passes) > 1:
             [arm] = arms
             trials = trials.filter((trials["platform"] == arm.platform) & (trials["replica"] == arm.replica))
@@ -111,7 +116,7 @@ class Runner:
     def _planned(self, arms: Sequence[Arm]) -> dict[int, tuple[str, ...]]:
         """The workloads of each block of a pass that was planned before, in the plan's order."""
         there: dict[int, set[str]] = {}
-        for key in self.store.schedule():
+        for key in self._places:
             if key.arm in arms:
                 there.setdefault(key.block, set()).add(key.workload)
         names = [job.workload.name for job in self.plan.jobs]
@@ -120,12 +125,12 @@ class Runner:
     def _look(self, spent_s: float) -> tuple[str, ...]:
         """The workloads that the next blocks run; none when all are known as well as they were to be."""
         names = tuple(job.workload.name for job in self.plan.jobs)
-        if self.widths is None or not self.plan.targets:
+        if not self.plan.targets:
             return names
         self.watcher.doing("looking at the widths of the intervals")
-        widths, seconds = self.widths(self.store), workload_seconds(self.store.trials())
+        known, seconds = self._interim.estimates.known(), workload_seconds(self._interim.trials())
         margins = {job.workload.name: job.margin for job in self.plan.jobs}
-        missing = {name: widths[name].missing(target, margins[name]) for name, target in self.plan.targets.items()}
+        missing = {name: known[name].missing(target, margins[name]) for name, target in self.plan.targets.items()}
         left_s = None if self.plan.budget_s is None else self.plan.budget_s - spent_s
         chosen = still_wanted(missing, seconds, left_s)
         return tuple(name for name in names if name in chosen)
@@ -144,7 +149,8 @@ class Runner:
         each = spent / len(durations) if durations else None
         if self.plan.blocks is not None:
             to_come = self.plan.blocks * (len(passes) - at) - block
-            self.watcher.block(at * self.plan.blocks + block, spent, None if each is None else each * to_come)
+            left_s = None if each is None else each * to_come
+            self.watcher.block(at * self.plan.blocks + block, spent, left_s, self._interim)
         else:
             budget = (self.plan.budget_s or 0.0) / len(passes)
-            self.watcher.block(block, spent, max(0.0, budget * (len(passes) - at) - spent))
+            self.watcher.block(block, spent, max(0.0, budget * (len(passes) - at) - spent), self._interim)

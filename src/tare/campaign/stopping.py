@@ -1,33 +1,18 @@
 """When a workload has enough blocks, as pure data: by the width of its intervals, never by what they say.
 
 Whoever looks until a difference shows finds one in a quarter of the cases where there is none (METHOD, part 2). Whoever
-stops by the width of a log ratio's interval keeps its coverage: how wide is narrow enough, `tare.analysis.widths` says.
+stops by the width of a log ratio's interval keeps its coverage; `tare.estimates.widths` says how wide is narrow enough.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
 
 from tare.errors import UsageError
 
-if TYPE_CHECKING:
-    from tare.store import Store
-
 #: The first look, and every so many blocks another: fewer blocks tell too little of how wide an interval will be.
 LOOK_FROM, LOOK_EVERY = 10, 5
-
-
-class Width(Protocol):
-    """How well a workload is known: by the widths of the intervals of its headline and cost."""
-
-    def missing(self, target: float, margin: float) -> int:
-        """Blocks until all are narrow enough; 0 where they are, or where more blocks would help none."""
-
-
-#: Reads a campaign's store; by workload. What it takes is analysis, which the campaign does not know.
-Widths = Callable[["Store"], Mapping[str, Width]]
 
 
 def is_look(block: int) -> bool:

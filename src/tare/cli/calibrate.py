@@ -12,6 +12,7 @@ from tare.analysis.calibration import injected, longer_trust, trust
 from tare.analysis.words import span
 from tare.campaign import calibrate as campaigns
 from tare.campaign import conduct
+from tare.campaign.interim import Interim
 from tare.cli.commands.calibrate import NEIGHBOURS, Load
 from tare.cli.consent import agreed
 from tare.cli.console import Console, emit
@@ -178,7 +179,7 @@ class Lines:
         self._blocks = blocks
         self._told = time.monotonic()
 
-    def block(self, number: int, spent_s: float, left_s: float | None) -> None:  # noqa: ARG002 (others show it)
+    def block(self, number: int, spent_s: float, left_s: float | None, interim: Interim) -> None:  # noqa: ARG002
         """A block begins."""
         now = time.monotonic()
         if now - self._told >= self.EVERY_S and left_s is not None:

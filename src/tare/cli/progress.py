@@ -6,7 +6,6 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -15,14 +14,14 @@ from rich.live import Live
 from rich.segment import Segments
 from rich.text import Text
 
-from tare.analysis.estimates import Estimates
+from tare.analysis.estimates import headlines
 from tare.analysis.words import span
+from tare.campaign.interim import Interim
 from tare.cli.console import Console
-from tare.errors import Failed, StoreError, attempt
+from tare.errors import Failed, attempt
 from tare.model import Status, Trial
 from tare.report.build import platform_names, results_of
 from tare.report.terminal import headline
-from tare.store import read_store
 
 #: Redraws a second: progress must not cost what is measured (at most 1 % of a core).
 REDRAWS = 0.5
@@ -97,16 +96,9 @@ class Drawn(ABC):
 class Progress(Drawn):
     """Draws to a terminal; on anything else it prints a line a block."""
 
-    def __init__(
-        self, console: Console, file: Path, estimates: Estimates, foreword: Callable[[], str] | None = None
-    ) -> None:
-        """``estimates``: of this file, shared with who decides what goes on, so that no block is worked out twice.
-
-        ``foreword``: gives what is said once, when the order turned out to be one and work begins.
-        """
+    def __init__(self, console: Console, foreword: Callable[[], str] | None = None) -> None:
+        """``foreword``: gives what is said once, when the order turned out to be one and work begins."""
         super().__init__(console)
-        self._file = file
-        self._estimates = estimates
         self._foreword = foreword
         self._began = time.monotonic()
         self._counts: Counter[Status] = Counter()
@@ -115,12 +107,12 @@ class Progress(Drawn):
         self._doing = "setting up"
         self._table: RenderableType = Text("")
 
-    def block(self, number: int, spent_s: float, left_s: float | None) -> None:
+    def block(self, number: int, spent_s: float, left_s: float | None, interim: Interim) -> None:
         """A block begins."""
         self._block = number
         self._left = None if left_s is None else (left_s, time.monotonic())
         if number > 0:
-            self._safely(self._narrow)
+            self._safely(lambda: self._narrow(interim))
         if not self._console.is_terminal:
             left = "" if left_s is None else f", about {span(left_s)} left"
             self._print(f"block {number + 1} begins after {span(spent_s)}{left}{self._bad()}")
@@ -146,16 +138,11 @@ class Progress(Drawn):
         """A part failed by a fault in somebody's code, and the campaign goes on."""
         self._print(line)
 
-    def _narrow(self) -> None:
+    def _narrow(self, interim: Interim) -> None:
         if not self._console.is_terminal:
             return
-        try:
-            with read_store(self._file) as store, store.snapshot():
-                self._estimates.read(store, self._block)
-                results = results_of(store.record, self._estimates.headlines(store.trials()))
-                self._table = headline(platform_names(store.record), results, width=self._console.width)
-        except StoreError as error:
-            self._table = Text(str(error))
+        results = results_of(interim.record, headlines(interim.record, interim.estimates, interim.trials()))
+        self._table = headline(platform_names(interim.record), results, width=self._console.width)
 
     def _bad(self) -> str:
         return "".join(

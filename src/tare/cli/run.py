@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tare.analysis.estimates import Estimates
-from tare.analysis.widths import Known
 from tare.campaign import conduct
 from tare.campaign.order import CampaignRequest
 from tare.campaign.study import foreword
@@ -17,7 +14,6 @@ from tare.cli.report import show
 from tare.host import facts, state
 from tare.outputs import page_of
 from tare.report import calibration
-from tare.store import Store
 
 
 def measure(order: CampaignRequest, file: Path, *, as_json: bool) -> None:
@@ -25,28 +21,18 @@ def measure(order: CampaignRequest, file: Path, *, as_json: bool) -> None:
     console = Console(stderr=True)
     if said := foreword(order):
         console.print(said, markup=False, soft_wrap=True)
-    estimates = Estimates()
-    with Progress(console, file, estimates, foreword=_resolution) as progress:
-        conduct.begin(order, file, progress, _widths(estimates))
+    with Progress(console, foreword=_resolution) as progress:
+        conduct.begin(order, file, progress)
     show([file], html=page_of(file), as_json=as_json)
 
 
 def go_on(file: Path, *, trusted: bool, as_json: bool) -> None:
     """Go on with a campaign, and show it. Raises `TareError`. ``trusted``: see `tare.cli.consent`."""
     answer = agreed(file, trusted=trusted)
-    estimates = Estimates()
-    with Progress(Console(stderr=True), file, estimates) as progress:
-        conduct.resume(file, progress, _widths(estimates), progress.warn, answer)
+    with Progress(Console(stderr=True)) as progress:
+        conduct.resume(file, progress, progress.warn, answer)
     show([file], html=page_of(file), as_json=as_json)
 
 
 def _resolution() -> str:
     return calibration.line(state.home(), facts.gather().machine)
-
-
-def _widths(estimates: Estimates) -> Callable[[Store], Mapping[str, Known]]:
-    def widths(store: Store) -> Mapping[str, Known]:
-        estimates.read(store)
-        return estimates.known()
-
-    return widths

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tare.analysis.findings import FindingKind
-from tare.analysis.intervals import Interval
 from tare.analysis.verdicts import TIMES_FROM
 from tare.analysis.wording import wording
 from tare.analysis.words import amount_range, decimals, percent, quantity, signed, times_range
+from tare.estimates.intervals import Interval
 from tare.model import Direction, Family
 from tare.report.model import PlatformReport, Report, ResultReport, VerdictKind
 

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.analysis.compare import Compared, Test
-from tare.analysis.intervals import Interval
 from tare.analysis.words import signed_range
 from tare.clean import clean
+from tare.estimates.intervals import Interval
 from tare.model import Direction
 
 SCHEMA = "tare.compare/1"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,8 +27,13 @@ def hodges_lehmann(values: Floats) -> float:
     return _by_bisection(ordered)
 
 
+@cache
+def _pairs(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    return np.triu_indices(size)
+
+
 def _by_all_pairs(ordered: Floats) -> float:
-    first, second = np.triu_indices(ordered.size)
+    first, second = _pairs(ordered.size)
     return float(np.median(ordered[first] + ordered[second])) / 2
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tare.analysis.intervals import Interval
+from tare.estimates.intervals import Interval
 from tare.model import Direction
 
 #: exp() of more is no float; blocks that differ so much say nothing anyway.

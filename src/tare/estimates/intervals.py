@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 
+#: Below this many blocks there is no interval.
+MIN_BLOCKS = 2
 #: Below this many blocks the bootstrap itself covers too little to check anything.
 BOOTSTRAP_FROM = 10
 #: How sure one wants to be to find the effect that is called the smallest.
@@ -50,11 +52,11 @@ class Amount:
 
 def t_interval(values: Floats, level: float) -> Interval:
     """Mean with Student's interval, mean ± t(n - 1) s / √n. Raises `ValueError` below two values."""
-    if values.size < 2:
+    if values.size < MIN_BLOCKS:
         raise ValueError("an interval needs at least two blocks")
     mean = float(values.mean())
     error = float(values.std(ddof=1)) / math.sqrt(values.size)
-    half = float(stats.t.ppf((1 + level) / 2, values.size - 1)) * error
+    half = float(special.stdtrit(values.size - 1, (1 + level) / 2)) * error
     return Interval(mean, mean - half, mean + half)
 
 

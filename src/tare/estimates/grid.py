@@ -10,9 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.analysis.hodges_lehmann import hodges_lehmann
-from tare.analysis.verdicts import CPU_COST
-from tare.model import Arm, Direction, Mode
+from tare.estimates.hodges_lehmann import hodges_lehmann
+from tare.model import CPU_COST, Arm, Design, Direction, Mode
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,17 +36,41 @@ class Grid:
         cls, samples: pl.DataFrame, arms: Sequence[Arm], *, harmonic: bool = False, resolution: float | None = None
     ) -> Grid:
         """Lay out the samples of one metric (columns block, platform, replica, round, value; weight, where known)."""
-        blocks, block_at = np.unique(samples["block"].to_numpy(), return_inverse=True)
-        rounds, round_at = np.unique(samples["round"].to_numpy(), return_inverse=True)
-        arm_at = _positions(samples, arms)
-        value = samples["value"].to_numpy()
+        weighted = "weight" in samples.columns and samples["weight"].null_count() == 0
+        return cls.laid_out(
+            arms,
+            arm_positions(samples, arms),
+            samples["block"].to_numpy(),
+            samples["round"].to_numpy(),
+            samples["value"].to_numpy(),
+            samples["weight"].to_numpy() if weighted else None,
+            harmonic=harmonic,
+            resolution=resolution,
+        )
+
+    @classmethod
+    def laid_out(
+        cls,
+        arms: Sequence[Arm],
+        arm_at: Ints,
+        block: Ints,
+        round_number: Ints,
+        value: Floats,
+        weight: Floats | None = None,
+        *,
+        harmonic: bool = False,
+        resolution: float | None = None,
+    ) -> Grid:
+        """Lay out one metric: each array has an element a sample; ``arm_at``: its arm's position in ``arms``."""
+        blocks, block_at = np.unique(block, return_inverse=True)
+        rounds, round_at = np.unique(round_number, return_inverse=True)
         values = np.full((len(arms), blocks.size, rounds.size), np.nan)
         values[arm_at, block_at, round_at] = value
         fit = np.isfinite(value) & (value > 0)
         weights = None
-        if "weight" in samples.columns and samples["weight"].null_count() == 0:
+        if weight is not None:
             weights = np.ones_like(values)
-            weights[arm_at, block_at, round_at] = samples["weight"].to_numpy()
+            weights[arm_at, block_at, round_at] = weight
         return cls(
             tuple(arms),
             blocks.astype(np.int64),
@@ -153,6 +176,20 @@ def total_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> BlockRatios:
     return _over_arms(grid, estimates)
 
 
+def reference(grid: Grid, platform: str, design: Design) -> tuple[int, ...]:
+    """The arms that others are compared with: both of the baseline's where all run in turn, else its first.
+
+    One platform after the other there is one baseline, as in the studies; a duet has it as every arm's partner.
+    """
+    arms = tuple(grid.of_platform(platform))
+    return arms if design is Design.BLOCKS else arms[:1]
+
+
+def draws_of(grid: Grid, arm: int, pairs: BlockRatios) -> int:
+    """How many samples of an arm are behind its ratios."""
+    return int((~np.isnan(grid.values[arm, np.isin(grid.blocks, pairs.blocks)])).sum())
+
+
 def weighted(samples: pl.DataFrame, slices: pl.DataFrame) -> pl.DataFrame:
     """The samples with the weight of their slice: its time, for a cost of CPU its CPU time; null where it has none.
 
@@ -182,7 +219,7 @@ def _over_arms(grid: Grid, estimates: Floats) -> BlockRatios:
     return BlockRatios(grid.blocks[used], np.nanmean(estimates[:, used], axis=0), int(lone.sum()))
 
 
-def _positions(samples: pl.DataFrame, arms: Sequence[Arm]) -> Ints:
+def arm_positions(samples: pl.DataFrame, arms: Sequence[Arm]) -> Ints:
     """The position in ``arms`` of each row's arm."""
     known = pl.DataFrame(
         {

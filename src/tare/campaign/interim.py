@@ -1,0 +1,63 @@
+"""What a campaign under way knows of itself, in memory: so that the looks and the progress line read no file again."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tare.estimates.grid import harmonic
+from tare.estimates.running import RunningEstimates
+from tare.model import CPU_COST, Trial
+from tare.store import Store
+from tare.store.durations import with_turns
+
+#: What is kept of every trial: of the columns of `Store.trials` those that looks and progress ask for.
+_COLUMNS = {
+    "seq": pl.Int64(),
+    "block": pl.Int64(),
+    "workload": pl.String(),
+    "platform": pl.String(),
+    "replica": pl.Int64(),
+    "status": pl.String(),
+    "started": pl.Float64(),
+    "wall_ns": pl.Int64(),
+}
+
+
+class Interim:
+    """A campaign's trials and estimates so far: what is in its file when it begins or is resumed, and what comes then.
+
+    The estimates are those of headlines and CPU costs. A decision from here is the one from the whole file.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.record = record = store.record
+        self.estimates = RunningEstimates(
+            record.all_arms(),
+            record.baseline,
+            record.design,
+            {
+                (workload.name, metric.name): harmonic(metric.direction, workload.mode)
+                for workload in record.workloads
+                for metric in workload.metrics
+                if metric is workload.metrics[0] or metric.name == CPU_COST
+            },
+        )
+        self.estimates.read(store.samples())
+        self._store = store
+        self._trials = store.trials().select(pl.col(name).cast(kind) for name, kind in _COLUMNS.items())
+        self._new: list[tuple[object, ...]] = []  # rows that are not among them yet
+
+    def add(self, trial: Trial) -> None:
+        """Take in a trial that is in the store now."""
+        self.estimates.add(trial)
+        key = trial.key
+        arm = key.arm.platform, key.arm.replica
+        self._new.append((trial.seq, key.block, key.workload, *arm, trial.status.value, trial.started, trial.wall_ns))
+
+    def trials(self) -> pl.DataFrame:
+        """Every trial so far in the schedule's order; columns of `Store.trials`: of its key, its end and its times."""
+        if self._new:
+            new = pl.DataFrame(self._new, schema=_COLUMNS, orient="row")
+            self._trials = pl.concat([self._trials, new]).sort("seq", maintain_order=True)
+            self._new.clear()
+        return with_turns(self._trials, self._store.segments())

@@ -1,0 +1,103 @@
+"""What a look decides from memory is what it would decide from the whole file, to the last bit."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+import fake_campaign
+from campaign.fakes import FakeNursery, Quiet, a_plan, a_record
+from tare.analysis.estimates import headlines
+from tare.campaign.interim import Interim
+from tare.campaign.runner import Runner
+from tare.campaign.stopping import still_wanted
+from tare.model import Design, Status
+from tare.store import Store, create_store, open_store, read_store
+from tare.store.durations import block_durations, workload_seconds
+
+SHAPE = replace(fake_campaign.Shape(), blocks=8, rounds=11)
+MARGIN, TARGET = 0.01, 0.005
+
+
+def _closed(interim, blocks):
+    for block in blocks:
+        interim.estimates.close(block)
+    return interim
+
+
+def _whole_file(store, blocks):
+    return _closed(Interim(store), range(blocks))
+
+
+def _decision(interim, left_s):
+    known = interim.estimates.known()
+    missing = {name: one.missing(TARGET, MARGIN) for name, one in known.items()}
+    return missing, still_wanted(missing, workload_seconds(interim.trials()), left_s)
+
+
+def _assert_same(interim, whole):
+    assert interim.estimates.known() == whole.estimates.known()
+    assert dict(interim.estimates.figures()) == dict(whole.estimates.figures())
+    assert interim.trials().equals(whole.trials())
+    assert block_durations(interim.trials()) == block_durations(whole.trials())
+    for left_s in (None, 5.0, 500.0, 50_000.0):
+        assert _decision(interim, left_s) == _decision(whole, left_s)
+    record = whole.record
+    shown = [headlines(record, one.estimates, one.trials()) for one in (interim, whole)]
+    assert shown[0] == shown[1]
+
+
+def _crooked(trial):
+    """Every third block has fewer rounds, and one sample of docker's no logarithm."""
+    key = trial.key
+    samples = [one for one in trial.samples if key.block % 3 != 1 or one.round < 3]
+    if (key.block, key.workload, key.arm.platform) == (4, "sysbench-cpu", "docker"):
+        samples = [replace(one, value=0.0) for one in samples]
+    return replace(trial, samples=tuple(samples))
+
+
+@pytest.mark.parametrize("design", list(Design))
+@pytest.mark.parametrize("resumed_at", [0, 17, 5 * 6 * 5])  # before the first trial, within a block, between two
+def test_a_look_in_memory_is_that_of_the_whole_file(tmp_path, design, resumed_at):
+    record = fake_campaign.record(SHAPE).model_copy(update={"design": design})
+    measured = 0
+    with create_store(tmp_path / "x.tare", record) as store:
+        interim = Interim(store)
+        for block, trials in fake_campaign._blocks(SHAPE):
+            store.plan_block(block, [trial.key for trial in trials])
+            # A stage's trials are committed in an order of their own.
+            for trial in map(_crooked, random.Random(block).sample(trials, len(trials))):
+                if measured == resumed_at:
+                    interim = _closed(Interim(store), range(block))
+                measured += 1
+                store.commit_trials([trial])
+                interim.add(trial)
+            interim.estimates.close(block)
+            _assert_same(interim, _whole_file(store, block + 1))
+        failed = store.trials()["status"] == Status.FAILED.value
+        assert failed.any(), "trials without samples are among them"
+
+
+def test_what_is_not_whole_yet_has_no_part_in_a_look(tmp_path):
+    with read_store(fake_campaign.write(tmp_path / "x.tare", SHAPE)) as store:
+        interim = _closed(Interim(store), range(4))
+        counts = {row.n_blocks for known in interim.estimates.known().values() for row in known.rows}
+        assert max(counts) == 4
+        assert _closed(interim, [4]).estimates.known() == _whole_file(store, 5).estimates.known()
+
+
+def test_a_campaign_reads_its_file_once_when_it_goes_on(tmp_path, monkeypatch):
+    plan = replace(a_plan(30), targets={"start": 0.01, "alpha": 0.01, "beta": 0.01})
+    file = tmp_path / "x.tare"
+    with create_store(file, a_record(plan)) as store, pytest.raises(KeyboardInterrupt):
+        Runner(plan, store, FakeNursery(), None, Quiet(interrupt_after=17)).run()
+    read = []
+    for name in ("samples", "trials", "schedule"):
+        inner = getattr(Store, name)
+        monkeypatch.setattr(Store, name, lambda self, inner=inner, name=name: read.append(name) or inner(self))
+    with open_store(file) as store:
+        Runner(plan, store, FakeNursery(), None, Quiet()).run()
+        assert [event.text for event in store.events()] == [
+            "enough after 10 blocks: there is no interval left to be narrowed"
+        ]
+    assert sorted(read) == ["samples", "schedule", "trials"]
