@@ -23,8 +23,7 @@ from tare.analysis.estimates import headlines
 from tare.campaign.interim import Interim
 from tare.report.build import platform_names, results_of
 from tare.report.terminal import headline
-from tare.store import Store, open_store
-from tare.store.durations import workload_seconds
+from tare.store import Store, open_store, workload_seconds
 
 TIMED_BLOCKS = 7
 

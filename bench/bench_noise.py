@@ -20,8 +20,7 @@ from tare.analysis.calibration import Trust, trust
 from tare.campaign import conduct
 from tare.campaign.order import CampaignRequest
 from tare.host import load
-from tare.store import read_store
-from tare.store.durations import whole_duration
+from tare.store import read_store, whole_duration
 from tare.workloads.base import Params
 
 BLOCKS, TIMES = 5, 3

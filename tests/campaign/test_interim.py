@@ -12,8 +12,7 @@ from tare.campaign.interim import Interim
 from tare.campaign.runner import Runner
 from tare.campaign.stopping import still_wanted
 from tare.model import Design, Status
-from tare.store import Store, create_store, open_store, read_store
-from tare.store.durations import block_durations, workload_seconds
+from tare.store import Store, block_durations, create_store, open_store, read_store, workload_seconds
 
 SHAPE = replace(fake_campaign.Shape(), blocks=8, rounds=11)
 MARGIN, TARGET = 0.01, 0.005

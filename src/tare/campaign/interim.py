@@ -7,8 +7,7 @@ import polars as pl
 from tare.estimates.grid import harmonic
 from tare.estimates.running import RunningEstimates
 from tare.model import CPU_COST, Trial
-from tare.store import Store
-from tare.store.durations import with_turns
+from tare.store import Store, with_turns
 
 #: What is kept of every trial: of the columns of `Store.trials` those that looks and progress ask for.
 _COLUMNS = {

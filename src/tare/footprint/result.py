@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict
 
 from tare.footprint.model import Footprint, Surface
-from tare.store.record import LeftOut
+from tare.store import LeftOut
 
 
 @dataclass(frozen=True, slots=True)
