@@ -8,7 +8,7 @@ from tare.campaign import ground
 from tare.clean import say
 from tare.image import build
 from tare.model import Arm, Resources
-from tare.platforms import registry
+from tare.platforms import contract, registry
 
 MEMORY = 512 << 20
 
@@ -19,7 +19,7 @@ def main(name: str) -> None:
     [platform] = registry.choose([name])
     resources = Resources(ground.default_cpus(), MEMORY)
     with ground.sole_campaign(), ground.prepared(image, resources, None) as (nursery, _):
-        platform.prepare(image)
+        contract.prepared(platform, image)
         say(nursery.campaign)
         while True:
             nursery.start(platform, Arm(platform.name), measured=True).stop()
