@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "plugins": {"errors", "clean"},
     "outputs": {"errors"},
     "patience": set(),
-    "host": {"errors", "model", "suggest", "patience"},
+    "host": {"errors", "model", "suggest", "patience", "plugins"},
     "session": {"errors", "model", "patience"},
     "image": {"errors", "clean", "model", "patience", "host"},
     "platforms": {"errors", "model", "suggest", "patience", "plugins", "host", "image", "session"},

@@ -29,16 +29,18 @@ _said: set[str] = set()
 _packages: dict[tuple[str, str], str] = {}
 
 
-def with_plugins(own: Iterable[T], group: str, named: Callable[[object], Sequence[T]]) -> dict[str, T]:
+def with_plugins(
+    own: Iterable[T], group: str, named: Callable[[object], Sequence[T]], *, prefixed: bool = False
+) -> dict[str, T]:
     """Ours and then those of the group's plug-ins, by name.
 
     ``named`` gives what a module names, and raises `UsageError` for what cannot be used; its message goes on after the
     plug-in's name. A plug-in of which something fails is left out, with one line on standard error that says whose it
-    is.
+    is. ``prefixed``: each name must begin with that of the plug-in's package and a colon.
     """
     known = {item.name: item for item in own}
     for point in _installed(group):
-        taken = attempt(partial(_take, point, named, known))
+        taken = attempt(partial(_take, point, named, known, prefixed=prefixed))
         if isinstance(taken, Failed):
             _say(f"{_whose(point, group)} is left out: it {_why(taken)} (fix: repair or uninstall it)")
         else:
@@ -67,7 +69,11 @@ def _installed(group: str) -> Iterator[importlib.metadata.EntryPoint]:
 
 
 def _take(
-    point: importlib.metadata.EntryPoint, named: Callable[[object], Sequence[T]], known: dict[str, T]
+    point: importlib.metadata.EntryPoint,
+    named: Callable[[object], Sequence[T]],
+    known: dict[str, T],
+    *,
+    prefixed: bool,
 ) -> dict[str, T]:
     module = attempt(point.load)
     if isinstance(module, Failed):
@@ -78,6 +84,8 @@ def _take(
             raise UsageError(f"names {item.name!r}, which there is already")
         if item.name in taken:
             raise UsageError(f"names {item.name!r} twice")
+        if prefixed and not item.name.startswith(f"{distribution(point)}:"):
+            raise UsageError(f"names {item.name!r}, which does not begin with {distribution(point)}:")
         taken[item.name] = item
     return taken
 

@@ -13,7 +13,7 @@ from tare.campaign.runner import Runner
 from tare.campaign.runs import run_trial
 from tare.errors import UnsupportedError
 from tare.host import roots
-from tare.host.journal import boot_id
+from tare.host.owner import boot_id
 from tare.model import Resources
 from tare.store.store import Store
 from tare.workloads.base import Command, Drop, Outcome, RunPlan

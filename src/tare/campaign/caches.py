@@ -5,7 +5,7 @@ from __future__ import annotations
 from tare.campaign.instances import Live
 from tare.errors import UnsupportedError
 from tare.host import roots
-from tare.host.journal import boot_id
+from tare.host.owner import boot_id
 from tare.workloads.base import Drop, RunPlan
 
 #: The slowest disk may take so long to write back what a guest holds.

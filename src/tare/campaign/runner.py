@@ -16,7 +16,7 @@ from tare.campaign.sampler import Sampler
 from tare.campaign.schedule import schedule_block
 from tare.campaign.stopping import Widths, is_look, still_wanted
 from tare.errors import Failed, attempt
-from tare.host.journal import boot_id
+from tare.host.owner import boot_id
 from tare.model import Arm
 from tare.store.durations import block_durations, workload_seconds
 from tare.store.store import Store

@@ -30,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tare.errors import HostError
 from tare.host import claims, janitor, state, unremoved
+from tare.host.owner import Owner
 from tare.host.thing import Fact, Thing
 from tare.host.unremoved import Unremoved
 
@@ -40,24 +41,6 @@ FORMAT: Final = 3
 _OWN: Final = "see what its entries name; then remove it, or chown and chmod it to be its user's alone"
 #: No entry is nearly as long.
 MOST_BYTES: Final = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The process that made a thing: a pid alone could have been given to another since."""
-
-    pid: int
-    start_ticks: int
-    boot: str
-
-    @classmethod
-    def me(cls) -> Owner:
-        """The process that asks."""
-        return cls(os.getpid(), _start_ticks(os.getpid()) or 0, boot_id())
-
-    def lives(self) -> bool:
-        """Whether that very process still runs."""
-        return self.boot == boot_id() and _start_ticks(self.pid) == self.start_ticks
 
 
 class _Told(BaseModel):
@@ -263,6 +246,11 @@ def _strangers(seen: os.stat_result) -> str | None:
 
 def _elsewhere(record: _Record, kind: str) -> str:
     """What a user can do about an entry that names what this tare would not have made here."""
+    package, colon, _ = kind.partition(":")
+    if colon and claims.of(kind) is None:
+        return f"install the package {package} again, and then `tare clean`"
+    if colon:
+        return "clean with the version of the plug-in that made it"
     if kind not in claims.kinds() or record.format < FORMAT:
         return "clean with the version that made it"
     return "if it is another TARE_HOME's, clean with that; else see what it names, then remove the file by hand"
@@ -374,19 +362,6 @@ def clear_the_way(journal: Journal) -> None:
 def of_this_process() -> list[Entry]:
     """The things that this very process made and that are still in the host's journal."""
     return [entry for entry in Journal(state.home_if_any() / state.JOURNAL).entries() if entry.owner == Owner.me()]
-
-
-def _start_ticks(pid: int) -> int | None:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    return int(text.rpartition(")")[2].split()[19])
-
-
-def boot_id() -> str:
-    """What this start of the host's kernel is called: in every namespace the same."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def _sync_folder(folder: Path) -> None:

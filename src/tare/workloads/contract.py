@@ -63,7 +63,8 @@ def checked(workload: Workload, samples: Iterable[Sample]) -> tuple[Sample, ...]
             raise ParseError(f"{workload.name} gives {sample.value!r} as its {sample.metric}")
     for (metric, number), times in Counter((one.metric, one.round) for one in figures).items():
         if times > 1:
-            raise ParseError(f"{workload.name} gives {times} figures of {metric} in round {number}")
+            why = "a metric is in `samples` or in `series`, never in both"
+            raise ParseError(f"{workload.name} gives {times} figures of {metric} in round {number}: {why}")
     given = {sample.metric for sample in figures}
     if not given or (workload.mode in {Mode.RUN, Mode.SLICES} and declared[0] not in given):
         raise ParseError(f"{workload.name} gives no {declared[0]}, which is its headline")
@@ -71,8 +72,9 @@ def checked(workload: Workload, samples: Iterable[Sample]) -> tuple[Sample, ...]
 
 
 def require_work(workload: Workload, outcome: Outcome) -> None:
-    """Raise `ParseError` where the work done is no number from 0 on; 0 is of what has no cost."""
-    if not (_is_number(outcome.work) and outcome.work >= 0):
+    """Raise `ParseError` where the work done is no number above 0; of what has no cost it may be 0."""
+    has_cost = any(metric.name in RESERVED for metric in workload.all_metrics)
+    if not _is_number(outcome.work) or outcome.work < 0 or (has_cost and outcome.work == 0):
         raise ParseError(f"{workload.name} did {outcome.work!r} {workload.work_unit} of work")
 
 

@@ -1,0 +1,58 @@
+"""A process as nobody else can be it: a pid alone could have been given to another since."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A process of this host."""
+
+    pid: int
+    start_ticks: int
+    boot: str
+
+    @classmethod
+    def me(cls) -> Self:
+        """The process that asks."""
+        return cls.of(os.getpid())
+
+    @classmethod
+    def of(cls, pid: int) -> Self:
+        """The process that has this id now."""
+        return cls(pid, _start_ticks(pid) or 0, boot_id())
+
+    def lives(self) -> bool:
+        """Whether that very process still runs."""
+        return self.boot == boot_id() and _start_ticks(self.pid) == self.start_ticks
+
+    def replaced(self) -> bool:
+        """Whether its id is another process's now: what is told by that id alone is the other's."""
+        now = _start_ticks(self.pid)
+        return now is not None and not self.lives()
+
+    def __str__(self) -> str:
+        return f"{self.pid} {self.start_ticks} {self.boot}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """What `str` made of one. Raises `ValueError`."""
+        pid, start_ticks, boot = text.split(" ")
+        return cls(int(pid), int(start_ticks), boot)
+
+
+def _start_ticks(pid: int) -> int | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(text.rpartition(")")[2].split()[19])
+
+
+def boot_id() -> str:
+    """What this start of the host's kernel is called: in every namespace the same."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
