@@ -24,7 +24,7 @@ from tare.campaign.sampler import Sampler
 from tare.campaign.slowed import extra_work, originals, slowed_copies
 from tare.campaign.stopping import Widths, targets
 from tare.campaign.trust import jobs_of
-from tare.errors import Failed, HostError, attempt
+from tare.errors import Failed, HostError, ImageError, attempt
 from tare.host import beside, facts, network, state, unremoved, volumes
 from tare.host.tuning import Tuned
 from tare.image import build
@@ -201,9 +201,21 @@ def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ..
 
 
 def image_for(wanted: Iterable[Workload], progress: Progress) -> Image:
-    """The one image for all of the campaign: with what its workloads need on top, and without where none does."""
-    layers = {workload.layer for workload in wanted} - {""}
-    return build.ensure(build.agent_path(), progress=progress, layers=layers)
+    """The one image for all of the campaign: with what its workloads need on top, and without where none does.
+
+    Raises `ImageError`, also where it lacks a package that a workload needs.
+    """
+    every = list(wanted)
+    layers = {workload.layer for workload in every if workload.layer is not None}
+    image = build.ensure(build.agent_path(), progress=progress, layers=layers)
+    for workload in every:
+        missing = [package for package in workload.packages if package not in image.manifest.packages]
+        if missing:
+            raise ImageError(
+                f"{workload.name} needs {', '.join(missing)}, which the image has not",
+                fix="give the workload a layer with it (docs/add-a-workload.md), or leave the workload out",
+            )
+    return image
 
 
 def resources_for(order: Order) -> Resources:

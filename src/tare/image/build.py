@@ -21,6 +21,7 @@ from tare.host import processes, state
 from tare.image import recipe
 from tare.image.places import Progress, beside, locked
 from tare.image.recipe import Recipe
+from tare.model import Layer
 
 if TYPE_CHECKING:
     from tare.image import manifests
@@ -58,7 +59,7 @@ def agent_path() -> Path:
     return agent
 
 
-def ensure(agent: Path, *, progress: Progress, layers: Collection[str] = ()) -> Image:
+def ensure(agent: Path, *, progress: Progress, layers: Collection[Layer] = ()) -> Image:
     """The image with this agent, and with the layers that were asked for: from the cache, else built.
 
     Raises `ImageError`.

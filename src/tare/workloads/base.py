@@ -25,7 +25,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from tare.errors import ParseError
-from tare.model import DEFAULT_MARGINS, Direction, Family, Metric, Mode
+from tare.model import DEFAULT_MARGINS, Direction, Family, Layer, Metric, Mode
 
 #: How a preparation ends when the platform cannot do it (EX_UNAVAILABLE of sysexits.h).
 UNSUPPORTED_CODE = 69
@@ -135,8 +135,8 @@ class Workload(ABC):
     mode: ClassVar[Mode]
     metrics: ClassVar[tuple[Metric, ...]]  # the first is the headline
     work_unit: ClassVar[str]
-    packages: ClassVar[tuple[str, ...]] = ()  # Debian packages that the image must hold
-    layer: ClassVar[str] = ""  # what the image must have on top: src/tare/image/recipe-LAYER.toml
+    packages: ClassVar[tuple[str, ...]] = ()  # Debian packages of all programs in the plan: the image must hold them
+    layer: ClassVar[Layer | None] = None  # what the image must have on top
     profiles: ClassVar[Mapping[str, Params]]  # "quick" and "full"
     by_default: ClassVar[bool] = False  # whether a campaign runs it when no workload was asked for
 

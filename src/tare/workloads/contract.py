@@ -13,7 +13,7 @@ from math import isfinite
 from numbers import Real
 
 from tare.errors import ParseError, UsageError
-from tare.model import Family, Mode, Sample
+from tare.model import Family, Layer, Mode, Sample
 from tare.workloads.base import Outcome, Params, SliceWorkload, Workload
 
 #: Names of workloads and metrics: lower case words and digits, joined by single dashes.
@@ -30,7 +30,6 @@ _KINDS: Mapping[str, type] = {
     "metrics": tuple,
     "work_unit": str,
     "packages": tuple,
-    "layer": str,
     "profiles": Mapping,
 }
 _SLICE_KINDS: Mapping[str, type] = {**_KINDS, "probe": str, "parts": Mapping}
@@ -110,8 +109,18 @@ def _texts(workload: Workload) -> Iterator[str]:
         yield "has a title that is not one line"
     if not workload.work_unit.strip():
         yield "has no unit of work"
+    if not all(isinstance(package, str) for package in workload.packages):
+        yield "has packages that are not each the name of one"
+    if workload.layer is not None and not _is_layer(workload.layer):
+        yield "has a layer that is no tare.model.Layer with a name in lower case words, and a text"
     if not (inspect.getmodule(type(workload)) or workload).__doc__:
         yield "has no docstring in its module"
+
+
+def _is_layer(layer: object) -> bool:
+    if not isinstance(layer, Layer) or not isinstance(layer.name, str) or not isinstance(layer.text, str):
+        return False
+    return NAME.fullmatch(layer.name) is not None
 
 
 def _metrics(workload: Workload) -> Iterator[str]:
