@@ -10,6 +10,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "tare"
 
 #: What each part may import from, besides itself.
 MAY_IMPORT = {
+    "testing": {"errors", "workloads"},
     "__main__": {"cli"},
     "errors": set(),
     "clean": set(),

@@ -110,7 +110,7 @@ def _usable_pattern(pattern: str) -> bool:
 
 def _paths(patterns: Sequence[str], facts: Facts) -> Iterator[Path]:
     owner = Owner.parse(str(facts["process"])) if "process" in facts else None
-    if owner is not None and owner.lives():
+    if owner is not None and not owner.ended():
         raise HostError(f"process {owner.pid} still runs, and is in none of its instance's control groups")
     for pattern in patterns:
         if "{name}" in pattern:
