@@ -266,17 +266,21 @@ def four_at_once(bench: Bench) -> None:
 
 
 def death_is_noticed(bench: Bench) -> None:
-    """When its processes are killed, the host knows within a second."""
+    """When its processes are killed, the host knows within a second; and what they had no time to remove goes too."""
+    before = notes()
     with bench.fresh() as live:
-        _kill(live.instance.host_processes())
+        pids = live.instance.host_processes()
+        _kill(pids)
         began = time.monotonic()
         try:
             live.session.execute(["true"], time_limit_s=30)
         except SessionError:
             took = time.monotonic() - began
             promise(took < 1, f"it took {took:.1f} s")
-            return
-        raise BrokenPromiseError("a killed instance runs commands")
+        else:
+            raise BrokenPromiseError("a killed instance runs commands")
+    left = named_after(pids, notes() - before)
+    promise(not left, f"left on the host: {left}")
 
 
 def stop_leaves_nothing(bench: Bench) -> None:

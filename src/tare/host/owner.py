@@ -32,7 +32,7 @@ class Owner:
 
     def ended(self) -> bool:
         """Whether it runs no more, though its parent may not have asked for its end yet (a zombie)."""
-        return not self.lives() or _stat(self.pid)[:1] in {["Z"], ["X"], []}
+        return not self.lives() or "".join(_stat(self.pid)[:1]) in {"", "Z", "X"}
 
     def replaced(self) -> bool:
         """Whether its id is another process's now: what is told by that id alone is the other's."""
