@@ -82,6 +82,19 @@ class Metric:
     resolution: float | None = None  # the steps that its figures move in, in ``unit``; None: the figures show it
 
 
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What the image has on top where a workload asks for it, as data (docs/add-a-workload.md).
+
+    ``text``: TOML with any of ``[pinned]`` (Debian packages and their versions), ``[recorded]`` (``packages``, a list,
+    in the suite's present versions) and ``commands`` (a list, run by a shell at the end of the build; the root's path
+    is its ``$1``).
+    """
+
+    name: str  # lower case, with dashes
+    text: str
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Arm:
     """One treatment of a block: a platform, and which of its replicas (the baseline has two: 0 and 1)."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable, Iterable, Sequence
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from tare.clean import say
 from tare.errors import Failed, UsageError, attempt
+
+#: The packages whose plug-ins are used, with commas between; where it is not set: all that are installed.
+ALLOWED: Final = "TARE_PLUGINS"
 
 
 class _Named(Protocol):
@@ -20,40 +25,78 @@ T = TypeVar("T", bound=_Named)
 
 #: What was said once is not said again: the registries are asked many times.
 _said: set[str] = set()
+#: The package that registered something, with its version, by group and name.
+_packages: dict[tuple[str, str], str] = {}
 
 
-def with_plugins(own: Iterable[T], group: str, named: Callable[[object], Sequence[T]]) -> dict[str, T]:
+def with_plugins(
+    own: Iterable[T], group: str, named: Callable[[object], Sequence[T]], *, prefixed: bool = False
+) -> dict[str, T]:
     """Ours and then those of the group's plug-ins, by name.
 
     ``named`` gives what a module names, and raises `UsageError` for what cannot be used; its message goes on after the
     plug-in's name. A plug-in of which something fails is left out, with one line on standard error that says whose it
-    is.
+    is. ``prefixed``: each name must begin with that of the plug-in's package and a colon.
     """
-    known = {one.name: one for one in own}
-    for point in importlib.metadata.entry_points(group=group):
-        taken = attempt(partial(_take, point, named, known))
+    known = {item.name: item for item in own}
+    for point in _installed(group):
+        taken = attempt(partial(_take, point, named, known, prefixed=prefixed))
         if isinstance(taken, Failed):
             _say(f"{_whose(point, group)} is left out: it {_why(taken)} (fix: repair or uninstall it)")
         else:
             known |= taken
+            _packages.update({(group, name): _package(point) for name in taken})
     return known
 
 
+def package_of(group: str, name: str) -> str:
+    """The package of what was registered under this name, as "tare-dd 1.0"; "" for what is tare's own."""
+    return _packages.get((group, name), "")
+
+
+def distribution(point: importlib.metadata.EntryPoint) -> str:
+    """The name of an entry point's package as registries compare it: lower case, with dashes; "" where none tells."""
+    return re.sub(r"[-_.]+", "-", point.dist.name).lower() if point.dist is not None else ""
+
+
+def _installed(group: str) -> Iterator[importlib.metadata.EntryPoint]:
+    """The group's entry points of the packages that are allowed, in one order wherever they are installed."""
+    allowed = os.environ.get(ALLOWED)
+    points = importlib.metadata.entry_points(group=group)
+    for point in sorted(points, key=lambda point: (distribution(point), point.name)):
+        if allowed is None or distribution(point) in allowed.split(","):
+            yield point
+
+
 def _take(
-    point: importlib.metadata.EntryPoint, named: Callable[[object], Sequence[T]], known: dict[str, T]
+    point: importlib.metadata.EntryPoint,
+    named: Callable[[object], Sequence[T]],
+    known: dict[str, T],
+    *,
+    prefixed: bool,
 ) -> dict[str, T]:
     module = attempt(point.load)
     if isinstance(module, Failed):
         raise UsageError(f"does not load: {module.reason}")
-    found = {one.name: one for one in named(module)}
-    for name in (name for name in found if name in known):
-        raise UsageError(f"names {name!r}, which there is already")
-    return found
+    taken: dict[str, T] = {}
+    for item in named(module):
+        if item.name in known:
+            raise UsageError(f"names {item.name!r}, which there is already")
+        if item.name in taken:
+            raise UsageError(f"names {item.name!r} twice")
+        if prefixed and not item.name.startswith(f"{distribution(point)}:"):
+            raise UsageError(f"names {item.name!r}, which does not begin with {distribution(point)}:")
+        taken[item.name] = item
+    return taken
 
 
 def _whose(point: importlib.metadata.EntryPoint, group: str) -> str:
-    package = f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown package"
+    package = _package(point) or "an unknown package"
     return f"the plug-in {point.name!r} of {package} ({group}: {point.value})"
+
+
+def _package(point: importlib.metadata.EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else ""
 
 
 def _why(failed: Failed) -> str:

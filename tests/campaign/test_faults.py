@@ -172,6 +172,7 @@ def test_the_look_between_blocks_may_fail(tmp_path, monkeypatch):
         (Outcome({}, work=1), "gives no rate, which is its headline"),
         (Outcome({"cpu-cost": 1.0}, work=1), "gives no rate, which is its headline"),
         (Outcome({"rate": 1.0}, work=-1), "did -1 event of work"),
+        (Outcome({"rate": 1.0}, work=0), "did 0 event of work"),
         (Outcome({"rate": 1.0}, work=float("nan")), "did nan event of work"),
         (None, "AttributeError: 'NoneType' object has no attribute 'work'"),
     ],

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tare.campaign.runs import run_trial, samples_of
+from tare.campaign.runs import run_trial
 from tare.errors import UnsupportedError
 from tare.model import Arm
 from tare.platforms import registry
@@ -46,7 +46,7 @@ def _try(nursery, name, chosen):
             except UnsupportedError as error:
                 reasons[workload.name, name] = error.what
                 continue
-            samples = samples_of(measured.outcome)
+            samples = measured.outcome.as_samples()
             assert samples, workload.name
             assert all(math.isfinite(one.value) and one.value > 0 for one in samples), workload.name
             assert measured.cpu_ns > 0

@@ -21,6 +21,7 @@ from tare.errors import ImageError, ParseError, StoreError, UsageError
 from tare.footprint.model import Footprint, Surface
 from tare.image import recipe
 from tare.literature import catalogue, library
+from tare.model import Layer
 from tare.platforms.parts import boxfile
 from tare.session import frames, messages
 from tare.store import CampaignRecord
@@ -134,9 +135,17 @@ def _named(package: str, *names: str) -> Callable[[], Iterator[bytes]]:
     return lambda: (resources.files(package).joinpath(name).read_bytes() for name in names)
 
 
+def _recipes() -> Iterator[bytes]:
+    yield resources.files("tare.image").joinpath("recipe.toml").read_bytes()
+    yield resources.files("tare.workloads.cpu").joinpath("recipe-kernel.toml").read_bytes()
+
+
 def check_layer(data: bytes) -> None:
     """The image's recipe, and the same bytes as a layer on top of it."""
-    for read in (recipe.parse, lambda text: recipe.on_top(recipe.load(), "any", text)):
+    for read in (
+        recipe.parse,
+        lambda text: recipe.on_top(recipe.load(), Layer("any", text.decode(errors="surrogateescape"))),
+    ):
         try:
             read(data)
         except ImageError as error:
@@ -218,7 +227,7 @@ SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
     "profiles": _named("tare.analysis", "profile.toml"),
     "weights": _weights,
     "studies": _studies,
-    "recipes": _named("tare.image", "recipe.toml", "recipe-kernel.toml"),
+    "recipes": _recipes,
     "readings": _readings,
     "reports": _outputs,
 }

@@ -10,17 +10,23 @@ from tare.campaign import conduct
 from tare.campaign.plan import make_jobs
 from tare.errors import ImageError
 from tare.image import build, forms, recipe
+from tare.model import Layer
 from tare.platforms.parts import vm
 from tare.workloads import registry
 
 RECIPE = Path(recipe.__file__).with_name("recipe.toml")
-LAYER = b"""
+LAYER = """
 commands = ["second $1", "first $1"]
 [pinned]
 gcc = "3"
 [recorded]
 packages = ["bc"]
 """
+
+
+KERNEL = registry.get("kernel-compile").layer
+#: Of the recipe with it, as all versions since 2026-11 have it: under it the cached base lies.
+KERNEL_HASH = "b5513113d16254dd1e884eb3bf524743079a87b58891c226ca2273bd38b67ff9"
 
 
 class Watcher:
@@ -33,28 +39,40 @@ class Watcher:
 
 def test_a_layer_adds_to_the_recipe_and_is_in_its_hash():
     base = recipe.load()
-    layered = recipe.on_top(base, "some", LAYER)
+    layered = recipe.on_top(base, Layer("some", LAYER))
     pins = sorted([*(f"{name}={version}" for name, version in base.pinned), "gcc=3"])
     assert layered.include == ",".join([*pins, *sorted([*base.recorded, "bc"])])
     assert (layered.layers, layered.commands) == (("some",), ("second $1", "first $1"))
-    assert layered.hash not in (base.hash, recipe.on_top(base, "some", LAYER + b"#").hash)
+    assert layered.hash not in (base.hash, recipe.on_top(base, Layer("some", LAYER + "#")).hash)
     kept = dataclasses.asdict(base).keys() - {"pinned", "recorded", "hash", "layers", "commands"}
     assert all(getattr(layered, name) == getattr(base, name) for name in kept)
 
 
 @pytest.mark.parametrize(
     "text",
-    [b"\xff", b"", LAYER.replace(b'commands = ["second $1", "first $1"]', b'commands = "first"'), b"[pinned]\n"],
+    [
+        "\udcff",
+        "",
+        LAYER.replace('commands = ["second $1", "first $1"]', 'commands = "first"'),
+        "[pinned]\n",
+        LAYER + 'package = ["zstd"]',
+        'packages = ["zstd"]',
+    ],
 )
 def test_a_layer_that_cannot_be_read_is_named(text):
-    with pytest.raises(ImageError, match="recipe cannot be read") as caught:
-        recipe.on_top(recipe.load(), "some", text)
-    assert caught.value.fix == "restore src/tare/image/recipe-some.toml"
+    with pytest.raises(ImageError, match="layer 'some' cannot be read") as caught:
+        recipe.on_top(recipe.load(), Layer("some", text))
+    assert caught.value.fix == "mend the workload that asks for it (docs/add-a-workload.md)"
 
 
-def test_a_layer_that_there_is_not():
-    with pytest.raises(ImageError, match=r"tare has no recipe-none\.toml"):
-        recipe.load(["none"])
+def test_a_layer_may_have_packages_alone():
+    zstd = recipe.on_top(recipe.load(), Layer("zstd", '[recorded]\npackages = ["zstd"]'))
+    assert (set(zstd.recorded) - set(recipe.load().recorded), zstd.commands) == ({"zstd"}, ())
+
+
+def test_two_layers_of_one_name_are_not_taken_for_one():
+    with pytest.raises(ImageError, match="ask for layers 'some'"):
+        recipe.load([Layer("some", LAYER), Layer("some", LAYER + "#")])
 
 
 def test_without_layers_the_image_is_what_it_was(bench):
@@ -66,25 +84,25 @@ def test_without_layers_the_image_is_what_it_was(bench):
 
 def test_an_image_with_a_layer_is_another_one_with_more_packages(bench):
     plain = build.ensure(bench.agent, progress=bench.progress.append)
-    bench.has(libc6="2.36-9", **dict(recipe.load(["kernel"]).pinned))
-    image = build.ensure(bench.agent, progress=bench.progress.append, layers=["kernel"])
+    bench.has(libc6="2.36-9", **dict(recipe.load([KERNEL]).pinned))
+    image = build.ensure(bench.agent, progress=bench.progress.append, layers=[KERNEL])
     assert image.layers == ("kernel",)
     assert image.hash != plain.hash
-    assert image.manifest.packages["gcc-12"] == dict(recipe.load(["kernel"]).pinned)["gcc-12"]
+    assert image.manifest.packages["gcc-12"] == dict(recipe.load([KERNEL]).pinned)["gcc-12"]
     assert bench.runs == 2
     assert build.ensure(bench.agent, progress=bench.progress.append) == plain
-    assert build.ensure(bench.agent, progress=bench.progress.append, layers=["kernel"]) == image
+    assert build.ensure(bench.agent, progress=bench.progress.append, layers=[KERNEL]) == image
     assert bench.runs == 2
     assert [name for name in bench.places if name.startswith("base-kernel-")]
 
 
 def test_a_layers_pins_are_held_too(bench):
     with pytest.raises(ImageError, match="the base has gcc-12 None, the recipe pins 12"):
-        build.ensure(bench.agent, progress=bench.progress.append, layers=["kernel"])
+        build.ensure(bench.agent, progress=bench.progress.append, layers=[KERNEL])
 
 
 def test_its_commands_are_run_in_the_root_by_mmdebstrap(tmp_path):
-    layered = recipe.on_top(recipe.load(), "some", LAYER)
+    layered = recipe.on_top(recipe.load(), Layer("some", LAYER))
     argv = build.command(layered, tmp_path, ["/etc/apt/some.sources"])
     assert [word for word in argv if "hook" in word] == ["--customize-hook=second $1", "--customize-hook=first $1"]
     assert argv[-3:] == ["bookworm", str(tmp_path), "/etc/apt/some.sources"]
@@ -96,15 +114,25 @@ def test_its_commands_are_run_in_the_root_by_mmdebstrap(tmp_path):
 )
 def test_a_campaign_gets_the_layers_that_its_workloads_ask_for(bench, monkeypatch, names, layers):
     monkeypatch.setenv("TARE_AGENT", str(bench.agent))
-    bench.has(libc6="2.36-9", **dict(recipe.load(["kernel"]).pinned))
+    bench.has(libc6="2.36-9", coreutils="9.1-1", **dict(recipe.load([KERNEL]).pinned))
     jobs = make_jobs([registry.get(name) for name in names], "quick")
     assert conduct.image_for((job.workload for job in jobs), Watcher().doing).layers == layers
 
 
 def test_every_layer_that_a_workload_asks_for_is_there():
-    asked = {one.layer for one in registry.all_workloads().values()} - {""}
-    assert asked == {"kernel"}
-    assert all(recipe.load([layer]).commands for layer in asked)
+    asked = {one.layer for one in registry.all_workloads().values()} - {None}
+    assert asked == {KERNEL}
+    assert recipe.load(asked).hash == KERNEL_HASH, "bases that were built by earlier versions are built anew"
+
+
+def test_a_package_that_the_image_lacks_ends_a_campaign_before_it_starts(bench, monkeypatch):
+    monkeypatch.setenv("TARE_AGENT", str(bench.agent))
+    bench.has(libc6="2.36-9", **dict(recipe.load().pinned))
+    primes = registry.get("primes")
+    wanting = type("Wanting", (type(primes),), {"name": "wanting", "packages": ("libc6", "zstd")})()
+    with pytest.raises(ImageError, match=r"^wanting needs zstd, which the image has not") as refused:
+        conduct.image_for([primes, wanting], Watcher().doing)
+    assert "a layer with it" in refused.value.fix
 
 
 def test_a_machines_disk_has_room_for_a_layer(bench):

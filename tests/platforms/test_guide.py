@@ -36,6 +36,7 @@ def plugin(tmp_path, monkeypatch):
     section = points.replace('[project.entry-points."tare.platforms"]', "[tare.platforms]").replace('"', "")
     (info / "entry_points.txt").write_text(section)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv(plugins.ALLOWED, "tare-unshare")
 
 
 def test_it_is_found_by_its_entry_point(plugin):
@@ -47,6 +48,10 @@ BROKEN = {
     "import no_such_module": "does not load: ModuleNotFoundError: No module named 'no_such_module'",
     "1 / 0": "does not load: ZeroDivisionError",
     "PLATFORMS = (5,)": "has no PLATFORMS",
+    "": "has neither PLATFORMS nor FAMILIES",
+    "FAMILIES = {'Fam': print}": "has a name that is not lower case words",
+    "FAMILIES = {'ssh': print}": "names 'ssh:', which there is already",
+    "from tare.platforms.runc import *\nPLATFORMS[0].title = ''\nPLATFORMS[0].start_patience = 0": "above 0",
     "from tare.platforms.runc import PLATFORMS": "names 'runc', which there is already",
     "from tare.platforms.native import PLATFORMS": "names a baseline",
 }

@@ -27,7 +27,7 @@ def test_a_copy_of_the_prepared_tree_is_built_with_as_many_jobs_as_cpus():
     ]
     assert [" ".join(one.argv) for one in plan.cleanup] == ["rm -rf /data/tare-kernel"]
     assert " ".join(KERNEL.plan(FULL, around()).measures[0].argv) == f"{make} -j1 bzImage"
-    assert KERNEL.layer == "kernel"
+    assert KERNEL.layer.name == "kernel"
 
 
 def test_a_full_disk_is_refused_with_the_fix():

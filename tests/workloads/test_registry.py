@@ -203,6 +203,7 @@ def plugin(tmp_path, monkeypatch):
         (metadata / "entry_points.txt").write_text(f"[tare.workloads]\ndd-syscalls = {module}\n")
         monkeypatch.syspath_prepend(tmp_path)
         monkeypatch.setattr(plugins, "_said", set())
+        monkeypatch.setenv(plugins.ALLOWED, "tare-dd")
         monkeypatch.delitem(sys.modules, module, raising=False)
 
     yield install

@@ -11,6 +11,7 @@ from tare.campaign.runs import Client
 from tare.errors import SessionError, UsageError
 from tare.image import forms
 from tare.model import Sample
+from tare.platforms.contract import prepared
 from tare.workloads.apart import (
     ApartWorkload,
     ImageSizes,
@@ -63,7 +64,7 @@ def _run(workload: ApartWorkload, params: Params, brood: Brood, client: Client) 
 def _image(workload: ImageWorkload, brood: Brood) -> Told:
     """Look at the platform's form of the image, which is there already."""
     platform, image = brood.platform, brood.nursery.image
-    form = platform.prepare(image)
+    form = prepared(platform, image)
     unpacked = forms.unpacked_bytes(image.root) if platform.same_bits else None
     figures = workload.read(ImageSizes(form.disk_bytes, unpacked))
     return Told(tuple(Sample(name, value) for name, value in figures.items()), {"form": form.form.encode()})

@@ -17,6 +17,7 @@ from pathlib import Path
 from tare.errors import HostError
 from tare.host import processes, roots
 from tare.image.build import Image
+from tare.platforms import contract
 from tare.platforms.base import Platform
 
 #: ``ldd`` writes ``NAME => PATH (ADDRESS)``, and only ``PATH (ADDRESS)`` for the loader.
@@ -26,7 +27,7 @@ _LIMIT_S = 10.0
 
 def drop_start_files(platform: Platform, image: Image) -> None:
     """Write back what a start of the platform reads, and drop it. Raises `HostError` where that is not known."""
-    form = platform.prepare(image)
+    form = contract.prepared(platform, image)
     if not form.files or platform.elsewhere:
         raise HostError(
             f"which files of this host a start of {platform.name} reads is not known: none of its starts is cold",

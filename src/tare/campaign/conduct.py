@@ -298,6 +298,7 @@ def _workload_record(job: Job) -> WorkloadRecord:
         work_unit=workload.work_unit,
         params=dict(job.params),
         metrics=[MetricRecord.model_validate(asdict(metric)) for metric in workload.all_metrics],
+        package=workloads.package(workload.name),
     )
 
 

@@ -14,6 +14,7 @@ from typing import ParamSpec, Self, TypeVar
 from tare.campaign.disk_watch import DiskWatch
 from tare.campaign.instances import PARENT_GROUP, Nursery
 from tare.campaign.runs import Client
+from tare.errors import ImageError
 from tare.host import beside, cgroup, facts, janitor, lock, network, pinning, roots, state, topology, tuning
 from tare.host.journal import Belongings, Journal, clear_the_way
 from tare.host.tuning import Tuned
@@ -113,9 +114,21 @@ class HostSession:
 
 
 def image_for(workloads: Iterable[Workload], progress: Progress) -> Image:
-    """The image with what these workloads need on top, and without where none does; made if need be."""
-    layers = {workload.layer for workload in workloads} - {""}
-    return build.ensure(build.agent_path(), progress=progress, layers=layers)
+    """The one image for all of these workloads: with what they need on top, and without where none does.
+
+    Raises `ImageError`, also where it lacks a package that a workload needs.
+    """
+    wanted = list(workloads)
+    layers = {workload.layer for workload in wanted if workload.layer is not None}
+    image = build.ensure(build.agent_path(), progress=progress, layers=layers)
+    for workload in wanted:
+        missing = [package for package in workload.packages if package not in image.manifest.packages]
+        if missing:
+            raise ImageError(
+                f"{workload.name} needs {', '.join(missing)}, which the image has not",
+                fix="give the workload a layer with it (docs/add-a-workload.md), or leave the workload out",
+            )
+    return image
 
 
 def harness_cpus(measured: Collection[int]) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from tare.host.network import Network
 from tare.image.build import Image
 from tare.model import Arm, Resources
 from tare.patience import stretched
+from tare.platforms import contract
 from tare.platforms.base import Beacon, Instance, LaunchSpec, Platform
 from tare.platforms.parts.marks import Datagram
 from tare.session import Mute, Session
@@ -198,7 +199,7 @@ class Nursery:
             start_limit_s=terms.start_limit_s or self.start_limit_s * platform.start_patience,
             gate=terms.gate,
         )
-        instance = platform.launch(spec, things)
+        instance = contract.launched(platform, spec, things)
         if not platform.has_agent:
             return self._start_mute(platform, arm, instance, things, tenant, measured=measured)
         try:

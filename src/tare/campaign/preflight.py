@@ -13,6 +13,7 @@ from tare.errors import Failed, HostError, PlatformError, TareError, attempt
 from tare.host import volumes
 from tare.image.build import Image
 from tare.model import Arm, Progress
+from tare.platforms import contract, registry
 from tare.platforms.base import Availability, Platform
 from tare.store import LeftOut, PlatformRecord
 
@@ -41,7 +42,7 @@ def available(
     left_out: list[LeftOut] = []
     for platform in platforms:
         progress(f"looking for {platform.name}")
-        answer = attempt(platform.detect)
+        answer = attempt(partial(contract.detected, platform))
         if isinstance(answer, Failed):
             left_out.append(_without(platform, answer, asked, keep, "the detection of"))
         elif answer.available:
@@ -93,7 +94,7 @@ def _without(platform: Platform, failed: Failed, asked: Collection[str], keep: K
 
 
 def _try(platform: Platform, answer: Availability, image: Image, nursery: Nursery) -> Ready:
-    form = platform.prepare(image)
+    form = contract.prepared(platform, image)
     live = nursery.start(platform, Arm(platform.name), measured=False)
     try:
         fairness = _fairness(platform, live)
@@ -108,6 +109,7 @@ def _try(platform: Platform, answer: Availability, image: Image, nursery: Nurser
         not_honoured=list(platform.not_honoured),
         open_by_design=dict(platform.open_by_design),
         network_path=platform.network_path,
+        package=registry.package(platform.name),
     )
     return Ready(platform, record, fairness)
 

@@ -102,14 +102,6 @@ class Measured:
         return spent_ns / self.outcome.work if spent_ns > 0 else None
 
 
-def samples_of(outcome: Outcome) -> list[Sample]:
-    """The figures as samples: round 0, and of a series each in its own round."""
-    samples = [Sample(name, value) for name, value in outcome.samples.items()]
-    for name, values in outcome.series.items():
-        samples += [Sample(name, value, at) for at, value in enumerate(values) if value is not None]
-    return samples
-
-
 @dataclass(frozen=True, slots=True)
 class Together:
     """What the runs of one trial gave, one a round."""
@@ -323,7 +315,7 @@ def _read(
         if isinstance(workload, WeighWorkload) and before and after:
             outcome = dataclasses.replace(outcome, samples={**outcome.samples, **workload.weigh(before, after)})
         require_work(workload, outcome)
-        return outcome, checked(workload, samples_of(outcome))
+        return outcome, checked(workload, outcome.as_samples())
     except Exception as error:
         setattr(error, OUTPUTS, outputs_of(results))
         raise

@@ -17,6 +17,7 @@ from tare.errors import StoreError
 from tare.host.facts import HostFacts
 from tare.image.build import Image
 from tare.store import CampaignRecord, LeftOut, Store
+from tare.workloads import registry as workloads
 
 #: Facts of the host that decide what work costs on it; the rest are settings, which a campaign notes.
 _DECISIVE = ("architecture", "kernel", "virtualised", "mitigations", "cpu.model", "cpu.threads")
@@ -92,12 +93,24 @@ def notes(record: CampaignRecord, host: HostFacts, ready: Sequence[Ready]) -> It
     """What else is not as it was, a sentence each: figures of one block may differ from another's by it."""
     if record.tare_version != tare.__version__:
         yield f"resumed: {Change('tare', record.tare_version, tare.__version__)}"
+    for change in _packages(record, ready):
+        yield f"resumed: {change}"
     for change in _host_changes(record, host, _SETTINGS):
         yield f"resumed: {change}"
     for one in ready:
         before, now = _fairness(record, one).get(_SEEN), one.fairness.get(_SEEN)
         if not _alike(_SEEN, before, now):
             yield f"resumed: {Change(f'{one.platform.name}: {_SEEN}', before, now)}"
+
+
+def _packages(record: CampaignRecord, ready: Sequence[Ready]) -> Iterator[Change]:
+    """Plug-ins of another version than they had, and what was of a plug-in and is tare's own now."""
+    of_platforms = {platform.name: platform.package for platform in record.platforms}
+    present = [(one.platform.name, of_platforms[one.platform.name], one.record.package) for one in ready]
+    present += [(one.name, one.package, workloads.package(one.name)) for one in record.workloads]
+    for name, before, now in present:
+        if before != now:
+            yield Change(f"the package of {name}", before or "tare itself", now or "tare itself")
 
 
 def _refuse(changes: Iterable[Change]) -> None:

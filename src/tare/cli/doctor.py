@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import typer
@@ -16,19 +18,25 @@ from tare.footprint import checks as footprint_checks
 from tare.footprint import ptrace
 from tare.host import beside, checks, facts
 from tare.lab import checks as lab_checks
+from tare.platforms import contract
 from tare.platforms import registry as platforms
-from tare.platforms.base import Availability
+from tare.platforms.base import Availability, Platform
 
 _MARKS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "fail": "[red]✗[/]"}
 
 
-def examine(*, as_json: bool) -> None:
-    """Check the host, try every platform, and print it. Exits 1 when tare cannot measure here at all."""
+def examine(names: Sequence[str], *, as_json: bool) -> None:
+    """Check the host, try the platforms (``names``; none: all) and print it. Exits 1 when one cannot measure here.
+
+    Of those that were named each must run; of all, any does.
+    """
+    chosen = platforms.choose(names or list(platforms.all_platforms()))
     host = checks.checks(beside.completed(facts.gather(), default_cpus()))
     kernel = [ptrace.check(), *footprint_checks.checks(lab_checks.check())]
     with Console(stderr=True).status("") as status:
-        found = [_platform(name, status) for name in platforms.all_platforms()]
-    usable = all(one.state != "fail" for one in host) and any(row["available"] for row in found)
+        found = [_platform(platform, status) for platform in chosen]
+    runs = (all if names else any)(row["available"] for row in found)
+    usable = all(one.state != "fail" for one in host) and runs
     if as_json:
         answer = {
             "schema": "tare.doctor/1",
@@ -38,25 +46,25 @@ def examine(*, as_json: bool) -> None:
                 for one in (*host, *kernel)
             ],
             "platforms": found,
-            "families": platforms.offers(),
+            "families": [] if names else platforms.offers(),
         }
         emit(json.dumps(answer, indent=2))
     else:
-        _print(host, kernel, found)
+        _print(host, kernel, found, [] if names else platforms.offers())
     if not usable:
         raise typer.Exit(1)
 
 
-def _platform(name: str, status: Status) -> dict[str, Any]:
-    status.update(f"trying {name}")
-    platform = platforms.all_platforms()[name]
-    answer = attempt(platform.detect)
+def _platform(platform: Platform, status: Status) -> dict[str, Any]:
+    status.update(f"trying {platform.name}")
+    answer = attempt(partial(contract.detected, platform))
     if isinstance(answer, Failed):
         answer = Availability(False, reason=f"its detection failed: {answer.reason}")
     attempt(platform.close)  # nothing was started that could stay
     return {
-        "name": name,
+        "name": platform.name,
         "title": platform.title,
+        "package": platforms.package(platform.name),
         "available": answer.available,
         "version": answer.version,
         "reason": answer.reason,
@@ -65,7 +73,9 @@ def _platform(name: str, status: Status) -> dict[str, Any]:
     }
 
 
-def _print(host: list[checks.Check], kernel: list[checks.Check], found: list[dict[str, Any]]) -> None:
+def _print(
+    host: list[checks.Check], kernel: list[checks.Check], found: list[dict[str, Any]], offers: list[dict[str, str]]
+) -> None:
     console = Console()
     for title, every in (("The host", host), ("What can be told of its kernel", kernel)):
         table = Table(box=None, pad_edge=False, show_header=False)
@@ -79,7 +89,7 @@ def _print(host: list[checks.Check], kernel: list[checks.Check], found: list[dic
         mark = _MARKS["ok" if row["available"] else "warn"]
         said = row["version"] if row["available"] else row["reason"]
         table.add_row(mark, row["name"], said, f"fix: {row['fix']}" if row["fix"] else "")
-    for offer in platforms.offers():
+    for offer in offers:
         table.add_row(" ", offer["name"], offer["asks"], "")
     console.print("[bold]Platforms[/]")
     console.print(table)

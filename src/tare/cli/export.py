@@ -8,7 +8,7 @@ from pathlib import Path
 from tare.cli.console import emitting
 from tare.outputs import written
 from tare.report.export import export as write
-from tare.report.export import export_footprints, export_stacks, export_surfaces, export_telemetry
+from tare.report.export import export_footprints, export_output, export_stacks, export_surfaces, export_telemetry
 from tare.report.tables import Format, Table
 from tare.store import read_store
 
@@ -19,6 +19,8 @@ def export_table(file: Path, table: Table, form: Format, output: Path | None, *,
         target = files.enter_context(emitting() if output is None else written(output, new=True))
         if table is Table.SAMPLES:
             write(store, form, target, raw=raw)
+        elif table is Table.OUTPUT:
+            export_output(store, form, target, raw=raw)
         elif table is Table.FOOTPRINTS:
             export_footprints(store, form, target, raw=raw)
         elif table is Table.SURFACES:

@@ -21,7 +21,11 @@ def show_inventory(what: What, *, as_json: bool) -> None:
         emit(json.dumps({"schema": "tare.list/1", "what": what.value, "items": rows, **families}, indent=2))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    columns = [name for name, value in rows[0].items() if not isinstance(value, dict)]
+    columns = [
+        name
+        for name, value in rows[0].items()
+        if not isinstance(value, dict) and (name != "package" or any(row["package"] for row in rows))
+    ]
     for column in columns:
         table.add_column(column.replace("_", " "))
     for row in rows:
@@ -39,6 +43,7 @@ def _platforms() -> list[dict[str, Any]]:
             "by_default": one.by_default,
             "network_path": one.network_path,
             "open_by_design": dict(one.open_by_design),
+            "package": platforms.package(one.name),
         }
         for one in platforms.all_platforms().values()
     ]
@@ -53,6 +58,7 @@ def _workloads() -> list[dict[str, Any]]:
             "by_default": one.by_default,
             "margin_percent": round(one.margin * 100, 6),
             "title": one.title,
+            "package": workloads.package(one.name),
         }
         for one in workloads.all_workloads().values()
     ]

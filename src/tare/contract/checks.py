@@ -15,7 +15,7 @@ from tare.campaign.instances import Live
 from tare.contract.bench import Bench, BrokenPromiseError, Check, promise
 from tare.contract.escape import escape, escape_to_others
 from tare.contract.hostile import floods_are_stopped, streams_have_limits
-from tare.contract.leftovers import left_on_host, packet_rules
+from tare.contract.leftovers import left_on_host, named_after, notes, packet_rules
 from tare.errors import SessionError
 from tare.patience import stretched, until
 from tare.platforms.parts.helpers import processes_by_pid
@@ -267,29 +267,34 @@ def four_at_once(bench: Bench) -> None:
 
 
 def death_is_noticed(bench: Bench) -> None:
-    """When its processes are killed, the host knows within a second."""
+    """When its processes are killed, the host knows within a second; and what they had no time to remove goes too."""
+    before = notes()
     with bench.fresh() as live:
-        _kill(live.instance.host_processes())
+        pids = live.instance.host_processes()
+        _kill(pids)
         began = time.monotonic()
         try:
             live.session.execute(["true"], time_limit_s=30)
         except SessionError:
             took = time.monotonic() - began
             promise(took < 1, f"it took {took:.1f} s")
-            return
-        raise BrokenPromiseError("a killed instance runs commands")
+        else:
+            raise BrokenPromiseError("a killed instance runs commands")
+    left = named_after(pids, notes() - before)
+    promise(not left, f"left on the host: {left}")
 
 
 def stop_leaves_nothing(bench: Bench) -> None:
     """After a stop nothing of it is on the host: processes, mounts, links, groups, files, packet filter's rules."""
     _ = bench.live  # what a platform makes once a host is there
-    rules = packet_rules()
+    rules, before = packet_rules(), notes()
     live = bench.start(measured=True)
-    label = live.instance.spec.id
+    label, pids = live.instance.spec.id, live.instance.host_processes()
     there = left_on_host(label)
     live.stop()
     promise(there, "nothing on the host carried its label")
     left = left_on_host(label)
+    left += named_after(pids, notes() - before)
     promise(not left, f"left on the host: {left}")
     new = packet_rules() - rules
     promise(not new, f"left in the packet filter: {sorted(new)}")

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from tare.contract.bench import promise
-from tare.contract.leftovers import left_on_host
-from tare.host import processes, state
+from tare.contract.leftovers import left_on_host, named_after, notes
+from tare.host import cgroup, processes, state
 from tare.host.fence import BRIDGE
 from tare.host.journal import Journal, sweep
 
@@ -31,10 +31,12 @@ def killed_after(name: str, delay_s: float) -> None:
     victim = processes.start(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert victim.stdout is not None
     assert victim.stderr is not None
+    label, before = "", notes()
     try:
         label = victim.stdout.readline().decode().strip()
         time.sleep(delay_s)
     finally:
+        pids = _pids(label)
         victim.send_signal(signal.SIGKILL)
         said = victim.stderr.read().decode(errors="replace").strip().splitlines()
         victim.communicate()
@@ -46,6 +48,12 @@ def killed_after(name: str, delay_s: float) -> None:
     whys = {str(step.thing): step.kept for step in steps}
     kept = [f"{one.thing}: {whys.get(str(one.thing))}" for one in journal.entries() if one.owner.pid == victim.pid]
     promise(not kept, f"not removed: {kept}")
-    left = left_on_host(label)
+    left = left_on_host(label) + named_after(pids, notes() - before)
     promise(not left, f"left on the host: {left}")
     promise(not Path("/sys/class/net", BRIDGE).exists(), f"the bridge {BRIDGE} is still there")
+
+
+def _pids(label: str) -> list[int]:
+    """The processes of all instances with the label; none without one."""
+    groups = {folder.name for root in cgroup.hierarchies().every for folder in root.glob(f"tare/{label}x*") if label}
+    return [pid for name in groups for pid in cgroup.Group(f"tare/{name}").pids()]

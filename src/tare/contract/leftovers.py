@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import re
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from tare.host import cgroup, processes, state
 
-#: Folders in which some runtime notes a sandbox's name, and the pattern below them.
-NOTES = (("/run/netns", "*{}*"), ("/run/lxc/lock", ".*{}*"), ("/run/systemd/nspawn", "*/*{}*"))
+#: Where programs keep what they know of what they run, under its name or under the id of its process.
+NOTED_IN = Path("/run")
+#: No program nests its notes deeper.
+_DEEPEST = 5
 #: What lists the containers of a program whose name holds a label; asked where the program is there.
 LISTS = (["docker", "ps", "-aq", "--filter"], ["podman", "ps", "-aq", "--filter"])
 
@@ -26,17 +30,52 @@ def packet_rules() -> frozenset[str]:
     return frozenset(rule for table in tables for rule in table.splitlines() if rule.startswith("-A "))
 
 
+def notes() -> frozenset[str]:
+    """Every file and folder of programs that run: what they keep on memory's own filesystems, and no guest's."""
+    return frozenset(_notes(NOTED_IN, _in_memory(), _DEEPEST))
+
+
+def named_after(pids: Collection[int], paths: Collection[str]) -> list[str]:
+    """The paths whose own name has the id of one of these processes as a number."""
+    numbers = {str(pid) for pid in pids}
+    return sorted(path for path in paths if numbers & set(re.findall(r"\d+", path.rpartition("/")[2])))
+
+
 def _things(label: str) -> Iterator[str]:
     yield from (line for line in Path("/proc/mounts").read_text().splitlines() if label in line)
     yield from (one.name for one in Path("/sys/class/net").iterdir() if label in one.name)
     yield from map(str, state.work().glob(f"*{label}*"))
     for root in cgroup.hierarchies().every:
         yield from map(str, root.glob(f"tare/*{label}*"))
-    for folder, pattern in NOTES:
-        yield from map(str, Path(folder).glob(pattern.format(label)))
+    yield from (path for path in notes() if label in path.rpartition("/")[2])
     for command in LISTS:
         if processes.find(command[0]) is not None:
             yield from processes.run([*command, f"name={label}"]).text.split()
+
+
+def _in_memory() -> frozenset[int]:
+    """The devices of the filesystems in memory that are mounted."""
+    devices = set()
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, _, kind = line.partition(" - ")
+        if kind.startswith("tmpfs "):
+            major, minor = fields.split(" ")[2].split(":")
+            devices.add(os.makedev(int(major), int(minor)))
+    return frozenset(devices)
+
+
+def _notes(folder: Path, in_memory: Collection[int], deep: int) -> Iterator[str]:
+    try:
+        entries = list(os.scandir(folder))
+        here = folder.stat().st_dev
+    except OSError:  # it is gone, or somebody's filesystem that root cannot read
+        return
+    for entry in entries:
+        yield entry.path
+        if deep > 1 and entry.is_dir(follow_symlinks=False):
+            device = entry.stat(follow_symlinks=False).st_dev
+            if device == here or device in in_memory:
+                yield from _notes(Path(entry.path), in_memory, deep - 1)
 
 
 def _processes(label: str) -> Iterator[str]:

@@ -6,13 +6,15 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.contract import kill
 from tare.contract.bench import Bench, Check
 from tare.contract.checks import CHECKS
-from tare.errors import HostError, TareError, UsageError
+from tare.errors import Failed, HostError, PlatformError, UsageError, attempt
 from tare.model import Progress, Resources
+from tare.platforms import contract
 from tare.platforms.base import Platform
 from tare.suggest import nearest
 
@@ -50,7 +52,9 @@ def run(platform: Platform, only: Sequence[str], progress: Progress) -> Iterator
     """Check a platform that runs here, and yield each result as it comes. Raises `HostError` when it does not run."""
     chosen = choose(only)
     progress(f"looking for {platform.name}")
-    answer = platform.detect()
+    answer = attempt(partial(contract.detected, platform))
+    if isinstance(answer, Failed):
+        raise PlatformError(f"the detect of {platform.name} failed: {answer.reason}")
     if not answer.available:
         raise HostError(f"{platform.name} does not run here: {answer.reason}", fix=answer.fix or None)
     try:
@@ -60,7 +64,7 @@ def run(platform: Platform, only: Sequence[str], progress: Progress) -> Iterator
             progress(KILL)
             yield _told(KILL, KILL_TITLE, lambda: kill.killed_after_each_delay(platform.name))
     finally:
-        platform.close()
+        attempt(platform.close)  # what it fails for is no promise of an instance's
 
 
 def choose(only: Sequence[str]) -> list[str]:
@@ -76,7 +80,9 @@ def _on_ground(platform: Platform, checks: Sequence[Check], progress: Progress) 
     with benches(progress) as bench_of:
         bench = bench_of(platform)
         progress("making the image's form")
-        platform.prepare(bench.nursery.image)
+        form = attempt(partial(contract.prepared, platform, bench.nursery.image))
+        if isinstance(form, Failed):
+            raise PlatformError(f"the prepare of {platform.name} failed: {form.reason}")
         try:
             for check in checks:
                 progress(check.name)
@@ -87,9 +93,8 @@ def _on_ground(platform: Platform, checks: Sequence[Check], progress: Progress) 
 
 def _told(name: str, title: str, tried: Callable[[], str | None]) -> Result:
     began = time.monotonic()
-    broken, remark = None, None
-    try:
-        remark = tried()
-    except TareError as error:
-        broken = str(error)
-    return Result(name, title, broken, time.monotonic() - began, remark or "")
+    remark = attempt(tried)
+    seconds = time.monotonic() - began
+    if isinstance(remark, Failed):
+        return Result(name, title, remark.reason, seconds)
+    return Result(name, title, None, seconds, remark or "")

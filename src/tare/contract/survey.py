@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -13,8 +14,9 @@ from tare.contract import suite
 from tare.contract.bench import Bench
 from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Outcome, State
 from tare.contract.escape import declared, try_doors, try_doors_to_others
-from tare.errors import TareError, UsageError
+from tare.errors import Failed, UsageError, attempt
 from tare.model import Progress
+from tare.platforms import contract
 from tare.platforms.base import Platform
 
 #: A file of these takes a few hundred bytes a door.
@@ -57,21 +59,20 @@ def run(platforms: Sequence[Platform], progress: Progress) -> Iterator[Surveyed]
     with suite.benches(progress) as bench_of:
         for platform in platforms:
             progress(platform.name)
-            try:
-                yield _surveyed(platform, bench_of(platform))
-            except TareError as error:
-                why = " ".join(str(error).split())[-MOST_SAID:]
-                yield Surveyed(platform=platform.name, why_not=why, doors=[], failed=True)
-            finally:
-                platform.close()
+            surveyed = attempt(partial(_surveyed, platform, bench_of(platform)))
+            attempt(platform.close)  # nothing was started that could stay
+            if isinstance(surveyed, Failed):
+                why = " ".join(surveyed.reason.split())[-MOST_SAID:]
+                surveyed = Surveyed(platform=platform.name, why_not=why, doors=[], failed=True)
+            yield surveyed
 
 
 def _surveyed(platform: Platform, bench: Bench) -> Surveyed:
-    answer = platform.detect()
+    answer = contract.detected(platform)
     if not platform.has_agent or not answer.available:
         why = f"it does not run here: {answer.reason}" if platform.has_agent else "it has no agent, and runs no command"
         return Surveyed(platform=platform.name, why_not=why, doors=[])
-    platform.prepare(bench.nursery.image)
+    contract.prepared(platform, bench.nursery.image)
     with contextlib.closing(bench):
         outcomes = (*try_doors(bench), *try_doors_to_others(bench))
     return Surveyed(platform=platform.name, why_not=None, doors=[_seen(platform, outcome) for outcome in outcomes])

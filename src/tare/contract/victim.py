@@ -7,7 +7,7 @@ import sys
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.clean import say
 from tare.model import Arm, Resources
-from tare.platforms import registry
+from tare.platforms import contract, registry
 
 MEMORY = 512 << 20
 
@@ -18,7 +18,7 @@ def main(name: str) -> None:
     with HostSession() as host:
         image = host.image()
         nursery, _ = host.prepare(image, Resources(default_cpus(), MEMORY))
-        platform.prepare(image)
+        contract.prepared(platform, image)
         say(nursery.campaign)
         while True:
             nursery.start(platform, Arm(platform.name), measured=True).stop()

@@ -5,19 +5,21 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.instances import Nursery
 from tare.campaign.order import ALL
-from tare.errors import HostError, TareError, UsageError
+from tare.errors import Failed, HostError, TareError, UsageError, attempt
 from tare.footprint.model import Surface
 from tare.footprint.request import SurfaceRequest
 from tare.footprint.result import SurfaceResult
 from tare.footprint.site import Wish, opened
 from tare.footprint.surface import Reader
+from tare.image.build import Image
 from tare.model import Arm, Progress, Resources
-from tare.platforms import registry
+from tare.platforms import contract, registry
 from tare.platforms.base import Instance, Platform
 from tare.platforms.parts.helpers import processes_by_pid
 from tare.store import LeftOut
@@ -72,17 +74,24 @@ def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Look
         nursery, _ = host.prepare(image, Resources(default_cpus(), MEMORY))
         for platform in platforms:
             progress(f"looking for {platform.name}")
-            try:
-                answer = platform.detect()
-                if not answer.available:
-                    yield Looked(platform.name, None, answer.reason, answer.fix)
-                    continue
-                platform.prepare(image)
-                yield Looked(platform.name, _started(reader, platform, nursery, progress))
-            except TareError as error:
-                yield Looked(platform.name, None, error.what, error.fix or "")
-            finally:
-                platform.close()
+            looked = attempt(partial(_looked, reader, platform, image, nursery, progress))
+            attempt(platform.close)  # nothing was started that could stay
+            yield _not_looked(platform, looked) if isinstance(looked, Failed) else looked
+
+
+def _looked(reader: Reader, platform: Platform, image: Image, nursery: Nursery, progress: Progress) -> Looked:
+    answer = contract.detected(platform)
+    if not answer.available:
+        return Looked(platform.name, None, answer.reason, answer.fix)
+    contract.prepared(platform, image)
+    return Looked(platform.name, _started(reader, platform, nursery, progress))
+
+
+def _not_looked(platform: Platform, failed: Failed) -> Looked:
+    error = failed.error
+    if isinstance(error, TareError):
+        return Looked(platform.name, None, error.what, error.fix or "")
+    return Looked(platform.name, None, failed.reason)
 
 
 def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looked]:
@@ -96,11 +105,11 @@ def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looke
         for missing in left_out:
             yield Looked(missing.platform, None, missing.reason, missing.fix or "")
         for ready in site.ready:
-            try:
-                surface = _started(reader, ready.platform, site.nursery, progress)
-            except TareError as error:
-                site.store.add_event("warning", f"no surface of {ready.platform.name}: {error.what}")
-                yield Looked(ready.platform.name, None, error.what, error.fix or "")
+            surface = attempt(partial(_started, reader, ready.platform, site.nursery, progress))
+            if isinstance(surface, Failed):
+                looked = _not_looked(ready.platform, surface)
+                site.store.add_event("warning", f"no surface of {ready.platform.name}: {looked.reason}")
+                yield looked
             else:
                 site.store.add_surface(surface)
                 yield Looked(ready.platform.name, surface)

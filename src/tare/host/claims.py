@@ -3,6 +3,7 @@
 The journal's entries are obeyed by root. So each is held against this table, when it is written and again when it is
 read: no entry, however it came to be, makes tare remove, kill or run what is not tare's. A fact is a name with tare's
 label, a path below one of the folders in which tare makes things, or a word from a closed list; never a command.
+Plug-ins add kinds of their own (`tare.host.kinds`), whose facts are held against the same rules and no others.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tare.host import kinds as plugged
+from tare.host.kinds import OneOf, Rule
 from tare.host.thing import Fact, Thing
 
 #: Runtimes without a daemon that a bundle of tare's may be given to.
@@ -140,8 +143,35 @@ _CLAIMS: Final[Mapping[str, _Claim]] = {
 }
 
 
+#: The same for the rules that plug-ins tell their own kinds by.
+_RULES_OF_PLUGINS: Final[Mapping[Rule, str]] = {
+    Rule.SANDBOX: _SANDBOX,
+    Rule.LINK: _LINK,
+    Rule.GROUP: _GROUP,
+    Rule.PLACE: _WORK,
+    Rule.PROCESS: r"[1-9]\d{0,9} \d{1,19} [0-9a-f-]{36}",
+}
+
+
+def of(kind: str) -> _Claim | None:
+    """What a kind of thing is told by: tare's own by the table, a plug-in's (they have a colon) as it registered it."""
+    if ":" not in kind:
+        return _CLAIMS.get(kind)
+    registered = plugged.registered().get(kind)
+    if registered is None:
+        return None
+    return _Claim(_patterns(registered.must), _patterns(registered.may))
+
+
+def _patterns(rules: Mapping[str, Rule | OneOf]) -> dict[str, _Rule]:
+    return {
+        name: "|".join(map(re.escape, rule.words)) if isinstance(rule, OneOf) else _RULES_OF_PLUGINS[rule]
+        for name, rule in rules.items()
+    }
+
+
 def kinds() -> frozenset[str]:
-    """The kinds of things that there are."""
+    """The kinds of things that tare has itself."""
     return frozenset(_CLAIMS)
 
 
@@ -155,7 +185,9 @@ class Bounds:
 
 def fault(thing: Thing, bounds: Bounds) -> str | None:
     """Why a thing cannot be tare's, in words that follow "it"; None when it can. A pure function."""
-    claim = _CLAIMS.get(thing.kind)
+    claim = of(thing.kind)
+    if claim is None and ":" in thing.kind:
+        return f"names a {thing.kind!r}, which no plug-in that is installed here registers"
     if claim is None:
         return f"names a {thing.kind!r}, which this version of tare does not know"
     known = {**claim.must, **claim.may}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tare import lazily
 from tare.errors import HostError
-from tare.host import cgroup, dockerd, lxd, mounts, processes, removal, runtimes, settings
+from tare.host import cgroup, dockerd, kinds, lxd, mounts, processes, removal, runtimes, settings
 from tare.host.thing import Fact, Thing
 from tare.patience import stretched, until
 
@@ -132,20 +132,25 @@ def setting(file: Path, former: str, written: str) -> Thing:
 def remove(thing: Thing) -> None:
     """Remove a thing if it is there. Raises `HostError`, whatever it is that its remover trips over."""
     try:
+        remover = _plugged(thing) if ":" in thing.kind else _REMOVERS[thing.kind]
         if thing.kind in _IN_PLACES:
-            _require_in_place(Path(str(thing.facts["path"])))
-        _REMOVERS[thing.kind](thing.facts)
+            kinds.require_in_place(Path(str(thing.facts["path"])))
+        remover(thing.facts)
     except HostError:
         raise
     except Exception as error:  # the others' removers are to come to their turn
         raise HostError(f"{thing} cannot be removed: {error!r}") from error
 
 
-def _require_in_place(path: Path) -> None:
-    """Raise `HostError` where a link on the way leads elsewhere: what is there is not what the path names."""
-    above = path.parent
-    if above.exists() and above.resolve() != above:
-        raise HostError(f"{path} is not removed: a link leads to {above.resolve()}", fix=f"ls -ld {above}")
+def _plugged(thing: Thing) -> Callable[[Mapping[str, Fact]], None]:
+    """The remover of a plug-in's kind of thing, whose places are as they are named."""
+    kind = kinds.registered().get(thing.kind)
+    if kind is None:
+        raise HostError(f"no plug-in that is installed here knows how to remove a {thing.kind}")
+    for name, rule in {**kind.must, **kind.may}.items():
+        if rule is kinds.Rule.PLACE and name in thing.facts:
+            kinds.require_in_place(Path(str(thing.facts[name])))
+    return kind.remove
 
 
 def _remove_mount(facts: Mapping[str, Fact]) -> None:

@@ -246,6 +246,11 @@ def _strangers(seen: os.stat_result) -> str | None:
 
 def _elsewhere(record: _Record, kind: str) -> str:
     """What a user can do about an entry that names what this tare would not have made here."""
+    package, colon, _ = kind.partition(":")
+    if colon and claims.of(kind) is None:
+        return f"install the package {package} again, and then `tare clean`"
+    if colon:
+        return "clean with the version of the plug-in that made it"
     if kind not in claims.kinds() or record.format < FORMAT:
         return "clean with the version that made it"
     return "if it is another TARE_HOME's, clean with that; else see what it names, then remove the file by hand"

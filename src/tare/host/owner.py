@@ -30,6 +30,10 @@ class Owner:
         """Whether that very process still runs."""
         return self.boot == boot_id() and _start_ticks(self.pid) == self.start_ticks
 
+    def ended(self) -> bool:
+        """Whether it runs no more, though its parent may not have asked for its end yet (a zombie)."""
+        return not self.lives() or "".join(_stat(self.pid)[:1]) in {"", "Z", "X"}
+
     def replaced(self) -> bool:
         """Whether its id is another process's now: what is told by that id alone is the other's."""
         now = _start_ticks(self.pid)
@@ -46,11 +50,16 @@ class Owner:
 
 
 def _start_ticks(pid: int) -> int | None:
+    fields = _stat(pid)
+    return int(fields[19]) if fields else None
+
+
+def _stat(pid: int) -> list[str]:
+    """What proc(5) tells of a process, from its state on; nothing of one that is gone."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return None
-    return int(text.rpartition(")")[2].split()[19])
+        return []
 
 
 def boot_id() -> str:

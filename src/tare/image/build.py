@@ -21,7 +21,7 @@ from tare.host import processes, state
 from tare.image import recipe
 from tare.image.places import beside, locked
 from tare.image.recipe import Recipe
-from tare.model import Progress
+from tare.model import Layer, Progress
 
 if TYPE_CHECKING:
     from tare.image import manifests
@@ -59,7 +59,7 @@ def agent_path() -> Path:
     return agent
 
 
-def ensure(agent: Path, *, progress: Progress, layers: Collection[str] = ()) -> Image:
+def ensure(agent: Path, *, progress: Progress, layers: Collection[Layer] = ()) -> Image:
     """The image with this agent, and with the layers that were asked for: from the cache, else built.
 
     Raises `ImageError`.

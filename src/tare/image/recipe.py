@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 
 from tare.errors import ImageError
+from tare.model import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +34,14 @@ class Recipe:
         return ",".join([*(f"{name}={version}" for name, version in self.pinned), *self.recorded])
 
 
-def load(layers: Collection[str] = ()) -> Recipe:
-    """The recipe that comes with tare, with these layers on top. Raises `ImageError` for a layer that there is not."""
-    recipe = parse(_text("recipe.toml"))
-    for layer in sorted(layers):
-        recipe = on_top(recipe, layer, _text(f"recipe-{layer}.toml"))
+def load(layers: Collection[Layer] = ()) -> Recipe:
+    """The recipe that comes with tare, with these layers on top. Raises `ImageError`, also for two of one name."""
+    recipe = parse(resources.files("tare.image").joinpath("recipe.toml").read_bytes())
+    for layer in sorted(layers, key=lambda layer: layer.name):
+        if layer.name in recipe.layers:
+            raise ImageError(f"two workloads ask for layers {layer.name!r} of the image, and mean different ones")
+        recipe = on_top(recipe, layer)
     return recipe
-
-
-def _text(name: str) -> bytes:
-    try:
-        return resources.files("tare.image").joinpath(name).read_bytes()
-    except FileNotFoundError as error:
-        raise ImageError(f"tare has no {name}", fix="install tare again, or the workload that asks for it") from error
 
 
 def parse(text: bytes) -> Recipe:
@@ -70,22 +66,27 @@ def parse(text: bytes) -> Recipe:
         ) from error
 
 
-def on_top(base: Recipe, layer: str, text: bytes) -> Recipe:
+def on_top(base: Recipe, layer: Layer) -> Recipe:
     """A recipe with a layer's packages and commands too. Raises `ImageError` that says what is wrong with the layer."""
     try:
-        data = tomllib.loads(text.decode())
+        data = tomllib.loads(layer.text)
+        pinned, recorded, commands = (data.pop(name, {}) for name in ("pinned", "recorded", "commands"))
+        packages = _words(recorded.pop("packages", ()))
+        unknown = [*data, *recorded]
+        if unknown or not (pinned or packages or commands):
+            raise ValueError(f"it has {', '.join(unknown) or 'neither packages nor commands'}")
         return replace(
             base,
-            pinned=_pairs({**dict(base.pinned), **data["pinned"]}),
-            recorded=_words([*base.recorded, *data["recorded"]["packages"]]),
-            hash=hashlib.sha256(base.hash.encode() + text).hexdigest(),
-            layers=(*base.layers, layer),
-            commands=(*base.commands, *_listed(data["commands"])),
+            pinned=_pairs({**dict(base.pinned), **pinned}),
+            recorded=_words([*base.recorded, *packages]),
+            hash=hashlib.sha256(base.hash.encode() + layer.text.encode()).hexdigest(),
+            layers=(*base.layers, layer.name),
+            commands=(*base.commands, *_listed(commands)),
         )
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise ImageError(
-            f"the image's recipe cannot be read: {type(error).__name__}: {error}",
-            fix=f"restore src/tare/image/recipe-{layer}.toml",
+            f"the image's layer {layer.name!r} cannot be read: {type(error).__name__}: {error}",
+            fix="mend the workload that asks for it (docs/add-a-workload.md)",
         ) from error
 
 

@@ -9,47 +9,60 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 
 import tare.platforms
-from tare.errors import UsageError
+from tare.errors import Failed, PlatformError, TareError, UsageError, attempt
+from tare.platforms import contract
 from tare.platforms.base import Platform
-from tare.plugins import with_plugins
+from tare.plugins import package_of, with_plugins
 from tare.suggest import nearest
 
 GROUP = "tare.platforms"
+_GUIDE = "see docs/add-a-platform.md"
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Who makes the platforms of a family, under the name that they begin with: "ssh:"."""
+
+    name: str
+    make: Callable[[str], Platform]
 
 
 def all_platforms() -> dict[str, Platform]:
     """Every known platform by name: the baseline first, then by name.
 
-    A plug-in that does not load, has no platforms, or takes a name that is taken is left out (`tare.plugins`).
+    A plug-in that does not load, breaks the contract, or takes a name that is taken is left out (`tare.plugins`).
     """
-    found = with_plugins(_built_in(), GROUP, _usable)
+    found = {name: known for name, known in _registered().items() if isinstance(known, Platform)}
     return dict(sorted(found.items(), key=lambda item: (not item[1].baseline, item[0])))
 
 
 def choose(names: Sequence[str]) -> list[Platform]:
     """The platforms of these names. Raises `UsageError` that says the nearest names."""
-    known = all_platforms()
-    return [_one(name, known) for name in dict.fromkeys(names)]
+    known = _registered()
+    return [_of_name(name, known) for name in dict.fromkeys(names)]
 
 
 def require(names: Sequence[str]) -> None:
     """Raise `UsageError` for the name of no platform, as `choose` does; none is made."""
-    known = all_platforms()
+    known = _registered()
     for name in names:
-        if name not in known:
+        if not isinstance(known.get(name), Platform):
             _maker(name, known)
 
 
 def families() -> dict[str, Callable[[str], Platform]]:
     """What makes a platform from the argument in ``FAMILY:ARGUMENT``, by family."""
-    found: dict[str, Callable[[str], Platform]] = {}
-    for module in _modules():
-        named: Mapping[str, Callable[[str], Platform]] = getattr(module, "FAMILIES", {})
-        found |= named
-    return found
+    return {known.name.removesuffix(":"): known.make for known in _registered().values() if isinstance(known, _Family)}
+
+
+def package(name: str) -> str:
+    """The package and its version of the plug-in that has this platform or its family; "" for tare's own."""
+    family, separator, _ = name.partition(":")
+    return package_of(GROUP, family + separator)
 
 
 def offers() -> list[dict[str, str]]:
@@ -64,34 +77,66 @@ def offers() -> list[dict[str, str]]:
     ]
 
 
-def _one(name: str, known: Mapping[str, Platform]) -> Platform:
-    if name in known:
-        return known[name]
+def _registered() -> dict[str, Platform | _Family]:
+    return with_plugins(_built_in(), GROUP, _usable)
+
+
+def _of_name(name: str, known: Mapping[str, Platform | _Family]) -> Platform:
+    platform = known.get(name)
+    if isinstance(platform, Platform):
+        return platform
     maker, argument = _maker(name, known)
-    return maker(argument)
+    made = attempt(lambda: maker(argument))
+    if isinstance(made, Failed):
+        if isinstance(made.error, TareError):
+            raise made.error
+        raise PlatformError(f"{name} cannot be made: {made.reason}") from made.error
+    breaches = contract.problems(made) if isinstance(made, Platform) else ["is no tare.platforms.base.Platform"]
+    if breaches:
+        raise PlatformError(f"what makes {name} made something that {'; '.join(breaches)}", fix=_GUIDE)
+    return made
 
 
-def _maker(name: str, known: Mapping[str, Platform]) -> tuple[Callable[[str], Platform], str]:
-    family, separator, argument = name.partition(":")
-    makers = families()
-    if separator and argument and family in makers:
-        return makers[family], argument
-    raise UsageError(f"there is no platform {name!r}", fix=nearest(name, [*known, *(f"{one}:" for one in makers)]))
+def _maker(name: str, known: Mapping[str, Platform | _Family]) -> tuple[Callable[[str], Platform], str]:
+    prefix, separator, argument = name.partition(":")
+    family = known.get(prefix + separator)
+    if isinstance(family, _Family) and argument:
+        return family.make, argument
+    raise UsageError(f"there is no platform {name!r}", fix=nearest(name, list(known)))
 
 
-def _built_in() -> Iterator[Platform]:
+def _built_in() -> Iterator[Platform | _Family]:
     for module in _modules():
         yield from _of(module)
 
 
-def _usable(module: object) -> Sequence[Platform]:
-    """The ``PLATFORMS`` of a plug-in's module. Raises `UsageError` where they are none."""
-    platforms = _of(module)
-    if not platforms or not all(isinstance(platform, Platform) for platform in platforms):
-        raise UsageError("has no PLATFORMS that are each a tare.platforms.base.Platform: see docs/add-a-platform.md")
-    if any(platform.baseline for platform in platforms):
-        raise UsageError("names a baseline, and there is one")
-    return platforms
+def _usable(module: object) -> Sequence[Platform | _Family]:
+    """The ``PLATFORMS`` and ``FAMILIES`` of a plug-in's module. Raises `UsageError` where they cannot be used."""
+    if not isinstance(getattr(module, "FAMILIES", {}), Mapping):
+        raise UsageError(f"has FAMILIES that are no mapping of a name to what makes a platform: {_GUIDE}")
+    named = _of(module)
+    if not named:
+        raise UsageError(f"has neither PLATFORMS nor FAMILIES: {_GUIDE}")
+    breaches = [breach for known in named for breach in _breaches(known)]
+    if breaches:
+        raise UsageError(f"{'; '.join(breaches)}: {_GUIDE}")
+    return named
+
+
+def _breaches(known: object) -> Iterator[str]:
+    if isinstance(known, _Family):
+        wrong = contract.name_problem(known.name.removesuffix(":"))
+        yield from () if wrong is None else (wrong,)
+        if not callable(known.make):
+            yield f"names a family {known.name} with nothing that makes its platforms"
+    elif not isinstance(known, Platform):
+        yield "has no PLATFORMS that are each a tare.platforms.base.Platform"
+    else:
+        yield from contract.problems(known)
+        if ":" in str(getattr(known, "name", "")):
+            yield f"has a platform with a colon in its name, as only families have: {known.name!r}"
+        if known.baseline:
+            yield "names a baseline, and there is one"
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -99,6 +144,7 @@ def _modules() -> Iterator[ModuleType]:
         yield importlib.import_module(module.name)
 
 
-def _of(module: object) -> Sequence[Platform]:
+def _of(module: object) -> Sequence[Platform | _Family]:
     platforms: tuple[Platform, ...] = getattr(module, "PLATFORMS", ())
-    return platforms
+    named: Mapping[str, Callable[[str], Platform]] = getattr(module, "FAMILIES", {})
+    return (*platforms, *(_Family(f"{family}:", make) for family, make in named.items()))

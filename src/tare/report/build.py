@@ -103,6 +103,7 @@ def report_on(
         footprints=footprints_report(footprints, record.baseline, asked or Asked()),
         surfaces=surfaces,
         platforms=_facts(record, trials),
+        plugins=_plugins(record),
         workload_params={workload.name: workload.params for workload in record.workloads},
         results=results,
         failures=_failures(trials),
@@ -156,9 +157,21 @@ def _facts(record: CampaignRecord, trials: pl.DataFrame) -> list[PlatformFacts]:
     sums = read.agg(share=pl.col("daemon_cpu_ns").sum() / pl.col("wall_ns").sum())
     shares = {str(name): float(share) for name, share in sums.iter_rows()}
     return [
-        PlatformFacts.model_validate(platform.model_dump() | {"daemons_share": shares.get(platform.name)})
+        PlatformFacts.model_validate(
+            platform.model_dump(exclude={"package"}) | {"daemons_share": shares.get(platform.name)}
+        )
         for platform in record.platforms
     ]
+
+
+def _plugins(record: CampaignRecord) -> dict[str, list[str]]:
+    packages: dict[str, list[str]] = {}
+    platforms = ((platform.name, platform.package) for platform in record.platforms)
+    workloads = ((workload.name, workload.package) for workload in record.workloads)
+    for name, package in (*platforms, *workloads):
+        if package:
+            packages.setdefault(package, []).append(name)
+    return packages
 
 
 def platform_names(record: CampaignRecord) -> list[str]:

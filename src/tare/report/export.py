@@ -1,7 +1,8 @@
 """Every sample with the facts of its trial, as CSV or JSON lines, in batches: a big campaign needs no big memory.
 
-The telemetry goes out as its frames: a row a tick, a tick and CPU, a tick and instance. Footprints: a row a thing.
-Stacks: folded, for tools that draw flame graphs. Surfaces: a row a platform and call.
+What tools printed: a row an output. The telemetry goes out as its frames: a row a tick, a tick and CPU, a tick and
+instance. Footprints: a row a thing. Stacks: folded, for tools that draw flame graphs.
+Surfaces: a row a platform and call.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TextIO
 import polars as pl
 
 from tare.footprint.model import Footprint, Level, Surface
+from tare.model import Arm, TrialKey
 from tare.report.flames import folded
 from tare.report.footprints import exposures
 from tare.report.tables import Format, Table
@@ -31,6 +33,9 @@ COLUMNS = (
 
 FOOTPRINT_COLUMNS = (
     "campaign", "level", "scope", "platform", "phase", "workload", "repeat", "seconds", "thing", "hits",
+)  # fmt: skip
+OUTPUT_COLUMNS = (
+    "campaign", "block", "workload", "platform", "replica", "status", "reason", "name", "bytes", "text",
 )  # fmt: skip
 SURFACE_COLUMNS = ("campaign", "platform", "at", "kernel", "call", "outcome", "answers", "unread")
 
@@ -55,6 +60,27 @@ def _guarded_frame(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _csv(frame: pl.DataFrame, *, raw: bool, header: bool = True) -> str:
     return (frame if raw else _guarded_frame(frame)).write_csv(include_header=header)
+
+
+def export_output(store: Store, form: Format, out: TextIO, *, raw: bool = False) -> int:
+    """Write one row a raw output of a trial, ok or not, in order of the schedule; returns the number of rows.
+
+    ``bytes``: its length as it was printed; ``text``: what is kept of it, with U+FFFD for what is no UTF-8.
+    """
+    trials = store.trials().select(OUTPUT_COLUMNS[1:7]).iter_rows(named=True)
+    return _write_frames((_output_frame(store, trial) for trial in trials), OUTPUT_COLUMNS, form, out, raw=raw)
+
+
+def _output_frame(store: Store, trial: Row) -> pl.DataFrame:
+    arm = Arm(str(trial["platform"]), int(str(trial["replica"])))
+    outputs = store.outputs(TrialKey(int(str(trial["block"])), str(trial["workload"]), arm))
+    facts = {"campaign": store.record.id, **trial}
+    rows = [
+        {**facts, "name": name, "bytes": output.full_bytes, "text": output.data.decode(errors="replace")}
+        for name, output in outputs.items()
+    ]
+    texts = dict.fromkeys(OUTPUT_COLUMNS, pl.String) | dict.fromkeys(("block", "replica", "bytes"), pl.Int64)
+    return pl.DataFrame(rows, schema=texts)
 
 
 def export_telemetry(store: Store, table: Table, form: Format, out: TextIO, *, raw: bool = False) -> int:

@@ -291,6 +291,7 @@ class Report(_Frozen):
     footprints: FootprintsReport | None = None  # None: the file has none
     surfaces: SurfacesReport | None = None  # the same
     platforms: list[PlatformFacts]
+    plugins: dict[str, list[str]] = {}  # packages with their versions, and what of the campaign each has registered
     workload_params: dict[str, dict[str, int | float | str | bool]]
     results: list[ResultReport]
     failures: list[FailureReport]

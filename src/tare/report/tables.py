@@ -17,6 +17,7 @@ class Table(StrEnum):
     """What is exported."""
 
     SAMPLES = "samples"
+    OUTPUT = "output"
     HOST = "telemetry"
     CPUS = "telemetry-cpus"
     INSTANCES = "telemetry-instances"

@@ -48,6 +48,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False) -> G
         *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
         *(render_footprints(report.footprints) if report.footprints is not None else ()),
         *_newer(report),
+        *(_text(f"from {package}: {', '.join(names)}") for package, names in report.plugins.items()),
         *_cautions(report, results),
         *_daemons(report),
         *_unfair(report),

@@ -35,6 +35,7 @@ class PlatformRecord(_Frozen):
     not_honoured: list[Text] = []
     open_by_design: dict[Name, Text] = {}  # doors to the host that it leaves open: name (`*`: all), and why
     network_path: Text = ""
+    package: Text = ""  # of the plug-in that it comes from, with its version; "": it is tare's own
 
 
 class MetricRecord(_Frozen):
@@ -58,6 +59,7 @@ class WorkloadRecord(_Frozen):
     work_unit: Text
     params: dict[Name, Value]
     metrics: list[MetricRecord] = Field(min_length=1)
+    package: Text = ""  # as in `PlatformRecord`
 
 
 class ResourceRecord(_Frozen):

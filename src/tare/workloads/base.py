@@ -25,7 +25,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from tare.errors import ParseError
-from tare.model import DEFAULT_MARGINS, Direction, Family, Metric, Mode
+from tare.model import DEFAULT_MARGINS, Direction, Family, Layer, Metric, Mode, Sample
 
 #: How a preparation ends when the platform cannot do it (EX_UNAVAILABLE of sysexits.h).
 UNSUPPORTED_CODE = 69
@@ -118,12 +118,22 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The figures of one trial by metric name, and the work done in ``work_unit`` (for ``cpu-cost``)."""
+    """The figures of one trial by metric name, and the work done in ``work_unit`` (for ``cpu-cost``).
+
+    A metric is in ``samples`` (one figure a trial) or in ``series`` (a figure a round), never in both.
+    """
 
     samples: Mapping[str, float]
     work: float
     #: metric name -> a figure a round, of what a trial does over and over; None where a round has none
     series: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+
+    def as_samples(self) -> list[Sample]:
+        """The figures as samples: those of the trial in round 0, and of a series each in its own round."""
+        samples = [Sample(name, value) for name, value in self.samples.items()]
+        for name, values in self.series.items():
+            samples += [Sample(name, value, at) for at, value in enumerate(values) if value is not None]
+        return samples
 
 
 class Workload(ABC):
@@ -135,8 +145,8 @@ class Workload(ABC):
     mode: ClassVar[Mode]
     metrics: ClassVar[tuple[Metric, ...]]  # the first is the headline
     work_unit: ClassVar[str]
-    packages: ClassVar[tuple[str, ...]] = ()  # Debian packages that the image must hold
-    layer: ClassVar[str] = ""  # what the image must have on top: src/tare/image/recipe-LAYER.toml
+    packages: ClassVar[tuple[str, ...]] = ()  # Debian packages of all programs in the plan: the image must hold them
+    layer: ClassVar[Layer | None] = None  # what the image must have on top
     profiles: ClassVar[Mapping[str, Params]]  # "quick" and "full"
     by_default: ClassVar[bool] = False  # whether a campaign runs it when no workload was asked for
 

@@ -13,7 +13,7 @@ from math import isfinite
 from numbers import Real
 
 from tare.errors import ParseError, UsageError
-from tare.model import Family, Mode, Sample
+from tare.model import Family, Layer, Mode, Sample
 from tare.workloads.base import Outcome, Params, SliceWorkload, Workload
 
 #: Names of workloads and metrics: lower case words and digits, joined by single dashes.
@@ -30,7 +30,6 @@ _KINDS: Mapping[str, type] = {
     "metrics": tuple,
     "work_unit": str,
     "packages": tuple,
-    "layer": str,
     "profiles": Mapping,
 }
 _SLICE_KINDS: Mapping[str, type] = {**_KINDS, "probe": str, "parts": Mapping}
@@ -63,7 +62,8 @@ def checked(workload: Workload, samples: Iterable[Sample]) -> tuple[Sample, ...]
             raise ParseError(f"{workload.name} gives {sample.value!r} as its {sample.metric}")
     for (metric, number), times in Counter((one.metric, one.round) for one in figures).items():
         if times > 1:
-            raise ParseError(f"{workload.name} gives {times} figures of {metric} in round {number}")
+            why = "a metric is in `samples` or in `series`, never in both"
+            raise ParseError(f"{workload.name} gives {times} figures of {metric} in round {number}: {why}")
     given = {sample.metric for sample in figures}
     if not given or (workload.mode in {Mode.RUN, Mode.SLICES} and declared[0] not in given):
         raise ParseError(f"{workload.name} gives no {declared[0]}, which is its headline")
@@ -71,8 +71,9 @@ def checked(workload: Workload, samples: Iterable[Sample]) -> tuple[Sample, ...]
 
 
 def require_work(workload: Workload, outcome: Outcome) -> None:
-    """Raise `ParseError` where the work done is no number from 0 on; 0 is of what has no cost."""
-    if not (_is_number(outcome.work) and outcome.work >= 0):
+    """Raise `ParseError` where the work done is no number above 0; of what has no cost it may be 0."""
+    has_cost = any(metric.name in RESERVED for metric in workload.all_metrics)
+    if not _is_number(outcome.work) or outcome.work < 0 or (has_cost and outcome.work == 0):
         raise ParseError(f"{workload.name} did {outcome.work!r} {workload.work_unit} of work")
 
 
@@ -108,8 +109,18 @@ def _texts(workload: Workload) -> Iterator[str]:
         yield "has a title that is not one line"
     if not workload.work_unit.strip():
         yield "has no unit of work"
+    if not all(isinstance(package, str) for package in workload.packages):
+        yield "has packages that are not each the name of one"
+    if workload.layer is not None and not _is_layer(workload.layer):
+        yield "has a layer that is no tare.model.Layer with a name in lower case words, and a text"
     if not (inspect.getmodule(type(workload)) or workload).__doc__:
         yield "has no docstring in its module"
+
+
+def _is_layer(layer: object) -> bool:
+    if not isinstance(layer, Layer) or not isinstance(layer.name, str) or not isinstance(layer.text, str):
+        return False
+    return NAME.fullmatch(layer.name) is not None
 
 
 def _metrics(workload: Workload) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import tare.workloads
 from tare.errors import UsageError
 from tare.model import Family
-from tare.plugins import with_plugins
+from tare.plugins import package_of, with_plugins
 from tare.suggest import nearest
 from tare.workloads.base import Workload
 from tare.workloads.contract import problems
@@ -34,6 +34,11 @@ def get(name: str) -> Workload:
     if name not in known:
         raise UsageError(f"there is no workload {name!r}", fix=nearest(name, known))
     return known[name]
+
+
+def package(name: str) -> str:
+    """The package and its version of the plug-in that has this workload; "" for tare's own."""
+    return package_of(GROUP, name)
 
 
 def choose(names: Sequence[str]) -> list[Workload]:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import typer
 
+from tare.cli.commands.given import require_platforms
+
 
 def doctor(
+    names: list[str] = typer.Argument(
+        None, metavar="[PLATFORM]...", help="Default: all that are known.", show_default=False
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.doctor/1)."),
 ) -> None:
-    """Check the host and try every platform. Exits 1 when tare cannot measure here at all.
+    """Check the host and try every platform, or those that are named.
 
-    Examples: [cyan]tare doctor[/], [cyan]tare doctor --json[/]
+    Exits 1 when tare cannot measure here at all, or a platform that is named does not run.
+
+    Examples: [cyan]tare doctor[/], [cyan]tare doctor gvisor[/], [cyan]tare doctor --json[/]
     """
+    require_platforms(names or [])
+
     from tare.cli.doctor import examine
 
-    examine(as_json=as_json)
+    examine(names or [], as_json=as_json)

@@ -17,7 +17,7 @@ def export(
     table: Table = typer.Option(
         Table.SAMPLES,
         "--table",
-        help="The samples, what the host did meanwhile, what ran of its kernel, stacks, or what may be asked of it.",
+        help="Samples, what tools printed, what the host did, what ran of its kernel, or what may be asked of it.",
     ),
     output: Path | None = typer.Option(None, "-o", "--output", help="Where to. Default: standard output."),
     raw: bool = typer.Option(
@@ -26,10 +26,11 @@ def export(
         help="CSV as it is. Else a text that a spreadsheet takes for a formula begins with an apostrophe.",
     ),
 ) -> None:
-    """Write every sample with the facts of its trial, failed trials too; or the telemetry; footprints; surfaces.
+    """Write every sample with the facts of its trial, failed trials too; or another table.
 
     Examples: [cyan]tare export night.tare --format csv -o night.csv[/],
     [cyan]tare export night.tare --format jsonl | head[/],
+    [cyan]tare export night.tare --table output --format jsonl[/],
     [cyan]tare export night.tare --table telemetry --format csv[/],
     [cyan]tare export kernel.tare --table footprints --format csv[/],
     [cyan]tare export kernel.tare --table surfaces --format csv[/],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tare.host import console, processes
@@ -45,13 +45,19 @@ class Began:
 
 
 def start(
-    spec: LaunchSpec, argv: Sequence[str], within: Sequence[str] = (), *, in_every_hierarchy: bool = False
+    spec: LaunchSpec,
+    argv: Sequence[str],
+    within: Sequence[str] = (),
+    *,
+    in_every_hierarchy: bool = False,
+    own: Callable[[int], None] | None = None,
 ) -> Began:
     """Run a platform's start command inside the instance's control group; its stdin and stdout are the agent's.
 
     The start instant is that of the command itself: by then the process is in its groups and the stream is watched.
     ``within``: what makes the surroundings before that instant (see `processes.start_held`). ``in_every_hierarchy``:
-    see `cgroup.Group.leaf`.
+    see `cgroup.Group.leaf`. ``own``: given the id of the process before that becomes the command, to note what the
+    command will leave under that id (`tare.host.kinds.files`).
     """
     procs = spec.group.leaf("tool", everywhere=in_every_hierarchy)
     pipe = subprocess.PIPE
@@ -62,6 +68,8 @@ def start(
     stream = ProcessStream(held.process)
     first_byte = FirstByte(stream.fileno())
     try:
+        if own is not None:
+            own(held.process.pid)
         at = spec.begin()
     except BaseException:
         held.give_up()

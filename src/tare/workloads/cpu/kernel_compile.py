@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from tare.errors import HostError, ParseError
-from tare.model import Direction, Family, Metric
+from tare.model import Direction, Family, Layer, Metric
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Surroundings
 from tare.workloads.output import shown, text_of
 
@@ -40,7 +41,7 @@ class KernelCompile(RunWorkload):
     metrics = (Metric("time", "s", Direction.LOWER, "from the start of make to its end"),)
     work_unit = "build"
     packages = ("coreutils", "make")
-    layer = "kernel"
+    layer = Layer("kernel", Path(__file__).with_name("recipe-kernel.toml").read_text())
     profiles: ClassVar[Mapping[str, Params]] = {"quick": {"target": "lib/math/"}, "full": {"target": "bzImage"}}
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:

@@ -1,0 +1,102 @@
+"""What every platform must keep to beyond its types, as `tare.workloads.contract` is for workloads.
+
+`problems` is asked of plug-ins when they load and of our own in the tests; the others hold what a platform's methods
+return to what `tare.platforms.base` promises, so that a wrong answer is an error with words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
+from typing import TypeVar
+
+from tare.errors import PlatformError
+from tare.host.journal import Belongings
+from tare.image.build import Image
+from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
+
+#: Names of platforms and of families: lower case words and digits, joined by single dashes.
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_LONGEST_NAME = 60
+_TEXTS = ("title", "network_path", "disk_cache")
+_SWITCHES = ("baseline", "shares_data", "elsewhere", "same_bits", "own_kernel", "has_agent", "by_default")
+
+T = TypeVar("T")
+
+
+def problems(platform: Platform) -> list[str]:
+    """Each breach of the contract as half a sentence; none when the platform is fine."""
+    return [*_named(platform), *_texts(platform), *_values(platform)]
+
+
+def name_problem(name: object) -> str | None:
+    """What is wrong with the name of a platform or of a family, as half a sentence."""
+    if not isinstance(name, str) or not NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+        return f"has a name that is not lower case words joined by dashes: {name!r}"
+    return None
+
+
+def _named(platform: Platform) -> Iterator[str]:
+    name = getattr(platform, "name", None)
+    # What a family makes has its argument in its name.
+    wrong = name_problem(name.partition(":")[0] if isinstance(name, str) else name)
+    if wrong is not None:
+        yield wrong
+
+
+def _texts(platform: Platform) -> Iterator[str]:
+    for name in _TEXTS:
+        text = getattr(platform, name, None)
+        if not isinstance(text, str) or not text.strip() or "\n" in text:
+            yield f"has no {name} that is one line of text"
+    not_honoured = getattr(platform, "not_honoured", None)
+    if not isinstance(not_honoured, tuple) or not _all_texts(not_honoured):
+        yield "has a not_honoured that is no tuple of texts"
+    doors = getattr(platform, "open_by_design", None)
+    if not isinstance(doors, Mapping) or not _all_texts([*doors, *doors.values()]):
+        yield "has an open_by_design that does not give a text for each door"
+
+
+def _values(platform: Platform) -> Iterator[str]:
+    for name in _SWITCHES:
+        if not isinstance(getattr(platform, name, None), bool):
+            yield f"has a {name} that is neither True nor False"
+    patience = getattr(platform, "start_patience", None)
+    if not isinstance(patience, int | float) or not (isfinite(patience) and patience > 0):
+        yield "has a start_patience that is no number above 0"
+
+
+def _all_texts(values: Sequence[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def detected(platform: Platform) -> Availability:
+    """What `Platform.detect` says. Raises `PlatformError` where that is no `Availability`, and what it raises."""
+    answer = _require(platform, platform.detect(), Availability, "detect")
+    texts = (answer.version, answer.reason, answer.fix)
+    details = answer.details
+    whole = isinstance(details, Mapping) and _all_texts([*texts, *details, *details.values()])
+    if not whole or not isinstance(answer.available, bool):
+        raise PlatformError(f"the detect of {platform.name} gave an Availability with something else than texts")
+    return answer
+
+
+def prepared(platform: Platform, image: Image) -> Prepared:
+    """What `Platform.prepare` makes. Raises `PlatformError` where that is no `Prepared`, and what it raises."""
+    form = _require(platform, platform.prepare(image), Prepared, "prepare")
+    if not isinstance(form.form, str) or not isinstance(form.disk_bytes, int) or form.disk_bytes < 0:
+        raise PlatformError(f"the prepare of {platform.name} gave a form without a name, or without its size in bytes")
+    return form
+
+
+def launched(platform: Platform, spec: LaunchSpec, things: Belongings) -> Instance:
+    """What `Platform.launch` starts. Raises `PlatformError` where that is no `Instance`, and what it raises."""
+    return _require(platform, platform.launch(spec, things), Instance, "launch")
+
+
+def _require(platform: Platform, given: object, kind: type[T], method: str) -> T:
+    if not isinstance(given, kind):
+        what = f"the {method} of {platform.name} gave {type(given).__name__}, and not {kind.__name__}"
+        raise PlatformError(what, fix="see the contract in tare.platforms.base")
+    return given
