@@ -10,7 +10,7 @@ from tare.analysis.amounts import Scale, amount, scale
 from tare.analysis.grid import Grid
 from tare.analysis.hodges_lehmann import hodges_lehmann
 from tare.analysis.intervals import Amount, Interval, smallest_effect, standard_error, t_interval
-from tare.analysis.words import amount_range
+from tare.report.sentences.numbers import amount_range
 from tare.model import Arm, Design, Family
 
 ARMS = (Arm("native"), Arm("native", 1), Arm("docker"))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tare.analysis.intervals import Interval
-from tare.analysis.words import decimals, percent, quantity, signed, signed_range, span, times_range
+from tare.report.sentences.numbers import decimals, percent, quantity, signed, signed_range, span, times_range
 
 MINUS = "\N{MINUS SIGN}"
 

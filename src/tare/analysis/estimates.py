@@ -17,12 +17,22 @@ from tare.analysis.hidden import Hidden, hidden
 from tare.analysis.intervals import t_interval
 from tare.analysis.overhead import overhead, ratio
 from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
-from tare.analysis.verdicts import CPU_COST, EQUAL, Kind, LogIntervals, Question, Verdict, gate, judge
+from tare.analysis.verdicts import (
+    CPU_COST,
+    EQUAL,
+    Closed,
+    Kind,
+    LogIntervals,
+    Question,
+    Reason,
+    Verdict,
+    gate,
+    judge,
+    too_few,
+)
 from tare.analysis.widths import Known, Row
 from tare.model import Arm, Design
 from tare.store import CampaignRecord, MetricRecord, Store, WorkloadRecord
-
-_SEEN_FEW = Verdict(Kind.INCONCLUSIVE, "inconclusive: fewer than 2 blocks")
 
 
 @dataclass(slots=True)
@@ -145,7 +155,7 @@ class Estimates:
             values = np.array([value for index in at for value in kept.values[index]])
             count = counts.get((workload.name, name), Counts())
             if name == record.baseline:
-                verdict = Verdict(Kind.BASELINE, "the baseline")
+                verdict = Verdict(Kind.BASELINE, Reason.BASELINE)
                 platforms.append(PlatformResult(name, values.size, 0, count, _describe(values), verdict=verdict))
             else:
                 looks = kept.logs.get(at[0], []), kept.totals.get(at[0], [])
@@ -165,18 +175,20 @@ def _platform(
     described: Description,
     counts: Counts,
     floor: NoiseFloor,
-    closed: str | None,
+    closed: Closed | None,
 ) -> PlatformResult:
     logs, totals = looks
     seen = _intervals(logs)
     empty = PlatformResult(name, len(logs), 0, counts, described)
     if seen is None:
-        return replace(empty, verdict=_SEEN_FEW) if described.n else empty
+        return replace(empty, verdict=too_few(len(logs), None)) if described.n else empty
     verdict = judge(question, seen, _intervals(totals), unseen)
     if closed is not None:
-        verdict = Verdict(Kind.INVALID, f"invalid: {closed}")
+        verdict = closed.verdict(verdict.seen)
     elif floor.interval is not None and floor.interval.half_width > question.margin:
-        verdict = replace(verdict, kind=Kind.INCONCLUSIVE) if verdict.kind in EQUAL else verdict
+        wide = {"half_width": floor.interval.half_width}
+        if verdict.kind in EQUAL:
+            verdict = replace(verdict, kind=Kind.INCONCLUSIVE, reason=Reason.WIDE_FLOOR, numbers=wide)
     over = overhead(seen.wide, question.direction)
     return replace(empty, ratio=ratio(seen.wide), overhead=over, verdict=verdict)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from rich.console import Group
 from rich.text import Text
 
-from tare.analysis.words import span
 from tare.cli.console import Console, emit
 from tare.cli.progress import Drawn
 from tare.footprint import conduct, lab
@@ -20,6 +19,7 @@ from tare.footprint.model import Footprint
 from tare.footprint.order import Order
 from tare.footprint.walk import Missed, Skipped
 from tare.report.footprint_run import render
+from tare.report.sentences.numbers import span
 from tare.store.record import LeftOut
 
 

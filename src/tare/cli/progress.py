@@ -16,11 +16,11 @@ from rich.segment import Segments
 from rich.text import Text
 
 from tare.analysis.estimates import Estimates
-from tare.analysis.words import span
 from tare.cli.console import Console
 from tare.errors import Failed, StoreError, attempt
 from tare.model import Status, Trial
 from tare.report.build import platform_names, results_of
+from tare.report.sentences.numbers import span
 from tare.report.terminal import headline
 from tare.store import Store
 

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from tare.analysis.compare import Compared, Test
 from tare.analysis.intervals import Interval
-from tare.analysis.words import signed_range
 from tare.clean import clean
 from tare.model import Direction
+from tare.report.sentences.numbers import signed_range
 
 SCHEMA = "tare.compare/1"
 #: Adjusted for all pairs; below it a pair is marked.

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from tare.analysis.change_points import ChangePoint
 from tare.analysis.steadiness import Steadiness, Trajectory
-from tare.analysis.words import percent, quantity
 from tare.clean import clean
 from tare.report.cells import EMPTY
+from tare.report.sentences.numbers import percent, quantity
 
 SCHEMA = "tare.spread/1"
 

@@ -40,8 +40,8 @@ def _row(case: Case, pool: Pool) -> StacksReport:
     parts = Parts.of(pool.hits)
     return StacksReport(
         platform=platform,
-        scope=scope.value,
-        phase=phase.value,
+        scope=scope,
+        phase=phase,
         workload=workload,
         n_repeats=pool.footprints,
         seconds=pool.seconds,
