@@ -10,8 +10,8 @@ from tare.analysis.amounts import Scale, amount, scale
 from tare.analysis.grid import Grid
 from tare.analysis.hodges_lehmann import hodges_lehmann
 from tare.analysis.intervals import Amount, Interval, smallest_effect, standard_error, t_interval
-from tare.report.sentences.numbers import amount_range
 from tare.model import Arm, Design, Family
+from tare.report.sentences.numbers import amount_range
 
 ARMS = (Arm("native"), Arm("native", 1), Arm("docker"))
 MS = Scale("ms")

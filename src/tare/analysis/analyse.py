@@ -247,13 +247,7 @@ def _refusal(context: _Context, name: str, arm: int, counts: Counts) -> Verdict 
         return Verdict(Kind.NO_DATA, Reason.NOT_ALIKE, unlike=context.unlike[name])
     grid = context.grid
     if not grid.counts[arm]:
-        if counts.unsupported and not counts.ok and not counts.failed:
-            return Verdict(Kind.NO_DATA, Reason.UNSUPPORTED)
-        if counts.failed and not counts.ok:
-            return Verdict(Kind.NO_DATA, Reason.ALL_FAILED, numbers={"failed": counts.failed})
-        if counts.ok:
-            return Verdict(Kind.NO_DATA, Reason.NOT_SHOWN, numbers={"ok": counts.ok})
-        return Verdict(Kind.NO_DATA, Reason.NO_DATA)
+        return _without_samples(counts)
     if not grid.counts[list(context.baseline)].sum():
         return Verdict(Kind.NO_DATA, Reason.NO_BASELINE)
     for reason, arms in ((Reason.UNFIT, [arm]), (Reason.UNFIT_BASELINE, list(context.baseline))):
@@ -261,6 +255,14 @@ def _refusal(context: _Context, name: str, arm: int, counts: Counts) -> Verdict 
         if unfit:
             return Verdict(Kind.NO_DATA, reason, numbers={"unfit": unfit, "samples": int(grid.counts[arms].sum())})
     return None
+
+
+def _without_samples(counts: Counts) -> Verdict:
+    if counts.ok:
+        return Verdict(Kind.NO_DATA, Reason.NOT_SHOWN, numbers={"ok": counts.ok})
+    if counts.failed:
+        return Verdict(Kind.NO_DATA, Reason.ALL_FAILED, numbers={"failed": counts.failed})
+    return Verdict(Kind.NO_DATA, Reason.UNSUPPORTED if counts.unsupported else Reason.NO_DATA)
 
 
 def _noise_floor(

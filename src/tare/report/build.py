@@ -260,7 +260,7 @@ def _platform(place: Place) -> PlatformReport:
         verdict_text=verdict_text(result.verdict, place.subject, result.platform),
         findings=[_finding(finding, place) for finding in result.findings],
         certain=result.verdict.certain,
-        reason=result.verdict.reason,
+        verdict_reason=result.verdict.reason,
         cautions=cautions,
         notes=[caution.text for caution in cautions],
         contaminated_by=dict(result.counts.reasons),

@@ -202,7 +202,7 @@ def _without_figure(result: ResultReport, platform: PlatformReport) -> tuple[str
         return "unsupported", ""
     if platform.n_failed and not platform.n_ok:
         return "failed", f"{platform.n_failed} trials"
-    if platform.reason in REFUSED:
+    if platform.verdict_reason in REFUSED:
         return "refused", "see below"
     if platform.mean is not None:  # what only some platforms have, such as a kernel that boots
         return quantity(platform.mean, result.unit), "no baseline"

@@ -95,7 +95,7 @@ class PlatformReport(_Frozen):
     verdict_text: str
     findings: list[FindingReport] = []
     certain: Side | None = None  # its 99 % interval lies on this side of the baseline
-    reason: Reason  # why the verdict is that
+    verdict_reason: Reason | None = None  # why it is that; None: an older report
     cautions: list[FindingReport] = []  # what stands beside the verdict
     notes: list[str]  # the same in words alone
     contaminated_by: dict[str, int] = {}  # reason: trials

@@ -217,7 +217,7 @@ def _cautions(report: Report, results: list[ResultReport]) -> Iterator[Renderabl
             texts = [caution.text for caution in platform.cautions if caution.kind not in apart]
             if platform.unmarked is not None and platform.unmarked.verdict is not platform.verdict:
                 texts += [caution.text for caution in platform.cautions if caution.kind is FindingKind.UNMARKED]
-            if platform.verdict is Kind.INVALID or platform.reason in REFUSED:
+            if platform.verdict is Kind.INVALID or platform.verdict_reason in REFUSED:
                 texts.insert(0, platform.verdict_text)
             for text in texts:
                 said.setdefault((result.workload, platform.platform, text), []).append(result.metric)
