@@ -7,14 +7,19 @@ from dataclasses import replace
 
 import pytest
 
+from tare.analysis.compare import NoRatios, Procedure
 from tare.analysis.contamination import Disturbance
 from tare.analysis.dependence import Dependence
 from tare.analysis.fairness import ALIKE
 from tare.analysis.findings import Finding, FindingKind
 from tare.analysis.hidden import Hidden
 from tare.analysis.intervals import Amount, Interval
+from tare.analysis.many import Gap, Unanswered
 from tare.analysis.overhead import overhead
+from tare.analysis.published import Line, Statement
 from tare.analysis.results import Counts, Description, FloorReason, NoiseFloor, PlatformResult, Unmarked
+from tare.analysis.stacks import Entered, Entry
+from tare.analysis.steadiness import NoParts
 from tare.analysis.verdicts import (
     CPU_COST,
     Closed,
@@ -30,8 +35,11 @@ from tare.analysis.verdicts import (
     too_few,
 )
 from tare.model import Direction, Family
+from tare.report.sentences.comparisons import PROCEDURES, no_comparison, no_parts
 from tare.report.sentences.fairness import UNFAIR, fact_text
 from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, Place, dependence_note, sentence
+from tare.report.sentences.published import statement_text
+from tare.report.sentences.stacks import entry_text
 from tare.report.sentences.verdicts import Subject, verdict_text
 
 MINUS = "\N{MINUS SIGN}"
@@ -335,6 +343,54 @@ def test_blocks_that_are_alike_are_told_and_others_not() -> None:
     assert dependence_note(replace(alike, p=0.02)) is None
 
 
+# --- comparisons, stacks, studies --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        (
+            Unanswered("native", "docker", Gap.TOO_FEW_BLOCKS, 0),
+            "native and docker both have a value in 0 blocks, at least 2 are needed",
+        ),
+        (
+            Unanswered("native", "docker", Gap.NO_NOISE, 9),
+            "native and docker differ by the same in every block: no noise to compare with",
+        ),
+        (NoRatios("docker"), "docker: samples are zero, negative or not finite, and have no ratio"),
+        ("p values lie between 0 and 1", "p values lie between 0 and 1"),
+    ],
+)
+def test_why_there_is_no_comparison(reason: NoRatios | Unanswered | str, text: str) -> None:
+    assert no_comparison(reason) == text
+
+
+def test_why_a_spread_has_no_parts() -> None:
+    assert [no_parts(reason) for reason in (*NoParts, "an error's own words")] == [
+        "it has samples without a logarithm (zero, negative, or none)",
+        "it has one figure a block",
+        "an error's own words",
+    ]
+
+
+def test_what_the_kernel_was_entered_for() -> None:
+    assert [entry_text(Entry(kind, "x")) for kind in Entered] == ["x", "thread x", "the gate itself", "not known"]
+
+
+def test_statements_of_a_study() -> None:
+    lines = [Line("Table 1", "time", "docker", what, 1.0, 1.0, wrong=False, of="sd") for what in Statement]
+    assert [statement_text(line) for line in lines] == [
+        "sd again",
+        "change",
+        "sd",
+        "relative deviation at most",
+        "score",
+        "sum",
+        "p below",
+        "degrees of freedom",
+    ]
+
+
 # --- tables of words are whole -----------------------------------------------------------------------------------
 
 
@@ -342,6 +398,7 @@ def test_every_code_of_a_table_has_words() -> None:
     assert set(DISTURBANCES) == set(Disturbance)
     assert set(NO_FLOOR) == set(FloorReason)
     assert set(UNFAIR) == set(ALIKE)
+    assert set(PROCEDURES) == set(Procedure)
 
 
 @pytest.mark.parametrize(("value", "text"), [([0, 1], "0,1"), (None, "unknown"), (1 << 30, "1073741824")])
