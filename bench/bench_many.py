@@ -21,7 +21,7 @@ from tare.analysis.dependence import dependence
 from tare.analysis.many import all_pairs
 from tare.analysis.multiplicity import Multiplicity, corrected
 from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
-from tare.analysis.verdicts import Kind, LogIntervals, Question, Verdict, decide
+from tare.analysis.verdicts import Kind, LogIntervals, Question, decide, judge
 from tare.campaign.stopping import LOOK_EVERY, LOOK_FROM, is_look, still_wanted
 from tare.estimates.grid import BlockRatios
 from tare.estimates.intervals import Interval, t_interval
@@ -210,7 +210,7 @@ def _report(n_blocks: int, deviations: Sequence[float] | Floats, effect: float, 
         platforms = []
         for at in range(10):
             logs = _intervals(rng.normal(0.0 if at else effect, deviation, n_blocks))
-            verdict = Verdict(decide(_question(), logs), "")
+            verdict = judge(_question(), logs)
             nothing = Description(n_blocks, None, None, None)
             platforms.append(
                 PlatformResult(f"p{at}", n_blocks, 0, Counts(), nothing, ratio=ratio(logs.wide), verdict=verdict)
@@ -259,7 +259,7 @@ def alike() -> None:
                 lines = signal.lfilter([1.0], [1.0, -correlation], noise, axis=1)[:, 50:]
                 found = dependence([BlockRatios(np.arange(n_blocks), line, 0) for line in lines])
                 assert found is not None
-                noted += found.note() is not None
+                noted += found.is_sure
                 factors.append(found.too_narrow)
                 covered += sum(abs(line.mean()) <= t_interval(line, 0.95).half_width for line in lines)
             true = math.sqrt((1 + correlation) / (1 - correlation))

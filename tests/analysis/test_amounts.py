@@ -7,11 +7,11 @@ import pytest
 from scipy import stats
 
 from tare.analysis.amounts import Scale, amount, scale
-from tare.analysis.words import amount_range
 from tare.estimates.grid import Grid
 from tare.estimates.hodges_lehmann import hodges_lehmann
 from tare.estimates.intervals import Amount, Interval, smallest_effect, standard_error, t_interval
 from tare.model import Arm, Design, Family
+from tare.report.sentences.numbers import amount_range
 
 ARMS = (Arm("native"), Arm("native", 1), Arm("docker"))
 MS = Scale("ms")

@@ -10,7 +10,8 @@ import pytest
 
 import fake_campaign
 from tare.analysis import Kind, MetricResult, PlatformResult, analyse
-from tare.analysis.verdicts import EQUAL
+from tare.analysis.findings import Finding, FindingKind
+from tare.analysis.verdicts import EQUAL, Reason
 from tare.estimates.grid import Grid, block_ratios
 from tare.model import Arm
 from tare.store import CampaignRecord, read_store
@@ -86,10 +87,10 @@ def test_failed_and_unsupported_trials_are_counted_and_said(frames) -> None:
     results = analyse(*frames)
     failing = platform(find(results, "iperf3-tcp", "throughput"), "gvisor-ptrace")
     assert (failing.counts.ok, failing.counts.failed, failing.n_blocks, failing.n_left_out) == (8, 4, 8, 4)
-    assert any("4 of 12 blocks left out" in note for note in failing.notes)
+    assert Finding(FindingKind.BLOCKS_LEFT_OUT, {"missing": 4, "blocks": 12}) in failing.notes
     lacking = platform(find(results, "fileio-seqwr", "throughput"), "gvisor-ptrace")
     assert lacking.verdict.kind is Kind.NO_DATA
-    assert lacking.verdict.text == "no data: the platform cannot do this"
+    assert lacking.verdict.reason is Reason.UNSUPPORTED
     assert lacking.counts.unsupported == 12
     assert lacking.ratio is None
 
@@ -101,7 +102,7 @@ def test_a_value_without_a_logarithm_refuses_its_cell_and_no_other(frames, bad: 
     rate = find(analyse(record, spoiled, trials), "prime-slices", "rate")
     docker = platform(rate, "docker")
     assert docker.verdict.kind is Kind.NO_DATA
-    assert "1 of 240 samples are zero, negative or not finite" in docker.verdict.text
+    assert (docker.verdict.reason, docker.verdict.numbers) == (Reason.UNFIT, {"unfit": 1, "samples": 240})
     assert docker.ratio is None
     assert docker.overhead is None
     assert platform(rate, "runc").verdict.kind is Kind.EQUIVALENT
@@ -112,7 +113,7 @@ def test_a_baseline_value_without_a_logarithm_refuses_the_row(frames) -> None:
     spoiled = samples.with_columns(rate_where(NATIVE & (pl.col("block") == 3), 0.0))
     rate = find(analyse(record, spoiled, trials), "prime-slices", "rate")
     assert {entry.verdict.kind for entry in rate.platforms[1:]} == {Kind.NO_DATA}
-    assert all("of the baseline" in entry.verdict.text for entry in rate.platforms[1:])
+    assert {entry.verdict.reason for entry in rate.platforms[1:]} == {Reason.UNFIT_BASELINE}
 
 
 @pytest.mark.parametrize("blocks", [0, 1])
@@ -134,9 +135,8 @@ def test_a_metric_that_a_platform_cannot_show_has_no_figure_and_says_why(frames)
     record, samples, trials = frames
     ping = samples.filter(~(DOCKER & (pl.col("metric") == "ping")))
     results = analyse(record, ping, trials)
-    assert platform(find(results, "startup", "ping"), "docker").verdict.text == (
-        "no data: none of its 12 good trials could show this"
-    )
+    verdict = platform(find(results, "startup", "ping"), "docker").verdict
+    assert (verdict.reason, verdict.numbers) == (Reason.NOT_SHOWN, {"ok": 12})
     # Twelve starts do not exclude rare slow ones.
     assert platform(find(results, "startup", "first-byte"), "docker").verdict.kind is Kind.TYPICAL
 
@@ -147,7 +147,7 @@ def test_a_block_without_one_baseline_arm_uses_the_other_and_says_so(frames) -> 
     rate = find(analyse(record, fewer, trials), "prime-slices", "rate")
     docker = platform(rate, "docker")
     assert docker.n_blocks == 12
-    assert "one baseline arm only in 3 of 12 blocks" in docker.notes
+    assert Finding(FindingKind.SINGLE_BASELINE, {"single": 3, "blocks": 12}) in docker.notes
     assert rate.noise_floor is not None
     assert rate.noise_floor.n_blocks == 9
 
@@ -158,7 +158,7 @@ def test_one_baseline_arm_in_the_whole_campaign_gives_no_aa_figure(frames) -> No
     rate = find(analyse(single, samples.filter(~NATIVE2), trials), "prime-slices", "rate")
     assert rate.noise_floor is None
     assert platform(rate, "docker").verdict.kind is Kind.EQUIVALENT
-    assert any("no A/A figure" in note for note in platform(rate, "docker").notes)
+    assert Finding(FindingKind.ONE_BASELINE) in platform(rate, "docker").notes
 
 
 def test_arms_that_differ_make_the_metric_invalid_and_still_show_what_was_seen(frames) -> None:
@@ -167,7 +167,8 @@ def test_arms_that_differ_make_the_metric_invalid_and_still_show_what_was_seen(f
     results = analyse(record, tilted, trials)
     rate = find(results, "prime-slices", "rate")
     assert {entry.verdict.kind for entry in rate.platforms[1:]} == {Kind.INVALID}
-    assert "the two baseline arms differ by" in platform(rate, "docker").verdict.text
+    assert {entry.verdict.reason for entry in rate.platforms[1:]} == {Reason.BASELINES_DIFFER}
+    assert platform(rate, "docker").verdict.seen is not None
     assert platform(rate, "docker").overhead is not None
     assert platform(find(results, "prime-slices", "cpu-cost"), "docker").verdict.kind in EQUAL
 
@@ -184,7 +185,8 @@ def test_equality_below_the_noise_floor_is_not_claimed(frames) -> None:
     assert rate.noise_floor.interval.half_width > rate.margin
     docker = platform(rate, "docker")
     assert docker.verdict.kind is Kind.INCONCLUSIVE
-    assert "but the noise floor ±1.9 % is wider than the 1 % margin" in docker.verdict.text
+    assert docker.verdict.reason is Reason.WIDE_FLOOR
+    assert docker.verdict.numbers == {"half_width": rate.noise_floor.interval.half_width}
 
 
 def _drifting(frames, a_block):
@@ -196,8 +198,10 @@ def _drifting(frames, a_block):
 def test_a_drift_beyond_half_of_the_margin_is_no_figure_to_trust(frames) -> None:
     docker = platform(find(analyse(*_drifting(frames, 0.002)), "prime-slices", "rate"), "docker")
     assert docker.verdict.kind is Kind.INVALID
-    assert "the ratio drifts over the campaign: rank correlation with the block" in docker.verdict.text
-    assert "from the first to the last; what was seen: " in docker.verdict.text
+    assert docker.verdict.reason is Reason.DRIFT
+    assert docker.verdict.numbers["correlation"] > 0.9
+    assert docker.verdict.numbers["size"] == pytest.approx(math.log1p(0.002 * 11), rel=0.2)
+    assert docker.verdict.seen is not None
     assert docker.overhead is not None, "what was seen is still told"
 
 
@@ -208,7 +212,7 @@ def test_a_drift_within_half_of_the_margin_is_noted(frames) -> None:
     )
     docker = platform(find(analyse(*_drifting((record, steady, trials), 0.0003)), "prime-slices", "rate"), "docker")
     assert docker.verdict.kind is Kind.EQUIVALENT
-    assert any("drifts" in note for note in docker.notes)
+    assert FindingKind.DRIFT in {note.kind for note in docker.notes}
 
 
 def test_baseline_arms_that_drift_apart_shut_the_gate_for_all(frames) -> None:
@@ -218,7 +222,7 @@ def test_baseline_arms_that_drift_apart_shut_the_gate_for_all(frames) -> None:
     rate = find(analyse(record, apart, trials), "prime-slices", "rate")
     for one in rate.platforms[1:]:
         assert one.verdict.kind is Kind.INVALID
-        assert "the two baseline arms" in one.verdict.text
+        assert one.verdict.reason in {Reason.BASELINES_DIFFER, Reason.BASELINES_DRIFT}
 
 
 def test_contaminated_trials_are_counted_and_kept(frames) -> None:
@@ -239,8 +243,8 @@ def test_cost_that_disagrees_with_the_headline_is_flagged(tmp_path: Path) -> Non
         dear = pl.when(DOCKER & (pl.col("metric") == "cpu-cost")).then(pl.col("value") * 1.2).otherwise(pl.col("value"))
         results = analyse(store.record, store.samples().with_columns(dear.alias("value")), store.trials())
     cost = platform(find(results, "prime-slices", "cpu-cost"), "docker")
-    assert cost.verdict.text.startswith("costs 2")
-    assert "differs from rate, which is equivalent" in cost.notes
+    assert cost.verdict.kind is Kind.SLOWER
+    assert Finding(FindingKind.HEADLINE_DIFFERS, verdict=Kind.EQUIVALENT, metric="rate") in cost.notes
 
 
 def test_block_ratio_is_hodges_lehmann_of_what_is_paired() -> None:

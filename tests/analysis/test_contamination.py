@@ -13,7 +13,8 @@ import pytest
 import fake_campaign
 from fake_campaign import BEGAN, Disturbance, Shape
 from tare.analysis import Kind, MetricResult, PlatformResult, analyse, contamination
-from tare.analysis.contamination import REASONS
+from tare.analysis.findings import Finding, FindingKind
+from tare.analysis.verdicts import Reason
 from tare.model import Arm
 from tare.store import CampaignRecord, Telemetry, read_store
 
@@ -216,7 +217,8 @@ def slowed(samples: pl.DataFrame, platform: str, block: int, factor: float) -> p
 def test_without_marks_there_is_nothing_to_tell(tmp_path: Path) -> None:
     result = rate(frames(tmp_path))
     assert all(entry.unmarked is None for entry in result.platforms)
-    assert all("marked" not in note for entry in result.platforms for note in entry.notes)
+    kinds = {note.kind for entry in result.platforms for note in entry.notes}
+    assert not kinds & {FindingKind.CONTAMINATED, FindingKind.UNMARKED}
 
 
 def test_the_estimate_without_is_beside_the_one_with_them(tmp_path: Path) -> None:
@@ -235,11 +237,8 @@ def test_the_estimate_without_is_beside_the_one_with_them(tmp_path: Path) -> Non
     record, _, trials, _ = disturbed
     left = analyse(record, hit.filter(~((pl.col("platform") == "runc") & (pl.col("block") == 1))), trials)
     assert runc.unmarked.overhead == platform(left[0], "runc").overhead
-    (told,) = (note for note in runc.notes if note.startswith("without"))
-    assert told.startswith("without its 1 marked trial: ")
-    assert "in 11 blocks; with all: " in told
-    assert told.endswith("; the verdict would be typical")
-    assert f"1 of 12 trials contaminated: {REASONS['foreign-cpu']}; kept" in runc.notes
+    assert [note.kind for note in runc.notes].count(FindingKind.UNMARKED) == 1
+    assert Finding(FindingKind.CONTAMINATED, {"marked": 1, "ok": 12, "foreign-cpu": 1}) in runc.notes
     docker = platform(rate(disturbed, samples=hit), "docker")
     assert docker.unmarked is None
 
@@ -252,11 +251,9 @@ def test_a_marked_trial_of_the_baseline_concerns_every_platform(tmp_path: Path) 
     assert runc.counts.contaminated == 0
     assert runc.unmarked is not None
     assert (runc.unmarked.n_trials, runc.unmarked.n_baseline, runc.unmarked.n_blocks) == (0, 2, 11)
-    assert not [note for note in runc.notes if note.startswith("without")]  # it would change nothing to speak of
+    assert Finding(FindingKind.UNMARKED) not in runc.notes  # it would change nothing to speak of
     spoiled = slowed(disturbed[1], "native", 1, 0.5)
-    told = [note for note in platform(rate(disturbed, samples=spoiled), "runc").notes if note.startswith("without")]
-    assert len(told) == 1
-    assert told[0].startswith("without the baseline's 2 marked trials: ")
+    assert platform(rate(disturbed, samples=spoiled), "runc").notes.count(Finding(FindingKind.UNMARKED)) == 1
 
 
 def test_when_all_trials_are_marked_no_figure_is_left_and_that_is_told(tmp_path: Path) -> None:
@@ -264,10 +261,9 @@ def test_when_all_trials_are_marked_no_figure_is_left_and_that_is_told(tmp_path:
     assert runc.overhead is not None
     assert runc.unmarked is not None
     assert (runc.unmarked.overhead, runc.unmarked.n_blocks) == (None, 0)
-    (told,) = (note for note in runc.notes if note.startswith("without"))
-    assert told.startswith(
-        "without its 12 marked trials and the baseline's 24 marked trials there is no figure: no data"
-    )
+    assert runc.unmarked.verdict.reason is Reason.ALL_MARKED
+    assert (runc.unmarked.n_trials, runc.unmarked.n_baseline) == (12, 24)
+    assert runc.notes.count(Finding(FindingKind.UNMARKED)) == 1
 
 
 def test_reasons_are_counted_where_there_are_several(tmp_path: Path) -> None:
@@ -279,5 +275,5 @@ def test_reasons_are_counted_where_there_are_several(tmp_path: Path) -> None:
     )
     runc = platform(rate(disturbed), "runc")
     assert (runc.counts.contaminated, runc.counts.reasons) == (2, {"foreign-cpu": 1, "memory-pressure": 2})
-    why = f"{REASONS['foreign-cpu']} (1), {REASONS['memory-pressure']} (2)"
-    assert f"2 of 12 trials contaminated: {why}; kept" in runc.notes
+    numbers = {"marked": 2, "ok": 12, "foreign-cpu": 1, "memory-pressure": 2}
+    assert Finding(FindingKind.CONTAMINATED, numbers) in runc.notes

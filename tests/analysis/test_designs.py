@@ -9,7 +9,7 @@ from scipy import stats
 
 import fake_campaign
 from tare.analysis import analyse
-from tare.analysis.analyse import AFTER_EACH_OTHER
+from tare.analysis.findings import FindingKind
 from tare.estimates.intervals import welch_interval
 from tare.model import Design
 from tare.store import read_store
@@ -33,7 +33,7 @@ def test_one_after_the_other_is_welchs_interval_against_the_first_baseline_arm(t
         test = stats.ttest_ind(_logs(samples, platform.platform), _logs(samples, "native"), equal_var=False)
         low, high = np.exp(test.confidence_interval(0.95))
         assert (platform.ratio.low, platform.ratio.high) == pytest.approx((low, high))
-        assert AFTER_EACH_OTHER in platform.notes
+        assert FindingKind.AFTER_EACH_OTHER in {note.kind for note in platform.notes}
         assert platform.bootstrap is None
     aa = stats.ttest_ind(_logs(samples, "native", 1), _logs(samples, "native"), equal_var=False)
     low, high = np.exp(aa.confidence_interval(0.95))
@@ -56,7 +56,8 @@ def test_a_duet_compares_with_the_partner_alone_and_says_nothing_of_a_missing_ar
     for platform in rate.platforms[1:]:
         logs = _logs(samples, platform.platform) - _logs(samples, "native")
         assert np.log(platform.ratio.point) == pytest.approx(logs.mean())
-        assert not [note for note in platform.notes if "one baseline arm" in note]
+        kinds = {note.kind for note in platform.notes}
+        assert not kinds & {FindingKind.ONE_BASELINE, FindingKind.SINGLE_BASELINE}
 
 
 def test_welch_of_constants_and_of_too_few():

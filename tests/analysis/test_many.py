@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from tare.analysis.inputs import NoAnswer
-from tare.analysis.many import MAX_T_FROM, Method, all_pairs, holm
+from tare.analysis.many import MAX_T_FROM, Gap, Method, Unanswered, all_pairs, holm
 
 NAMES = ["native", "docker", "gvisor"]
 
@@ -121,14 +121,14 @@ def test_with_holes_some_equal_pair_is_called_different_in_at_most_five_of_a_hun
 def test_a_pair_without_an_answer_says_why_and_leaves_the_others_theirs() -> None:
     found = all_pairs(np.where([[False, False, True]], np.nan, blocks(9)), NAMES)
     assert [(pair.first, pair.second) for pair in found.pairs] == [("native", "docker")]
-    assert [pair.reason for pair in found.unanswered] == [
-        "native and gvisor both have a value in 0 blocks, at least 2 are needed",
-        "docker and gvisor both have a value in 0 blocks, at least 2 are needed",
-    ]
+    assert found.unanswered == (
+        Unanswered("native", "gvisor", Gap.TOO_FEW_BLOCKS, 0),
+        Unanswered("docker", "gvisor", Gap.TOO_FEW_BLOCKS, 0),
+    )
     same = all_pairs(blocks(9)[:, [0, 0, 2]] + [0, 0.1, 0], NAMES)
     assert [(pair.first, pair.second) for pair in same.pairs] == [("native", "gvisor"), ("docker", "gvisor")]
     [none] = same.unanswered
-    assert none.reason == "native and docker differ by the same in every block: no noise to compare with"
+    assert none == Unanswered("native", "docker", Gap.NO_NOISE, 9)
 
 
 @pytest.mark.parametrize(
@@ -136,12 +136,12 @@ def test_a_pair_without_an_answer_says_why_and_leaves_the_others_theirs() -> Non
     [
         (np.ones(5), "an array of 1 dimensions"),
         (np.ones((5, 2)), "2 columns need 2 different names"),
-        (np.empty((0, 3)), "in 0 blocks, at least 2 are needed"),
-        (blocks(1), "in 1 block, at least 2 are needed"),
-        (np.where([[False, True, True]], np.nan, blocks(9)), "native and docker both have a value in 0 blocks"),
+        (np.empty((0, 3)), r"native and docker: too-few-blocks \(0\)"),
+        (blocks(1), r"native and docker: too-few-blocks \(1\)"),
+        (np.where([[False, True, True]], np.nan, blocks(9)), r"native and docker: too-few-blocks \(0\)"),
         (np.where([[False, False, True]], -np.inf, blocks(9)), "9 values are infinite"),
-        (blocks(9)[:, [0, 0, 0]], "native and docker differ by the same in every block"),
-        (blocks(9)[:, [0, 0, 0]] + [0, 0.1, 0], "native and docker differ by the same in every block"),
+        (blocks(9)[:, [0, 0, 0]], r"native and docker: no-noise \(9\)"),
+        (blocks(9)[:, [0, 0, 0]] + [0, 0.1, 0], r"native and docker: no-noise \(9\)"),
     ],
 )
 def test_no_figure_where_there_is_no_answer(values: np.ndarray, why: str) -> None:

@@ -10,7 +10,7 @@ from scipy import stats
 
 from tare.analysis.multiplicity import Multiplicity, corrected
 from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
-from tare.analysis.verdicts import Kind, LogIntervals, Question, Verdict, decide
+from tare.analysis.verdicts import Kind, LogIntervals, Question, Reason, Verdict, judge
 from tare.estimates.intervals import Interval, t_interval
 from tare.estimates.overhead import overhead, ratio
 from tare.model import Direction
@@ -28,14 +28,14 @@ def _platform(name, logs, direction):
         Description(logs.size, None, None, None),
         ratio=ratio(intervals.wide),
         overhead=overhead(intervals.wide, direction),
-        verdict=Verdict(decide(Question("m", direction, MARGIN), intervals), ""),
+        verdict=judge(Question("m", direction, MARGIN), intervals),
     )
 
 
 def _report(table, direction=Direction.LOWER):
     """A result a metric from log ratios [metric, platform, block]; with the baseline, which has none."""
     nothing = Description(1, 1.0, None, 1.0)
-    baseline = PlatformResult("native", 1, 0, Counts(), nothing, verdict=Verdict(Kind.BASELINE, ""))
+    baseline = PlatformResult("native", 1, 0, Counts(), nothing, verdict=Verdict(Kind.BASELINE, Reason.BASELINE))
     return [
         MetricResult(
             "w",
@@ -116,7 +116,7 @@ def test_what_could_have_no_verdict_is_not_counted_and_no_spread_is_no_proof():
     [result] = _report(np.full((1, 2, 4), 0.3))
     closed = PlatformResult(
         "shut", 4, 0, Counts(), Description(4, None, None, None), ratio=Interval(1.2, 1.1, 1.3),
-        verdict=Verdict(Kind.INVALID, "invalid"),
+        verdict=Verdict(Kind.INVALID, Reason.DRIFT),
     )  # fmt: skip
     amended, together = corrected([replace(result, platforms=(*result.platforms, closed))])
     assert together.n_rows == 2

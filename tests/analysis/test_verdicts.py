@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tare.analysis.verdicts import Kind, LogIntervals, Question, Side, decide, gate, judge, too_few
-from tare.analysis.wording import wording
+from tare.analysis.hidden import Hidden
+from tare.analysis.verdicts import Kind, LogIntervals, Question, Reason, Seen, Side, decide, gate, judge, too_few
 from tare.estimates.intervals import Amount, Interval, t_interval
-from tare.model import CPU_COST, Direction, Family
+from tare.model import Direction
 
 
 def logs(
@@ -25,56 +25,46 @@ def logs(
 
 TIME = Question("wall", Direction.LOWER, 0.01)
 RATE = Question("rate", Direction.HIGHER, 0.01)
-COST = Question(CPU_COST, Direction.LOWER, 0.01, wording(CPU_COST, "ns/event", Direction.LOWER))
-MEMORY = Question("idle-pss", Direction.LOWER, 0.02, wording("idle-pss", "MiB", Direction.LOWER, Family.MEMORY))
 
 
 @pytest.mark.parametrize(
-    ("question", "interval", "kind", "text"),
+    ("question", "interval", "kind", "reason"),
     [
-        (TIME, logs(1.036, 1.047), Kind.SLOWER, "4.1 % slower, 3.6 to 4.7"),
-        (RATE, logs(0.953, 0.964), Kind.SLOWER, "4.2 % slower, 3.6 to 4.7"),
-        (TIME, logs(0.953, 0.964), Kind.FASTER, "4.2 % faster, 3.6 to 4.7"),
-        (RATE, logs(1.036, 1.047), Kind.FASTER, "4.1 % faster, 3.6 to 4.7"),
-        (COST, logs(1.036, 1.047), Kind.SLOWER, "costs 4.1 % more CPU, 3.6 to 4.7"),
-        (COST, logs(0.953, 0.964), Kind.FASTER, "costs 4.2 % less CPU, 3.6 to 4.7"),
-        (TIME, logs(3.2, 3.4), Kind.SLOWER, "3.3 times slower, 3.2 to 3.4"),
-        (RATE, logs(1 / 3.4, 1 / 3.2), Kind.SLOWER, "3.3 times slower, 3.2 to 3.4"),
-        (COST, logs(3.2, 3.4), Kind.SLOWER, "costs 3.3 times the CPU, 3.2 to 3.4"),
-        (RATE, logs(3.2, 3.4), Kind.FASTER, "3.3 times faster, 3.2 to 3.4"),
-        (TIME, logs(0.998, 1.005), Kind.EQUIVALENT, "equivalent within 1 % (+0.15 %, \N{MINUS SIGN}0.20 to +0.50)"),
-        (TIME, logs(1.004, 1.006), Kind.EQUIVALENT, "equivalent within 1 % (0.50 % slower, 0.40 to 0.60)"),
-        (
-            TIME,
-            logs(0.995, 1.023),
-            Kind.INCONCLUSIVE,
-            "inconclusive: +0.9 %, \N{MINUS SIGN}0.5 to +2.3; known to ±1.4 %, the margin is 1 %",
-        ),
-        (
-            TIME,
-            logs(1.004, 1.02),
-            Kind.INCONCLUSIVE,
-            "inconclusive: 1.2 % slower, 0.4 to 2.0: worse for sure; whether by more than the 1 % margin is open",
-        ),
-        (
-            TIME,
-            logs(1.004, 1.02, sure=(0.999, 1.025)),
-            Kind.INCONCLUSIVE,
-            "inconclusive: 1.2 % slower, 0.4 to 2.0,"
-            " but were there no difference, more than 1 of 100 campaigns would show as much",
-        ),
-        (
-            TIME,
-            logs(1.02, 1.12, sure=(0.995, 1.15)),
-            Kind.INCONCLUSIVE,
-            "inconclusive: 7 % slower, 2 to 12, but were there no difference, more than 1 of 100 campaigns would show"
-            " as much",
-        ),
+        (TIME, logs(1.036, 1.047), Kind.SLOWER, Reason.TYPICAL_ROUND),
+        (RATE, logs(0.953, 0.964), Kind.SLOWER, Reason.TYPICAL_ROUND),
+        (TIME, logs(0.953, 0.964), Kind.FASTER, Reason.TYPICAL_ROUND),
+        (RATE, logs(1.036, 1.047), Kind.FASTER, Reason.TYPICAL_ROUND),
+        (TIME, logs(0.998, 1.005), Kind.EQUIVALENT, Reason.WITHIN_MARGIN),
+        (TIME, logs(1.004, 1.006), Kind.EQUIVALENT, Reason.WITHIN_MARGIN),
+        (TIME, logs(0.995, 1.023), Kind.INCONCLUSIVE, Reason.WIDE_INTERVAL),
+        (TIME, logs(1.004, 1.02), Kind.INCONCLUSIVE, Reason.SIZE_OPEN),
+        (TIME, logs(1.004, 1.02, sure=(0.999, 1.025)), Kind.INCONCLUSIVE, Reason.CHANCE),
+        (TIME, logs(1.02, 1.12, sure=(0.995, 1.15)), Kind.INCONCLUSIVE, Reason.CHANCE),
     ],
 )
-def test_verdicts_and_their_words(question: Question, interval: LogIntervals, kind: Kind, text: str) -> None:
+def test_verdicts_and_why_they_are_that(question: Question, interval: LogIntervals, kind: Kind, reason: Reason) -> None:
     verdict = judge(question, interval)
-    assert (verdict.kind, verdict.text) == (kind, text)
+    assert (verdict.kind, verdict.reason) == (kind, reason)
+    assert verdict.seen == Seen(interval.wide)
+
+
+@pytest.mark.parametrize(
+    ("typical", "totals", "unseen", "kind", "reason"),
+    [
+        (logs(0.999, 1.002), logs(1.02, 1.04), Hidden(), Kind.SLOWER, Reason.WHOLE_BLOCKS),
+        (logs(1.02, 1.04), logs(0.96, 0.98), Hidden(), Kind.INCONCLUSIVE, Reason.LOOKS_DIFFER),
+        (logs(0.999, 1.002), logs(0.98, 1.02), Hidden(), Kind.INCONCLUSIVE, Reason.BLOCKS_WIDER),
+        (logs(0.999, 1.002), None, Hidden(failed=0.02), Kind.INCONCLUSIVE, Reason.FAILED_BEYOND),
+        (logs(0.999, 1.002), None, Hidden(possible=0.02, draws=9, blocks=9), Kind.TYPICAL, Reason.WITHIN_MARGIN),
+        (logs(1.036, 1.047), None, Hidden(no_verdict=True), Kind.INCONCLUSIVE, Reason.UNRELIABLE),
+    ],
+)
+def test_whole_blocks_and_what_was_not_seen_have_reasons_of_their_own(
+    typical: LogIntervals, totals: LogIntervals | None, unseen: Hidden, kind: Kind, reason: Reason
+) -> None:
+    verdict = judge(TIME, typical, totals, unseen)
+    assert (verdict.kind, verdict.reason) == (kind, reason)
+    assert verdict.seen == Seen(typical.wide, totals.wide if totals else None, unseen)
 
 
 @pytest.mark.parametrize(
@@ -100,22 +90,21 @@ def test_that_there_is_a_difference_is_told_apart_from_how_large_it_is(
     assert judge(RATE, turned).certain == certain
 
 
-def test_memory_is_told_by_what_is_added() -> None:
+def test_what_is_added_goes_with_the_verdict() -> None:
     added = Amount("MiB", 45.87, Interval(45.87, 45.72, 46.02), 15)
-    text = judge(MEMORY, logs(26.1, 26.6), amount=added).text
-    assert text == "+45.87 MiB (45.72 to 46.02): 26.3 times as much, 26.1 to 26.6"
-    small = Amount("MiB", 0.01, Interval(0.01, -0.02, 0.04), 15)
-    text = judge(MEMORY, logs(0.995, 1.006), amount=small).text
-    minus = "\N{MINUS SIGN}"
-    assert text == f"equivalent within 2 % (+10 KiB ({minus}20 to +41): 0.0 %, {minus}0.5 to +0.6)"
+    verdict = judge(TIME, logs(26.1, 26.6), amount=added)
+    assert verdict.seen is not None
+    assert verdict.seen.amount == added
 
 
-def test_one_block_tells_what_was_measured_and_concludes_nothing() -> None:
+def test_one_block_has_a_figure_and_concludes_nothing() -> None:
     added = Amount("MiB", 12.0, None, 1)
-    told = too_few(MEMORY, 1, math.log(3.3), added)
-    assert told.text == "inconclusive: +12.0 MiB: 3.3 times as much in 1 block, and an interval needs 2"
-    assert (told.kind, told.certain) == (Kind.INCONCLUSIVE, None)
-    assert too_few(TIME, 0, None).text == "inconclusive: 0 blocks with the baseline, at least 2 are needed"
+    verdict = too_few(1, math.log(3.3), added)
+    log = math.log(3.3)
+    assert (verdict.kind, verdict.reason, verdict.certain) == (Kind.INCONCLUSIVE, Reason.ONE_BLOCK, None)
+    assert verdict.seen == Seen(Interval(log, log, log), amount=added)
+    none = too_few(0, None)
+    assert (none.reason, none.seen, none.numbers) == (Reason.TOO_FEW_BLOCKS, None, {"blocks": 0})
 
 
 def test_equivalence_goes_by_the_90_percent_interval() -> None:
@@ -147,10 +136,13 @@ def test_equivalence_is_two_one_sided_t_tests() -> None:
     ],
 )
 def test_the_gate_closes_when_the_arms_differ_beyond_half_of_the_margin(interval: LogIntervals, closed: bool) -> None:
-    said = gate(TIME, interval)
-    assert (said is not None) == closed
-    if said:
-        assert "more than half of the 1 % margin" in said
+    shut = gate(TIME, interval)
+    assert (shut is not None) == closed
+    if shut is not None:
+        assert shut.reason is Reason.BASELINES_DIFFER
+        assert (shut.numbers["low"], shut.numbers["high"]) == pytest.approx(
+            (math.expm1(interval.wide.low), math.expm1(interval.wide.high))
+        )
 
 
 def test_the_gate_is_open_without_a_second_baseline_arm() -> None:

@@ -16,7 +16,7 @@ from tare.estimates.intervals import Interval
 from tare.estimates.running import RunningEstimates
 from tare.estimates.widths import CLEAR, LOOSEST, MOST_BLOCKS, Known, Row, blocks_needed
 from tare.model import Direction, Mode
-from tare.store import read_store
+from tare.store import read_store, workload_seconds
 
 
 def ratio_of(over, direction):
@@ -153,15 +153,17 @@ def test_what_could_not_be_told_says_what_it_would_take(tmp_path):
     shape = replace(fake_campaign.Shape(), blocks=4, block_noise=0.03, failing=None, unsupported=None)
     with read_store(fake_campaign.write(tmp_path / "x.tare", shape)) as store:
         results = analyse(store.record, store.samples(), store.trials())
-    texts = {
-        (result.workload, platform.platform): (platform, platform.verdict.text)
+        seconds = workload_seconds(store.trials())["sysbench-cpu"]
+    open_ones = {
+        (result.workload, platform.platform): platform
         for result in results
         if result.metric == "rate"
         for platform in result.platforms
         if platform.verdict.kind == "inconclusive"
     }
-    platform, text = texts["sysbench-cpu", "docker"]
+    platform = open_ones["sysbench-cpu", "docker"]
     half_width = math.log(platform.ratio.high / platform.ratio.low) / 2
     blocks = blocks_needed(half_width, 4, math.log1p(0.005))
-    assert f"; ±0.5 % would take about {blocks} blocks, " in text
-    assert text.endswith("of this workload alone")
+    assert platform.verdict.enough is not None
+    assert platform.verdict.enough.blocks == blocks
+    assert platform.verdict.enough.seconds == pytest.approx(blocks * seconds)

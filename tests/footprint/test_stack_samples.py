@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from footprint.leftovers import check_nothing_stays
-from tare.analysis.stacks import Parts, entries, own_time
+from tare.analysis.stacks import Entered, Entry, Parts, entries, own_time
 from tare.errors import HostError
 from tare.footprint import clock, stacks, symbols
 from tare.footprint.model import GUEST, NO_PATH, USER, Scope
@@ -148,8 +148,8 @@ def test_captured_paths_fold_as_the_kernel_had_called(captured, kernel):
     parts = Parts.of(own)
     assert (parts.samples, parts.user, parts.kernel) == (189, 46, 143)
     assert own_time(own)["do_syscall_64"] == 46
-    assert (entries(own)["read"], entries(own)["write"]) == (48, 40)
-    assert entries(everybodys) - entries(own) == {"thread kworker": 31}
+    assert [entries(own)[Entry(Entered.NAMED, call)] for call in ("read", "write")] == [48, 40]
+    assert entries(everybodys) - entries(own) == {Entry(Entered.THREAD, "kworker"): 31}
     # Eleven samples more were of a CPU without work, and are none.
     assert int(captured[1].sum()) == sum(everybodys.values()) + 11
 

@@ -24,8 +24,7 @@ from tare.literature import catalogue, library
 from tare.model import Layer
 from tare.platforms.parts import boxfile
 from tare.session import frames, messages
-from tare.store import CampaignRecord
-from tare.store.reading import known_part, why_not
+from tare.store import CampaignRecord, known_part, why_not
 from tare.workloads import registry
 from workloads import captures, test_mutations, test_storage_bonnie, test_storage_dbench, test_storage_fio
 

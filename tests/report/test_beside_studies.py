@@ -27,7 +27,7 @@ def platform(name: str, ratio: tuple[float, float, float] | None, variability: f
     counts = dict.fromkeys(("n_blocks", "n_left_out", "n_ok", "n_failed", "n_unsupported", "n_contaminated"), 5)
     mine = {
         "platform": name, "ratio": point, "ratio_low": low, "ratio_high": high, "verdict": "inconclusive",
-        "verdict_text": "", "notes": [], "findings": [], "contaminated_by": {},
+        "verdict_text": "", "notes": [], "cautions": [], "findings": [], "contaminated_by": {},
         "variability_overhead_percent": variability,
     }  # fmt: skip
     return PlatformReport.model_validate({**plain, **counts, **mine})

@@ -4,12 +4,16 @@ import json
 import math
 import re
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import fake_campaign
+from tare.analysis.contamination import Disturbance
+from tare.analysis.findings import FindingKind
+from tare.analysis.verdicts import Kind, Reason
 from tare.errors import StoreError
 from tare.report.build import build, build_all
 from tare.report.cells import cell
@@ -211,6 +215,23 @@ def test_every_field_is_documented(model: type[Report]) -> None:
     documented = set(re.findall(r"`([a-z0-9_]+)`", DOCS.read_text()))
     fields = {name.rstrip("_") for name in model.model_fields}
     assert fields - documented == set()
+
+
+@pytest.mark.parametrize("codes", [Kind, Reason, FindingKind, Disturbance])
+def test_every_code_is_documented(codes: type[StrEnum]) -> None:
+    documented = set(re.findall(r"`([a-z0-9-]+)`", DOCS.read_text()))
+    assert {code.value for code in codes} - documented == set()
+
+
+def test_codes_stand_beside_their_words(campaign: Path) -> None:
+    """What reads a report need not read English."""
+    for result in build(campaign).results:
+        for platform in result.platforms:
+            assert isinstance(platform.verdict, Kind)
+            assert isinstance(platform.verdict_reason, Reason)
+            assert [caution.text for caution in platform.cautions] == platform.notes
+            beside = [finding for finding in platform.findings if finding.kind is not FindingKind.UNSEEN]
+            assert [finding for finding in beside if finding not in platform.cautions] == []
 
 
 def test_the_documented_example_is_of_the_schema() -> None:

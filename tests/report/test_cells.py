@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tare.analysis.words import decimals, percent, quantity, signed, signed_range, span, times_range
 from tare.estimates.intervals import Interval
+from tare.report.sentences.numbers import decimals, percent, quantity, signed, signed_range, span, times_range
 
 MINUS = "\N{MINUS SIGN}"
 

@@ -11,8 +11,8 @@ from rich.console import Console
 
 import fake_campaign
 from tare.analysis import profile as profiles
-from tare.analysis.compare import compare
-from tare.analysis.many import Method
+from tare.analysis.compare import NoRatios, Procedure, compare
+from tare.analysis.many import Gap, Method, Unanswered
 from tare.analysis.sheet import score
 from tare.model import Design
 from tare.report import compare as compare_report
@@ -78,7 +78,9 @@ def test_one_after_the_other_are_groups_with_the_tests_of_the_studies(campaign):
     record, samples = campaign
     rate = compare(record.model_copy(update={"design": Design.SEQUENTIAL}), samples)[0]
     assert rate.pairs is None
-    assert [one.pairwise for one in rate.tests] == ["Games-Howell", "Tukey's HSD", "rank sums with Holm"]
+    assert [one.pairwise for one in rate.tests] == [Procedure.GAMES_HOWELL, Procedure.TUKEY, Procedure.RANK_SUMS]
+    [data] = compare_report.to_data([rate])["results"]
+    assert [test["pairwise"] for test in data["tests"]] == ["Games-Howell", "Tukey's HSD", "rank sums with Holm"]
     text = _shown(compare_report.render([rate]))
     assert "Welch's analysis of variance: F " in text
     assert "Kruskal-Wallis: chi-squared " in text
@@ -107,19 +109,25 @@ def test_a_platform_without_ratios_leaves_the_others_theirs(campaign):
     zero = (pl.col("platform") == "docker") & (pl.col("block") == 1)
     rate = compare(record, samples.with_columns(value=pl.when(zero).then(0.0).otherwise(pl.col("value"))))[0]
     assert len(rate.pairs.pairs) == 6
-    assert list(rate.left_out) == ["docker"]
+    assert rate.left_out == ("docker",)
+    [data] = compare_report.to_data([rate])["results"]
+    assert data["left_out"] == {"docker": "samples are zero, negative or not finite, and have no ratio"}
     assert "no answer: docker: samples are zero" in _shown(compare_report.render([rate]))
     baseless = samples.with_columns(value=pl.when(pl.col("platform") == "native").then(0.0).otherwise(pl.col("value")))
-    assert compare(record, baseless)[0].reason.startswith("native: samples are zero")
+    rate = compare(record, baseless)[0]
+    assert rate.reason == NoRatios("native")
+    assert "no answer: native: samples are zero" in _shown(compare_report.render([rate]))
 
 
 def test_what_has_no_answer_says_why(campaign):
     record, samples = campaign
     [rate, *_] = compare(record, samples.filter(pl.col("block") == 0))
-    assert "at least 2 are needed" in rate.reason
-    assert "no answer: " in _shown(compare_report.render([rate]))
+    assert rate.reason == Unanswered("native", "runc", Gap.TOO_FEW_BLOCKS, 1)
+    text = "native and runc both have a value in 1 block, at least 2 are needed"
+    assert f"no answer: {text}" in _shown(compare_report.render([rate]))
+    assert compare_report.to_data([rate])["results"][0]["reason"] == text
     [zero, *_] = compare(record, samples.with_columns(value=pl.lit(0.0)))
-    assert "zero, negative or not finite" in zero.reason
+    assert zero.reason == NoRatios("native")
 
 
 def test_a_lower_rate_and_a_longer_time_are_both_worse(campaign):

@@ -10,7 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import fake_campaign
-from tare.analysis.steadiness import steadiness, trajectories
+from tare.analysis.steadiness import NoParts, steadiness, trajectories
 from tare.cli import app
 from tare.report import spread as spread_report
 from tare.store import read_store
@@ -48,7 +48,7 @@ def test_noise_of_starts_and_of_rounds_are_told_apart(tmp_path):
 def test_one_figure_a_block_has_a_spread_and_no_parts(tmp_path):
     found = steadiness(*_read(tmp_path, SHAPE))
     one = next(one for one in found if (one.workload, one.platform) == ("sysbench-cpu", "docker"))
-    assert (one.parts, one.best_rounds, one.reason) == (None, None, "it has one figure a block")
+    assert (one.parts, one.best_rounds, one.reason) == (None, None, NoParts.ONE_ROUND)
     assert one.sd > 0
 
 

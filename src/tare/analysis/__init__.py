@@ -1,9 +1,8 @@
 """Estimates, intervals and verdicts: pure functions on frames and arrays (docs/method.md)."""
 
-from tare.analysis.analyse import WIDE_FLOOR, analyse
+from tare.analysis.analyse import analyse
 from tare.analysis.contamination import STEAL_LIMIT
 from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult, Unmarked
-from tare.analysis.unmarked import WITHOUT
 from tare.analysis.verdicts import Kind, Verdict
 from tare.estimates.intervals import Interval
 from tare.model import CPU_COST
@@ -11,8 +10,6 @@ from tare.model import CPU_COST
 __all__ = [
     "CPU_COST",
     "STEAL_LIMIT",
-    "WIDE_FLOOR",
-    "WITHOUT",
     "Counts",
     "Description",
     "Interval",

@@ -17,26 +17,28 @@ from tare.analysis.counts import CountsByArm, count_trials, trials_of
 from tare.analysis.drift import drift
 from tare.analysis.evidence import Evidence, evidence
 from tare.analysis.fairness import refusals
-from tare.analysis.findings import FindingKind, sentence
+from tare.analysis.findings import Finding, FindingKind
 from tare.analysis.inputs import NoAnswer
-from tare.analysis.results import Counts, Description, Lone, MetricResult, NoiseFloor, PlatformResult
+from tare.analysis.results import Counts, Description, FloorReason, Lone, MetricResult, NoiseFloor, PlatformResult
 from tare.analysis.spread import sd_ratio_bonett, variability
 from tare.analysis.tails import tails
 from tare.analysis.unmarked import beside
 from tare.analysis.verdicts import (
     EQUAL,
+    Closed,
+    Enough,
     Kind,
     LogIntervals,
     Question,
+    Reason,
+    Seen,
     Verdict,
     decide,
-    describe,
     gate,
     judge,
     too_few,
+    within_noise,
 )
-from tare.analysis.wording import wording
-from tare.analysis.words import percent, signed_range, span
 from tare.estimates.grid import Grid, harmonic, reference, weighted
 from tare.estimates.intervals import Interval, smallest_effect, standard_error
 from tare.estimates.overhead import overhead, ratio, variability_overhead
@@ -44,28 +46,21 @@ from tare.estimates.widths import blocks_needed
 from tare.model import CPU_COST, Design
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord, workload_seconds
 
-#: How the note begins that holds for a whole row: a report may gather such rows into one line.
-WIDE_FLOOR = "the noise floor"
-
-#: Said of everything that a sequential campaign shows.
-AFTER_EACH_OTHER = "the platforms ran one after the other: what the machine did meanwhile is in the figures"
-
 
 @dataclass(frozen=True, slots=True)
 class _Context:
     """What all platforms of one metric share."""
 
     grid: Grid
-    unit: str
     question: Question
     scale: Scale  # of what is added
     design: Design
     baseline: tuple[int, ...]  # positions of its arms
     n_blocks: int  # of the campaign, with any trial of this workload
     floor: NoiseFloor | None
-    closed: str | None  # why nothing can be said of the metric
+    closed: Closed | None  # why nothing can be said of the metric
     base: Description
-    refused: Mapping[str, str]  # why a platform is not compared, by its name
+    unlike: Mapping[str, tuple[str, ...]]  # what makes comparing a platform unfair, by its name
     block_s: float | None  # what a block of the workload takes
     counts: Counts  # of the baseline
 
@@ -127,8 +122,7 @@ def _metric(
         harmonic=harmonic(metric.direction, workload.mode),
         resolution=metric.resolution,
     )
-    words = wording(metric.name, metric.unit, metric.direction, workload.family)
-    question = Question(metric.name, metric.direction, workload.margin, words)
+    question = Question(metric.name, metric.direction, workload.margin)
     baseline = tuple(grid.of_platform(record.baseline))
     floor, closed = _noise_floor(grid, question, baseline, record.design)
     described = _describe(grid, baseline)
@@ -136,7 +130,6 @@ def _metric(
     own = counts.get((workload.name, record.baseline), nothing)
     context = _Context(
         grid=grid,
-        unit=metric.unit,
         scale=scale(metric.unit, workload.family, workload.work_unit),
         question=question,
         design=record.design,
@@ -145,7 +138,7 @@ def _metric(
         floor=floor,
         closed=closed,
         base=described,
-        refused=refusals(record),
+        unlike=refusals(record),
         block_s=block_s,
         counts=own,
     )
@@ -159,14 +152,14 @@ def _metric(
 
 def _baseline(context: _Context, name: str, counts: Counts) -> PlatformResult:
     n_blocks = len(set().union(*(_blocks_with(context.grid, arm) for arm in context.baseline)))
-    text = "the baseline" if n_blocks else "no data"
+    verdict = Verdict(Kind.BASELINE, Reason.BASELINE) if n_blocks else Verdict(Kind.NO_DATA, Reason.NO_DATA)
     return PlatformResult(
         platform=name,
         n_blocks=n_blocks,
         n_left_out=context.n_blocks - n_blocks,
         counts=counts,
         described=context.base,
-        verdict=Verdict(Kind.BASELINE if n_blocks else Kind.NO_DATA, text),
+        verdict=verdict,
         notes=tuple(_contamination(counts)),
     )
 
@@ -177,30 +170,32 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
     described = _describe(grid, [arm])
     design = context.design
     base = reference(grid, grid.arms[context.baseline[0]].platform, design)
-    added = None if name in context.refused else amount(grid, arm, base, design, context.scale)
+    added = None if name in context.unlike else amount(grid, arm, base, design, context.scale)
     marked = tuple(_contamination(counts))
     empty = PlatformResult(name, 0, context.n_blocks, counts, described, amount=added, notes=marked)
-    refusal = context.refused.get(name) or _refusal(context, arm, counts)
+    refusal = _refusal(context, name, arm, counts)
     if refusal is not None:
-        return replace(empty, verdict=Verdict(Kind.NO_DATA, refusal))
+        return replace(empty, verdict=refusal)
     trials = trials_of(counts, context.counts)
     seen = evidence(grid, arm, base, design, trials)
     count, logs = seen.n_blocks, seen.logs
     result = replace(empty, n_blocks=count, n_left_out=context.n_blocks - count)
     if logs is None:
-        return replace(result, lone=_lone(context, seen), verdict=too_few(context.question, count, seen.lone, added))
+        return replace(result, lone=_lone(context, seen), verdict=too_few(count, seen.lone, added))
     findings = caveats(grid, arm, base, context.question, seen, trials)
-    notes = [sentence(finding, context.unit) for finding in findings if finding.kind is not FindingKind.UNSEEN]
-    verdict = _within_noise(context, judge(context.question, logs, seen.totals, seen.hidden, added), logs)
+    notes = [finding for finding in findings if finding.kind is not FindingKind.UNSEEN]
+    verdict = judge(context.question, logs, seen.totals, seen.hidden, added)
+    verdict = within_noise(verdict, context.question.margin, context.floor.interval if context.floor else None)
     if verdict.kind is Kind.INCONCLUSIVE:
-        verdict = replace(verdict, text=verdict.text + _would_take(context, seen, count))
+        verdict = replace(verdict, enough=_enough(context, seen, count))
     drifts = drift(seen)
     closing = drifts.closes(context.question) if drifts else None
     closed = context.closed or closing
     if closed is not None:
-        what = describe(context.question, logs.wide, added)
-        verdict = Verdict(Kind.INVALID, f"invalid: {closed}; what was seen: {what}")
-    drift_note = [str(drifts)] if drifts is not None and closing is None else []
+        verdict = closed.verdict(Seen(logs.wide, amount=added))
+    drift_note = []
+    if drifts is not None and closing is None:
+        drift_note.append(Finding(FindingKind.DRIFT, {"correlation": drifts.correlation}))
     return replace(
         result,
         ratio=ratio(logs.wide),
@@ -224,73 +219,60 @@ def _lone(context: _Context, seen: Evidence) -> Lone | None:
     return Lone(ratio(log).point, overhead(log, context.question.direction).point)
 
 
-def _within_noise(context: _Context, verdict: Verdict, logs: LogIntervals) -> Verdict:
-    """Equality within a margin that is narrower than the noise floor is luck (METHOD, part 3, point 7)."""
-    floor, margin = context.floor, context.question.margin
-    if verdict.kind not in EQUAL or floor is None or floor.interval is None:
-        return verdict
-    if floor.interval.half_width <= margin:
-        return verdict
-    seen = signed_range(overhead(logs.wide, context.question.direction))
-    wider = _wide_floor(floor.interval.half_width, margin)
-    return Verdict(Kind.INCONCLUSIVE, f"inconclusive: {seen}, but {wider}")
-
-
-def _would_take(context: _Context, seen: Evidence, n_blocks: int) -> str:
+def _enough(context: _Context, seen: Evidence, n_blocks: int) -> Enough | None:
     """How long until the intervals fit into the margin, were there no difference: half of it on either side."""
     looks = [look for look in (seen.logs, seen.totals) if look is not None]
     if seen.hidden.no_verdict or not looks:
-        return ""
-    target = context.question.margin / 2
+        return None
     widest = max(look.wide.half_width for look in looks)
-    blocks = blocks_needed(widest, n_blocks, math.log1p(target))
+    blocks = blocks_needed(widest, n_blocks, math.log1p(context.question.margin / 2))
     if blocks <= n_blocks or context.block_s is None:
-        return ""
-    takes = span(blocks * context.block_s)
-    return f"; ±{percent(target)} would take about {blocks} blocks, {takes} of this workload alone"
+        return None
+    return Enough(blocks, blocks * context.block_s)
 
 
-def _wide_floor(half_width: float, margin: float) -> str:
-    return f"{WIDE_FLOOR} ±{percent(half_width)} is wider than the {percent(margin)} margin"
-
-
-def _refusal(context: _Context, arm: int, counts: Counts) -> str | None:
+def _refusal(context: _Context, name: str, arm: int, counts: Counts) -> Verdict | None:
     """Why there cannot be a ratio, or None."""
+    if name in context.unlike:
+        return Verdict(Kind.NO_DATA, Reason.NOT_ALIKE, unlike=context.unlike[name])
     grid = context.grid
     if not grid.counts[arm]:
-        if counts.unsupported and not counts.ok and not counts.failed:
-            return "no data: the platform cannot do this"
-        if counts.failed and not counts.ok:
-            return f"no data: all {counts.failed} trials failed"
-        return f"no data: none of its {counts.ok} good trials could show this" if counts.ok else "no data"
+        return _without_samples(counts)
     if not grid.counts[list(context.baseline)].sum():
-        return "no data: the baseline has none to compare with"
-    for who, arms in (("samples", [arm]), ("samples of the baseline", list(context.baseline))):
+        return Verdict(Kind.NO_DATA, Reason.NO_BASELINE)
+    for reason, arms in ((Reason.UNFIT, [arm]), (Reason.UNFIT_BASELINE, list(context.baseline))):
         unfit = int(grid.unfit[arms].sum())
         if unfit:
-            total = int(grid.counts[arms].sum())
-            return f"refused: {unfit} of {total} {who} are zero, negative or not finite, and have no ratio"
+            return Verdict(Kind.NO_DATA, reason, numbers={"unfit": unfit, "samples": int(grid.counts[arms].sum())})
     return None
+
+
+def _without_samples(counts: Counts) -> Verdict:
+    if counts.ok:
+        return Verdict(Kind.NO_DATA, Reason.NOT_SHOWN, numbers={"ok": counts.ok})
+    if counts.failed:
+        return Verdict(Kind.NO_DATA, Reason.ALL_FAILED, numbers={"failed": counts.failed})
+    return Verdict(Kind.NO_DATA, Reason.UNSUPPORTED if counts.unsupported else Reason.NO_DATA)
 
 
 def _noise_floor(
     grid: Grid, question: Question, baseline: Sequence[int], design: Design
-) -> tuple[NoiseFloor | None, str | None]:
+) -> tuple[NoiseFloor | None, Closed | None]:
     """The A/A figure, and why it closes the metric (None when it does not)."""
     if len(baseline) < 2:
         return None, None
     first, second = baseline[:2]
     if grid.unfit[[first, second]].any():
-        return NoiseFloor(None, 0, "samples are zero, negative or not finite"), None
+        return NoiseFloor(None, 0, FloorReason.UNFIT), None
     seen = evidence(grid, second, [first], design)
     if seen.logs is None:
-        return NoiseFloor(None, seen.n_blocks, "fewer than 2 blocks have both baseline arms"), None
+        return NoiseFloor(None, seen.n_blocks, FloorReason.TOO_FEW_BLOCKS), None
     over = overhead(seen.logs.wide, question.direction)
     excludes_zero = over.low > 0 or over.high < 0
     closed = gate(question, seen.logs)
     drifts = drift(seen)
     if closed is None and drifts is not None and (why := drifts.closes(question)) is not None:
-        closed = f"of the two baseline arms {why}"
+        closed = replace(why, reason=Reason.BASELINES_DRIFT)
     error = standard_error(seen.logs.wide, seen.n_blocks)
     least = math.expm1(smallest_effect(error, seen.n_blocks)) if error > 0 else None
     return NoiseFloor(over, seen.n_blocks, None, excludes_zero, least), closed
@@ -321,41 +303,45 @@ def _blocks_with(grid: Grid, arm: int) -> set[int]:
 # --- cautions ----------------------------------------------------------------------------------------------
 
 
-def _cautions(context: _Context, seen: Evidence, logs: LogIntervals) -> list[str]:
+def _cautions(context: _Context, seen: Evidence, logs: LogIntervals) -> list[Finding]:
     """What a careful reader would want to be told beside the verdict."""
     notes = []
     count, question = seen.n_blocks, context.question
     if count < context.n_blocks:
-        missing = context.n_blocks - count
-        notes.append(f"{missing} of {context.n_blocks} blocks left out: this platform or the baseline has no sample")
+        numbers = {"missing": context.n_blocks - count, "blocks": context.n_blocks}
+        notes.append(Finding(FindingKind.BLOCKS_LEFT_OUT, numbers))
     if seen.pairs is not None and seen.pairs.single_baseline:
-        notes.append(f"one baseline arm only in {seen.pairs.single_baseline} of {count} blocks")
+        numbers = {"single": seen.pairs.single_baseline, "blocks": count}
+        notes.append(Finding(FindingKind.SINGLE_BASELINE, numbers))
     if seen.bootstrap is not None:
         other = decide(question, replace(logs, wide=seen.bootstrap), seen.totals, seen.hidden)
         if other is not decide(question, logs, seen.totals, seen.hidden):
-            between = signed_range(overhead(seen.bootstrap, question.direction))
-            notes.append(f"the bootstrap (BCa) says {other.word}: {between}")
+            over = overhead(seen.bootstrap, question.direction)
+            ends = {"point": over.point, "low": over.low, "high": over.high}
+            notes.append(Finding(FindingKind.BOOTSTRAP, ends, verdict=other))
     if context.design is Design.SEQUENTIAL:
-        notes.append(AFTER_EACH_OTHER)
+        notes.append(Finding(FindingKind.AFTER_EACH_OTHER))
     return notes
 
 
-def _floor_cautions(context: _Context) -> list[str]:
+def _floor_cautions(context: _Context) -> list[Finding]:
     floor, margin = context.floor, context.question.margin
     if floor is None:
-        return ["one baseline arm: no A/A figure, so nobody knows what no difference looks like"]
+        return [Finding(FindingKind.ONE_BASELINE)]
     if floor.interval is None:
-        return [f"no A/A figure: {floor.reason}"]
+        return [Finding(FindingKind.NO_FLOOR)]
     notes = []
     if floor.interval.half_width > margin:
-        notes.append(_wide_floor(floor.interval.half_width, margin))
+        notes.append(Finding(FindingKind.WIDE_FLOOR, {"half_width": floor.interval.half_width}))
     if floor.excludes_zero and context.closed is None and abs(floor.interval.point) > margin / 2:
-        notes.append("the A/A interval excludes zero: take this with care")
+        notes.append(Finding(FindingKind.FLOOR_EXCLUDES_ZERO))
     return notes
 
 
-def _contamination(counts: Counts) -> list[str]:
-    return [contamination.told(counts.contaminated, counts.ok, counts.reasons)] if counts.contaminated else []
+def _contamination(counts: Counts) -> list[Finding]:
+    if not counts.contaminated:
+        return []
+    return [Finding(FindingKind.CONTAMINATED, {"marked": counts.contaminated, "ok": counts.ok, **counts.reasons})]
 
 
 def _flag_disagreement(results: list[MetricResult]) -> list[MetricResult]:
@@ -369,7 +355,8 @@ def _flag_disagreement(results: list[MetricResult]) -> list[MetricResult]:
             kinds = {headline[platform.platform], platform.verdict.kind}
             differ = len(kinds) == 2 and kinds != EQUAL
             if result.metric == CPU_COST and differ and kinds <= sure:
-                note = f"differs from {results[0].metric}, which is {headline[platform.platform].word}"
+                kind, metric = headline[platform.platform], results[0].metric
+                note = Finding(FindingKind.HEADLINE_DIFFERS, verdict=kind, metric=metric)
                 platform = replace(platform, notes=(*platform.notes, note))  # noqa: PLW2901 (the amended one)
             platforms.append(platform)
         flagged.append(replace(result, platforms=tuple(platforms)))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from tare.analysis.inputs import NoAnswer
-from tare.analysis.many import AllPairs, all_pairs
+from tare.analysis.many import AllPairs, NoPair, Unanswered, all_pairs
 from tare.analysis.unpaired import (
     GroupPair,
     Overall,
@@ -28,16 +29,34 @@ from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 _Groups = Mapping[str, NDArray[np.float64]]
 
 
+class Procedure(StrEnum):
+    """How groups are tested, all at once or by pairs."""
+
+    WELCH = "welch"
+    GAMES_HOWELL = "games-howell"
+    ANOVA = "anova"
+    TUKEY = "tukey"
+    KRUSKAL_WALLIS = "kruskal-wallis"
+    RANK_SUMS = "rank-sums"  # p values by Holm
+
+
+@dataclass(frozen=True, slots=True)
+class NoRatios:
+    """A platform whose samples have no logarithm."""
+
+    platform: str
+
+
 @dataclass(frozen=True, slots=True)
 class Test:
     """A test of all groups at once, and its pairs. Each answers for itself, or says why it has no answer."""
 
-    overall: str
-    pairwise: str
+    overall: Procedure
+    pairwise: Procedure
     found: Overall | None = None
     pairs: tuple[GroupPair, ...] = ()
-    reason: str | None = None  # why there is nothing ``found``
-    pairs_reason: str | None = None  # why there are no pairs
+    reason: str | None = None  # why there is nothing ``found``: an error's own words
+    pairs_reason: str | None = None  # why there are no pairs: the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +64,8 @@ class Compared:
     """One metric over all pairs, in logs; ``reason`` where the data have no answer.
 
     ``pairs`` where blocks pair the platforms. ``tests`` where they ran one after the other: with Welch's first, which
-    asks for no equal variances; then what the studies did. ``left_out``: platforms without ratios, and why; the others
-    are compared all the same.
+    asks for no equal variances; then what the studies did. ``left_out``: platforms without ratios; the others are
+    compared all the same.
     """
 
     workload: str
@@ -54,8 +73,8 @@ class Compared:
     direction: Direction
     pairs: AllPairs | None = None
     tests: tuple[Test, ...] = ()
-    reason: str | None = None
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    reason: NoRatios | Unanswered | str | None = None  # a text: an error's own words
+    left_out: tuple[str, ...] = ()
 
 
 def compare(record: CampaignRecord, samples: pl.DataFrame, platforms: Sequence[str] = ()) -> list[Compared]:
@@ -77,20 +96,21 @@ def _compare(
     grid = Grid.of(part, record.all_arms(), harmonic=harmonic(metric.direction, workload.mode))
     there = [name for name in chosen if grid.counts[grid.of_platform(name)].any()]
     unfit = [name for name in there if grid.unfit[grid.of_platform(name)].any()]
-    why_unfit = "samples are zero, negative or not finite, and have no ratio"
-    empty = Compared(workload.name, metric.name, metric.direction, left_out=dict.fromkeys(unfit, why_unfit))
+    empty = Compared(workload.name, metric.name, metric.direction, left_out=tuple(unfit))
     fit = [name for name in there if name not in unfit]
     if record.baseline in unfit and record.design is not Design.SEQUENTIAL:  # what the others' ratios are to
-        return replace(empty, reason=f"{record.baseline}: {why_unfit}")
+        return replace(empty, reason=NoRatios(record.baseline))
     if len(fit) < 2 and unfit:
-        return replace(empty, reason=f"{unfit[0]}: {why_unfit}")
+        return replace(empty, reason=NoRatios(unfit[0]))
     try:
         if record.design is Design.SEQUENTIAL:
             return replace(empty, tests=_tests(grid, fit))
         table = np.column_stack([_column(grid, name, record.baseline) for name in fit])
         return replace(empty, pairs=all_pairs(table, fit))
-    except NoAnswer as why:
-        return replace(empty, reason=str(why))
+    except NoPair as error:
+        return replace(empty, reason=error.first)
+    except NoAnswer as error:
+        return replace(empty, reason=str(error))
 
 
 def _column(grid: Grid, name: str, baseline: str) -> NDArray[np.float64]:
@@ -109,9 +129,9 @@ def _tests(grid: Grid, names: Sequence[str]) -> tuple[Test, ...]:
     """Each answers for itself. Raises `NoAnswer` where none does."""
     groups = {name: np.log(grid.block_values(grid.of_platform(name)[0])) for name in names}
     tests = (
-        _test("Welch's analysis of variance", "Games-Howell", welch, games_howell, groups),
-        _test("analysis of variance", "Tukey's HSD", one_way, tukey, groups),
-        _test("Kruskal-Wallis", "rank sums with Holm", kruskal_wallis, rank_pairs, groups),
+        _test(Procedure.WELCH, Procedure.GAMES_HOWELL, welch, games_howell, groups),
+        _test(Procedure.ANOVA, Procedure.TUKEY, one_way, tukey, groups),
+        _test(Procedure.KRUSKAL_WALLIS, Procedure.RANK_SUMS, kruskal_wallis, rank_pairs, groups),
     )
     if not any(test.found or test.pairs for test in tests):
         raise NoAnswer(str(tests[0].reason))
@@ -119,8 +139,8 @@ def _tests(grid: Grid, names: Sequence[str]) -> tuple[Test, ...]:
 
 
 def _test(
-    overall: str,
-    pairwise: str,
+    overall: Procedure,
+    pairwise: Procedure,
     test_all: Callable[[_Groups], Overall],
     test_pairs: Callable[[_Groups], tuple[GroupPair, ...]],
     groups: _Groups,

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.analysis.words import percent
 from tare.store import Telemetry
 
 #: The hypervisor below took more of the pinned CPUs' time than this share: twice the margin of CPU workloads. What is
@@ -34,32 +34,31 @@ SWAP_LIMIT = 256
 #: Periods in which the instance's own CPU quota was used up: tare sets none, so any is one that others set.
 THROTTLED_LIMIT = 0
 
-#: Why a trial is marked, in the order in which reasons are told, with the words.
-REASONS: Mapping[str, str] = {
-    "steal": f"steal above {percent(STEAL_LIMIT)}",
-    "foreign-cpu": f"other programs on the measured CPUs above {percent(FOREIGN_LIMIT)}",
-    "sibling": f"other programs on the measured core's other thread above {percent(SIBLING_LIMIT)}",
-    "throttled": "its CPU quota was used up",
-    "swap": f"more than {SWAP_LIMIT} pages swapped a second",
-    "memory-pressure": f"memory pressure above {percent(MEMORY_PRESSURE_LIMIT)}",
-}
-_LIMITS = {
-    "steal": STEAL_LIMIT,
-    "foreign-cpu": FOREIGN_LIMIT,
-    "sibling": SIBLING_LIMIT,
-    "throttled": THROTTLED_LIMIT,
-    "swap": SWAP_LIMIT,
-    "memory-pressure": MEMORY_PRESSURE_LIMIT,
+
+class Disturbance(StrEnum):
+    """Why a trial is marked, in the order in which reasons are told."""
+
+    STEAL = "steal"
+    FOREIGN_CPU = "foreign-cpu"
+    SIBLING = "sibling"
+    THROTTLED = "throttled"
+    SWAP = "swap"
+    MEMORY_PRESSURE = "memory-pressure"
+
+
+#: Above which a trial is marked, by reason.
+LIMITS: Mapping[str, float] = {
+    Disturbance.STEAL.value: STEAL_LIMIT,
+    Disturbance.FOREIGN_CPU.value: FOREIGN_LIMIT,
+    Disturbance.SIBLING.value: SIBLING_LIMIT,
+    Disturbance.THROTTLED.value: THROTTLED_LIMIT,
+    Disturbance.SWAP.value: SWAP_LIMIT,
+    Disturbance.MEMORY_PRESSURE.value: MEMORY_PRESSURE_LIMIT,
 }
 KEY = ("block", "workload", "platform", "replica")
 _KINDS = ("user_ms", "nice_ms", "system_ms", "idle_ms", "iowait_ms", "irq_ms", "softirq_ms", "steal_ms")
 
 Floats = NDArray[np.float64]
-
-
-def limits() -> dict[str, float]:
-    """The limit of each reason."""
-    return dict(_LIMITS)
 
 
 def other_threads(host: Mapping[str, Any], cpus: Collection[int]) -> tuple[int, ...]:
@@ -144,7 +143,7 @@ def marks(
 ) -> pl.DataFrame:
     """The marked trials among those that ended ok: a row a trial and reason.
 
-    Columns: block, workload, platform, replica, reason (of `REASONS`), value (what was above the limit).
+    Columns: block, workload, platform, replica, reason (of `Disturbance`), value (what was above the limit).
     """
     ended = trials.filter(pl.col("status") == "ok")
     found = {"steal": ended["steal"].cast(pl.Float64)}
@@ -157,10 +156,10 @@ def marks(
         found["throttled"] = _throttled(ended, spans, seen, telemetry.instances)
     parts = [
         ended.select(KEY).with_columns(pl.lit(reason).alias("reason"), found[reason].alias("value"))
-        for reason in REASONS
+        for reason in LIMITS
         if reason in found
     ]
-    above = pl.col("value") > pl.col("reason").replace_strict(_LIMITS, return_dtype=pl.Float64)
+    above = pl.col("value") > pl.col("reason").replace_strict(LIMITS, return_dtype=pl.Float64)
     return pl.concat(parts).filter(above & pl.col("value").is_not_nan())
 
 
@@ -227,15 +226,6 @@ def by_reason(marked: pl.DataFrame) -> dict[tuple[str, str], tuple[int, dict[str
     found: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
     for (workload, platform), part in marked.partition_by("workload", "platform", as_dict=True).items():
         numbers = dict(part.group_by("reason").len().iter_rows())
-        counts = {reason: int(numbers[reason]) for reason in REASONS if reason in numbers}
+        counts = {reason: int(numbers[reason]) for reason in LIMITS if reason in numbers}
         found[str(workload), str(platform)] = part.select(KEY).n_unique(), counts
     return found
-
-
-def told(n_marked: int, n_ok: int, reasons: Mapping[str, int]) -> str:
-    """How many trials are contaminated and why, in words."""
-    if len(reasons) == 1:
-        why = REASONS[next(iter(reasons))]
-    else:
-        why = ", ".join(f"{REASONS[reason]} ({number})" for reason, number in reasons.items())
-    return f"{n_marked} of {n_ok} trials contaminated: {why}; kept"

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tare.analysis.words import signed
 from tare.estimates.grid import BlockRatios
 
 #: With fewer blocks their order can be shuffled in too few ways.
@@ -48,14 +47,10 @@ class Dependence:
         correlation = min(0.99, max(0.0, self.correlation))
         return math.sqrt((1 + correlation) / (1 - correlation))
 
-    def note(self) -> str | None:
-        """What to say beside intervals; None where blocks look independent, or go against each other."""
-        if self.p > SURE_P:
-            return None
-        return (
-            f"neighbouring blocks are alike (lag-1 autocorrelation {signed(self.correlation, 2)}, p {self.p:.3f}): 95 %"
-            f" intervals may be too narrow by a factor of {self.too_narrow:.1f}"
-        )
+    @property
+    def is_sure(self) -> bool:
+        """Whether neighbouring blocks are alike; not where they look independent, or go against each other."""
+        return self.p <= SURE_P
 
 
 def dependence(series: Sequence[BlockRatios]) -> Dependence | None:

@@ -8,8 +8,7 @@ import numpy as np
 from scipy import stats
 
 from tare.analysis.evidence import Evidence
-from tare.analysis.verdicts import Question
-from tare.analysis.words import percent
+from tare.analysis.verdicts import Closed, Question, Reason
 
 #: Rank correlation of a block's number with its ratio beyond which it drifts, from `DRIFT_FROM` blocks on; with few
 #: blocks chance gives as much, so it must be improbable (`DRIFT_P`) too.
@@ -26,14 +25,11 @@ class Drift:
     size: float
     p: float
 
-    def __str__(self) -> str:
-        return f"the ratio drifts over the campaign: rank correlation with the block {self.correlation:+.2f}"
-
-    def closes(self, question: Question) -> str | None:
+    def closes(self, question: Question) -> Closed | None:
         """Why nothing can be said: it goes farther than half of the margin. None where it does not."""
         if self.p >= CLOSING_P or abs(self.size) <= question.margin / 2:
             return None
-        return f"{self}, by {percent(self.size)} from the first to the last"
+        return Closed(Reason.DRIFT, {"correlation": self.correlation, "size": self.size})
 
 
 def drift(seen: Evidence) -> Drift | None:

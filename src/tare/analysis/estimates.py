@@ -12,13 +12,22 @@ from numpy.typing import NDArray
 from tare.analysis.counts import trials_of
 from tare.analysis.hidden import Hidden, hidden
 from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
-from tare.analysis.verdicts import EQUAL, Kind, LogIntervals, Question, Verdict, gate, judge
+from tare.analysis.verdicts import (
+    EQUAL,
+    Closed,
+    Kind,
+    LogIntervals,
+    Question,
+    Reason,
+    Verdict,
+    gate,
+    judge,
+    too_few,
+)
 from tare.estimates.intervals import MIN_BLOCKS, t_interval
 from tare.estimates.overhead import overhead, ratio
 from tare.estimates.running import BlockFigures, RunningEstimates
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
-
-_SEEN_FEW = Verdict(Kind.INCONCLUSIVE, "inconclusive: fewer than 2 blocks")
 
 
 def headlines(record: CampaignRecord, estimates: RunningEstimates, trials: pl.DataFrame) -> list[MetricResult]:
@@ -49,7 +58,7 @@ def _result(
         values = np.array([value for index in at for value in kept.values.get(index, ())])
         count = counts.get((workload.name, name), Counts())
         if name == record.baseline:
-            verdict = Verdict(Kind.BASELINE, "the baseline")
+            verdict = Verdict(Kind.BASELINE, Reason.BASELINE)
             platforms.append(PlatformResult(name, values.size, 0, count, _describe(values), verdict=verdict))
         else:
             looks = kept.logs.get(at[0], []), kept.totals.get(at[0], [])
@@ -69,18 +78,20 @@ def _platform(
     described: Description,
     counts: Counts,
     floor: NoiseFloor,
-    closed: str | None,
+    closed: Closed | None,
 ) -> PlatformResult:
     logs, totals = looks
     seen = _intervals(logs)
     empty = PlatformResult(name, len(logs), 0, counts, described)
     if seen is None:
-        return replace(empty, verdict=_SEEN_FEW) if described.n else empty
+        return replace(empty, verdict=too_few(len(logs), None)) if described.n else empty
     verdict = judge(question, seen, _intervals(totals), unseen)
     if closed is not None:
-        verdict = Verdict(Kind.INVALID, f"invalid: {closed}")
+        verdict = closed.verdict(verdict.seen)
     elif floor.interval is not None and floor.interval.half_width > question.margin:
-        verdict = replace(verdict, kind=Kind.INCONCLUSIVE) if verdict.kind in EQUAL else verdict
+        wide = {"half_width": floor.interval.half_width}
+        if verdict.kind in EQUAL:
+            verdict = replace(verdict, kind=Kind.INCONCLUSIVE, reason=Reason.WIDE_FLOOR, numbers=wide)
     over = overhead(seen.wide, question.direction)
     return replace(empty, ratio=ratio(seen.wide), overhead=over, verdict=verdict)
 

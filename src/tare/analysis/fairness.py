@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tare.store import CampaignRecord
 
-#: Facts that must be alike, or what is compared is not the platform: the words say what it is then.
-ALIKE: Mapping[str, str] = {
-    "host": "another machine",
-    "image": "other bits",
-    "agent": "another agent",
-    "cpus pinned": "other CPUs",
-    "cpus seen inside": "another number of CPUs",
-    "memory limit": "another memory limit",
-}
+#: Facts (keys of the manifest) that must be alike, or what is compared is not the platform.
+ALIKE = ("host", "image", "agent", "cpus pinned", "cpus seen inside", "memory limit")
 #: Facts that a platform is made of, or that follow from it: listed, and left to the reader.
 OWN = (
     "memory seen inside",
@@ -31,13 +23,13 @@ OWN = (
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One fact that differs. ``unfair``: what it makes of the comparison; None where it is the platform's own."""
+    """One fact that differs. ``unfair``: it forbids the comparison; False where it is the platform's own."""
 
     platform: str
     fact: str
-    value: str
-    baseline: str
-    unfair: str | None
+    value: Any  # as recorded; None: not known
+    baseline: Any
+    unfair: bool
 
 
 def differences(record: CampaignRecord) -> list[Difference]:
@@ -53,24 +45,14 @@ def differences(record: CampaignRecord) -> list[Difference]:
         for fact in (*ALIKE, *OWN):
             here, there = theirs.get(fact), mine.get(fact)
             if here != there:
-                found.append(Difference(platform.name, fact, _say(here), _say(there), ALIKE.get(fact)))
+                found.append(Difference(platform.name, fact, here, there, fact in ALIKE))
     return found
 
 
-def refusals(record: CampaignRecord) -> dict[str, str]:
-    """Why a platform is not compared, by its name: it had what makes that unfair, and nobody asked for it by name."""
+def refusals(record: CampaignRecord) -> dict[str, tuple[str, ...]]:
+    """The facts for which a platform is not compared, by its name; of none where somebody asked for it by name."""
     unfair: dict[str, list[str]] = {}
-    for one in differences(record):
-        if one.unfair is not None and one.platform not in record.asked:
-            unfair.setdefault(one.platform, []).append(one.unfair)
-    return {
-        name: f"refused: not alike, it has {', '.join(why)};"
-        f" asked for by its name (-p {name}) it is compared all the same"
-        for name, why in unfair.items()
-    }
-
-
-def _say(value: Any) -> str:
-    if isinstance(value, list):
-        return ",".join(map(str, value))
-    return "unknown" if value is None else str(value)
+    for difference in differences(record):
+        if difference.unfair and difference.platform not in record.asked:
+            unfair.setdefault(difference.platform, []).append(difference.fact)
+    return {name: tuple(facts) for name, facts in unfair.items()}

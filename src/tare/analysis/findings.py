@@ -1,12 +1,12 @@
-"""What a careful reader must know beside a verdict, as a code with its numbers; the words are made here alone."""
+"""What a careful reader must know beside a verdict, as a code with its numbers; the words are the report's."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tare.analysis.words import percent, quantity
+from tare.analysis.verdicts import Kind
 
 
 class FindingKind(StrEnum):
@@ -19,6 +19,17 @@ class FindingKind(StrEnum):
     ``failures``: ``failed`` of ``trials``, ``baseline_failed`` of ``baseline_trials``.
     ``resolution``: the metric's ``step`` in its unit, and the ``half_width`` of the interval that this alone makes.
     ``no-spread``: ``blocks`` without any difference, and how many are ``needed``.
+    ``contaminated``: ``marked`` of ``ok`` trials, and how many by each `contamination.Disturbance`.
+    ``blocks-left-out``: ``missing`` of ``blocks``, in which the platform or the baseline has no sample.
+    ``single-baseline``: only one baseline arm has samples in ``single`` of ``blocks``.
+    ``bootstrap``: it would give another ``verdict``: ``point``, ``low`` and ``high`` of its overhead.
+    ``after-each-other``: the platforms did not run in turn.
+    ``drift``: rank ``correlation`` of the ratio with the block, too little to close the figure.
+    ``one-baseline``, ``no-floor``: there is no A/A figure; the second has a `FloorReason`.
+    ``wide-floor``: the A/A interval's ``half_width`` is beyond the margin.
+    ``floor-excludes-zero``: the A/A interval does, within what the gate lets pass.
+    ``unmarked``: what leaving out the contaminated trials would change; its figures are `Unmarked`'s.
+    ``headline-differs``: the workload's headline ``metric`` has another ``verdict``.
     """
 
     STALLS = "stalls"
@@ -26,6 +37,18 @@ class FindingKind(StrEnum):
     FAILURES = "failures"
     RESOLUTION = "resolution"
     NO_SPREAD = "no-spread"
+    CONTAMINATED = "contaminated"
+    BLOCKS_LEFT_OUT = "blocks-left-out"
+    SINGLE_BASELINE = "single-baseline"
+    BOOTSTRAP = "bootstrap"
+    AFTER_EACH_OTHER = "after-each-other"
+    DRIFT = "drift"
+    ONE_BASELINE = "one-baseline"
+    NO_FLOOR = "no-floor"
+    WIDE_FLOOR = "wide-floor"
+    FLOOR_EXCLUDES_ZERO = "floor-excludes-zero"
+    UNMARKED = "unmarked"
+    HEADLINE_DIFFERS = "headline-differs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,55 +56,6 @@ class Finding:
     """One finding of a platform in a metric."""
 
     kind: FindingKind
-    numbers: Mapping[str, float]
-
-
-def sentence(finding: Finding, unit: str) -> str:
-    """The finding in words; ``unit`` is the metric's."""
-    return _SENTENCES[finding.kind](finding.numbers, unit)
-
-
-def _stalls(at: Mapping[str, float], _unit: str) -> str:
-    return (
-        f"stalls: {percent(at['share'])} of its rounds run at {percent(at['speed'])} of their usual speed and lose"
-        f" {percent(at['lost'])} of the work (the baseline's: {percent(at['baseline_share'])} of the rounds,"
-        f" {percent(at['baseline_lost'])})"
-    )
-
-
-def _unseen(at: Mapping[str, float], _unit: str) -> str:
-    draws, blocks = round(at["draws"]), round(at["blocks"])
-    cost = f"at half speed that would cost {percent(at['cost'])}"
-    if draws == blocks:
-        return f"{draws} runs do not exclude a slow mode in up to {percent(at['share'])} of them; {cost}"
-    return (
-        f"{draws} rounds do not exclude a slow mode in up to {percent(at['share'])} of them; {cost}"
-        f" (of whole starts, {blocks}: {percent(at['blocks_share'])})"
-    )
-
-
-def _failures(at: Mapping[str, float], _unit: str) -> str:
-    told = f"{round(at['failed'])} of {round(at['trials'])} trials failed"
-    if not at["baseline_failed"]:
-        return told
-    return f"{told}, and {round(at['baseline_failed'])} of {round(at['baseline_trials'])} of the baseline's"
-
-
-def _resolution(at: Mapping[str, float], unit: str) -> str:
-    return (
-        f"figures move in steps of {quantity(at['step'], unit)}: the interval is at least ±{percent(at['half_width'])}"
-    )
-
-
-def _no_spread(at: Mapping[str, float], _unit: str) -> str:
-    blocks, needed = round(at["blocks"]), round(at["needed"])
-    return f"all {blocks} blocks show the same figures: {needed} are needed to conclude from that"
-
-
-_SENTENCES = {
-    FindingKind.STALLS: _stalls,
-    FindingKind.UNSEEN: _unseen,
-    FindingKind.FAILURES: _failures,
-    FindingKind.RESOLUTION: _resolution,
-    FindingKind.NO_SPREAD: _no_spread,
-}
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    verdict: Kind | None = None  # of the bootstrap, or of the headline metric
+    metric: str | None = None  # the headline metric

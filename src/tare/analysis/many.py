@@ -46,13 +46,29 @@ class Pair:
     critical: float  # the interval is difference ± critical x standard error
 
 
+class Gap(StrEnum):
+    """Why a pair has no answer."""
+
+    TOO_FEW_BLOCKS = "too-few-blocks"  # in which both have a value
+    NO_NOISE = "no-noise"  # they differ by the same in every block
+
+
 @dataclass(frozen=True, slots=True)
 class Unanswered:
     """A pair of which nothing can be said, and why."""
 
     first: str
     second: str
-    reason: str
+    gap: Gap
+    n_blocks: int  # in which both have a value
+
+
+class NoPair(NoAnswer):
+    """No pair has an answer; ``first``: the first of them."""
+
+    def __init__(self, first: Unanswered) -> None:
+        super().__init__(f"{first.first} and {first.second}: {first.gap} ({first.n_blocks})")
+        self.first = first
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +107,17 @@ def all_pairs(values: ArrayLike, names: Sequence[str], *, level: float = 0.95) -
 
     Skewed noise that differs a lot between platforms misleads this as it misleads every test of a mean: give logs.
 
-    A pair with fewer than two blocks, or whose differences are all the same, is unanswered. Raises `NoAnswer` where
-    all are.
+    A pair with fewer than two blocks, or whose differences are all the same, is unanswered. Raises `NoPair` where all
+    are.
     """
     level_of(level)
     table = _table(values, names)
     pairs = list(itertools.combinations(range(table.shape[1]), 2))
-    reasons = {pair: _no_answer(table, names, *pair) for pair in pairs}
-    unanswered = tuple(Unanswered(names[i], names[j], why) for (i, j), why in reasons.items() if why is not None)
-    pairs = [pair for pair in pairs if reasons[pair] is None]
+    gaps = {pair: _no_answer(table, names, *pair) for pair in pairs}
+    unanswered = tuple(gap for gap in gaps.values() if gap is not None)
+    pairs = [pair for pair in pairs if gaps[pair] is None]
     if not pairs:
-        raise NoAnswer(unanswered[0].reason)
+        raise NoPair(unanswered[0])
     first, second = (np.array(side) for side in zip(*pairs, strict=True))
     differences = table[:, first] - table[:, second]
     n = np.count_nonzero(~np.isnan(differences), axis=0)
@@ -166,14 +182,13 @@ def _table(values: ArrayLike, names: Sequence[str]) -> Floats:
     return table[~np.isnan(table).all(axis=1)]
 
 
-def _no_answer(table: Floats, names: Sequence[str], i: int, j: int) -> str | None:
+def _no_answer(table: Floats, names: Sequence[str], i: int, j: int) -> Unanswered | None:
     """Why a pair has none; None where it has one."""
     difference = table[:, i] - table[:, j]
     difference = difference[~np.isnan(difference)]
     if difference.size < 2:
-        count = f"{difference.size} {'block' if difference.size == 1 else 'blocks'}"
-        return f"{names[i]} and {names[j]} both have a value in {count}, at least 2 are needed"
+        return Unanswered(names[i], names[j], Gap.TOO_FEW_BLOCKS, int(difference.size))
     scale = np.nanmax(np.abs(table[:, [i, j]]))
     if not spread(difference) or np.ptp(difference) <= 1e-12 * scale:
-        return f"{names[i]} and {names[j]} differ by the same in every block: no noise to compare with"
+        return Unanswered(names[i], names[j], Gap.NO_NOISE, int(difference.size))
     return None

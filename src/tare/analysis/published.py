@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from scipy import stats
 
@@ -20,6 +21,19 @@ _ABOUT = 2.0
 _Printed = float | list[float] | str | None
 
 
+class Statement(StrEnum):
+    """What kind of statement a study makes."""
+
+    AGAIN = "again"  # a figure that is printed a second time: its value or its SD
+    CHANGE = "change"  # per cent more or less
+    DERIVED = "derived"  # what it computed of its figures: see `tare.literature.model.Derived`
+    DEVIATION = "deviation"  # relative deviations are at most that
+    SCORE = "score"
+    SUM = "sum"  # of scores
+    P = "p"  # below it
+    DEGREES = "degrees"  # of freedom
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One printed statement and what the study's own figures say instead; ``wrong``: it does not follow."""
@@ -27,10 +41,11 @@ class Line:
     where: str
     metric: str
     platform: str
-    what: str  # the kind of statement
+    what: Statement
     printed: _Printed
     follows: _Printed
     wrong: bool
+    of: str = ""  # which of a figure is printed again; what was derived, in the study's file's own terms
 
     def is_slip(self, slip: Slip) -> bool:
         """Whether a listed slip is this line."""
@@ -75,7 +90,8 @@ def _again(study: Study) -> Iterator[Line]:
         value = (figure.sd if one.of == "sd" else figure.value)[one.platform]
         coarser = one.decimals if figure.decimals is None else min(one.decimals, figure.decimals)
         wrong = abs(one.value - value) > _HALF * 10.0**-coarser
-        yield Line(one.where, one.metric, one.platform, f"{one.of} again", one.value, round(value, coarser), wrong)
+        follows = round(value, coarser)
+        yield Line(one.where, one.metric, one.platform, Statement.AGAIN, one.value, follows, wrong, one.of)
 
 
 def _changes(study: Study) -> Iterator[Line]:
@@ -89,7 +105,8 @@ def _changes(study: Study) -> Iterator[Line]:
         most = 100 * ((value + error) / (base - (0 if exact else error)) - 1)
         low, high = _bounds(one)
         follows = round(100 * (value / base - 1), 1)
-        yield Line(one.where, one.metric, one.platform, "change", one.percent, follows, not low <= most or least > high)
+        wrong = not low <= most or least > high
+        yield Line(one.where, one.metric, one.platform, Statement.CHANGE, one.percent, follows, wrong)
 
 
 def _value(study: Study, figure: Figure, platform: str) -> float:
@@ -111,7 +128,8 @@ def _derived(study: Study) -> Iterator[Line]:
         # Printed in full, it may differ in the last bits.
         error = abs(one.value) * 1e-8 if one.decimals is None else _HALF * 10.0**-one.decimals
         follows = found if one.decimals is None else round(found, one.decimals)
-        yield Line(one.where, one.metric, one.platform, one.of, one.value, follows, abs(found - one.value) > error)
+        wrong = abs(found - one.value) > error
+        yield Line(one.where, one.metric, one.platform, Statement.DERIVED, one.value, follows, wrong, one.of)
 
 
 def _compute(study: Study, one: Derived) -> float:
@@ -140,7 +158,7 @@ def _deviations(study: Study) -> Iterator[Line]:
         for name in said.metrics:
             for platform, rsd in study.metric(name).rsd.items():
                 wrong = rsd > said.above and platform not in said.only
-                yield Line(said.where, name, platform, "relative deviation at most", said.above, rsd, wrong)
+                yield Line(said.where, name, platform, Statement.DEVIATION, said.above, rsd, wrong)
 
 
 def _points(study: Study) -> Iterator[Line]:
@@ -162,12 +180,12 @@ def _points(study: Study) -> Iterator[Line]:
             printed[name] = row
             for platform, score in row.items():
                 got = sheets[platform].points[name]
-                yield Line(where, name, platform, "score", score, got, got != score)
+                yield Line(where, name, platform, Statement.SCORE, score, got, got != score)
     for priority, sums in study.sums.items():
         scored = [feature.name for feature in profile.feature if feature.priority == priority]
         for platform, total in sums.items():
             found = sum(printed[name].get(platform, 0) for name in scored)
-            yield Line("sum of scores", priority, platform, "sum", total, found, found != total)
+            yield Line("sum of scores", priority, platform, Statement.SUM, total, found, found != total)
 
 
 def _with(figure: Figure, platform: str) -> set[str]:
@@ -178,11 +196,11 @@ def _variance(study: Study) -> Iterator[Line]:
     """P from F, and degrees of freedom: one way over k groups has N - k, and N is a multiple of every point's runs."""
     for one in study.anova:
         p = float(stats.f.sf(one.f, one.df_between, one.df_within))
-        yield Line(one.where, one.what, "", "p below", one.p_below, p, p >= one.p_below)
+        yield Line(one.where, one.what, "", Statement.P, one.p_below, p, p >= one.p_below)
         groups = one.df_between + 1
         wrong = bool((one.df_within + groups) % one.runs)
         follows = f"a multiple of {one.runs}, less {groups}"
-        yield Line(one.where, one.what, "", "degrees of freedom", one.df_within, follows, wrong)
+        yield Line(one.where, one.what, "", Statement.DEGREES, one.df_within, follows, wrong)
 
 
 _KINDS: Sequence[Callable[[Study], Iterator[Line]]] = (

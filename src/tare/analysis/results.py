@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from tare.analysis.findings import Finding
-from tare.analysis.verdicts import Kind, Verdict
+from tare.analysis.verdicts import Kind, Reason, Verdict
 from tare.estimates.grid import BlockRatios
 from tare.estimates.intervals import Amount, Interval
 from tare.model import Direction
 
-_NOTHING = Verdict(Kind.NO_DATA, "no data")
+_NOTHING = Verdict(Kind.NO_DATA, Reason.NO_DATA)
+
+
+class FloorReason(StrEnum):
+    """Why there is no A/A figure though there are two baseline arms."""
+
+    UNFIT = "unfit"  # samples without a ratio
+    TOO_FEW_BLOCKS = "too-few-blocks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +31,7 @@ class NoiseFloor:
 
     interval: Interval | None
     n_blocks: int
-    reason: str | None = None  # why there is no interval
+    reason: FloorReason | None = None  # why there is no interval
     excludes_zero: bool = False
     detectable: float | None = None  # the smallest difference that such noise lets be found in nine of ten campaigns
 
@@ -96,7 +104,7 @@ class PlatformResult:
     variability: Interval | None = None  # the same with its 95 % interval; from five blocks on
     verdict: Verdict = _NOTHING
     findings: tuple[Finding, ...] = ()
-    notes: tuple[str, ...] = ()  # the findings' words are among them
+    notes: tuple[Finding, ...] = ()  # what stands beside the verdict, in that order
     unmarked: Unmarked | None = None  # None: neither its trials nor the baseline's are marked
     pairs: BlockRatios | None = field(default=None, compare=False)  # None: nothing is paired
     p: float | None = None  # of its verdict, adjusted for all of a report; see `multiplicity`

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from tare.footprint.model import GUEST, NO_PATH, USER
 
@@ -18,10 +19,28 @@ _GATE = ("entry_", "do_syscall_", "do_int80_", "do_fast_syscall_", "x64_sys_call
 _OF_CALLS = ("__x64_sys_", "__ia32_sys_", "__ia32_compat_sys_", "__do_sys_", "__se_sys_", "ksys_")
 #: An interrupt or a fault, whose way in is called after it.
 _OF_INTERRUPTS = ("asm_sysvec_", "asm_exc_", "asm_")
-#: Before or after a call's own work, or in it where the compiler has left no function of it.
-GATE = "the gate itself"
 
 Hits = Mapping[str, int]
+
+
+class Entered(StrEnum):
+    """What the kernel was entered for."""
+
+    NAMED = "named"  # a system call, an interrupt or a fault, by its name
+    THREAD = "thread"  # a kernel thread's own work, by its name
+    GATE = "gate"  # before or after a call's own work, or in it where the compiler has left no function of it
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that the kernel was entered for; ``name``: of a call, an interrupt or a thread."""
+
+    kind: Entered
+    name: str = ""
+
+
+GATE = Entry(Entered.GATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +75,9 @@ def own_time(hits: Hits) -> Counter[str]:
     return found
 
 
-def entries(hits: Hits) -> Counter[str]:
+def entries(hits: Hits) -> Counter[Entry]:
     """Samples in the kernel by what it was entered for: a system call's name, an interrupt's, a kernel thread's."""
-    found: Counter[str] = Counter()
+    found: Counter[Entry] = Counter()
     for stack, count in hits.items():
         process, *chain = stack.split(";")
         if chain and chain[-1] not in {USER, GUEST}:
@@ -66,18 +85,18 @@ def entries(hits: Hits) -> Counter[str]:
     return found
 
 
-def _entry(process: str, chain: list[str]) -> str:
+def _entry(process: str, chain: list[str]) -> Entry:
     if chain[0] == NO_PATH:
-        return "not known"
+        return Entry(Entered.UNKNOWN)
     if chain[0].startswith("asm_"):
-        return _without(chain[0], _OF_INTERRUPTS)
+        return Entry(Entered.NAMED, _without(chain[0], _OF_INTERRUPTS))
     if not chain[0].startswith(_GATE):
         # A new process comes out where kernel threads begin, and goes through the gate backwards.
-        return f"thread {process}" if len(chain) > 2 else GATE
+        return Entry(Entered.THREAD, process) if len(chain) > 2 else GATE
     first = next((name for name in chain if not name.startswith(_GATE)), None)
     if first is None or "_thunk" in first:
         return GATE
-    return _without(first, _OF_CALLS).partition(".")[0]
+    return Entry(Entered.NAMED, _without(first, _OF_CALLS).partition(".")[0])
 
 
 def _without(name: str, starts: tuple[str, ...]) -> str:

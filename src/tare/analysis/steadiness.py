@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,13 @@ from tare.analysis.inputs import NoAnswer
 from tare.estimates.grid import Floats, Grid, block_ratios, round_ratios
 from tare.model import CPU_COST, Mode
 from tare.store import CampaignRecord, WorkloadRecord, workload_seconds
+
+
+class NoParts(StrEnum):
+    """Why a spread cannot be told apart into starts and rounds."""
+
+    UNFIT = "unfit"  # samples without a logarithm
+    ONE_ROUND = "one-round"  # a block has one figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +41,7 @@ class Steadiness:
     twice_rounds: float | None = None
     best_rounds: int | None = None  # for the same time; None: more are always worth it, or it is not known
     changes: tuple[ChangePoint, ...] | None = None  # None: fewer blocks than a change needs
-    reason: str | None = None
+    reason: NoParts | str | None = None  # a text: an error's own words
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,7 @@ def _steady(
     one: Steadiness, grid: Grid, arm: int, base: Sequence[int], costs: tuple[float, float] | None
 ) -> Steadiness:
     if grid.unfit[[arm, *base]].any():
-        return replace(one, reason="it has samples without a logarithm (zero, negative, or none)")
+        return replace(one, reason=NoParts.UNFIT)
     ratios = block_ratios(grid, arm, base)
     one = replace(one, n_blocks=len(ratios.logs))
     if one.n_blocks > 1:
@@ -110,7 +118,7 @@ def _steady(
     rows = round_ratios(grid, arm, base)
     blocks = [kept for row in rows if (kept := row[~np.isnan(row)]).size]
     if all(block.size == 1 for block in blocks):
-        return replace(one, reason="it has one figure a block")
+        return replace(one, reason=NoParts.ONE_ROUND)
     try:
         parts = components(blocks)
     except NoAnswer as error:

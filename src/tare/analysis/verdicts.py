@@ -1,20 +1,20 @@
-"""What an interval says against a margin that was stated before the data."""
+"""What an interval says against a margin that was stated before the data: as codes and figures.
+
+The sentences are the report's (`tare.report.sentences`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tare.analysis.hidden import Hidden, highest_share
-from tare.analysis.words import amount_range, magnitude_range, percent, signed_range, times_range
+from tare.analysis.hidden import Hidden
 from tare.estimates.intervals import Amount, Interval
-from tare.estimates.overhead import overhead, times_worse
+from tare.estimates.overhead import overhead
 from tare.model import Direction
 
 NOTHING_HIDDEN = Hidden()
-_CHANCE = ", but were there no difference, more than 1 of 100 campaigns would show as much"
-#: Beyond this factor a percentage is hard to read.
-TIMES_FROM = 2.0
 
 
 class Kind(StrEnum):
@@ -29,10 +29,44 @@ class Kind(StrEnum):
     INVALID = "invalid"
     NO_DATA = "no-data"
 
-    @property
-    def word(self) -> str:
-        """The same for a reader: memory is not slower, it is worse."""
-        return {Kind.SLOWER: "worse", Kind.FASTER: "better"}.get(self, self.value)
+
+class Reason(StrEnum):
+    """What a verdict rests on, or what keeps it from being another. In brackets: its `Verdict.numbers`."""
+
+    BASELINE = "baseline"
+    # slower and faster: which look shows it; equivalent and typical: both looks
+    TYPICAL_ROUND = "typical-round"
+    WHOLE_BLOCKS = "whole-blocks"
+    WITHIN_MARGIN = "within-margin"
+    # inconclusive
+    TOO_FEW_BLOCKS = "too-few-blocks"  # (blocks)
+    ONE_BLOCK = "one-block"
+    UNRELIABLE = "unreliable"  # too many trials failed, or nothing varies in too few blocks
+    CHANCE = "chance"  # were there no difference, more than 1 of 100 campaigns would show as much
+    LOOKS_DIFFER = "looks-differ"  # whole blocks, or failed trials, may lie on the other side of the margin
+    BLOCKS_WIDER = "blocks-wider"  # within the margin in a typical round, over whole blocks not
+    FAILED_BEYOND = "failed-beyond"  # failed trials may lie beyond the margin
+    SIZE_OPEN = "size-open"  # `certain` of the side, and open whether by more than the margin
+    WIDE_INTERVAL = "wide-interval"
+    WIDE_FLOOR = "wide-floor"  # (half_width: of the noise floor)
+    # invalid
+    BASELINES_DIFFER = "baselines-differ"  # (point, low, high: the overhead of one baseline arm against the other)
+    BASELINES_DRIFT = "baselines-drift"  # (correlation, size), as of the next, of one baseline arm against the other
+    DRIFT = "drift"  # (correlation: with the block; size: how far from the first to the last, a log)
+    # no data
+    NO_DATA = "no-data"
+    UNSUPPORTED = "unsupported"
+    ALL_FAILED = "all-failed"  # (failed)
+    NOT_SHOWN = "not-shown"  # no good trial could show it (ok)
+    NO_BASELINE = "no-baseline"
+    UNFIT = "unfit"  # samples without a ratio (unfit, samples)
+    UNFIT_BASELINE = "unfit-baseline"  # the same of the baseline's
+    NOT_ALIKE = "not-alike"  # it had what makes the comparison unfair: `Verdict.unlike`
+    ALL_MARKED = "all-marked"  # without the contaminated trials no block is left
+
+
+#: A figure that could be had and is refused, since it would mislead.
+REFUSED = frozenset({Reason.UNFIT, Reason.UNFIT_BASELINE, Reason.NOT_ALIKE})
 
 
 class Side(StrEnum):
@@ -47,40 +81,58 @@ EQUAL = frozenset({Kind.EQUIVALENT, Kind.TYPICAL})
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """What a verdict was made from: 95 % intervals of the log ratio to the baseline."""
+
+    typical: Interval  # of the typical round
+    totals: Interval | None = None  # of whole blocks; None: the same, since a block has one round
+    unseen: Hidden = NOTHING_HIDDEN
+    amount: Amount | None = None  # what is added, in the metric's unit
+
+
+@dataclass(frozen=True, slots=True)
+class Enough:
+    """How many blocks would make an interval fit into the margin, were there no difference, and how long they take."""
+
+    blocks: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
-    """What can be said, and the same in words.
+    """What can be said, and why just that.
 
     ``certain``: that there is a difference, and to which side; by how much is another question. None: it is not known.
     """
 
     kind: Kind
-    text: str
+    reason: Reason
     certain: Side | None = None
+    seen: Seen | None = None  # None: there is no interval, nor one block's figure
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    unlike: tuple[str, ...] = ()  # facts of the fairness manifest
+    enough: Enough | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
-    """Phrases with a place for the size of a difference: one for percentages, one for factors, each for both sides."""
+class Closed:
+    """Why nothing can be said of a metric, or of one platform in it; ``numbers``: see `Reason`."""
 
-    worse: str
-    better: str
-    times_worse: str
-    times_better: str
-    #: The amount that is added is said before the ratio: a ratio to a baseline of next to nothing says nothing.
-    amount_first: bool = False
+    reason: Reason
+    numbers: Mapping[str, float]
 
-
-SPEED = Wording("{} slower", "{} faster", "{} times slower", "{} times faster")
+    def verdict(self, seen: Seen | None) -> Verdict:
+        """What is said instead of any other verdict."""
+        return Verdict(Kind.INVALID, self.reason, seen=seen, numbers=self.numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a metric is asked: its name, its direction, its margin as a fraction, and the words for a difference."""
+    """What a metric is asked: its name, its direction, its margin as a fraction."""
 
     metric: str
     direction: Direction
     margin: float
-    words: Wording = SPEED
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,95 +214,51 @@ def judge(
     unseen: Hidden = NOTHING_HIDDEN,
     amount: Amount | None = None,
 ) -> Verdict:
-    """Decide, and say it in words with the interval; ``amount``: what is added, for metrics that tell it first."""
+    """Decide, and keep what it was decided from; ``amount``: what is added, for the sentence."""
     kind = decide(question, typical, totals, unseen)
     surely = certain(question, typical, totals, unseen)
-    over = overhead(typical.wide, question.direction)
-    margin = percent(question.margin)
-    if over.low <= 0 <= over.high:
-        seen = _with_amount(question, signed_range(over), amount)
-    else:
-        seen = describe(question, typical.wide, amount)
+    seen = Seen(typical.wide, None if totals is None else totals.wide, unseen, amount)
     if kind in {Kind.SLOWER, Kind.FASTER}:
         which = Side.WORSE if kind is Kind.SLOWER else Side.BETTER
-        if totals is None or side(question, typical, unseen) is kind:
-            return Verdict(kind, seen, which)
-        whole = describe(question, totals.wide)
-        return Verdict(kind, f"{whole}, over whole blocks; a typical round: {signed_range(over)}", which)
-    if kind is Kind.EQUIVALENT:
-        return Verdict(kind, f"equivalent within {margin} ({seen}){_excluded(unseen)}", surely)
-    if kind is Kind.TYPICAL:
-        return Verdict(kind, f"equivalent within {margin} in all that was seen ({seen}){_excluded(unseen)}", surely)
-    return Verdict(kind, f"inconclusive: {seen}{_why_not(question, typical, totals, unseen)}", surely)
+        in_typical_round = totals is None or side(question, typical, unseen) is kind
+        return Verdict(kind, Reason.TYPICAL_ROUND if in_typical_round else Reason.WHOLE_BLOCKS, which, seen)
+    if kind in EQUAL:
+        return Verdict(kind, Reason.WITHIN_MARGIN, surely, seen)
+    return Verdict(kind, _why_open(question, typical, totals, unseen), surely, seen)
 
 
-def _excluded(unseen: Hidden) -> str:
-    if not unseen.draws:
-        return ""
-    starts = f", {unseen.blocks} starts in more than {percent(highest_share(0, unseen.blocks))}"
-    told = f"; {unseen.draws} samples exclude only slow modes in more than {percent(unseen.share)} of them"
-    return told + starts if unseen.draws > unseen.blocks else told
-
-
-def _why_not(question: Question, typical: LogIntervals, totals: LogIntervals | None, unseen: Hidden) -> str:
+def _why_open(question: Question, typical: LogIntervals, totals: LogIntervals | None, unseen: Hidden) -> Reason:
     """Why what was seen is no verdict."""
-    over, margin = overhead(typical.wide, question.direction), percent(question.margin)
+    over = overhead(typical.wide, question.direction)
     if unseen.no_verdict:
-        return ""
+        return Reason.UNRELIABLE
     if over.low > question.margin or over.high < -question.margin:
-        if side(question, typical) is None:
-            return _CHANCE
-        return f"; whole blocks, or trials that failed, may lie on the other side of the {margin} margin"
+        return Reason.CHANCE if side(question, typical) is None else Reason.LOOKS_DIFFER
     if _within(question, typical.narrow, 0.0, 0.0):
         if totals is not None and not _within(question, totals.narrow, 0.0, 0.0):
-            return f" in a typical round, {signed_range(overhead(totals.wide, question.direction))} over whole blocks"
-        return f"; trials that failed may lie beyond the {margin} margin"
-    return _how_sure(over, margin, certain(question, typical, totals, unseen))
+            return Reason.BLOCKS_WIDER
+        return Reason.FAILED_BEYOND
+    if certain(question, typical, totals, unseen) is not None:
+        return Reason.SIZE_OPEN
+    return Reason.CHANCE if over.low > 0 or over.high < 0 else Reason.WIDE_INTERVAL
 
 
-def _how_sure(over: Interval, margin: str, surely: Side | None) -> str:
-    """What is open: the size of a difference, whether there is one, or where it lies."""
-    there = over.low > 0 or over.high < 0
-    if surely is not None:
-        where = "" if there else " over whole blocks"
-        return f": {surely} for sure{where}; whether by more than the {margin} margin is open"
-    return _CHANCE if there else f"; known to ±{percent(over.half_width)}, the margin is {margin}"
-
-
-def too_few(question: Question, n_blocks: int, log: float | None, amount: Amount | None = None) -> Verdict:
+def too_few(n_blocks: int, log: float | None, amount: Amount | None = None) -> Verdict:
     """What fewer blocks than an interval needs say: of one, with its log ratio, what was measured."""
     if log is None:
-        return Verdict(Kind.INCONCLUSIVE, f"inconclusive: {n_blocks} blocks with the baseline, at least 2 are needed")
-    seen, _, _ = describe(question, Interval(log, log, log), amount).rpartition(", ")
-    return Verdict(Kind.INCONCLUSIVE, f"inconclusive: {seen} in 1 block, and an interval needs 2")
+        return Verdict(Kind.INCONCLUSIVE, Reason.TOO_FEW_BLOCKS, numbers={"blocks": n_blocks})
+    return Verdict(Kind.INCONCLUSIVE, Reason.ONE_BLOCK, seen=Seen(Interval(log, log, log), amount=amount))
 
 
-def describe(question: Question, logs: Interval, amount: Amount | None = None) -> str:
-    """The size of a difference in words: "4.1 % slower, 3.6 to 4.7"; beyond twice: "3.3 times slower, 3.2 to 3.4".
-
-    With the amount first where the metric wants that: "+132 ms (128 to 137): 45 times slower, 43 to 47".
-    """
-    over, factor = overhead(logs, question.direction), times_worse(logs, question.direction)
-    worse = over.point > 0
-    times = factor if worse else Interval(1 / factor.point, 1 / factor.high, 1 / factor.low)
-    words = question.words
-    if times.point > TIMES_FROM:
-        size, span = times_range(times)
-        phrase = words.times_worse if worse else words.times_better
-    else:
-        size, span = magnitude_range(over)
-        phrase = words.worse if worse else words.better
-    return _with_amount(question, f"{phrase.format(size)}, {span}", amount)
+def within_noise(verdict: Verdict, margin: float, floor: Interval | None) -> Verdict:
+    """Equality within a margin that is narrower than the noise floor is luck (METHOD, part 3, point 7)."""
+    if verdict.kind not in EQUAL or floor is None or floor.half_width <= margin:
+        return verdict
+    numbers = {"half_width": floor.half_width}
+    return Verdict(Kind.INCONCLUSIVE, Reason.WIDE_FLOOR, seen=verdict.seen, numbers=numbers)
 
 
-def _with_amount(question: Question, seen: str, amount: Amount | None) -> str:
-    if amount is None or not question.words.amount_first:
-        return seen
-    size, span = amount_range(amount.point, amount.ends, amount.unit)
-    return f"{size} ({span}): {seen}" if span else f"{size}: {seen}"
-
-
-def gate(question: Question, baseline: LogIntervals | None) -> str | None:
+def gate(question: Question, baseline: LogIntervals | None) -> Closed | None:
     """Why nothing can be said of a metric in this run, or None (METHOD, part 3, point 8).
 
     The two baseline arms run the same bits in the same way. When the interval of their difference excludes zero, and
@@ -261,5 +269,4 @@ def gate(question: Question, baseline: LogIntervals | None) -> str | None:
     over = overhead(baseline.wide, question.direction)
     if -question.margin / 2 <= over.high and over.low <= question.margin / 2:
         return None
-    size, span = magnitude_range(over)
-    return f"the two baseline arms differ by {size} ({span}), more than half of the {percent(question.margin)} margin"
+    return Closed(Reason.BASELINES_DIFFER, {"point": over.point, "low": over.low, "high": over.high})

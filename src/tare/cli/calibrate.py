@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.analysis.calibration import injected, longer_trust, trust
-from tare.analysis.words import span
 from tare.campaign import calibrate as campaigns
 from tare.campaign import conduct
 from tare.campaign.interim import Interim
@@ -31,6 +30,7 @@ from tare.report.calibration import (
     injection,
     render,
 )
+from tare.report.sentences.numbers import span
 from tare.store import read_store
 
 #: The file of the campaign with added work.

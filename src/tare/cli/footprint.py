@@ -10,13 +10,13 @@ from pathlib import Path
 from rich.console import Group
 from rich.text import Text
 
-from tare.analysis.words import span
 from tare.cli.console import Console, emit
 from tare.cli.progress import Drawn
 from tare.footprint import conduct, lab
 from tare.footprint.levels import SCHEMA
 from tare.footprint.request import FootprintRequest
 from tare.report.footprint_run import render
+from tare.report.sentences.numbers import span
 
 
 def count(request: FootprintRequest, file: Path, programs: Sequence[Path] | None, *, as_json: bool) -> None:

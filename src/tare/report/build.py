@@ -14,14 +14,12 @@ from tare.analysis import (
     Interval,
     MetricResult,
     NoiseFloor,
-    PlatformResult,
-    Unmarked,
     analyse,
     contamination,
 )
 from tare.analysis.dependence import dependence
-from tare.analysis.fairness import differences
-from tare.analysis.findings import Finding, sentence
+from tare.analysis.fairness import Difference, differences
+from tare.analysis.findings import Finding
 from tare.analysis.multiplicity import corrected
 from tare.analysis.results import Tails
 from tare.literature import Scale
@@ -47,6 +45,9 @@ from tare.report.model import (
     SettingReport,
     UnmarkedReport,
 )
+from tare.report.sentences.fairness import UNFAIR, fact_text
+from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, Place, dependence_note, sentence
+from tare.report.sentences.verdicts import Subject, verdict_text
 from tare.report.surfaces import of_store as surfaces_of
 from tare.store import CampaignRecord, Store, WorkloadRecord, read_store
 
@@ -96,8 +97,8 @@ def report_on(
         image=record.image,
         agent_hash=record.agent_hash,
         fairness=record.fairness,
-        differences=[DifferenceReport.model_validate(asdict(one)) for one in differences(record)],
-        design=record.design.value,
+        differences=[_difference(difference) for difference in differences(record)],
+        design=record.design,
         scale=record.scale,
         beside=_beside(record, results, study),
         footprints=footprints_report(footprints, record.baseline, asked or Asked()),
@@ -148,7 +149,17 @@ def _dependence(results: Sequence[MetricResult]) -> DependenceReport | None:
         high=high,
         p=seen.p,
         too_narrow=seen.too_narrow,
-        note=seen.note(),
+        note=dependence_note(seen),
+    )
+
+
+def _difference(difference: Difference) -> DifferenceReport:
+    return DifferenceReport(
+        platform=difference.platform,
+        fact=difference.fact,
+        value=fact_text(difference.value),
+        baseline=fact_text(difference.baseline),
+        unfair=UNFAIR[difference.fact] if difference.unfair else None,
     )
 
 
@@ -187,19 +198,20 @@ def results_of(record: CampaignRecord, results: list[MetricResult]) -> list[Resu
 
 def _result(workload: WorkloadRecord, result: MetricResult) -> ResultReport:
     titles = {metric.name: metric.title for metric in workload.metrics}
+    subject = Subject(result.metric, result.unit, result.direction, result.margin, workload.family)
     return ResultReport(
         workload=workload.name,
         workload_title=workload.title,
-        family=workload.family.value,
-        mode=workload.mode.value,
+        family=workload.family,
+        mode=workload.mode,
         metric=result.metric,
         metric_title=titles[result.metric],
         headline=result.metric == workload.metrics[0].name,
         unit=result.unit,
-        direction=result.direction.value,
+        direction=result.direction,
         margin_percent=100 * result.margin,
         noise_floor=_floor(result.noise_floor) if result.noise_floor else None,
-        platforms=[_platform(platform, result.unit) for platform in result.platforms],
+        platforms=[_platform(Place(subject, platform, result.noise_floor)) for platform in result.platforms],
     )
 
 
@@ -213,17 +225,19 @@ def _floor(floor: NoiseFloor) -> NoiseFloorReport:
         n_blocks=floor.n_blocks,
         excludes_zero=floor.excludes_zero,
         detectable_percent=None if floor.detectable is None else 100 * floor.detectable,
-        reason=floor.reason,
+        reason=None if floor.reason is None else NO_FLOOR[floor.reason],
     )
 
 
-def _platform(result: PlatformResult, unit: str) -> PlatformReport:
+def _platform(place: Place) -> PlatformReport:
+    result = place.platform
     op, op_low, op_high = _percents(result.overhead)
     totals, totals_low, totals_high = _percents(result.totals)
     tails = result.tails or Tails(None, None)
     added, lone = result.amount, result.lone
     added_range = added.interval if added else None
     variability = result.variability_overhead
+    cautions = [_finding(note, place) for note in result.notes]
     return PlatformReport(
         platform=result.platform,
         n_blocks=result.n_blocks,
@@ -255,33 +269,38 @@ def _platform(result: PlatformResult, unit: str) -> PlatformReport:
         variability_overhead_percent=None if variability is None else 100 * variability,
         variability_low_percent=None if result.variability is None else 100 * result.variability.low,
         variability_high_percent=None if result.variability is None else 100 * result.variability.high,
-        verdict=result.verdict.kind.value,
-        verdict_text=result.verdict.text,
-        findings=[_finding(finding, unit) for finding in result.findings],
-        certain=result.verdict.certain.value if result.verdict.certain else None,
-        notes=list(result.notes),
+        verdict=result.verdict.kind,
+        verdict_text=verdict_text(result.verdict, place.subject, result.platform),
+        findings=[_finding(finding, place) for finding in result.findings],
+        certain=result.verdict.certain,
+        verdict_reason=result.verdict.reason,
+        cautions=cautions,
+        notes=[caution.text for caution in cautions],
         contaminated_by=dict(result.counts.reasons),
-        unmarked=_unmarked(result.unmarked) if result.unmarked else None,
+        unmarked=_unmarked(place),
         p_adjusted=result.p,
         survives_holm=result.survives_holm,
     )
 
 
-def _finding(finding: Finding, unit: str) -> FindingReport:
-    return FindingReport(kind=finding.kind.value, numbers=dict(finding.numbers), text=sentence(finding, unit))
+def _finding(finding: Finding, place: Place) -> FindingReport:
+    return FindingReport(kind=finding.kind, numbers=dict(finding.numbers), text=sentence(finding, place))
 
 
-def _unmarked(found: Unmarked) -> UnmarkedReport:
-    op, op_low, op_high = _percents(found.overhead)
+def _unmarked(place: Place) -> UnmarkedReport | None:
+    clean = place.platform.unmarked
+    if clean is None:
+        return None
+    op, op_low, op_high = _percents(clean.overhead)
     return UnmarkedReport(
-        n_trials=found.n_trials,
-        n_baseline=found.n_baseline,
-        n_blocks=found.n_blocks,
+        n_trials=clean.n_trials,
+        n_baseline=clean.n_baseline,
+        n_blocks=clean.n_blocks,
         op_percent=op,
         op_low_percent=op_low,
         op_high_percent=op_high,
-        verdict=found.verdict.kind.value,
-        verdict_text=found.verdict.text,
+        verdict=clean.verdict.kind,
+        verdict_text=verdict_text(clean.verdict, place.subject, place.platform.platform),
     )
 
 
@@ -309,13 +328,13 @@ def _failures(trials: pl.DataFrame) -> list[FailureReport]:
 
 def _contamination(trials: pl.DataFrame, marked: pl.DataFrame, n_ticks: int) -> Contamination:
     numbers = dict(marked.group_by("reason").len().iter_rows())
-    reasons = {reason: int(numbers[reason]) for reason in contamination.REASONS if reason in numbers}
+    reasons = {reason: int(numbers[reason]) for reason in contamination.LIMITS if reason in numbers}
     return Contamination(
         steal_threshold=STEAL_LIMIT,
         n_trials=marked.select(contamination.KEY).n_unique(),
         n_all_trials=trials.height,
         reasons=reasons,
-        limits=contamination.limits(),
-        told=[f"{contamination.REASONS[reason]}: {number}" for reason, number in reasons.items()],
+        limits=dict(contamination.LIMITS),
+        told=[f"{DISTURBANCES[reason]}: {number}" for reason, number in reasons.items()],
         n_ticks=n_ticks,
     )

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from tare.analysis.calibration import Injected, Rate, Trust
 from tare.analysis.dependence import SURE_P, Dependence
-from tare.analysis.words import percent, signed, signed_range, span
 from tare.estimates.intervals import Interval
 from tare.report.cells import EMPTY
+from tare.report.sentences.numbers import percent, signed, signed_range, span
 from tare.store import known_part
 
 SCHEMA = "tare.calibration/1"

@@ -4,34 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
 
 from tare.analysis.findings import FindingKind
-from tare.analysis.verdicts import TIMES_FROM
-from tare.analysis.wording import wording
-from tare.analysis.words import amount_range, decimals, percent, quantity, signed, times_range
+from tare.analysis.verdicts import REFUSED, Kind, Side
 from tare.estimates.intervals import Interval
-from tare.model import Direction, Family
-from tare.report.model import PlatformReport, Report, ResultReport, VerdictKind
+from tare.model import Direction
+from tare.report.model import PlatformReport, Report, ResultReport
+from tare.report.sentences.numbers import amount_range, decimals, percent, quantity, signed, times_range
+from tare.report.sentences.verdicts import TIMES_FROM
+from tare.report.sentences.wording import wording
 
 #: What a cell without a figure shows.
 EMPTY = "–"  # noqa: RUF001 (a dash)
 
+
+class Open(StrEnum):
+    """There is a difference for sure, and its size is open."""
+
+    SURELY_WORSE = "surely-worse"
+    SURELY_BETTER = "surely-better"
+
+
 #: What a reader is shown of a verdict: inconclusive is two things, a difference of open size and no answer at all.
-Look = VerdictKind | Literal["surely-worse", "surely-better"]
+Look = Kind | Open
 
 #: Never by colour alone: each look has a mark of its own. Filled: beyond the margin; hollow: that is open.
 MARKS: Mapping[Look, str] = {
-    "baseline": "",
-    "slower": "▲",
-    "faster": "▼",
-    "surely-worse": "△",
-    "surely-better": "▽",
-    "equivalent": "=",
-    "typical": "≈",
-    "inconclusive": "?",
-    "invalid": "!",
-    "no-data": EMPTY,
+    Kind.BASELINE: "",
+    Kind.SLOWER: "▲",
+    Kind.FASTER: "▼",
+    Open.SURELY_WORSE: "△",
+    Open.SURELY_BETTER: "▽",
+    Kind.EQUIVALENT: "=",
+    Kind.TYPICAL: "≈",
+    Kind.INCONCLUSIVE: "?",
+    Kind.INVALID: "!",
+    Kind.NO_DATA: EMPTY,
 }
 
 #: Beside a figure whose verdict may well be one of those that chance gives in a table of this size.
@@ -39,15 +48,15 @@ UNSURE = "†"
 
 #: A word or two, and the rest of what they mean, in the order of the legend.
 MEANINGS: Mapping[Look, tuple[str, str]] = {
-    "slower": ("worse", "than the baseline by more than the margin"),
-    "faster": ("better", "by more than the margin"),
-    "surely-worse": ("surely worse", "but open whether by more than the margin"),
-    "surely-better": ("surely better", "but open whether by more than the margin"),
-    "equivalent": ("equivalent", "within the margin"),
-    "typical": ("equivalent so far", "in all runs seen, which are too few to exclude rare slow ones"),
-    "inconclusive": ("cannot tell", "from so few or so noisy blocks, or with so many failures"),
-    "invalid": ("invalid", "since the two baseline arms differ, or the ratio drifts"),
-    "no-data": ("no figure", ""),
+    Kind.SLOWER: ("worse", "than the baseline by more than the margin"),
+    Kind.FASTER: ("better", "by more than the margin"),
+    Open.SURELY_WORSE: ("surely worse", "but open whether by more than the margin"),
+    Open.SURELY_BETTER: ("surely better", "but open whether by more than the margin"),
+    Kind.EQUIVALENT: ("equivalent", "within the margin"),
+    Kind.TYPICAL: ("equivalent so far", "in all runs seen, which are too few to exclude rare slow ones"),
+    Kind.INCONCLUSIVE: ("cannot tell", "from so few or so noisy blocks, or with so many failures"),
+    Kind.INVALID: ("invalid", "since the two baseline arms differ, or the ratio drifts"),
+    Kind.NO_DATA: ("no figure", ""),
 }
 
 
@@ -75,8 +84,8 @@ class Cell:
 
 def look(platform: PlatformReport) -> Look:
     """What is shown of a platform's verdict."""
-    if platform.verdict == "inconclusive" and platform.certain is not None:
-        return "surely-worse" if platform.certain == "worse" else "surely-better"
+    if platform.verdict is Kind.INCONCLUSIVE and platform.certain is not None:
+        return Open.SURELY_WORSE if platform.certain is Side.WORSE else Open.SURELY_BETTER
     return platform.verdict
 
 
@@ -84,7 +93,7 @@ def cell(result: ResultReport, platform: PlatformReport) -> Cell:
     """The cell of a platform that is not the baseline."""
     shown = look(platform)
     size, span = _relative(result, platform)
-    words = wording(result.metric, result.unit, Direction(result.direction), Family(result.family))
+    words = wording(result.metric, result.unit, result.direction, result.family)
     amount = added(platform) if words.amount_first and platform.amount_unit == result.unit else None
     found = _found(platform)
     if amount is not None:
@@ -103,7 +112,7 @@ def _found(platform: PlatformReport) -> tuple[str, ...]:
     stalls = [
         f"stalls: {percent(finding.numbers['lost'])} lost"
         for finding in platform.findings
-        if finding.kind == FindingKind.STALLS
+        if finding.kind is FindingKind.STALLS
     ]
     return (*failed, *stalls)
 
@@ -140,7 +149,7 @@ def _few(number: float) -> str:
 
 
 def _unsure(platform: PlatformReport) -> str:
-    return UNSURE if platform.verdict in {"slower", "faster"} and platform.survives_holm is False else ""
+    return UNSURE if platform.verdict in {Kind.SLOWER, Kind.FASTER} and platform.survives_holm is False else ""
 
 
 def baseline_cell(result: ResultReport, platform: PlatformReport) -> Cell:
@@ -171,14 +180,14 @@ def _relative(result: ResultReport, platform: PlatformReport) -> tuple[str, str]
     """The overhead, as a factor from `TIMES_FROM` on; two empty texts where there is none."""
     if platform.op_percent is None or platform.ratio is None:
         return "", ""
-    times = platform.ratio if result.direction == "lower" else 1 / platform.ratio
+    times = platform.ratio if result.direction is Direction.LOWER else 1 / platform.ratio
     if platform.op_low_percent is None or platform.op_high_percent is None:
         factor = times_range(Interval(times, times, times))[0]
         size = f"{factor} ×" if times > TIMES_FROM else f"{signed(platform.op_percent, 1)} %"  # noqa: RUF001
         return size, "1 block"
     if times > TIMES_FROM and platform.ratio_low is not None and platform.ratio_high is not None:
         ends = platform.ratio_low, platform.ratio_high
-        low, high = ends if result.direction == "lower" else (1 / ends[1], 1 / ends[0])
+        low, high = ends if result.direction is Direction.LOWER else (1 / ends[1], 1 / ends[0])
         size, span = times_range(Interval(times, low, high))
         return f"{size} ×", span  # noqa: RUF001 (the sign of a factor)
     digits = decimals(platform.op_high_percent - platform.op_low_percent)
@@ -193,7 +202,7 @@ def _without_figure(result: ResultReport, platform: PlatformReport) -> tuple[str
         return "unsupported", ""
     if platform.n_failed and not platform.n_ok:
         return "failed", f"{platform.n_failed} trials"
-    if platform.verdict_text.startswith("refused"):
+    if platform.verdict_reason in REFUSED:
         return "refused", "see below"
     if platform.mean is not None:  # what only some platforms have, such as a kernel that boots
         return quantity(platform.mean, result.unit), "no baseline"

@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.analysis.compare import Compared, Test
-from tare.analysis.words import signed_range
 from tare.clean import clean
 from tare.estimates.intervals import Interval
 from tare.model import Direction
+from tare.report.sentences.comparisons import NO_RATIOS, PROCEDURES, no_comparison, unanswered_text
+from tare.report.sentences.numbers import signed_range
 
 SCHEMA = "tare.compare/1"
 #: Adjusted for all pairs; below it a pair is marked.
@@ -25,7 +26,22 @@ SURE = 0.05
 
 def to_data(compared: Sequence[Compared]) -> dict[str, Any]:
     """For ``--json``: differences are natural logarithms of ratios, first over second."""
-    return {"schema": SCHEMA, "results": [asdict(one) for one in compared]}
+    return {"schema": SCHEMA, "results": [_data(one) for one in compared]}
+
+
+def _data(compared: Compared) -> dict[str, Any]:
+    """As it is, with words for the codes."""
+    data = asdict(compared)
+    data["reason"] = None if compared.reason is None else no_comparison(compared.reason)
+    data["left_out"] = dict.fromkeys(compared.left_out, NO_RATIOS)
+    for test in data["tests"]:
+        test |= {part: PROCEDURES[test[part]] for part in ("overall", "pairwise")}
+    if compared.pairs is not None:
+        data["pairs"]["unanswered"] = [
+            {"first": pair.first, "second": pair.second, "reason": unanswered_text(pair)}
+            for pair in compared.pairs.unanswered
+        ]
+    return data
 
 
 def render(compared: Sequence[Compared]) -> Group:
@@ -39,20 +55,21 @@ def render(compared: Sequence[Compared]) -> Group:
 
 def _metric(one: Compared) -> Iterator[RenderableType]:
     if one.reason is not None:
-        yield _none(one.reason)
+        yield _none(no_comparison(one.reason))
     elif one.pairs is not None:
         left = f", {one.pairs.n_left_out} more with some platforms" if one.pairs.n_left_out else ""
         yield Text(f"all pairs by {one.pairs.method.value} over {one.pairs.n_blocks} blocks{left}", style="dim")
         yield _table([(p.first, p.second, p.difference, p.p) for p in one.pairs.pairs], one.direction)
-        yield from (_none(pair.reason) for pair in one.pairs.unanswered)
+        yield from (_none(unanswered_text(pair)) for pair in one.pairs.unanswered)
     for test in one.tests:
-        yield Text(f"{test.overall}: {_overall(test)}; pairs by {test.pairwise}", style="dim")
+        overall, pairwise = PROCEDURES[test.overall], PROCEDURES[test.pairwise]
+        yield Text(f"{overall}: {_overall(test)}; pairs by {pairwise}", style="dim")
         if test.pairs_reason is None:
             yield _table([(p.first, p.second, p.difference, p.p) for p in test.pairs], one.direction)
         else:
-            yield _none(f"{test.pairwise}: {test.pairs_reason}")
+            yield _none(f"{pairwise}: {test.pairs_reason}")
     if one.reason is None:
-        yield from (_none(f"{name}: {why}") for name, why in one.left_out.items())
+        yield from (_none(f"{name}: {NO_RATIOS}") for name in one.left_out)
 
 
 def _none(reason: str) -> Text:

@@ -10,9 +10,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tare.analysis import CPU_COST
-from tare.analysis.words import percent
+from tare.analysis.verdicts import Kind
 from tare.report.cells import cell, look
 from tare.report.model import PlatformReport, Report, ResultReport
+from tare.report.sentences.numbers import percent
 
 #: Points that one plot shows; beyond it, an even choice of them, and the plot says so.
 POINT_LIMIT = 5_000
@@ -172,9 +173,9 @@ def summary(report: Report, platform: str) -> list[tuple[str, str]]:
         for entry in result.platforms:
             if entry.platform != platform:
                 continue
-            if entry.verdict == "equivalent":
+            if entry.verdict is Kind.EQUIVALENT:
                 equal.append(f"{result.workload} (within {percent(result.margin_percent / 100)})")
             else:
                 lines.append((-(entry.op_percent or 0.0), look(entry), f"{result.workload}: {entry.verdict_text}"))
     told = [(kind, text) for _, kind, text in sorted(lines)]
-    return [*told, ("equivalent", f"equivalent in {', '.join(equal)}")] if equal else told
+    return [*told, (Kind.EQUIVALENT, f"equivalent in {', '.join(equal)}")] if equal else told

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tare.analysis.footprints import Exposure, Pool
 from tare.analysis.stacks import tree
 from tare.clean import clean
-from tare.footprint.model import Scope
+from tare.footprint.model import Phase, Scope
 from tare.report.figures import Figure
 from tare.report.footprint_model import FootprintsReport, StacksReport
 from tare.report.stacks import cases
@@ -49,8 +49,8 @@ def flames(report: FootprintsReport, exposure: Exposure | None) -> list[Flames]:
     return [
         Flames(
             title,
-            [one for one in found if one.report.scope == Scope.INSTANCE.value],
-            [one for one in found if one.report.scope == Scope.HOST.value],
+            [one for one in found if one.report.scope is Scope.INSTANCE],
+            [one for one in found if one.report.scope is Scope.HOST],
         )
         for title, found in groups.items()
     ]
@@ -68,7 +68,7 @@ def folded(exposure: Exposure, scope: Scope | None = None) -> Iterator[str]:
         better = whose is Scope.HOST and (platform, phase, workload) in own
         if better if scope is None else whose is not scope:
             continue
-        head = f"{_frame(platform)};{_frame(workload or (START if phase.value == 'start' else IDLE_HOST))}"
+        head = f"{_frame(platform)};{_frame(workload or (START if phase is Phase.START else IDLE_HOST))}"
         for stack, count in sorted(pool.hits.items()):
             yield f"{head};{clean(stack)} {count}"
 
@@ -98,7 +98,7 @@ def _flame(row: StacksReport, pool: Pool) -> Flame:
 def _group(row: StacksReport) -> str:
     if row.workload is not None:
         return row.workload
-    return "While it started" if row.phase == "start" else "The idle host"
+    return "While it started" if row.phase is Phase.START else "The idle host"
 
 
 def _frame(name: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.analysis.overlaps import PAPER_DIRECTORIES, Region, shared
+from tare.footprint.model import Phase
 from tare.report.figures import Figure
 from tare.report.footprint_model import LevelReport, Phases, RegionReport
 from tare.report.venn import Venn, venn
@@ -35,8 +36,8 @@ class Directory:
 
 
 _TITLES: dict[Phases, str] = {
-    "start": "While it started",
-    "steady": "While it worked",
+    Phase.START: "While it started",
+    Phase.STEADY: "While it worked",
     "both": "Start and work together",
 }
 

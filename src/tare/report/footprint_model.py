@@ -6,9 +6,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-Phases = Literal["start", "steady", "both"]
-Views = Literal["host", "beyond-idle", "instance"]
-Levels = Literal["syscalls", "functions", "lines", "stacks"]
+from tare.analysis.footprints import View
+from tare.footprint.model import Level, Phase, Scope
+
+#: A phase, or the union of both.
+Phases = Phase | Literal["both"]
 
 
 class _Frozen(BaseModel):
@@ -19,7 +21,7 @@ class SetReport(_Frozen):
     """How many different things a platform ran; ``workload`` None: the union over all."""
 
     platform: str
-    view: Views
+    view: View
     phase: Phases
     workload: str | None
     n_repeats: int  # in which all that makes up the union was counted
@@ -45,7 +47,7 @@ class RegionReport(_Frozen):
 class OverlapReport(_Frozen):
     """All regions of some sets."""
 
-    view: Views
+    view: View
     phase: Phases
     workload: str | None
     platforms: list[str]
@@ -118,13 +120,13 @@ class BesideLinesReport(_Frozen):
 class LevelReport(_Frozen):
     """One level."""
 
-    level: Levels
+    level: Level
     platforms: list[str]
     baseline: str
     workloads: list[str]
     phases: list[Phases]
-    views: list[Views]
-    view: Views | None  # the one that is shown where only one is; None: only the idle host was counted
+    views: list[View]
+    view: View | None  # the one that is shown where only one is; None: only the idle host was counted
     known: int | None
     idle_seconds: float | None  # None: the idle host was not counted
     idle_things: int | None
@@ -154,8 +156,8 @@ class StacksReport(_Frozen):
     """Where CPUs were found while a platform started or worked. Percentages are of the samples."""
 
     platform: str  # or "idle"
-    scope: Literal["host", "instance"]  # everybody's, or of the instance's processes
-    phase: Literal["start", "steady"]
+    scope: Scope  # everybody's, or of the instance's processes
+    phase: Phase
     workload: str | None  # None in the start and on the idle host
     n_repeats: int
     seconds: float  # of all repeats

@@ -51,7 +51,7 @@ def footprint_view(report: Report, found: Exposures, sources: Path | None) -> Fo
     """What the template shows; None where the file has no footprints. Raises `UsageError` for a bad ``sources``."""
     if report.footprints is None:
         return None
-    levels = [_level(level, found[Level(level.level)], sources) for level in report.footprints.levels]
+    levels = [_level(level, found[level.level], sources) for level in report.footprints.levels]
     return FootprintView(report.footprints, levels, flames(report.footprints, found.get(Level.STACKS)))
 
 
@@ -96,7 +96,7 @@ def tables(report: Report, found: Exposures) -> Iterator[tuple[str, str, str]]:
     """
     stem = Path(report.file).stem
     for level, exposure in found.items():
-        words = footprint_words.LEVELS[level.value].lower()
+        words = footprint_words.LEVELS[level].lower()
         if level is Level.STACKS:
             title = "stacks with their samples, folded: platform;workload;process;functions"
             yield f"{stem}-stacks.folded.gz", title, "".join(f"{line}\n" for line in folded(exposure))

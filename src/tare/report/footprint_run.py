@@ -85,7 +85,7 @@ def _row(exposure: Exposure, platform: str, workload: str | None) -> Row:
 def _table(exposure: Exposure, workload: str | None) -> Iterator[RenderableType]:
     title = workload or "no workload"
     table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="bold")
-    table.add_column(words.LEVELS[exposure.level.value].lower())
+    table.add_column(words.LEVELS[exposure.level].lower())
     for name in _COLUMNS:
         table.add_column(name, justify="right")
     found = rows(exposure, workload)

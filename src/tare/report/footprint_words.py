@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tare.analysis.footprints import View
+from tare.footprint.model import Level, Phase
 from tare.report.cells import EMPTY
 from tare.report.footprint_model import (
     FootprintsReport,
@@ -13,22 +15,21 @@ from tare.report.footprint_model import (
     SetReport,
     SharesReport,
     StacksReport,
-    Views,
 )
 
-LEVELS: Mapping[str, str] = {
-    "syscalls": "System calls",
-    "functions": "Kernel functions",
-    "lines": "Kernel lines",
-    "stacks": "Stacks",
+LEVELS: Mapping[Level, str] = {
+    Level.SYSCALLS: "System calls",
+    Level.FUNCTIONS: "Kernel functions",
+    Level.LINES: "Kernel lines",
+    Level.STACKS: "Stacks",
 }
-PHASES: Mapping[Phases, str] = {"start": "start", "steady": "work", "both": "both"}
-VIEWS: Mapping[Views, str] = {"host": "whole host", "beyond-idle": "beyond idle", "instance": "instance"}
-MEANINGS: Mapping[Views, str] = {
-    "host": "everything that ran on the host meanwhile, the background too",
-    "beyond-idle": "of that, what ran more often a second than on the idle host (Anjali 2020, section 3.3)",
-    "instance": "what ran for processes in the instance's control groups; work that the kernel does for them elsewhere"
-    " (interrupts, kernel threads) is not in it",
+PHASES: Mapping[Phases, str] = {Phase.START: "start", Phase.STEADY: "work", "both": "both"}
+VIEWS: Mapping[View, str] = {View.HOST: "whole host", View.BEYOND_IDLE: "beyond idle", View.INSTANCE: "instance"}
+MEANINGS: Mapping[View, str] = {
+    View.HOST: "everything that ran on the host meanwhile, the background too",
+    View.BEYOND_IDLE: "of that, what ran more often a second than on the idle host (Anjali 2020, section 3.3)",
+    View.INSTANCE: "what ran for processes in the instance's control groups; work that the kernel does for them"
+    " elsewhere (interrupts, kernel threads) is not in it",
 }
 
 
@@ -165,7 +166,7 @@ def notes(level: LevelReport) -> list[str]:
     found += [f"{name}: {count(number)} events were lost and are in no figure" for name, number in lost.items()]
     if level.idle_seconds is None:
         found.append("The idle host was not counted: what it does by itself cannot be taken off")
-    if level.level == "lines" and level.reading_things is None:
+    if level.level is Level.LINES and level.reading_things is None:
         found.append("No empty reading was counted: what readings leave by themselves is in all figures")
     if any(one.why_no_estimate for one in whole):
         reasons = sorted({one.why_no_estimate for one in whole if one.why_no_estimate})

@@ -6,7 +6,6 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 from tare.analysis.attack_profile import AttackProfile, Weights, attack_profile
 from tare.analysis.footprints import Exposure, Things, View
@@ -24,7 +23,6 @@ from tare.report.footprint_model import (
     FootprintsReport,
     FrequencyReport,
     LevelReport,
-    Levels,
     OverlapReport,
     Phases,
     RatioReport,
@@ -40,9 +38,7 @@ FILES = 20
 TOP = 12
 
 #: The levels whose things are sets; stacks are none.
-SETS: Mapping[Level, Levels] = MappingProxyType(
-    {Level.SYSCALLS: "syscalls", Level.FUNCTIONS: "functions", Level.LINES: "lines"}
-)
+SETS = (Level.SYSCALLS, Level.FUNCTIONS, Level.LINES)
 
 Exposures = Mapping[Level, Exposure]
 
@@ -116,7 +112,7 @@ def phase_of(name: Phases) -> Phase | None:
 
 def phases(exposure: Exposure) -> list[Phases]:
     """The phases' names; both together where there are two."""
-    found: list[Phases] = [phase.value for phase in exposure.phases()]
+    found: list[Phases] = [*exposure.phases()]
     return [*found, "both"] if len(found) > 1 else found
 
 
@@ -138,13 +134,13 @@ def _level(exposure: Exposure, baseline: str, asked: Asked) -> LevelReport:
     files = list(_files(sets, place)) if exposure.level is Level.LINES else []
     placed = exposure.level is Level.LINES or (exposure.level is Level.FUNCTIONS and bool(asked.files))
     return LevelReport(
-        level=SETS[exposure.level],
+        level=exposure.level,
         platforms=list(exposure.platforms),
         baseline=base,
         workloads=list(exposure.workloads),
         phases=whole,
-        views=[one.value for one in exposure.views()],
-        view=view.value if view else None,
+        views=list(exposure.views()),
+        view=view,
         known=exposure.known,
         idle_seconds=exposure.idle.seconds if exposure.idle else None,
         idle_things=len(exposure.idle.hits) if exposure.idle else None,
@@ -192,7 +188,7 @@ def _set(
         why = str(error)
     return SetReport(
         platform=platform,
-        view=view.value,
+        view=view,
         phase=phase,
         workload=workload,
         n_repeats=len(repeats),
@@ -205,7 +201,7 @@ def _set(
         estimate_low=estimate.low if estimate else None,
         estimate_high=estimate.high if estimate else None,
         why_no_estimate=why,
-        lacking=list(exposure.lacking(platform, view.scope)) if workload is None and phase != "start" else [],
+        lacking=list(exposure.lacking(platform, view.scope)) if workload is None and phase is not Phase.START else [],
     )
 
 
@@ -214,7 +210,7 @@ def _overlaps(exposure: Exposure) -> Iterator[OverlapReport]:
         sets = sets_of(exposure, view, phase, workload)
         if len(sets) > 1:
             yield OverlapReport(
-                view=view.value,
+                view=view,
                 phase=phase,
                 workload=workload,
                 platforms=list(sets),

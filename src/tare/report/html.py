@@ -20,8 +20,8 @@ from plotly.offline import get_plotlyjs
 
 from tare import outputs
 from tare.analysis import CPU_COST
-from tare.analysis.words import percent, quantity, span
 from tare.footprint.model import SAMPLES_A_SECOND
+from tare.model import Mode
 from tare.report import (
     beside,
     cells,
@@ -37,6 +37,7 @@ from tare.report.build import report_on
 from tare.report.footprint_page import FootprintView, footprint_view, tables
 from tare.report.footprints import Asked, Exposures, of_store
 from tare.report.model import Report, ResultReport, to_json
+from tare.report.sentences.numbers import percent, quantity, span
 from tare.report.surface_page import SurfaceView, surface_view
 from tare.store import read_store
 
@@ -194,7 +195,7 @@ def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, 
         figure = figures.metric_figure(report, result, frames[result.metric])
         views.append(MetricView(result, figure, figures.note_of(figure)))
     first = results[0]
-    start = figures.start_figure(report, results, frames) if first.mode == "start" else None
+    start = figures.start_figure(report, results, frames) if first.mode is Mode.START else None
     return WorkloadView(first.workload, first.workload_title, report.workload_params[first.workload], views, start)
 
 

@@ -15,6 +15,7 @@ from rich.text import Text
 from tare.analysis.published import Checked, Line
 from tare.literature import Figure, Study
 from tare.report.cells import EMPTY
+from tare.report.sentences.published import statement_text
 
 SCHEMA = "tare.literature/1"
 _COLUMNS = (
@@ -137,7 +138,7 @@ def checks(found: Sequence[Checked]) -> Group:
             table = _table("where", "what", "platform", "printed", "follows", "listed")
             for line in wrong:
                 listed = "no" if line in one.unlisted else "yes"
-                what = f"{line.metric}, {line.what}"
+                what = f"{line.metric}, {statement_text(line)}"
                 table.add_row(line.where, what, line.platform, _printed(line.printed), _printed(line.follows), listed)
             parts.append(table)
         parts += [Text(f"  listed and not found: {slip.where}, {slip.metric}", "red") for slip in one.unfound]
@@ -164,7 +165,7 @@ def _line(line: Line, *, listed: bool) -> dict[str, Any]:
         "where": line.where,
         "metric": line.metric,
         "platform": line.platform,
-        "what": line.what,
+        "what": statement_text(line),
         "printed": line.printed,
         "follows": line.follows,
         "wrong": line.wrong,

@@ -9,13 +9,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from tare.analysis.findings import FindingKind
+from tare.analysis.verdicts import Kind, Reason, Side
+from tare.model import Design, Direction, Family, Mode, Status
 from tare.report.footprint_model import FootprintsReport
 from tare.report.surface_model import SurfacesReport
+from tare.store import SettingOutcome
 
 SCHEMA = "tare.report/2"
 SCHEMA_MANY = "tare.reports/1"
-
-VerdictKind = Literal["baseline", "slower", "faster", "equivalent", "typical", "inconclusive", "invalid", "no-data"]
 
 
 class _Frozen(BaseModel):
@@ -38,7 +40,7 @@ class NoiseFloorReport(_Frozen):
 class FindingReport(_Frozen):
     """A finding beside a verdict: its code and its numbers."""
 
-    kind: str
+    kind: FindingKind
     numbers: dict[str, float]
     text: str
 
@@ -52,7 +54,7 @@ class UnmarkedReport(_Frozen):
     op_percent: float | None
     op_low_percent: float | None
     op_high_percent: float | None
-    verdict: VerdictKind
+    verdict: Kind
     verdict_text: str
 
 
@@ -89,11 +91,13 @@ class PlatformReport(_Frozen):
     variability_overhead_percent: float | None
     variability_low_percent: float | None = None
     variability_high_percent: float | None = None
-    verdict: VerdictKind
+    verdict: Kind
     verdict_text: str
     findings: list[FindingReport] = []
-    certain: Literal["worse", "better"] | None = None  # its 99 % interval lies on this side of the baseline
-    notes: list[str]
+    certain: Side | None = None  # its 99 % interval lies on this side of the baseline
+    verdict_reason: Reason | None = None  # why it is that; None: an older report
+    cautions: list[FindingReport] = []  # what stands beside the verdict
+    notes: list[str]  # the same in words alone
     contaminated_by: dict[str, int] = {}  # reason: trials
     unmarked: UnmarkedReport | None = None  # None: no trial of it or of the baseline is marked
     p_adjusted: float | None = None  # of its verdict, by Holm over the whole report
@@ -105,13 +109,13 @@ class ResultReport(_Frozen):
 
     workload: str
     workload_title: str
-    family: str
-    mode: str
+    family: Family
+    mode: Mode
     metric: str
     metric_title: str
     headline: bool  # the workload's first metric
     unit: str
-    direction: Literal["higher", "lower"]
+    direction: Direction
     margin_percent: float
     noise_floor: NoiseFloorReport | None
     platforms: list[PlatformReport]
@@ -122,7 +126,7 @@ class FailureReport(_Frozen):
 
     workload: str
     platform: str
-    status: Literal["failed", "unsupported"]
+    status: Literal[Status.FAILED, Status.UNSUPPORTED]
     reason: str
     n_trials: int
     blocks: list[int]
@@ -165,7 +169,7 @@ class SettingReport(_Frozen):
 
     name: str
     path: str
-    outcome: Literal["changed", "as wanted", "not changed"]
+    outcome: SettingOutcome
     former: str | None
     value: str | None
     why: str
@@ -285,7 +289,7 @@ class Report(_Frozen):
     agent_hash: str
     fairness: dict[str, Any]
     differences: list[DifferenceReport] = []
-    design: str = "blocks"
+    design: Design = Design.BLOCKS
     scale: str | None = None  # of a study's profile
     beside: BesideReport | None = None
     footprints: FootprintsReport | None = None  # None: the file has none

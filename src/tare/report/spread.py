@@ -13,16 +13,18 @@ from rich.text import Text
 
 from tare.analysis.change_points import ChangePoint
 from tare.analysis.steadiness import Steadiness, Trajectory
-from tare.analysis.words import percent, quantity
 from tare.clean import clean
 from tare.report.cells import EMPTY
+from tare.report.sentences.comparisons import no_parts
+from tare.report.sentences.numbers import percent, quantity
 
 SCHEMA = "tare.spread/1"
 
 
 def to_data(found: Sequence[Steadiness], trajectories: Sequence[Trajectory]) -> dict[str, Any]:
     """For ``--json``; variances are of natural logarithms of ratios to the baseline."""
-    rows = {"results": [asdict(one) for one in found], "trajectories": [asdict(one) for one in trajectories]}
+    results = [asdict(one) | {"reason": None if one.reason is None else no_parts(one.reason)} for one in found]
+    rows = {"results": results, "trajectories": [asdict(one) for one in trajectories]}
     return {"schema": SCHEMA, **rows}
 
 
@@ -67,7 +69,7 @@ def _spreads(rows: Sequence[Steadiness], baseline: str) -> Table:
             _changes(one.changes, "block"),
         )
     if all(one.parts is None for one in rows) and rows[0].reason:
-        table.caption = f"no parts: {rows[0].reason}"
+        table.caption = f"no parts: {no_parts(rows[0].reason)}"
         table.caption_justify = "left"
     return table
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tare.analysis.footprints import Exposure, Pool
 from tare.analysis.stacks import Parts, entries, own_time
 from tare.footprint.model import IDLE, SAMPLES_A_SECOND, Phase, Scope
 from tare.report.footprint_model import SharesReport, StacksReport
+from tare.report.sentences.stacks import entry_text
 
 #: Functions, and what the kernel is entered for, that are named.
 TOP = 10
@@ -40,8 +40,8 @@ def _row(case: Case, pool: Pool) -> StacksReport:
     parts = Parts.of(pool.hits)
     return StacksReport(
         platform=platform,
-        scope=scope.value,
-        phase=phase.value,
+        scope=scope,
+        phase=phase,
         workload=workload,
         n_repeats=pool.footprints,
         seconds=pool.seconds,
@@ -51,7 +51,7 @@ def _row(case: Case, pool: Pool) -> StacksReport:
         kernel_percent=_percent(parts.kernel, parts),
         user_percent=_percent(parts.user, parts),
         guest_percent=_percent(parts.guest, parts),
-        entries=_shares(entries(pool.hits), parts),
+        entries=_shares({entry_text(entry): count for entry, count in entries(pool.hits).items()}, parts),
         own_time=_shares(own_time(pool.hits), parts),
     )
 
@@ -60,6 +60,6 @@ def _percent(samples: int, parts: Parts) -> float | None:
     return 100 * samples / parts.samples if parts.samples else None
 
 
-def _shares(found: Counter[str], parts: Parts) -> list[SharesReport]:
+def _shares(found: Mapping[str, int], parts: Parts) -> list[SharesReport]:
     most = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:TOP]
     return [SharesReport(name=name, percent=100 * count / parts.samples) for name, count in most]

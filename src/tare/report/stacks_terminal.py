@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.clean import clean
-from tare.footprint.model import IDLE, SAMPLES_A_SECOND
+from tare.footprint.model import IDLE, SAMPLES_A_SECOND, Phase, Scope
 from tare.report import footprint_words as words
 from tare.report.footprint_model import StacksReport
 
@@ -20,11 +20,13 @@ _SHOWN = 4
 
 def render(rows: Sequence[StacksReport]) -> Iterator[RenderableType]:
     """A table a workload, the starts, and the idle host; everybody's only where instances were not told apart."""
-    own = {(one.platform, one.phase, one.workload) for one in rows if one.scope == "instance"}
-    shown = [one for one in rows if one.scope == "instance" or (one.platform, one.phase, one.workload) not in own]
+    own = {(one.platform, one.phase, one.workload) for one in rows if one.scope is Scope.INSTANCE}
+    shown = [one for one in rows if one.scope is Scope.INSTANCE or (one.platform, one.phase, one.workload) not in own]
     groups: dict[str, list[StacksReport]] = {}
     for one in shown:
-        groups.setdefault(one.workload or ("the start" if one.phase == "start" else "the idle host"), []).append(one)
+        groups.setdefault(one.workload or ("the start" if one.phase is Phase.START else "the idle host"), []).append(
+            one
+        )
     for title, found in groups.items():
         yield Text()
         yield Text(f"Where the CPUs were: {clean(title)}", style="bold")
@@ -59,7 +61,7 @@ def _table(rows: Sequence[StacksReport]) -> Table:
 def _name(one: StacksReport) -> str:
     if one.platform == IDLE:
         return "idle host"
-    return f"{clean(one.platform)} (everybody)" if one.scope == "host" else clean(one.platform)
+    return f"{clean(one.platform)} (everybody)" if one.scope is Scope.HOST else clean(one.platform)
 
 
 def _names(one: StacksReport) -> str:

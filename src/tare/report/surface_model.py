@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from tare.footprint.model import Abi, Place
+from tare.footprint.model import Abi, Call, Place
 
-#: What becomes of a system call (`tare.footprint.model.Call`).
-Calls = Literal["allowed", "conditional", "errno", "trap", "kill", "notify", "trace"]
+#: What of a platform stands beside a study's figure: all of its tenant's side, or gVisor's kernel alone.
+Part = Literal["whole", "sentry"]
 
 
 class _Frozen(BaseModel):
@@ -23,7 +23,7 @@ class ProcessesReport(_Frozen):
     program: str  # of the first of them
     n: int
     counted: bool  # whether they are on the tenant's side
-    counts: dict[Calls, int] | None  # None: their filters could not be read
+    counts: dict[Call, int] | None  # None: their filters could not be read
     seccomp: str
     filters: int
     effective: list[str]
@@ -41,8 +41,8 @@ class SurfaceReport(_Frozen):
     kernel: str
     n_read: int  # how often it was read; this is the last time
     of: int  # system calls of that kernel
-    counts: dict[Calls, int] | None  # None: nothing is known
-    calls: dict[str, Calls] | None
+    counts: dict[Call, int] | None  # None: nothing is known
+    calls: dict[str, Call] | None
     unread: list[str]  # why the counts may be too low
     processes: list[ProcessesReport]
     abis: dict[str, Abi]
@@ -61,7 +61,7 @@ class OursReport(_Frozen):
     """Our figure of a platform that stands for a study's, or of a part of it; None: not known."""
 
     platform: str
-    part: Literal["whole", "sentry"]
+    part: Part
     allowed: int | None
     conditional: int | None
     of: int

@@ -14,9 +14,9 @@ from tare.clean import clean
 from tare.footprint.model import Call, Surface
 from tare.report import surface_words as words
 from tare.report.cells import EMPTY
-from tare.report.surface_model import Calls, ProcessesReport, StudyReport, SurfaceReport, SurfacesReport
+from tare.report.surface_model import ProcessesReport, StudyReport, SurfaceReport, SurfacesReport
 
-_SHORT: Mapping[Calls, str] = {"conditional": "cond."}
+_SHORT: Mapping[Call, str] = {Call.CONDITIONAL: "cond."}
 #: More places than this are told by their number, and so are calls that platforms differ in.
 _FEW, _CALLS = 4, 12
 
@@ -85,7 +85,7 @@ def listed(surfaces: Sequence[Surface]) -> Group:
     return Group(*parts)
 
 
-def _rows(surface: SurfaceReport, kinds: Sequence[Calls]) -> Iterator[list[Text]]:
+def _rows(surface: SurfaceReport, kinds: Sequence[Call]) -> Iterator[list[Text]]:
     for number, (name, counts, low, one) in enumerate(words.rows(surface)):
         style = "" if number else "bold"
         cells = [words.number(counts, kind, low=low) for kind in kinds] + (_rights(one) if one else [""] * 6)

@@ -9,7 +9,6 @@ from tare.footprint.model import Abi, Call
 from tare.report.cells import EMPTY
 from tare.report.surface_model import (
     BesideCallsReport,
-    Calls,
     OursReport,
     ProcessesReport,
     RegionReport,
@@ -18,28 +17,28 @@ from tare.report.surface_model import (
 )
 
 TITLE = "What a tenant may ask of the kernel"
-MEANINGS: Mapping[Calls, str] = {
-    "allowed": "the call runs, whatever its arguments are",
-    "conditional": "whether it runs depends on its arguments, or on the address that it comes from",
-    "errno": "an error in its place",
-    "trap": "a SIGSYS in its place",
-    "kill": "the end of the thread or process",
-    "notify": "another process is asked",
-    "trace": "a tracer is asked",
+MEANINGS: Mapping[Call, str] = {
+    Call.ALLOWED: "the call runs, whatever its arguments are",
+    Call.CONDITIONAL: "whether it runs depends on its arguments, or on the address that it comes from",
+    Call.ERRNO: "an error in its place",
+    Call.TRAP: "a SIGSYS in its place",
+    Call.KILL: "the end of the thread or process",
+    Call.NOTIFY: "another process is asked",
+    Call.TRACE: "a tracer is asked",
 }
 NOTE = "A list of calls counts as allowed there whether or not their arguments are looked at."
 #: Names of platforms that one label holds.
 _LABEL = 3
 
 
-def kinds(surfaces: Iterable[SurfaceReport]) -> list[Calls]:
+def kinds(surfaces: Iterable[SurfaceReport]) -> list[Call]:
     """What becomes of calls, as columns; tracers are too rare for one that is always there."""
-    every: list[Calls] = [kind.value for kind in Call]
-    traced = any(one.counts and one.counts["trace"] for one in surfaces)
+    every = list(Call)
+    traced = any(one.counts and one.counts[Call.TRACE] for one in surfaces)
     return every if traced else every[:-1]
 
 
-def rows(surface: SurfaceReport) -> Iterator[tuple[str, Mapping[Calls, int] | None, bool, ProcessesReport | None]]:
+def rows(surface: SurfaceReport) -> Iterator[tuple[str, Mapping[Call, int] | None, bool, ProcessesReport | None]]:
     """Name, counts, whether these may be too low, and rights: one row, or one for all and one for each kind below."""
     counted = [one for one in surface.processes if one.counted]
     if len(counted) == 1:
@@ -50,7 +49,7 @@ def rows(surface: SurfaceReport) -> Iterator[tuple[str, Mapping[Calls, int] | No
         yield called(one), one.counts, False, one
 
 
-def number(counts: Mapping[Calls, int] | None, kind: Calls, *, low: bool) -> str:
+def number(counts: Mapping[Call, int] | None, kind: Call, *, low: bool) -> str:
     """How many calls, with a mark where it may be too low."""
     return EMPTY if counts is None else f"{counts[kind]}{'?' if low else ''}"
 
@@ -141,7 +140,7 @@ def through(region: RegionReport, found: SurfacesReport) -> str:
 def marked(region: RegionReport, found: SurfacesReport) -> list[str]:
     """The calls of a region; with * those that one of the platforms lets through for some arguments only."""
     of = [one.calls for one in found.surfaces if one.platform in region.platforms and one.calls is not None]
-    return [f"{name}*" if any(calls.get(name) == "conditional" for calls in of) else name for name in region.calls]
+    return [f"{name}*" if any(calls.get(name) is Call.CONDITIONAL for calls in of) else name for name in region.calls]
 
 
 def theirs(row: BesideCallsReport) -> str:

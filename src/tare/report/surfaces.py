@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from tare import literature
 from tare.footprint.model import Abi, Call, Surface, Tasks
 from tare.literature import Study
 from tare.report.surface_model import (
     BesideCallsReport,
-    Calls,
     OursReport,
+    Part,
     ProcessesReport,
     RegionReport,
     StudyReport,
@@ -24,7 +24,7 @@ SCHEMA = "tare.surface/1"
 #: Whose table of allowed calls ours stand beside, and what its file calls the figures of it.
 STUDY = "anjali-2020"
 ALLOWED, BLOCKED = "System calls allowed", "System calls blocked"
-_RUNS = ("allowed", "conditional")
+_RUNS = (Call.ALLOWED, Call.CONDITIONAL)
 #: Roles of which an instance has one kind; of the others the program tells them apart.
 _MANY = ("sandboxed", "outside")
 
@@ -107,7 +107,7 @@ def _surface(one: Surface, n_read: int) -> SurfaceReport:
         n_read=n_read,
         of=one.of,
         counts=_counts(one.calls),
-        calls=None if one.calls is None else {name: call.value for name, call in one.calls.items()},
+        calls=None if one.calls is None else dict(one.calls),
         unread=list(one.unread),
         processes=processes(one.tasks),
         abis={name: Abi.model_validate(abi) for name, abi in one.abis.items()},
@@ -116,11 +116,11 @@ def _surface(one: Surface, n_read: int) -> SurfaceReport:
     )
 
 
-def _counts(calls: Mapping[str, Call] | None) -> dict[Calls, int] | None:
+def _counts(calls: Mapping[str, Call] | None) -> dict[Call, int] | None:
     if calls is None:
         return None
     every = list(calls.values())
-    return {kind.value: every.count(kind) for kind in Call}
+    return {kind: every.count(kind) for kind in Call}
 
 
 def _regions(surfaces: Sequence[SurfaceReport]) -> list[RegionReport]:
@@ -171,9 +171,7 @@ def _ours(one: Surface) -> Iterator[OursReport]:
         yield _our(one, "sentry", kind.counts, sure=True)
 
 
-def _our(
-    one: Surface, part: Literal["whole", "sentry"], counts: Mapping[Calls, int] | None, *, sure: bool
-) -> OursReport:
+def _our(one: Surface, part: Part, counts: Mapping[Call, int] | None, *, sure: bool) -> OursReport:
     known = counts or {}
-    allowed, conditional = known.get("allowed"), known.get("conditional")
+    allowed, conditional = known.get(Call.ALLOWED), known.get(Call.CONDITIONAL)
     return OursReport(platform=one.platform, part=part, allowed=allowed, conditional=conditional, of=one.of, sure=sure)

@@ -10,26 +10,29 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tare.analysis import CPU_COST, WIDE_FLOOR, WITHOUT
-from tare.analysis.words import percent, span
+from tare.analysis import CPU_COST
+from tare.analysis.findings import FindingKind
+from tare.analysis.verdicts import REFUSED, Kind
 from tare.clean import clean
+from tare.model import Design, Direction
 from tare.report.beside import render as render_beside
-from tare.report.cells import EMPTY, MARKS, MEANINGS, Cell, Look, baseline_cell, cell, look, together
+from tare.report.cells import EMPTY, MARKS, MEANINGS, Cell, Look, Open, baseline_cell, cell, look, together
 from tare.report.footprint_terminal import render as render_footprints
 from tare.report.model import Report, ResultReport
+from tare.report.sentences.numbers import percent, span
 from tare.report.surface_terminal import part as render_surfaces
 
 STYLES: Mapping[Look, str] = {
-    "baseline": "",
-    "slower": "bold red",
-    "faster": "bold blue",
-    "surely-worse": "red",
-    "surely-better": "blue",
-    "equivalent": "green",
-    "typical": "green",
-    "inconclusive": "yellow",
-    "invalid": "bold magenta",
-    "no-data": "dim",
+    Kind.BASELINE: "",
+    Kind.SLOWER: "bold red",
+    Kind.FASTER: "bold blue",
+    Open.SURELY_WORSE: "red",
+    Open.SURELY_BETTER: "blue",
+    Kind.EQUIVALENT: "green",
+    Kind.TYPICAL: "green",
+    Kind.INCONCLUSIVE: "yellow",
+    Kind.INVALID: "bold magenta",
+    Kind.NO_DATA: "dim",
 }
 
 #: Characters between two columns of the table.
@@ -81,7 +84,7 @@ def _text(text: str, style: str = "") -> Text:
 def _title(report: Report) -> Text:
     when = datetime.fromtimestamp(report.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
     planned = f" of {report.blocks_planned}" if report.blocks_planned is not None else ""
-    how = "" if report.design == "blocks" else f", {report.design}"
+    how = "" if report.design is Design.BLOCKS else f", {report.design}"
     how = f" ({report.scale}){how}" if report.scale is not None else how
     plan = f"profile {report.profile}{how}, seed {report.seed}, {report.blocks_done}{planned} blocks{_worked(report)}"
     facts = f"{report.host_title()}, {when}, {_alone(report) or plan}, {report.status}"
@@ -161,7 +164,7 @@ def _groups(lines: list[list[Text]], pinned: int, width: int) -> Iterator[list[i
 
 
 def _label(result: ResultReport, *, of_workload: bool = True) -> Text:
-    arrow = "↑" if result.direction == "higher" else "↓"
+    arrow = "↑" if result.direction is Direction.HIGHER else "↓"
     label = _text(f"{result.workload}\n" if of_workload else "", "bold")
     return label.append_text(_text(f"{result.metric} {arrow}", "dim"))
 
@@ -211,10 +214,11 @@ def _cautions(report: Report, results: list[ResultReport]) -> Iterator[Renderabl
     said: dict[tuple[str, str, str], list[str]] = {}
     for result in results:
         for platform in result.platforms:
-            texts = [note for note in platform.notes if not note.startswith((WIDE_FLOOR, WITHOUT))]
-            if platform.unmarked is not None and platform.unmarked.verdict != platform.verdict:
-                texts += [note for note in platform.notes if note.startswith(WITHOUT)]
-            if platform.verdict == "invalid" or platform.verdict_text.startswith("refused"):
+            apart = {FindingKind.WIDE_FLOOR, FindingKind.UNMARKED}
+            texts = [caution.text for caution in platform.cautions if caution.kind not in apart]
+            if platform.unmarked is not None and platform.unmarked.verdict is not platform.verdict:
+                texts += [caution.text for caution in platform.cautions if caution.kind is FindingKind.UNMARKED]
+            if platform.verdict is Kind.INVALID or platform.verdict_reason in REFUSED:
                 texts.insert(0, platform.verdict_text)
             for text in texts:
                 said.setdefault((result.workload, platform.platform, text), []).append(result.metric)
@@ -226,7 +230,7 @@ def _cautions(report: Report, results: list[ResultReport]) -> Iterator[Renderabl
 def _unmarked(results: list[ResultReport]) -> Iterator[str]:
     """The figures that contaminated trials concern and whose verdict stands; the page and the JSON have them all."""
     same = sum(
-        platform.unmarked is not None and platform.unmarked.verdict == platform.verdict
+        platform.unmarked is not None and platform.unmarked.verdict is platform.verdict
         for result in results
         for platform in result.platforms
     )
@@ -238,7 +242,8 @@ def _unmarked(results: list[ResultReport]) -> Iterator[str]:
 def _wide_floors(results: list[ResultReport]) -> Iterator[str]:
     rows: dict[str, list[str]] = {}
     for result in results:
-        if any(note.startswith(WIDE_FLOOR) for platform in result.platforms for note in platform.notes):
+        kinds = {caution.kind for platform in result.platforms for caution in platform.cautions}
+        if FindingKind.WIDE_FLOOR in kinds:
             rows.setdefault(result.workload, []).append(result.metric)
     if rows:
         where = "; ".join(f"{workload} ({', '.join(metrics)})" for workload, metrics in rows.items())

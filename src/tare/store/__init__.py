@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tare import lazily
 
 if TYPE_CHECKING:
-    from tare.store.durations import block_durations, whole_duration, with_turns, workload_seconds
+    from tare.store.durations import block_durations, with_turns, workload_seconds
     from tare.store.limits import OUTPUT_CAP
     from tare.store.opening import create_store, open_store, read_store
     from tare.store.packed import Output
@@ -42,13 +42,12 @@ __all__ = [
     "known_part",
     "open_store",
     "read_store",
-    "whole_duration",
     "with_turns",
     "workload_seconds",
 ]
 
 _MODULES = {
-    "durations": ("block_durations", "whole_duration", "with_turns", "workload_seconds"),
+    "durations": ("block_durations", "with_turns", "workload_seconds"),
     "limits": ("OUTPUT_CAP",),
     "opening": ("create_store", "open_store", "read_store"),
     "packed": ("Output",),

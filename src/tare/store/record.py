@@ -78,12 +78,16 @@ class LeftOut(_Frozen):
     fix: Text | None = None
 
 
+#: What became of a setting that `tare run --tune` wanted.
+SettingOutcome = Literal["changed", "as wanted", "not changed"]
+
+
 class SettingRecord(_Frozen):
     """A setting of the host's that `--tune` looked at; ``former`` and ``value`` as the kernel writes them."""
 
     name: str
     path: str  # below /; empty where this host has no such setting
-    outcome: Literal["changed", "as wanted", "not changed"]
+    outcome: SettingOutcome
     former: str | None
     value: str | None  # during the campaign
     why: str  # why it is wanted so, or why it was not changed

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
-from tare.analysis.verdicts import SPEED, Wording
-from tare.analysis.words import SIZES
 from tare.model import CPU_COST, Direction, Family
+from tare.report.sentences.numbers import SIZES
 
 SHORT_TIMES = ("ns", "µs", "us", "ms")
 _TIMES = (*SHORT_TIMES, "s")
 _RATE = re.compile(r"/s$|IPS$|FLOPS$")
 #: What scatters around a time, and is not how long anything takes.
 _SCATTER = re.compile(r"^(jitter(-.*)?|mdev)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """Phrases with a place for the size of a difference: one for percentages, one for factors, each for both sides."""
+
+    worse: str
+    better: str
+    times_worse: str
+    times_better: str
+    #: The amount that is added is said before the ratio: a ratio to a baseline of next to nothing says nothing.
+    amount_first: bool = False
+
 
 _COST = Wording("costs {} more CPU", "costs {} less CPU", "costs {} times the CPU", "costs {} times less CPU")
 
@@ -47,7 +60,7 @@ def wording(metric: str, unit: str, direction: Direction, family: Family | None 
 
 
 def _speed(*, amount_first: bool) -> Wording:
-    return Wording(SPEED.worse, SPEED.better, SPEED.times_worse, SPEED.times_better, amount_first)
+    return Wording("{} slower", "{} faster", "{} times slower", "{} times faster", amount_first)
 
 
 def _by_value(

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from tare.analysis.verdicts import Question, describe
-from tare.analysis.wording import wording
 from tare.estimates.intervals import Amount, Interval
 from tare.model import CPU_COST, Direction, Family, Metric
+from tare.report.sentences.verdicts import Subject, describe
+from tare.report.sentences.wording import wording
 from tare.workloads.registry import all_workloads
 
 HIGHER, LOWER = Direction.HIGHER, Direction.LOWER
@@ -20,9 +20,9 @@ METRICS = [
 
 def said(metric: str, unit: str, direction: Direction, factor: float, family: Family | None = None) -> str:
     """What is said of a platform that has so many times the baseline's figure."""
-    question = Question(metric, direction, 0.01, wording(metric, unit, direction, family))
+    subject = Subject(metric, unit, direction, 0.01, family)
     log = math.log(factor)
-    return describe(question, Interval(log, log - 0.01, log + 0.01)).partition(",")[0]
+    return describe(subject, Interval(log, log - 0.01, log + 0.01)).partition(",")[0]
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_short_times_sizes_and_calls_tell_first_what_they_add() -> None:
 
 def test_the_amount_comes_first_where_the_metric_wants_it() -> None:
     log = Interval(math.log(45.3), math.log(43.1), math.log(47.5))
-    start = Question("command", LOWER, 0.05, wording("command", "ms", LOWER, Family.STARTUP))
+    start = Subject("command", "ms", LOWER, 0.05, Family.STARTUP)
     added = Amount("ms", 132.4, Interval(132.4, 127.9, 137.1), 6)
     assert describe(start, log, added) == "+132.4 ms (127.9 to 137.1): 45.3 times slower, 43.1 to 47.5"
-    rate = Question("rate", LOWER, 0.05, wording("time", "s", LOWER, Family.CPU))
+    rate = Subject("time", "s", LOWER, 0.05, Family.CPU)
     assert describe(rate, log, added) == "45.3 times slower, 43.1 to 47.5"
 
 

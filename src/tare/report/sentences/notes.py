@@ -1,0 +1,201 @@
+"""What stands beside a verdict, in words: findings, cautions, contaminated trials, and what blocks have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tare.analysis.contamination import (
+    FOREIGN_LIMIT,
+    MEMORY_PRESSURE_LIMIT,
+    SIBLING_LIMIT,
+    STEAL_LIMIT,
+    SWAP_LIMIT,
+    Disturbance,
+)
+from tare.analysis.dependence import Dependence
+from tare.analysis.findings import Finding, FindingKind
+from tare.analysis.results import FloorReason, NoiseFloor, PlatformResult, Unmarked
+from tare.estimates.intervals import Interval
+from tare.report.sentences.numbers import percent, quantity, signed, signed_range
+from tare.report.sentences.verdicts import UNFIT, Subject, drift_text, kind_word, verdict_text, wide_floor
+
+#: Why a trial is marked as contaminated.
+DISTURBANCES: Mapping[str, str] = {
+    Disturbance.STEAL: f"steal above {percent(STEAL_LIMIT)}",
+    Disturbance.FOREIGN_CPU: f"other programs on the measured CPUs above {percent(FOREIGN_LIMIT)}",
+    Disturbance.SIBLING: f"other programs on the measured core's other thread above {percent(SIBLING_LIMIT)}",
+    Disturbance.THROTTLED: "its CPU quota was used up",
+    Disturbance.SWAP: f"more than {SWAP_LIMIT} pages swapped a second",
+    Disturbance.MEMORY_PRESSURE: f"memory pressure above {percent(MEMORY_PRESSURE_LIMIT)}",
+}
+
+#: Why there is no A/A figure.
+NO_FLOOR: Mapping[FloorReason, str] = {
+    FloorReason.UNFIT: f"samples are {UNFIT}",
+    FloorReason.TOO_FEW_BLOCKS: "fewer than 2 blocks have both baseline arms",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a finding was made: the metric, the platform's result in it, and the metric's noise floor."""
+
+    subject: Subject
+    platform: PlatformResult
+    floor: NoiseFloor | None
+
+
+def sentence(finding: Finding, place: Place) -> str:
+    """The finding in words."""
+    return _SENTENCES[finding.kind](finding, finding.numbers, place)
+
+
+def dependence_note(seen: Dependence) -> str | None:
+    """What to say beside intervals; None where blocks look independent, or go against each other."""
+    if not seen.is_sure:
+        return None
+    return (
+        f"neighbouring blocks are alike (lag-1 autocorrelation {signed(seen.correlation, 2)}, p {seen.p:.3f}): 95 %"
+        f" intervals may be too narrow by a factor of {seen.too_narrow:.1f}"
+    )
+
+
+_Numbers = Mapping[str, float]
+
+
+def _stalls(_finding: Finding, at: _Numbers, _place: Place) -> str:
+    return (
+        f"stalls: {percent(at['share'])} of its rounds run at {percent(at['speed'])} of their usual speed and lose"
+        f" {percent(at['lost'])} of the work (the baseline's: {percent(at['baseline_share'])} of the rounds,"
+        f" {percent(at['baseline_lost'])})"
+    )
+
+
+def _unseen(_finding: Finding, at: _Numbers, _place: Place) -> str:
+    draws, blocks = round(at["draws"]), round(at["blocks"])
+    cost = f"at half speed that would cost {percent(at['cost'])}"
+    if draws == blocks:
+        return f"{draws} runs do not exclude a slow mode in up to {percent(at['share'])} of them; {cost}"
+    return (
+        f"{draws} rounds do not exclude a slow mode in up to {percent(at['share'])} of them; {cost}"
+        f" (of whole starts, {blocks}: {percent(at['blocks_share'])})"
+    )
+
+
+def _failures(_finding: Finding, at: _Numbers, _place: Place) -> str:
+    own = f"{round(at['failed'])} of {round(at['trials'])} trials failed"
+    if not at["baseline_failed"]:
+        return own
+    return f"{own}, and {round(at['baseline_failed'])} of {round(at['baseline_trials'])} of the baseline's"
+
+
+def _resolution(_finding: Finding, at: _Numbers, place: Place) -> str:
+    step, least = quantity(at["step"], place.subject.unit), percent(at["half_width"])
+    return f"figures move in steps of {step}: the interval is at least ±{least}"
+
+
+def _no_spread(_finding: Finding, at: _Numbers, _place: Place) -> str:
+    blocks, needed = round(at["blocks"]), round(at["needed"])
+    return f"all {blocks} blocks show the same figures: {needed} are needed to conclude from that"
+
+
+def _contaminated(_finding: Finding, at: _Numbers, _place: Place) -> str:
+    trials = {reason: number for reason, number in at.items() if reason in DISTURBANCES}
+    if len(trials) == 1:
+        why = DISTURBANCES[next(iter(trials))]
+    else:
+        why = ", ".join(f"{DISTURBANCES[reason]} ({number:.0f})" for reason, number in trials.items())
+    return f"{at['marked']:.0f} of {at['ok']:.0f} trials contaminated: {why}; kept"
+
+
+def _blocks_left_out(_finding: Finding, at: _Numbers, _place: Place) -> str:
+    return f"{at['missing']:.0f} of {at['blocks']:.0f} blocks left out: this platform or the baseline has no sample"
+
+
+def _single_baseline(_finding: Finding, at: _Numbers, _place: Place) -> str:
+    return f"one baseline arm only in {at['single']:.0f} of {at['blocks']:.0f} blocks"
+
+
+def _bootstrap(finding: Finding, at: _Numbers, _place: Place) -> str:
+    assert finding.verdict is not None
+    between = signed_range(Interval(at["point"], at["low"], at["high"]))
+    return f"the bootstrap (BCa) says {kind_word(finding.verdict)}: {between}"
+
+
+def _after_each_other(_finding: Finding, _at: _Numbers, _place: Place) -> str:
+    return "the platforms ran one after the other: what the machine did meanwhile is in the figures"
+
+
+def _drift(_finding: Finding, at: _Numbers, _place: Place) -> str:
+    return drift_text(at["correlation"])
+
+
+def _one_baseline(_finding: Finding, _at: _Numbers, _place: Place) -> str:
+    return "one baseline arm: no A/A figure, so nobody knows what no difference looks like"
+
+
+def _no_floor(_finding: Finding, _at: _Numbers, place: Place) -> str:
+    assert place.floor is not None
+    assert place.floor.reason is not None
+    return f"no A/A figure: {NO_FLOOR[place.floor.reason]}"
+
+
+def _wide_floor(_finding: Finding, at: _Numbers, place: Place) -> str:
+    return wide_floor(at["half_width"], place.subject.margin)
+
+
+def _floor_excludes_zero(_finding: Finding, _at: _Numbers, _place: Place) -> str:
+    return "the A/A interval excludes zero: take this with care"
+
+
+def _unmarked(_finding: Finding, _at: _Numbers, place: Place) -> str:
+    whole, clean = place.platform, place.platform.unmarked
+    assert clean is not None
+    without = f"without {_left_out(clean)}"
+    if clean.overhead is None:
+        return f"{without} there is no figure: {verdict_text(clean.verdict, place.subject, whole.platform)}"
+    text = f"{without}: {signed_range(clean.overhead)} in {_counted(clean.n_blocks, 'block')}"
+    if whole.overhead is not None:
+        text += f"; with all: {signed_range(whole.overhead)} in {whole.n_blocks}"
+    if clean.verdict.kind is not whole.verdict.kind:
+        text += f"; the verdict would be {kind_word(clean.verdict.kind)}"
+    return text
+
+
+def _left_out(clean: Unmarked) -> str:
+    baseline = f"the baseline's {_counted(clean.n_baseline, 'marked trial')}"
+    if not clean.n_trials:
+        return baseline
+    own = f"its {_counted(clean.n_trials, 'marked trial')}"
+    return f"{own} and {baseline}" if clean.n_baseline else own
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _headline_differs(finding: Finding, _at: _Numbers, _place: Place) -> str:
+    assert finding.verdict is not None
+    return f"differs from {finding.metric}, which is {kind_word(finding.verdict)}"
+
+
+_SENTENCES: Mapping[FindingKind, Callable[[Finding, _Numbers, Place], str]] = {
+    FindingKind.STALLS: _stalls,
+    FindingKind.UNSEEN: _unseen,
+    FindingKind.FAILURES: _failures,
+    FindingKind.RESOLUTION: _resolution,
+    FindingKind.NO_SPREAD: _no_spread,
+    FindingKind.CONTAMINATED: _contaminated,
+    FindingKind.BLOCKS_LEFT_OUT: _blocks_left_out,
+    FindingKind.SINGLE_BASELINE: _single_baseline,
+    FindingKind.BOOTSTRAP: _bootstrap,
+    FindingKind.AFTER_EACH_OTHER: _after_each_other,
+    FindingKind.DRIFT: _drift,
+    FindingKind.ONE_BASELINE: _one_baseline,
+    FindingKind.NO_FLOOR: _no_floor,
+    FindingKind.WIDE_FLOOR: _wide_floor,
+    FindingKind.FLOOR_EXCLUDES_ZERO: _floor_excludes_zero,
+    FindingKind.UNMARKED: _unmarked,
+    FindingKind.HEADLINE_DIFFERS: _headline_differs,
+}

@@ -1,0 +1,406 @@
+"""Every code that analysis returns has a sentence, word for word; and no module of analysis has one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from tare.analysis.compare import NoRatios, Procedure
+from tare.analysis.contamination import Disturbance
+from tare.analysis.dependence import Dependence
+from tare.analysis.fairness import ALIKE
+from tare.analysis.findings import Finding, FindingKind
+from tare.analysis.hidden import Hidden
+from tare.analysis.many import Gap, Unanswered
+from tare.analysis.published import Line, Statement
+from tare.analysis.results import Counts, Description, FloorReason, NoiseFloor, PlatformResult, Unmarked
+from tare.analysis.stacks import Entered, Entry
+from tare.analysis.steadiness import NoParts
+from tare.analysis.verdicts import (
+    CPU_COST,
+    Closed,
+    Enough,
+    Kind,
+    LogIntervals,
+    Question,
+    Reason,
+    Seen,
+    Side,
+    Verdict,
+    judge,
+    too_few,
+)
+from tare.estimates.intervals import Amount, Interval
+from tare.estimates.overhead import overhead
+from tare.model import Direction, Family
+from tare.report.sentences.comparisons import PROCEDURES, no_comparison, no_parts
+from tare.report.sentences.fairness import UNFAIR, fact_text
+from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, Place, dependence_note, sentence
+from tare.report.sentences.published import statement_text
+from tare.report.sentences.stacks import entry_text
+from tare.report.sentences.verdicts import Subject, verdict_text
+
+MINUS = "\N{MINUS SIGN}"
+TIME = Subject("wall", "s", Direction.LOWER, 0.01)
+RATE = Subject("rate", "events/s", Direction.HIGHER, 0.01)
+COST = Subject(CPU_COST, "ns/event", Direction.LOWER, 0.01)
+MEMORY = Subject("idle-pss", "MiB", Direction.LOWER, 0.02, Family.MEMORY)
+
+
+def log(low: float, high: float) -> Interval:
+    """The log ratio between two ratios."""
+    return Interval((math.log(low) + math.log(high)) / 2, math.log(low), math.log(high))
+
+
+def logs(low: float, high: float) -> LogIntervals:
+    """Of many blocks: the 99 % interval as wide as that of 95 %."""
+    wide = log(low, high)
+    half = 0.8 * wide.half_width
+    return LogIntervals(wide, Interval(wide.point, wide.point - half, wide.point + half), wide)
+
+
+def said(subject: Subject, verdict: Verdict) -> str:
+    return verdict_text(verdict, subject, "docker")
+
+
+# --- verdicts ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("subject", "interval", "text"),
+    [
+        (TIME, logs(1.036, 1.047), "4.1 % slower, 3.6 to 4.7"),
+        (RATE, logs(0.953, 0.964), "4.2 % slower, 3.6 to 4.7"),
+        (TIME, logs(0.953, 0.964), "4.2 % faster, 3.6 to 4.7"),
+        (RATE, logs(1.036, 1.047), "4.1 % faster, 3.6 to 4.7"),
+        (COST, logs(1.036, 1.047), "costs 4.1 % more CPU, 3.6 to 4.7"),
+        (COST, logs(0.953, 0.964), "costs 4.2 % less CPU, 3.6 to 4.7"),
+        (TIME, logs(3.2, 3.4), "3.3 times slower, 3.2 to 3.4"),
+        (RATE, logs(1 / 3.4, 1 / 3.2), "3.3 times slower, 3.2 to 3.4"),
+        (COST, logs(3.2, 3.4), "costs 3.3 times the CPU, 3.2 to 3.4"),
+        (RATE, logs(3.2, 3.4), "3.3 times faster, 3.2 to 3.4"),
+        (TIME, logs(0.998, 1.005), f"equivalent within 1 % (+0.15 %, {MINUS}0.20 to +0.50)"),
+        (TIME, logs(1.004, 1.006), "equivalent within 1 % (0.50 % slower, 0.40 to 0.60)"),
+    ],
+)
+def test_the_words_are_those_of_the_metric(subject: Subject, interval: LogIntervals, text: str) -> None:
+    question = Question(subject.metric, subject.direction, subject.margin)
+    assert said(subject, judge(question, interval)) == text
+
+
+def test_memory_is_told_by_what_is_added() -> None:
+    question = Question(MEMORY.metric, MEMORY.direction, MEMORY.margin)
+    added = Amount("MiB", 45.87, Interval(45.87, 45.72, 46.02), 15)
+    text = said(MEMORY, judge(question, logs(26.1, 26.6), amount=added))
+    assert text == "+45.87 MiB (45.72 to 46.02): 26.3 times as much, 26.1 to 26.6"
+    small = Amount("MiB", 0.01, Interval(0.01, -0.02, 0.04), 15)
+    text = said(MEMORY, judge(question, logs(0.995, 1.006), amount=small))
+    assert text == f"equivalent within 2 % (+10 KiB ({MINUS}20 to +41): 0.0 %, {MINUS}0.5 to +0.6)"
+
+
+def _open(reason: Reason, typical: Interval, **more: object) -> Verdict:
+    return replace(Verdict(Kind.INCONCLUSIVE, reason, seen=Seen(typical)), **more)
+
+
+SMALL, BEYOND, HALF = log(0.998, 1.005), log(1.02, 1.12), log(1.004, 1.02)
+HIDDEN = Hidden(share=0.0124, draws=240, blocks=12)
+VERDICTS: list[tuple[Verdict, str]] = [
+    (Verdict(Kind.BASELINE, Reason.BASELINE), "the baseline"),
+    (Verdict(Kind.SLOWER, Reason.TYPICAL_ROUND, Side.WORSE, Seen(log(1.036, 1.047))), "4.1 % slower, 3.6 to 4.7"),
+    (
+        Verdict(Kind.SLOWER, Reason.WHOLE_BLOCKS, Side.WORSE, Seen(SMALL, log(1.036, 1.047))),
+        f"4.1 % slower, 3.6 to 4.7, over whole blocks; a typical round: +0.15 %, {MINUS}0.20 to +0.50",
+    ),
+    (
+        Verdict(Kind.EQUIVALENT, Reason.WITHIN_MARGIN, seen=Seen(SMALL, unseen=HIDDEN)),
+        f"equivalent within 1 % (+0.15 %, {MINUS}0.20 to +0.50); 240 samples exclude only slow modes in more than 1.2 %"
+        " of them, 12 starts in more than 22 %",
+    ),
+    (
+        Verdict(Kind.TYPICAL, Reason.WITHIN_MARGIN, seen=Seen(SMALL, unseen=replace(HIDDEN, draws=12, share=0.22))),
+        f"equivalent within 1 % in all that was seen (+0.15 %, {MINUS}0.20 to +0.50); 12 samples exclude only slow"
+        " modes in more than 22 % of them",
+    ),
+    (too_few(0, None), "inconclusive: 0 blocks with the baseline, at least 2 are needed"),
+    (too_few(1, math.log(3.3)), "inconclusive: 3.3 times slower in 1 block, and an interval needs 2"),
+    (_open(Reason.UNRELIABLE, log(1.036, 1.047)), "inconclusive: 4.1 % slower, 3.6 to 4.7"),
+    (
+        _open(Reason.CHANCE, BEYOND),
+        "inconclusive: 7 % slower, 2 to 12, but were there no difference, more than 1 of 100 campaigns would show as"
+        " much",
+    ),
+    (
+        _open(Reason.LOOKS_DIFFER, BEYOND),
+        "inconclusive: 7 % slower, 2 to 12; whole blocks, or trials that failed, may lie on the other side of the 1 %"
+        " margin",
+    ),
+    (
+        _open(Reason.BLOCKS_WIDER, SMALL, seen=Seen(SMALL, log(0.98, 1.02))),
+        f"inconclusive: +0.15 %, {MINUS}0.20 to +0.50 in a typical round, 0.0 %, {MINUS}2.0 to +2.0 over whole blocks",
+    ),
+    (
+        _open(Reason.FAILED_BEYOND, SMALL),
+        f"inconclusive: +0.15 %, {MINUS}0.20 to +0.50; trials that failed may lie beyond the 1 % margin",
+    ),
+    (
+        _open(Reason.SIZE_OPEN, HALF, certain=Side.WORSE),
+        "inconclusive: 1.2 % slower, 0.4 to 2.0: worse for sure; whether by more than the 1 % margin is open",
+    ),
+    (
+        _open(Reason.WIDE_INTERVAL, log(0.995, 1.023), enough=Enough(40, 3_900.0)),
+        f"inconclusive: +0.9 %, {MINUS}0.5 to +2.3; known to ±1.4 %, the margin is 1 %; ±0.5 % would take about 40"
+        " blocks, 1 h 05 min of this workload alone",
+    ),
+    (
+        _open(Reason.WIDE_FLOOR, SMALL, numbers={"half_width": 0.019}),
+        f"inconclusive: +0.15 %, {MINUS}0.20 to +0.50, but the noise floor ±1.9 % is wider than the 1 % margin",
+    ),
+    (
+        Closed(Reason.BASELINES_DIFFER, {"point": 0.03, "low": 0.02, "high": 0.04}).verdict(Seen(BEYOND)),
+        "invalid: the two baseline arms differ by 3.0 % (2.0 to 4.0), more than half of the 1 % margin; what was seen:"
+        " 7 % slower, 2 to 12",
+    ),
+    (
+        Closed(Reason.BASELINES_DRIFT, {"correlation": -0.9, "size": 0.03}).verdict(Seen(BEYOND)),
+        "invalid: of the two baseline arms the ratio drifts over the campaign: rank correlation with the block -0.90,"
+        " by 3 % from the first to the last; what was seen: 7 % slower, 2 to 12",
+    ),
+    (
+        Closed(Reason.DRIFT, {"correlation": 0.9, "size": 0.03}).verdict(Seen(BEYOND)),
+        "invalid: the ratio drifts over the campaign: rank correlation with the block +0.90, by 3 % from the first to"
+        " the last; what was seen: 7 % slower, 2 to 12",
+    ),
+    (Verdict(Kind.NO_DATA, Reason.NO_DATA), "no data"),
+    (Verdict(Kind.NO_DATA, Reason.UNSUPPORTED), "no data: the platform cannot do this"),
+    (Verdict(Kind.NO_DATA, Reason.ALL_FAILED, numbers={"failed": 3}), "no data: all 3 trials failed"),
+    (
+        Verdict(Kind.NO_DATA, Reason.NOT_SHOWN, numbers={"ok": 12}),
+        "no data: none of its 12 good trials could show this",
+    ),
+    (Verdict(Kind.NO_DATA, Reason.NO_BASELINE), "no data: the baseline has none to compare with"),
+    (
+        Verdict(Kind.NO_DATA, Reason.UNFIT, numbers={"unfit": 1, "samples": 240}),
+        "refused: 1 of 240 samples are zero, negative or not finite, and have no ratio",
+    ),
+    (
+        Verdict(Kind.NO_DATA, Reason.UNFIT_BASELINE, numbers={"unfit": 1, "samples": 240}),
+        "refused: 1 of 240 samples of the baseline are zero, negative or not finite, and have no ratio",
+    ),
+    (
+        Verdict(Kind.NO_DATA, Reason.NOT_ALIKE, unlike=("image", "agent")),
+        "refused: not alike, it has other bits, another agent; asked for by its name (-p docker) it is compared all the"
+        " same",
+    ),
+    (Verdict(Kind.NO_DATA, Reason.ALL_MARKED), "no data: no block is left that has it and the baseline"),
+]
+
+
+@pytest.mark.parametrize(("verdict", "text"), VERDICTS, ids=[verdict.reason for verdict, _ in VERDICTS])
+def test_every_reason_has_its_sentence(verdict: Verdict, text: str) -> None:
+    assert said(TIME, verdict) == text
+
+
+def test_no_reason_is_left_without_one() -> None:
+    assert {verdict.reason for verdict, _ in VERDICTS} == set(Reason)
+
+
+def test_one_block_tells_what_was_measured_with_what_it_adds() -> None:
+    verdict = too_few(1, math.log(3.3), Amount("MiB", 12.0, None, 1))
+    assert said(MEMORY, verdict) == "inconclusive: +12.0 MiB: 3.3 times as much in 1 block, and an interval needs 2"
+
+
+def test_where_only_whole_blocks_are_sure_that_is_said() -> None:
+    verdict = _open(Reason.SIZE_OPEN, SMALL, certain=Side.BETTER)
+    assert "better for sure over whole blocks; whether" in said(TIME, verdict)
+
+
+# --- what stands beside them -------------------------------------------------------------------------------------
+
+
+UNMARKED = Unmarked(1, 0, 11, overhead(SMALL, Direction.LOWER), Verdict(Kind.TYPICAL, Reason.WITHIN_MARGIN))
+PLATFORM = PlatformResult(
+    "docker",
+    12,
+    0,
+    Counts(),
+    Description(12, 1.0, 0.1, 1.0),
+    overhead=overhead(log(0.995, 1.023), Direction.LOWER),
+    verdict=Verdict(Kind.INCONCLUSIVE, Reason.WIDE_INTERVAL),
+    unmarked=UNMARKED,
+)
+FLOOR = NoiseFloor(None, 0, FloorReason.TOO_FEW_BLOCKS)
+STALLS = {"share": 0.1, "speed": 0.5, "lost": 0.05, "baseline_share": 0.01, "baseline_lost": 0.005}
+FINDINGS: list[tuple[Finding, str]] = [
+    (
+        Finding(FindingKind.STALLS, STALLS),
+        "stalls: 10 % of its rounds run at 50 % of their usual speed and lose 5 % of the work (the baseline's: 1 % of"
+        " the rounds, 0.5 %)",
+    ),
+    (
+        Finding(FindingKind.UNSEEN, {"draws": 240, "share": 0.0124, "cost": 0.006, "blocks": 12, "blocks_share": 0.22}),
+        "240 rounds do not exclude a slow mode in up to 1.2 % of them; at half speed that would cost 0.6 % (of whole"
+        " starts, 12: 22 %)",
+    ),
+    (
+        Finding(FindingKind.UNSEEN, {"draws": 12, "share": 0.22, "cost": 0.11, "blocks": 12, "blocks_share": 0.22}),
+        "12 runs do not exclude a slow mode in up to 22 % of them; at half speed that would cost 11 %",
+    ),
+    (
+        Finding(FindingKind.FAILURES, {"failed": 4, "trials": 12, "baseline_failed": 1, "baseline_trials": 24}),
+        "4 of 12 trials failed, and 1 of 24 of the baseline's",
+    ),
+    (
+        Finding(FindingKind.RESOLUTION, {"step": 10.0, "half_width": 0.02}),
+        "figures move in steps of 10.00 s: the interval is at least ±2 %",
+    ),
+    (
+        Finding(FindingKind.NO_SPREAD, {"blocks": 4, "needed": 8}),
+        "all 4 blocks show the same figures: 8 are needed to conclude from that",
+    ),
+    (
+        Finding(FindingKind.CONTAMINATED, {"marked": 1, "ok": 12, "foreign-cpu": 1}),
+        "1 of 12 trials contaminated: other programs on the measured CPUs above 5 %; kept",
+    ),
+    (
+        Finding(FindingKind.CONTAMINATED, {"marked": 2, "ok": 12, "foreign-cpu": 1, "memory-pressure": 2}),
+        "2 of 12 trials contaminated: other programs on the measured CPUs above 5 % (1), memory pressure above 1 % (2);"
+        " kept",
+    ),
+    (
+        Finding(FindingKind.BLOCKS_LEFT_OUT, {"missing": 4, "blocks": 12}),
+        "4 of 12 blocks left out: this platform or the baseline has no sample",
+    ),
+    (
+        Finding(FindingKind.SINGLE_BASELINE, {"single": 3, "blocks": 12}),
+        "one baseline arm only in 3 of 12 blocks",
+    ),
+    (
+        Finding(FindingKind.BOOTSTRAP, {"point": 0.012, "low": 0.004, "high": 0.02}, verdict=Kind.SLOWER),
+        "the bootstrap (BCa) says worse: +1.2 %, +0.4 to +2.0",
+    ),
+    (
+        Finding(FindingKind.AFTER_EACH_OTHER),
+        "the platforms ran one after the other: what the machine did meanwhile is in the figures",
+    ),
+    (
+        Finding(FindingKind.DRIFT, {"correlation": 0.7}),
+        "the ratio drifts over the campaign: rank correlation with the block +0.70",
+    ),
+    (
+        Finding(FindingKind.ONE_BASELINE),
+        "one baseline arm: no A/A figure, so nobody knows what no difference looks like",
+    ),
+    (Finding(FindingKind.NO_FLOOR), "no A/A figure: fewer than 2 blocks have both baseline arms"),
+    (
+        Finding(FindingKind.WIDE_FLOOR, {"half_width": 0.019}),
+        "the noise floor ±1.9 % is wider than the 1 % margin",
+    ),
+    (Finding(FindingKind.FLOOR_EXCLUDES_ZERO), "the A/A interval excludes zero: take this with care"),
+    (
+        Finding(FindingKind.UNMARKED),
+        f"without its 1 marked trial: +0.15 %, {MINUS}0.20 to +0.50 in 11 blocks; with all: +0.9 %, {MINUS}0.5 to +2.3"
+        " in 12; the verdict would be typical",
+    ),
+    (
+        Finding(FindingKind.HEADLINE_DIFFERS, verdict=Kind.EQUIVALENT, metric="rate"),
+        "differs from rate, which is equivalent",
+    ),
+]
+
+
+@pytest.mark.parametrize(("finding", "text"), FINDINGS, ids=[finding.kind for finding, _ in FINDINGS])
+def test_every_finding_has_its_sentence(finding: Finding, text: str) -> None:
+    assert sentence(finding, Place(TIME, PLATFORM, FLOOR)) == text
+
+
+def test_no_finding_is_left_without_one() -> None:
+    assert {finding.kind for finding, _ in FINDINGS} == set(FindingKind)
+
+
+def test_what_is_left_without_marked_trials_may_be_nothing() -> None:
+    nothing = Unmarked(12, 24, 0, None, Verdict(Kind.NO_DATA, Reason.ALL_MARKED))
+    text = sentence(Finding(FindingKind.UNMARKED), Place(TIME, replace(PLATFORM, unmarked=nothing), FLOOR))
+    assert text == (
+        "without its 12 marked trials and the baseline's 24 marked trials there is no figure: no data: no block is left"
+        " that has it and the baseline"
+    )
+
+
+def test_marked_trials_of_the_baseline_alone_are_told_too() -> None:
+    baseline = replace(UNMARKED, n_trials=0, n_baseline=2)
+    text = sentence(Finding(FindingKind.UNMARKED), Place(TIME, replace(PLATFORM, unmarked=baseline), FLOOR))
+    assert text.startswith("without the baseline's 2 marked trials: ")
+
+
+def test_blocks_that_are_alike_are_told_and_others_not() -> None:
+    alike = Dependence(20, 10, 0.5, -0.1, 0.1, 0.001)
+    assert dependence_note(alike) == (
+        "neighbouring blocks are alike (lag-1 autocorrelation +0.60, p 0.001): 95 % intervals may be too narrow by a"
+        " factor of 2.0"
+    )
+    assert dependence_note(replace(alike, p=0.02)) is None
+
+
+# --- comparisons, stacks, studies --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        (
+            Unanswered("native", "docker", Gap.TOO_FEW_BLOCKS, 0),
+            "native and docker both have a value in 0 blocks, at least 2 are needed",
+        ),
+        (
+            Unanswered("native", "docker", Gap.NO_NOISE, 9),
+            "native and docker differ by the same in every block: no noise to compare with",
+        ),
+        (NoRatios("docker"), "docker: samples are zero, negative or not finite, and have no ratio"),
+        ("p values lie between 0 and 1", "p values lie between 0 and 1"),
+    ],
+)
+def test_why_there_is_no_comparison(reason: NoRatios | Unanswered | str, text: str) -> None:
+    assert no_comparison(reason) == text
+
+
+def test_why_a_spread_has_no_parts() -> None:
+    assert [no_parts(reason) for reason in (*NoParts, "an error's own words")] == [
+        "it has samples without a logarithm (zero, negative, or none)",
+        "it has one figure a block",
+        "an error's own words",
+    ]
+
+
+def test_what_the_kernel_was_entered_for() -> None:
+    assert [entry_text(Entry(kind, "x")) for kind in Entered] == ["x", "thread x", "the gate itself", "not known"]
+
+
+def test_statements_of_a_study() -> None:
+    lines = [Line("Table 1", "time", "docker", what, 1.0, 1.0, wrong=False, of="sd") for what in Statement]
+    assert [statement_text(line) for line in lines] == [
+        "sd again",
+        "change",
+        "sd",
+        "relative deviation at most",
+        "score",
+        "sum",
+        "p below",
+        "degrees of freedom",
+    ]
+
+
+# --- tables of words are whole -----------------------------------------------------------------------------------
+
+
+def test_every_code_of_a_table_has_words() -> None:
+    assert set(DISTURBANCES) == set(Disturbance)
+    assert set(NO_FLOOR) == set(FloorReason)
+    assert set(UNFAIR) == set(ALIKE)
+    assert set(PROCEDURES) == set(Procedure)
+
+
+@pytest.mark.parametrize(("value", "text"), [([0, 1], "0,1"), (None, "unknown"), (1 << 30, "1073741824")])
+def test_facts_of_the_manifest_in_words(value: object, text: str) -> None:
+    assert fact_text(value) == text
