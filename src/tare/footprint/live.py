@@ -63,7 +63,7 @@ def _chosen(names: Sequence[str]) -> list[Platform]:
 
 
 def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Looked]:
-    """The surface of one instance of each, which has run a first command and waits for the next.
+    """Start an instance of each platform, and read its surface once it has run a first command.
 
     What does not run here, or has nothing on this host to look at, is told with the reason. Raises `HostError` where
     nothing can be started at all.
@@ -88,7 +88,7 @@ def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Look
 
 
 def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looked]:
-    """The same of platforms by name (none: the usual ones) and of the baseline, each kept in a campaign's file at once.
+    """Like `surfaces`, of platforms by name (none: the usual ones) and the baseline; each is put into the file at once.
 
     The file is a new one, or one that is there (`tare.footprint.site`). Raises `TareError`.
     """

@@ -32,7 +32,7 @@ def footprints(store: Store) -> list[Footprint]:
 
 
 def numbered_after(there: Iterable[Footprint]) -> Callable[[Footprint], Footprint]:
-    """Gives new footprints of a level repeats that go on where those that are there end: they are others, not again."""
+    """Number the repeats of new footprints of a level on from those that are in the file already."""
     last: dict[Level, int] = {}
     for footprint in there:
         last[footprint.level] = max(last.get(footprint.level, -1), footprint.repeat)
