@@ -37,33 +37,8 @@ class Looked:
     fix: str = ""
 
 
-def carry_out(request: SurfaceRequest, progress: Progress) -> SurfaceResult:
-    """Read all surfaces that are asked for. Raises `TareError` where nothing can be read at all."""
-    request.check()
-    if request.pids:
-        looked = running(request.pids, progress)
-    elif request.file is not None:
-        looked = into(request.file, request.platforms, progress)
-    else:
-        looked = surfaces(_chosen(request.platforms), progress)
-    surfaces_read: list[Surface] = []
-    left_out: list[LeftOut] = []
-    for look in looked:
-        if look.surface is not None:
-            surfaces_read.append(look.surface)
-        else:
-            left_out.append(LeftOut(platform=look.platform, reason=look.reason, fix=look.fix or None))
-    return SurfaceResult(tuple(surfaces_read), tuple(left_out))
-
-
-def _chosen(names: Sequence[str]) -> list[Platform]:
-    if names and list(names) != [ALL]:
-        return registry.choose(names)
-    return [platform for platform in registry.all_platforms().values() if names or platform.by_default]
-
-
 def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Looked]:
-    """Start an instance of each platform, and read its surface once it has run a first command.
+    """The surface of one instance of each, which has run a first command and waits for the next.
 
     What does not run here, or has nothing on this host to look at, is told with the reason. Raises `HostError` where
     nothing can be started at all.
@@ -88,7 +63,7 @@ def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Look
 
 
 def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looked]:
-    """Like `surfaces`, of platforms by name (none: the usual ones) and the baseline; each is put into the file at once.
+    """The same of platforms by name (none: the usual ones) and of the baseline, each kept in a campaign's file at once.
 
     The file is a new one, or one that is there (`tare.footprint.site`). Raises `TareError`.
     """
@@ -97,15 +72,15 @@ def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looke
     with opened(Wish("surface", file, secrets.randbelow(2**31), names), progress, left_out.append) as site:
         for missing in left_out:
             yield Looked(missing.platform, None, missing.reason, missing.fix or "")
-        for ready in site.ready:
+        for one in site.ready:
             try:
-                surface = _started(reader, ready.platform, site.nursery, progress)
+                surface = _started(reader, one.platform, site.nursery, progress)
             except TareError as error:
-                site.store.add_event("warning", f"no surface of {ready.platform.name}: {error.what}")
-                yield Looked(ready.platform.name, None, error.what, error.fix or "")
+                site.store.add_event("warning", f"no surface of {one.platform.name}: {error.what}")
+                yield Looked(one.platform.name, None, error.what, error.fix or "")
             else:
                 keep_surface(site.store, surface)
-                yield Looked(ready.platform.name, surface)
+                yield Looked(one.platform.name, surface)
 
 
 def _started(reader: Reader, platform: Platform, nursery: Nursery, progress: Progress) -> Surface:
@@ -149,3 +124,28 @@ def family(pid: int) -> list[int]:
         members.append(process)
         todo += children.get(process, [])
     return sorted(members)
+
+
+def carry_out(request: SurfaceRequest, progress: Progress) -> SurfaceResult:
+    """Read all surfaces that are asked for. Raises `TareError` where nothing can be read at all."""
+    request.check()
+    if request.pids:
+        looked = running(request.pids, progress)
+    elif request.file is not None:
+        looked = into(request.file, request.platforms, progress)
+    else:
+        looked = surfaces(_chosen(request.platforms), progress)
+    surfaces_read: list[Surface] = []
+    left_out: list[LeftOut] = []
+    for look in looked:
+        if look.surface is not None:
+            surfaces_read.append(look.surface)
+        else:
+            left_out.append(LeftOut(platform=look.platform, reason=look.reason, fix=look.fix or None))
+    return SurfaceResult(tuple(surfaces_read), tuple(left_out))
+
+
+def _chosen(names: Sequence[str]) -> list[Platform]:
+    if names and list(names) != [ALL]:
+        return registry.choose(names)
+    return [platform for platform in registry.all_platforms().values() if names or platform.by_default]
