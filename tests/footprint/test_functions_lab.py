@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import fake_campaign
 from tare import __version__
 from tare.cli import app
-from tare.errors import HostError, StoreError, UsageError
+from tare.errors import HostError, ParseError, StoreError, UsageError
 from tare.footprint import __main__ as in_lab
 from tare.footprint import conduct, lab, wire
 from tare.footprint.model import Footprint, Level, Phase, Scope
@@ -157,6 +157,17 @@ def test_a_result_that_cannot_be_taken_in_is_kept_as_it_is_and_no_link_is_follow
     assert (secret / "key").read_text() == "of this host"
 
 
+def test_an_answer_that_is_none_is_said_in_a_line(tmp_path):
+    assert wire.read_answer(tmp_path) == wire.Answer()
+    (tmp_path / wire.ANSWER).write_text('{"result": {"missed": [{"platform": 3}]}}')
+    with pytest.raises(ParseError, match=r"the lab's answer does not hold: result\.missed\.0\.platform"):
+        wire.read_answer(tmp_path)
+    (tmp_path / wire.ANSWER).unlink()
+    (tmp_path / wire.ANSWER).mkdir()
+    with pytest.raises(ParseError, match="the lab's answer cannot be read"):
+        wire.read_answer(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("sent", "why"),
     [
@@ -266,7 +277,17 @@ def test_what_a_lab_says_is_passed_on_whatever_pieces_it_comes_in():
     assert heard.last == "tare: no disk (fix: free some)"
 
 
-@pytest.mark.parametrize("line", [b'{"doing": 3}', b'{"done": 1}', b'{"doing": "a", "step": 1}', b"[]", b"\xff"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"doing": 3}',
+        b'{"done": 1}',
+        b'{"doing": "a", "step": 1}',
+        b'{"done": -1, "of": 2, "missed": 0}',
+        b"[]",
+        b"\xff",
+    ],
+)
 def test_what_is_no_progress_is_a_line_like_any_other(line):
     watcher = Watching()
     heard = lab._Heard(watcher)

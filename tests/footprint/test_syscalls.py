@@ -191,7 +191,7 @@ def test_without_a_compiler_it_says_what_to_install(monkeypatch, tmp_path):
 
 def test_a_kernel_without_type_information_is_told_apart(monkeypatch, tmp_path):
     monkeypatch.setattr(bpf, "BTF", tmp_path / "none")
-    error = bpf._told(bpf._Refused("load", 22), [])
+    error = bpf._host_error(bpf._Refused("load", 22), [])
     assert "no type information" in error.what
     assert "CONFIG_DEBUG_INFO_BTF" in error.fix
 

@@ -58,7 +58,7 @@ class _Display(Drawn):
 
     def _left(self) -> str:
         # The clock runs since the first was over; what comes after the last is none of them.
-        if self._began is None or self._done < 2 or self._done == self._of:
+        if self._began is None or self._done < 2 or self._done >= self._of:
             return ""
         each = (time.monotonic() - self._began) / (self._done - 1)
         return f" ({self._done} of {self._of} done, about {span(each * (self._of - self._done))} left)"

@@ -57,13 +57,13 @@ class Loaded:
         self._memory: list[mmap.mmap] = []
         self._object = 0
         self._events = [event for every in (events or {}).values() for event in every]  # that no link has yet
-        with _messages(self._library) as said:
+        with _messages(self._library) as messages:
             try:
                 self._load(code, entries)
                 self._attach(events or {})
             except _Refused as refused:
                 self.close()
-                raise _told(refused, said) from None
+                raise _host_error(refused, messages) from None
             except BaseException:
                 self.close()
                 raise
@@ -154,7 +154,7 @@ class Loaded:
 def compiled(source: str) -> bytes:
     """The object file of a source in this package, compiled once a version of it. Raises `HostError`."""
     package = resources.files("tare.footprint")
-    parts = {one.name: one.read_bytes() for one in package.iterdir() if one.name.endswith(".bpf.h")}
+    parts = {file.name: file.read_bytes() for file in package.iterdir() if file.name.endswith(".bpf.h")}
     parts = dict(sorted(parts.items())) | {source: package.joinpath(source).read_bytes()}
     # Debian has the kernel's headers of its architecture in a folder that clang does not look into for BPF.
     flags = (*FLAGS, "-idirafter", f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}")
@@ -172,18 +172,18 @@ def compiled(source: str) -> bytes:
             done = processes.run(["clang", *flags, "-c", "-o", str(built), str(here)], time_limit_s=60)
             if done.code != 0:
                 lines = done.stderr.decode(errors="replace").splitlines()
-                said = next((line for line in lines if "error:" in line), "no message")
-                raise HostError(f"a BPF program does not compile: {said.strip()}", fix=FIX)
+                message = next((line for line in lines if "error:" in line), "no message")
+                raise HostError(f"a BPF program does not compile: {message.strip()}", fix=FIX)
             built.rename(made)
     return made.read_bytes()
 
 
 def possible_cpus() -> int:
-    """The numbers of all CPUs that this kernel may ever have are below this one."""
+    """One more than the highest number of a CPU that this kernel may ever have."""
     return cpulist.parse(Path("/sys/devices/system/cpu/possible").read_text())[-1] + 1
 
 
-class _Refused(Exception):  # noqa: N818 (it is told as another)
+class _Refused(Exception):  # noqa: N818 (it becomes a `HostError`)
     def __init__(self, step: str, number: int) -> None:
         self.step, self.number = step, number
 
@@ -193,7 +193,7 @@ def _require(well: object, step: str) -> None:
         raise _Refused(step, ctypes.get_errno())
 
 
-def _told(refused: _Refused, said: list[str]) -> HostError:
+def _host_error(refused: _Refused, messages: list[str]) -> HostError:
     """Why the kernel does not take it, as far as that can be known, and what helps."""
     if not BTF.exists():
         what = f"BPF programs do not fit this kernel: it has no type information ({BTF})"
@@ -206,8 +206,8 @@ def _told(refused: _Refused, said: list[str]) -> HostError:
         return HostError(f"BPF is locked: {why}", fix=f"{fix}, or {LAB}")
     if refused.number == errno.ENOSYS:
         return HostError("this kernel has no BPF", fix=f"boot a kernel with CONFIG_BPF_SYSCALL, or {LAB}")
-    last = next((line for line in reversed(said) if line), "")
-    why = f"{os.strerror(refused.number)}{f': {last}' if last else ''}"
+    last_message = next((line for line in reversed(messages) if line), "")
+    why = f"{os.strerror(refused.number)}{f': {last_message}' if last_message else ''}"
     return HostError(
         f"this kernel does not {refused.step} a BPF program: {why}",
         fix=f"boot Linux 5.12 or later with CONFIG_FTRACE_SYSCALLS and CONFIG_BPF_EVENTS, or {LAB}",
@@ -217,19 +217,19 @@ def _told(refused: _Refused, said: list[str]) -> HostError:
 @contextlib.contextmanager
 def _messages(library: ctypes.CDLL) -> Iterator[list[str]]:
     """What libbpf says meanwhile, in lines, and not on standard error."""
-    said: list[str] = []
+    messages: list[str] = []
     line = ctypes.create_string_buffer(4096)
 
     def say(level: int, form: bytes, values: int) -> int:
         if level == 0:  # warnings; the rest is its progress
             ctypes.CDLL(None).vsnprintf(line, ctypes.c_size_t(len(line)), form, ctypes.c_void_p(values))
-            said.extend(line.value.decode(errors="replace").strip().splitlines())
+            messages.extend(line.value.decode(errors="replace").strip().splitlines())
         return 0
 
     callback = _Say(say)
     library.libbpf_set_print(callback)
     try:
-        yield said
+        yield messages
     finally:
         library.libbpf_set_print(None)
 

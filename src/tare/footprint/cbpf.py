@@ -131,13 +131,13 @@ class _Walk:
         self._seen: dict[int, set[State]] = defaultdict(set)
 
     def all(self) -> frozenset[int | None]:
-        """Every value."""
+        """All values that the program may return."""
         while self._todo:
             self._follow(self._todo.pop())
         return frozenset(self._found)
 
     def _follow(self, state: State) -> None:
-        """Go one way until it returns, or parts."""
+        """Follow one path until it returns, or branches."""
         while True:
             instruction = self._program[state.at]
             group = instruction.code & 7

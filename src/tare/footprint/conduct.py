@@ -71,7 +71,7 @@ def _wish(request: FootprintRequest, file: Path, jobs: tuple[Job, ...]) -> Wish:
 
 
 def _try(counter: Counter, watcher: Watcher) -> None:
-    """What this host does not let one count is said before anything is built or started."""
+    """Raise `HostError` before anything is built or started where this host does not let one count."""
     watcher.doing(f"trying to count {counter.level.value}")
     try:
         counter.start(NO_GROUP)

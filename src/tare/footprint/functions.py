@@ -59,7 +59,7 @@ class FunctionCounter:
         self._say("reset")
 
     def read(self) -> Counts:
-        """A still picture of what was counted; counting goes on after it, without what the reading took."""
+        """What was counted so far. Counting is held while it is read, and goes on afterwards."""
         self._say("hold")
         try:
             hits, lost = parse_dump(_files("dump").read_text())
@@ -86,8 +86,8 @@ class FunctionCounter:
         self._things.own(janitor.kernel_module(kmodule.NAME))
         loaded = processes.run(["insmod", str(module)])
         if loaded.code != 0:
-            said = loaded.stderr.decode(errors="replace").strip()
-            raise HostError(f"the kernel does not take the module that counts functions: {said}", fix=LAB)
+            message = loaded.stderr.decode(errors="replace").strip()
+            raise HostError(f"the kernel does not take the module that counts functions: {message}", fix=LAB)
         self._ctl = os.open(_files("ctl"), os.O_WRONLY | os.O_CLOEXEC)
 
     def _say(self, command: str) -> None:
@@ -107,7 +107,7 @@ class FunctionCounter:
             (root / group).mkdir(parents=True)
 
     def _unmake(self) -> None:
-        """Remove the group if nobody used it; if so, it is its user's, who has noted it too."""
+        """Remove the group if nobody used it. Whoever used it has it in the journal too, and removes it."""
         if self._made is not None:
             folder, entry = self._made
             with contextlib.suppress(OSError):  # in use, or gone

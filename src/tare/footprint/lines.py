@@ -96,7 +96,7 @@ def _packed(taken: Iterable[tuple[Path, bytes]], top: Path) -> bytes:
 
 
 def completed(footprints: Iterable[Footprint], readings: Path, kernel: Counting) -> Iterator[Footprint]:
-    """The same footprints, with lines where one names a reading; those of the instance's scope, where none are, go.
+    """The footprints with lines in place of the readings that they name, without those of the instance's scope.
 
     ``readings``: the folder that came back from the lab. Raises `ParseError` for a reading that is missing, not whole,
     or of another kernel.

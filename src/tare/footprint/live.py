@@ -37,31 +37,6 @@ class Looked:
     fix: str = ""
 
 
-def carry_out(request: SurfaceRequest, progress: Progress) -> SurfaceResult:
-    """Read all surfaces that are asked for. Raises `TareError` where nothing can be read at all."""
-    request.check()
-    if request.pids:
-        looked = running(request.pids, progress)
-    elif request.file is not None:
-        looked = into(request.file, request.platforms, progress)
-    else:
-        looked = surfaces(_chosen(request.platforms), progress)
-    surfaces_read: list[Surface] = []
-    left_out: list[LeftOut] = []
-    for look in looked:
-        if look.surface is not None:
-            surfaces_read.append(look.surface)
-        else:
-            left_out.append(LeftOut(platform=look.platform, reason=look.reason, fix=look.fix or None))
-    return SurfaceResult(tuple(surfaces_read), tuple(left_out))
-
-
-def _chosen(names: Sequence[str]) -> list[Platform]:
-    if names and list(names) != [ALL]:
-        return registry.choose(names)
-    return [platform for platform in registry.all_platforms().values() if names or platform.by_default]
-
-
 def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Looked]:
     """The surface of one instance of each, which has run a first command and waits for the next.
 
@@ -156,3 +131,28 @@ def family(pid: int) -> list[int]:
         members.append(process)
         todo += children.get(process, [])
     return sorted(members)
+
+
+def carry_out(request: SurfaceRequest, progress: Progress) -> SurfaceResult:
+    """Read all surfaces that are asked for. Raises `TareError` where nothing can be read at all."""
+    request.check()
+    if request.pids:
+        looked = running(request.pids, progress)
+    elif request.file is not None:
+        looked = into(request.file, request.platforms, progress)
+    else:
+        looked = surfaces(_chosen(request.platforms), progress)
+    surfaces_read: list[Surface] = []
+    left_out: list[LeftOut] = []
+    for look in looked:
+        if look.surface is not None:
+            surfaces_read.append(look.surface)
+        else:
+            left_out.append(LeftOut(platform=look.platform, reason=look.reason, fix=look.fix or None))
+    return SurfaceResult(tuple(surfaces_read), tuple(left_out))
+
+
+def _chosen(names: Sequence[str]) -> list[Platform]:
+    if names and list(names) != [ALL]:
+        return registry.choose(names)
+    return [platform for platform in registry.all_platforms().values() if names or platform.by_default]

@@ -8,7 +8,7 @@ from tare.footprint.model import Footprint, Level
 
 
 def numbered_after(there: Iterable[Footprint]) -> Callable[[Footprint], Footprint]:
-    """Gives new footprints of a level repeats that go on where those that are there end: they are others, not again."""
+    """Number the repeats of new footprints of a level on from those that are in the file already."""
     last: dict[Level, int] = {}
     for footprint in there:
         last[footprint.level] = max(last.get(footprint.level, -1), footprint.repeat)

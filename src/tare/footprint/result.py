@@ -1,4 +1,4 @@
-"""What came of a request: the footprints or surfaces, and for each thing that has none the reason."""
+"""The results of requests: footprints or surfaces, and for everything that has none the reason."""
 
 from __future__ import annotations
 

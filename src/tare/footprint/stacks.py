@@ -130,11 +130,11 @@ def programs(paths: Paths) -> dict[int, str]:
 
 def _ancestors(pid: int) -> set[int]:
     """Of a process, up to the first; none where it has ended."""
-    found: set[int] = set()
+    above: set[int] = set()
     with contextlib.suppress(OSError):
-        while (pid := rights.descent(pid).parent) > 1 and pid not in found:
-            found.add(pid)
-    return found
+        while (pid := rights.descent(pid).parent) > 1 and pid not in above:
+            above.add(pid)
+    return above
 
 
 def folded(

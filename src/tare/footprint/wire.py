@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter, ValidationError
 
 from tare import __version__
 from tare.errors import HostError, ParseError
@@ -45,9 +45,9 @@ class Doing(_Frozen):
 class Step(_Frozen):
     """So many windows of so many are over there; see `tare.footprint.walk.Watcher.step`."""
 
-    done: int
-    of: int
-    missed: int
+    done: NonNegativeInt
+    of: NonNegativeInt
+    missed: NonNegativeInt
 
 
 class Answer(_Frozen):
@@ -106,6 +106,8 @@ def read_answer(folder: Path) -> Answer:
             data = file.read(LARGEST_ANSWER)
     except FileNotFoundError:
         return Answer()
+    except OSError as error:
+        raise ParseError(f"the lab's answer cannot be read: {error.strerror}") from error
     try:
         return Answer.model_validate_json(data)
     except ValidationError as error:

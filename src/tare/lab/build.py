@@ -115,14 +115,14 @@ def bootstrap(wanted: Root, root: Path) -> None:
             archives.append(_newer_file(Path(scratch), wanted, archives))
         done = processes.run(_command(wanted, root, archives), time_limit_s=LIMIT_S)
     if done.code != 0:
-        said = done.stderr.decode(errors="replace")
-        if wanted.newer and wanted.newer in said:
+        output = done.stderr.decode(errors="replace")
+        if wanted.newer and wanted.newer in output:
             what = f"the lab's QEMU comes from {wanted.newer}, and that suite is not reached or lacks it"
             raise ImageError(
-                f"{what}: {image_build.explain(said, timed_out=done.timed_out).what}",
+                f"{what}: {image_build.explain(output, timed_out=done.timed_out).what}",
                 fix=f"see that this host's Debian archive has {wanted.newer}, then tare lab build",
             )
-        raise image_build.explain(said, timed_out=done.timed_out)
+        raise image_build.explain(output, timed_out=done.timed_out)
 
 
 def _newer_file(scratch: Path, wanted: Root, archives: Sequence[str]) -> str:

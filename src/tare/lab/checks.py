@@ -17,13 +17,13 @@ def check(obstacle: Callable[[], ImageError | None] = build.obstacle) -> Check:
     flavours = recipe.load().flavours()
     there = [flavour for flavour in flavours if _built(flavour)]
     missing = ", ".join(flavour for flavour in flavours if flavour not in there)
-    found = f"{', '.join(there)}: built" if there else "not built yet"
+    built = f"{', '.join(there)}: built" if there else "not built yet"
     if not missing:
-        return Check(NAME, "ok", found)
+        return Check(NAME, "ok", built)
     if why := obstacle():
-        return Check(NAME, "warn", f"{found}; {missing} cannot be: {why.what}", why.fix)
+        return Check(NAME, "warn", f"{built}; {missing} cannot be: {why.what}", why.fix)
     return Check(
-        NAME, "ok", f"{found}; {missing}: by what first needs it, or tare lab build --flavour (lines: half an hour)"
+        NAME, "ok", f"{built}; {missing}: by what first needs it, or tare lab build --flavour (lines: half an hour)"
     )
 
 

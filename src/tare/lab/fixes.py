@@ -83,12 +83,12 @@ def read(changelog: Path) -> str:
 
 def fixes(changelog: str) -> list[Fix]:
     """Each CVE once, the newest change first; those that stand beside no change of the code are left out."""
-    found: dict[str, Fix] = {}
+    by_cve: dict[str, Fix] = {}
     for entry in _ENTRY.findall(changelog):
         title = re.sub(r"\s+", " ", entry)
         for cve in _CVE.findall(title):
-            found.setdefault(cve, Fix(cve, title))
-    return list(found.values())
+            by_cve.setdefault(cve, Fix(cve, title))
+    return list(by_cve.values())
 
 
 def versions(changelog: str) -> tuple[str, str]:
@@ -104,11 +104,11 @@ def versions(changelog: str) -> tuple[str, str]:
 def tags(title: str) -> list[list[str]]:
     """The words that say where a change is, those of one tag together: ``[["net", "sched"], ["cls_u32"]]``."""
     rest = _MARKS.sub("", title)
-    found = []
+    words_of_tags = []
     while (tag := _TAG.match(rest)) is not None:
-        found.append([word for word in re.split(r"[/,& ]+", tag[1].lower().replace("-", "_")) if word])
+        words_of_tags.append([word for word in re.split(r"[/,& ]+", tag[1].lower().replace("-", "_")) if word])
         rest = rest[tag.end() :]
-    return found
+    return words_of_tags
 
 
 class Tree:
@@ -158,15 +158,15 @@ def densities(changelog: str, lines: Mapping[str, int], config: str = "") -> Den
         for place in _upwards(path):
             below[place] += count
     own: defaultdict[str, float] = defaultdict(float)  # fixes a line that are of just this place
-    found = 0
+    located = 0
     for fix in every:
         places = tree.find(fix.title)
-        found += bool(places)
+        located += bool(places)
         total = sum(below[place] for place in places)
         for place in places:
             own[place] += 1 / total
     by_path = {_key(place, lines): sum(own.get(one, 0.0) for one in _upwards(place)) for place in sorted(own)}
-    return Densities(by_path, found, len(every), versions(changelog))
+    return Densities(by_path, located, len(every), versions(changelog))
 
 
 def as_toml(densities: Densities) -> str:

@@ -59,10 +59,10 @@ class Coverage:
     def add(self, document: bytes, top: str) -> None:
         """Add what gcov said of one object; ``top`` is the tree that it was compiled in. Raises `ParseError`."""
         try:
-            said = json.loads(document)
-            if said["format_version"] != FORMAT:
-                raise ParseError(f"gcov's JSON has format {said['format_version']!r}, tare knows {FORMAT}")
-            for source in said["files"]:
+            report = json.loads(document)
+            if report["format_version"] != FORMAT:
+                raise ParseError(f"gcov's JSON has format {report['format_version']!r}, tare knows {FORMAT}")
+            for source in report["files"]:
                 self._add_source(source, top)
         except (ValueError, KeyError, TypeError) as error:
             shown = document[:200].decode(errors="replace")
@@ -143,10 +143,10 @@ def cover(program: Sequence[str], folder: Path, objects: Sequence[str], top: str
     batches = [objects[place : place + BATCH] for place in range(0, len(objects), BATCH)]
     coverage = Coverage()
     with ThreadPoolExecutor(max_workers=max(1, len(pinning.usable()))) as pool:
-        for wanted, said in zip(
+        for wanted, output in zip(
             batches, pool.map(lambda batch: _run(program, folder, batch, fresh), batches), strict=True
         ):
-            documents = said.splitlines()
+            documents = output.splitlines()
             if len(documents) != len(wanted):
                 raise ParseError(f"gcov said something about {len(documents)} of {len(wanted)} objects")
             for document in documents:

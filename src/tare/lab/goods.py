@@ -63,7 +63,7 @@ def ensure(image: Image, progress: Progress) -> Path:
 
 
 def _prune(place: Path) -> None:
-    """Remove older goods, but for the last before these: a lab that is starting may have been told of them."""
+    """Remove older goods but for the newest of them, which a lab that is starting now may be about to use."""
     others = [path for path in build.folder().glob("goods-*") if path != place]
     for other in sorted(others, key=lambda path: path.stat().st_mtime)[:-1]:
         shutil.rmtree(other, ignore_errors=True)

@@ -70,10 +70,12 @@ def _root(kernel: str, version: str, progress: Progress) -> Path:
                 if "Unable to locate package" not in error.what:
                     raise
                 raise ImageError(f"Debian's archive has no headers of {kernel} any more", fix=stale) from error
-    found = image_build.installed(place / "root").get(f"linux-headers-{kernel}")
-    if found != version:
+    installed = image_build.installed(place / "root").get(f"linux-headers-{kernel}")
+    if installed != version:
         shutil.rmtree(place)
-        raise ImageError(f"the headers of {kernel} are of version {found}, the lab's kernel is of {version}", fix=stale)
+        raise ImageError(
+            f"the headers of {kernel} are of version {installed}, the lab's kernel is of {version}", fix=stale
+        )
     return place / "root"
 
 

@@ -132,7 +132,7 @@ def asked_config() -> str:
 
 
 def missing(asked: str, got: str) -> list[str]:
-    """Options that were asked for and are not so in a configuration, as "CONFIG_X=y" or "# CONFIG_X is not set"."""
+    """Options that a configuration does not have as they were asked for, as "CONFIG_X=y" or "# CONFIG_X is not set"."""
     there = _options(got)
     return [
         f"{name}={value}" if value else f"# {name} is not set"
@@ -143,14 +143,14 @@ def missing(asked: str, got: str) -> list[str]:
 
 def _options(text: str) -> dict[str, str]:
     """Options and their values; "" for one that is not set."""
-    found = re.findall(r"^(?:# (CONFIG_\w+) is not set|(CONFIG_\w+)=(.*))$", text, re.MULTILINE)
-    return {unset or name: value for unset, name, value in found}
+    settings = re.findall(r"^(?:# (CONFIG_\w+) is not set|(CONFIG_\w+)=(.*))$", text, re.MULTILINE)
+    return {unset or name: value for unset, name, value in settings}
 
 
 def candidate(policy: str) -> str | None:
     """The version that would be installed, from what ``apt-cache policy`` says of a package; None: there is none."""
-    found = re.search(r"^  Candidate: (\S+)$", policy, re.MULTILINE)
-    return None if found is None or found[1] == "(none)" else found[1]
+    match = re.search(r"^  Candidate: (\S+)$", policy, re.MULTILINE)
+    return None if match is None or match[1] == "(none)" else match[1]
 
 
 def _candidate(package: str) -> str:
@@ -234,14 +234,14 @@ def _step(root: Path, log: Path, arguments: list[str], limit_s: float, share: _S
         raise _failed(log.read_text(errors="replace"), arguments[0], ended, limit_s=limit_s)
 
 
-def _failed(said: str, step: str, code: int | None, limit_s: float) -> ImageError:
+def _failed(log: str, step: str, code: int | None, limit_s: float) -> ImageError:
     if code is None:
         return ImageError(
             f"the kernel's {step} was not done in {stretched(limit_s) / 60:.0f} minutes", fix="on a less busy machine"
         )
-    if "No space left" in said:
+    if "No space left" in log:
         return ImageError("no space is left to build the kernel", fix="free some space, or set TARE_HOME")
-    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["no message"]
+    lines = [line.strip() for line in log.splitlines() if line.strip()] or ["no message"]
     # The first error is the cause; what follows it says only that each caller failed too.
     cause = next((line for line in lines if re.search(r"\berror\b|\*\*\*", line, re.IGNORECASE)), lines[-1])
     return ImageError(f"the kernel's {step} failed with {code}: {cause}", fix="see src/tare/lab/kernel.sh")
@@ -256,8 +256,8 @@ def linked(vmlinux: bytes) -> list[str]:
 
     KVM is compiled in arch/x86/kvm by a path with dots, which the kernel's folder of counters does not have either.
     """
-    found = re.findall(rb"%s/([\w./+-]+)\%s\0" % (TOP.encode(), gcov.COUNTERS.encode()), vmlinux)
-    return sorted({posixpath.normpath(name.decode()) for name in found})
+    names = re.findall(rb"%s/([\w./+-]+)\%s\0" % (TOP.encode(), gcov.COUNTERS.encode()), vmlinux)
+    return sorted({posixpath.normpath(name.decode()) for name in names})
 
 
 def _keep(root: Path, tree: Path, made: Path, compiler: str) -> None:
@@ -285,11 +285,11 @@ def by_function(by_path: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
     What is in a header too is a function of the source that has it: headers have what is compiled into its callers.
     """
-    found: dict[str, set[str]] = {}
+    sources_of: dict[str, set[str]] = {}
     for path, names in by_path.items():
         for name in names:
-            found.setdefault(name, set()).add(path)
-    chosen = {name: {path for path in paths if path.endswith(".c")} or paths for name, paths in found.items()}
+            sources_of.setdefault(name, set()).add(path)
+    chosen = {name: {path for path in paths if path.endswith(".c")} or paths for name, paths in sources_of.items()}
     return {name: next(iter(paths)) for name, paths in sorted(chosen.items()) if len(paths) == 1}
 
 

@@ -185,7 +185,7 @@ def fetch(session: Session, folder: Path, lab: PurePosixPath = HOME) -> None:
 
 
 def _bring(session: Session, there: PurePosixPath, here: Path) -> None:
-    """A file of the lab's, whatever its size, as long as the disk here keeps some space. Raises `TareError`."""
+    """Copy a file of any size out of the lab, unless the disk here would become too full. Raises `TareError`."""
     answer = session.execute(["stat", "-c", "%s", str(there)]).stdout.strip()
     if not answer.isdigit():
         raise PlatformError(f"the lab does not say how large {there} is")
