@@ -12,7 +12,7 @@ SOURCES := src tests scripts bench
 QUICK_LIMIT_S := 1800
 HOST_LIMIT_S := 3600
 
-.PHONY: help setup packages venv agent gvisor image quick lint check test lab gcov-kernel lab-test slow-test test-all faults storm bench fuzz lock sbom audit clean
+.PHONY: help setup packages venv agent gvisor image quick lint check test lab gcov-kernel lab-test slow-test test-all faults storm bench fuzz lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -84,6 +84,9 @@ fuzz: venv ## every decoder by coverage, FUZZ_SECONDS each (an hour); fails at t
 
 lock: ## the lock files anew, with hashes, from pyproject.toml
 	@scripts/lock
+
+lower-bounds: ## the oldest versions that pyproject.toml declares, in a throwaway environment: the tests of what uses them
+	@scripts/lower-bounds
 
 sbom: venv ## bills of materials (CycloneDX) of the wheel, the agent and the image: build/*.cdx.json
 	@mkdir -p build; $(BIN)/python scripts/sbom.py build

@@ -18,7 +18,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import fake_campaign
-from tare.analysis.estimates import Estimates
+from tare.analysis.estimates import headlines
+from tare.campaign.interim import Interim
 from tare.report.build import build, platform_names, results_of
 from tare.report.export import Format, export
 from tare.report.html import write_html
@@ -42,13 +43,15 @@ def report(path: Path) -> str:
 
 def each_block(path: Path) -> str:
     """What a terminal's table and the looks take between two blocks: estimates of the newest, the rest is known."""
-    estimates, took = Estimates(), []
+    took = []
     with read_store(path) as store:
-        for block in range(1, SHAPE.blocks + 1):
+        interim, record = Interim(store), store.record
+        for block in range(SHAPE.blocks):
             began = time.perf_counter()
-            estimates.read(store, block)
-            estimates.known()
-            headline(platform_names(store.record), results_of(store.record, estimates.headlines(store.trials())))
+            interim.estimates.close(block)
+            interim.estimates.known()
+            results = headlines(record, interim.estimates, interim.trials())
+            headline(platform_names(record), results_of(record, results))
             took.append(time.perf_counter() - began)
     return f"{1e3 * max(took[1:]):.0f} ms at most between two blocks"
 
