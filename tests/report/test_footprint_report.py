@@ -212,8 +212,8 @@ def test_a_file_without_footprints_has_none(campaign: Path) -> None:
 
 def test_an_attachment_that_is_no_footprint_is_refused(tmp_path: Path) -> None:
     whole = fake_footprints.footprint({"a": 1}).model_dump_json().encode()
-    path = old_files.as_version(3,
-        fake_footprints.write(tmp_path / "bad.tare", []), ("footprint", whole), ("footprint", b'{"level": "lines"}')
+    path = old_files.as_version(
+        3, fake_footprints.write(tmp_path / "bad.tare", []), ("footprint", whole), ("footprint", b'{"level": "lines"}')
     )
     with pytest.raises(StoreError, match="footprint 2 does not hold: scope: Field required") as caught:
         build(path)
