@@ -83,7 +83,7 @@ def test_of_footprints_only_the_nouns_are_known_there(part):
 #: What only a database's own code says: statements, and the files that SQLite keeps beside one.
 SQL = re.compile(
     r"\b(SELECT\b.*\bFROM|INSERT (OR \w+ )?INTO|UPDATE \w+ SET|DELETE FROM|(CREATE|DROP|ALTER) TABLE|PRAGMA)\b"
-    r"|-(wal|shm)\b",
+    r"|-(wal|shm|journal)$",
     re.DOTALL,
 )
 

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import zstandard
 
-REAL = Path(__file__).parent / "released" / "whole-3.tare"
+_RELEASED = Path(__file__).parent / "released"
+REAL = _RELEASED / "whole-4.tare"
+#: With footprints and surfaces in tables, and as attachments.
+_TABLES, _ATTACHED = _RELEASED / "footprints-4.tare", _RELEASED / "footprints-3.tare"
 #: The shell's way to say that it was here; no test may ever find it.
 TRAP = "/tmp/tare-was-here"
 
@@ -29,17 +32,17 @@ def maker(make: Maker) -> Maker:
 
 
 @contextlib.contextmanager
-def _real(path: Path) -> Iterator[sqlite3.Connection]:
-    shutil.copy(REAL, path)
+def _real(path: Path, released: Path = REAL) -> Iterator[sqlite3.Connection]:
+    shutil.copy(released, path)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         for pragma in ("ignore_check_constraints = ON", "foreign_keys = OFF", "legacy_alter_table = ON"):
             db.execute(f"PRAGMA {pragma}")
         yield db
 
 
-def _by_sql(name: str, *statements: str) -> None:
+def _by_sql(name: str, *statements: str, released: Path = REAL) -> None:
     def make(path: Path) -> None:
-        with _real(path) as db:
+        with _real(path, released) as db:
             for statement in statements:
                 db.execute(statement)
 
@@ -134,8 +137,24 @@ _by_sql(
 _by_sql("a_segment_without_end", "UPDATE segment SET ended = 9e999")
 _by_sql("ticks_of_text", "UPDATE tick SET at_ns = 'late'")
 _by_sql("ticks_of_no_cpu", "UPDATE tick_cpu SET cpu = -4 WHERE cpu = 0")
-_by_sql("an_attachment_that_is_no_blob", "INSERT INTO attachment (at, name, zstd) VALUES (1.0, 'footprint', 5)")
-_by_sql("an_attachment_that_is_not_packed", "INSERT INTO attachment (at, name, zstd) VALUES (1.0, 'surface', x'0102')")
+_by_sql(
+    "an_attachment_that_is_no_blob",
+    "INSERT INTO attachment (at, name, zstd) VALUES (1.0, 'footprint', 5)",
+    released=_ATTACHED,
+)
+_by_sql(
+    "an_attachment_that_is_not_packed",
+    "INSERT INTO attachment (at, name, zstd) VALUES (1.0, 'surface', x'0102')",
+    released=_ATTACHED,
+)
+_by_sql("footprints_without_names", "DELETE FROM thing", released=_TABLES)
+_by_sql("a_footprint_of_another_kind", "UPDATE footprint SET level = 'rings', scope = x'00'", released=_TABLES)
+_by_sql("a_footprint_without_end", "UPDATE footprint SET seconds = 9e999 WHERE id = 1", released=_TABLES)
+_by_sql("hits_beyond_all", "UPDATE hit SET hits = 9223372036854775807", released=_TABLES)
+_by_sql("hits_of_text", "UPDATE hit SET hits = 'often' WHERE footprint = 1", released=_TABLES)
+_by_sql("a_surface_of_no_tasks", "DELETE FROM surface_task", released=_TABLES)
+_by_sql("a_surface_of_other_outcomes", "UPDATE surface_call SET outcome = 'perhaps'", released=_TABLES)
+_by_sql("a_surface_with_numbers_of_text", "UPDATE surface_task SET pid = 'init', uid = -1", released=_TABLES)
 _by_sql("a_record_that_is_no_text", "UPDATE fact SET value = x'00ff' WHERE name = 'record'")
 _by_sql("a_record_that_is_not_utf_8", "UPDATE fact SET value = CAST(x'ff7b7d' AS TEXT) WHERE name = 'record'")
 _by_sql("a_status_that_is_no_text", "UPDATE fact SET value = x'ff' WHERE name = 'status'")
@@ -204,7 +223,7 @@ def attachments_that_unpack_to_gigabytes(path: Path) -> None:
         "seconds": 1.0, "hits": {"read": 1},
     }  # fmt: skip
     packed = zstandard.ZstdCompressor().compress(json.dumps(told).encode() + b" " * (60 << 20))
-    with _real(path) as db:
+    with _real(path, _ATTACHED) as db:
         for _ in range(20):
             db.execute("INSERT INTO attachment (at, name, zstd) VALUES (1.0, 'footprint', ?)", (packed,))
 

@@ -170,7 +170,9 @@ def test_footprints_and_surfaces_come_back_in_order(stores: Backend) -> None:
         for surface in read:
             store.add_surface(surface)
     with stores.read(PLACE) as store:
-        assert list(store.footprints()) == counted
+        footprints = list(store.footprints())
+        assert footprints == counted
+        assert [list(one.hits) for one in footprints] == [list(one.hits) for one in counted], "in their order"
         assert list(store.surfaces()) == read
 
 

@@ -34,8 +34,8 @@ def add(db: sqlite3.Connection, footprints: Iterable[tuple[float, Footprint]]) -
         new = [name for name in one.hits if name not in things]
         things |= {name: thing for thing, name in enumerate(new, max(things.values(), default=0) + 1)}
         db.executemany("INSERT INTO thing VALUES (?, ?)", ((things[name], name) for name in new))
-        hits = ((row, things[name], hits) for name, hits in one.hits.items())
-        db.executemany("INSERT INTO hit VALUES (?, ?, ?)", hits)
+        hits = ((row, position, things[name], hits) for position, (name, hits) in enumerate(one.hits.items()))
+        db.executemany("INSERT INTO hit VALUES (?, ?, ?, ?)", hits)
 
 
 def clear(db: sqlite3.Connection) -> None:
@@ -49,7 +49,7 @@ def read(db: sqlite3.Connection) -> Iterator[Footprint]:
     names = dict(frame(db, "SELECT id AS thing, name FROM thing").iter_rows())
     for number, facts in enumerate(frame(db, _FOOTPRINTS).iter_rows(named=True), 1):
         row, workload = facts.pop("footprint"), facts.pop("workload_name")
-        found = frame(db, "SELECT thing, hits FROM hit WHERE footprint = ? ORDER BY thing", (row,))
+        found = frame(db, "SELECT thing, hits FROM hit WHERE footprint = ? ORDER BY position", (row,))
         hits: dict[str, int] = {}
         try:
             for thing, count in found.iter_rows():

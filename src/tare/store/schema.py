@@ -82,8 +82,8 @@ CREATE TABLE footprint (
 );
 CREATE TABLE thing (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE hit (
-    footprint INTEGER NOT NULL REFERENCES footprint, thing INTEGER NOT NULL REFERENCES thing, hits INTEGER NOT NULL,
-    PRIMARY KEY (footprint, thing)
+    footprint INTEGER NOT NULL REFERENCES footprint, position INTEGER NOT NULL,
+    thing INTEGER NOT NULL REFERENCES thing, hits INTEGER NOT NULL, PRIMARY KEY (footprint, position)
 ) WITHOUT ROWID;
 """
 #: What of the host's kernel a platform may ask for. Without a task it is the whole surface's. Lists are in the order of
