@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tare.analysis.estimates import Estimates
 from tare.cli import progress
-from tare.cli.progress import Progress
+from tare.cli.progress import CampaignDisplay
 
 
 class Terminal(io.StringIO):
@@ -51,7 +51,7 @@ def work(shown):
 @pytest.mark.parametrize("where", ["render", "table", "table of a block"])
 def test_a_drawing_bug_turns_the_display_off_with_one_line(console, terminal, tmp_path, monkeypatch, capfd, where):
     monkeypatch.setattr(progress, "REDRAWS", 20)
-    shown = Progress(console, tmp_path / "x.tare", Estimates())
+    shown = CampaignDisplay(console, tmp_path / "x.tare", Estimates())
     if where == "render":
         monkeypatch.setattr(shown, "_render", lambda: 1 / 0)
     elif where == "table":
@@ -68,7 +68,7 @@ def test_a_drawing_bug_turns_the_display_off_with_one_line(console, terminal, tm
 
 def test_a_terminal_that_vanishes_ends_nothing(console, terminal, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(progress, "REDRAWS", 20)
-    with Progress(console, tmp_path / "x.tare", Estimates()) as shown:
+    with CampaignDisplay(console, tmp_path / "x.tare", Estimates()) as shown:
         time.sleep(0.2)
         terminal.gone = True
         work(shown)
@@ -76,7 +76,7 @@ def test_a_terminal_that_vanishes_ends_nothing(console, terminal, tmp_path, monk
 
 
 def test_an_interrupt_passes(console, tmp_path, monkeypatch):
-    shown = Progress(console, tmp_path / "x.tare", Estimates())
+    shown = CampaignDisplay(console, tmp_path / "x.tare", Estimates())
 
     def interrupt():
         raise KeyboardInterrupt
@@ -87,6 +87,6 @@ def test_an_interrupt_passes(console, tmp_path, monkeypatch):
 
 
 def test_a_foreword_that_fails_is_left_out(console, terminal, tmp_path):
-    with Progress(console, tmp_path / "x.tare", Estimates(), foreword=lambda: {}["line"]) as shown:
+    with CampaignDisplay(console, tmp_path / "x.tare", Estimates(), foreword=lambda: {}["line"]) as shown:
         shown.doing("starting runc")
     assert "the display is off, and the work goes on: KeyError: 'line'" in terminal.getvalue()

@@ -8,7 +8,7 @@ from rich.console import Console
 
 import fake_campaign
 from tare.analysis.estimates import Estimates
-from tare.cli.progress import Progress
+from tare.cli.progress import CampaignDisplay
 from tare.report import build
 from tare.store import Store
 
@@ -26,7 +26,7 @@ def _shown(progress):
 
 
 def _progress(file):
-    return Progress(Console(file=io.StringIO(), width=100, force_terminal=True), file, Estimates())
+    return CampaignDisplay(Console(file=io.StringIO(), width=100, force_terminal=True), file, Estimates())
 
 
 def test_it_shows_the_headlines_as_the_report_has_them(campaign):

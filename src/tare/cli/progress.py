@@ -94,7 +94,7 @@ class Drawn(ABC):
         self._safely(lambda: self._console.print(line, markup=False, highlight=False, soft_wrap=True))
 
 
-class Progress(Drawn):
+class CampaignDisplay(Drawn):
     """Draws to a terminal; on anything else it prints a line a block."""
 
     def __init__(

@@ -12,7 +12,7 @@ from tare.campaign.order import CampaignRequest
 from tare.campaign.study import foreword
 from tare.cli.consent import agreed
 from tare.cli.console import Console
-from tare.cli.progress import Progress
+from tare.cli.progress import CampaignDisplay
 from tare.cli.report import show
 from tare.host import facts, state
 from tare.outputs import page_of
@@ -26,7 +26,7 @@ def measure(order: CampaignRequest, file: Path, *, as_json: bool) -> None:
     if said := foreword(order):
         console.print(said, markup=False, soft_wrap=True)
     estimates = Estimates()
-    with Progress(console, file, estimates, foreword=_resolution) as progress:
+    with CampaignDisplay(console, file, estimates, foreword=_resolution) as progress:
         conduct.begin(order, file, progress, _widths(estimates))
     show([file], html=page_of(file), as_json=as_json)
 
@@ -35,7 +35,7 @@ def go_on(file: Path, *, trusted: bool, as_json: bool) -> None:
     """Go on with a campaign, and show it. Raises `TareError`. ``trusted``: see `tare.cli.consent`."""
     answer = agreed(file, trusted=trusted)
     estimates = Estimates()
-    with Progress(Console(stderr=True), file, estimates) as progress:
+    with CampaignDisplay(Console(stderr=True), file, estimates) as progress:
         conduct.resume(file, progress, _widths(estimates), progress.warn, answer)
     show([file], html=page_of(file), as_json=as_json)
 
