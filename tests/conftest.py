@@ -9,6 +9,7 @@ import forked_commands
 from platforms_here import cannot_be
 from tare import plugins
 from tare.campaign.host_session import HostSession, default_cpus
+from tare.host import lock
 from tare.model import Resources
 
 #: Whatever plug-ins are installed where the tests run: those that a test installs itself, it names.
@@ -34,6 +35,18 @@ def pytest_runtest_setup(item):
         for name in named:
             if reason := cannot_be(name):
                 pytest.skip(f"{name}: {reason}")
+
+
+@pytest.fixture(scope="session")
+def _lock_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("run") / "tare"
+
+
+@pytest.fixture(autouse=True)
+def _a_lock_of_its_own(request, _lock_folder, monkeypatch):
+    """Tests that need no host have nothing to do with a campaign that runs on it meanwhile."""
+    if not request.node.get_closest_marker("host"):
+        monkeypatch.setattr(lock, "FOLDER", _lock_folder)
 
 
 @pytest.fixture(scope="module")

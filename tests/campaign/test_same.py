@@ -7,6 +7,7 @@ import pytest
 import tare
 from campaign.fakes import FakePlatform, a_plan, a_record
 from tare.campaign import conduct, same, trust
+from tare.campaign.host_session import HostSession
 from tare.campaign.preflight import Ready
 from tare.errors import HostError, StoreError, UsageError
 from tare.host import facts
@@ -145,7 +146,7 @@ class TestResume:
         monkeypatch.setattr(gone, "detect", lambda: Availability(False, reason="it was removed", fix="install it"))
         chosen = [FakePlatform("native", baseline=True), gone]
         monkeypatch.setattr(conduct.platforms, "choose", lambda names: chosen)
-        monkeypatch.setattr(conduct, "image_for", lambda jobs, progress: IMAGE)
+        monkeypatch.setattr(HostSession, "image", lambda host, workloads: IMAGE)
         monkeypatch.setattr(conduct, "jobs_of", lambda record: ())
         monkeypatch.setattr(conduct, "check_disk", lambda: None)
         with pytest.raises(HostError, match="runc does not run here: it was removed") as refused:
@@ -153,7 +154,7 @@ class TestResume:
         assert "\n" not in str(refused.value)
 
     def test_one_that_this_tare_does_not_know_is_named(self, resume, monkeypatch):
-        monkeypatch.setattr(conduct, "image_for", lambda jobs, progress: IMAGE)
+        monkeypatch.setattr(HostSession, "image", lambda host, workloads: IMAGE)
         monkeypatch.setattr(conduct, "jobs_of", lambda record: ())
         monkeypatch.setattr(conduct, "check_disk", lambda: None)
         with pytest.raises(UsageError, match="there is no platform 'my-plugin'"):

@@ -11,7 +11,7 @@ from rich.text import Text
 import fake_campaign
 from tare.campaign.interim import Interim
 from tare.cli import progress
-from tare.cli.progress import Progress
+from tare.cli.progress import CampaignDisplay
 from tare.store import read_store
 
 
@@ -61,7 +61,7 @@ def work(shown, interim):
 @pytest.mark.parametrize("where", ["render", "table", "table of a block"])
 def test_a_drawing_bug_turns_the_display_off_with_one_line(console, terminal, interim, monkeypatch, capfd, where):
     monkeypatch.setattr(progress, "REDRAWS", 20)
-    shown = Progress(console)
+    shown = CampaignDisplay(console)
     if where == "render":
         monkeypatch.setattr(shown, "_render", lambda: 1 / 0)
     elif where == "table":
@@ -78,7 +78,7 @@ def test_a_drawing_bug_turns_the_display_off_with_one_line(console, terminal, in
 
 def test_a_terminal_that_vanishes_ends_nothing(console, terminal, interim, monkeypatch, capfd):
     monkeypatch.setattr(progress, "REDRAWS", 20)
-    with Progress(console) as shown:
+    with CampaignDisplay(console) as shown:
         time.sleep(0.2)
         terminal.gone = True
         work(shown, interim)
@@ -86,7 +86,7 @@ def test_a_terminal_that_vanishes_ends_nothing(console, terminal, interim, monke
 
 
 def test_an_interrupt_passes(console, interim, monkeypatch):
-    shown = Progress(console)
+    shown = CampaignDisplay(console)
 
     def interrupt(_):
         raise KeyboardInterrupt
@@ -97,6 +97,6 @@ def test_an_interrupt_passes(console, interim, monkeypatch):
 
 
 def test_a_foreword_that_fails_is_left_out(console, terminal):
-    with Progress(console, foreword=lambda: {}["line"]) as shown:
+    with CampaignDisplay(console, foreword=lambda: {}["line"]) as shown:
         shown.doing("starting runc")
     assert "the display is off, and the work goes on: KeyError: 'line'" in terminal.getvalue()

@@ -8,7 +8,7 @@ from rich.console import Console
 
 import fake_campaign
 from tare.campaign.interim import Interim
-from tare.cli.progress import Progress
+from tare.cli.progress import CampaignDisplay
 from tare.report import build
 from tare.store import Store, read_store
 
@@ -27,7 +27,7 @@ def _shown(progress):
 
 
 def _progress():
-    return Progress(Console(file=io.StringIO(), width=100, force_terminal=True))
+    return CampaignDisplay(Console(file=io.StringIO(), width=100, force_terminal=True))
 
 
 def _blocks(progress, interim, count):

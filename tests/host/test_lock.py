@@ -35,6 +35,11 @@ journal.write(janitor.control_group("tare"), janitor.control_group("tare/ab12cx3
 """
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_there_yet(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "FOLDER", tmp_path / "run")
+
+
 @contextlib.contextmanager
 def another():
     """Another process that has the host."""

@@ -234,12 +234,12 @@ def test_a_sweep_goes_on_after_a_tree_that_stays(tmp_path, monkeypatch):
     journal = Journal(tmp_path / "journal")
     deep, bad = tmp_path / "work" / "deep", tmp_path / "work" / "bad"
     deep.parent.mkdir()
-    monkeypatch.setattr("tare.host.journal._start_ticks", lambda _: 1)
+    monkeypatch.setattr("tare.host.owner._start_ticks", lambda _: 1)
     things = Belongings(journal)
     things.own(janitor.folder(deep), janitor.folder(bad))
     os.close(nest(deep, 1_500))
     bad.mkdir()
-    monkeypatch.setattr("tare.host.journal._start_ticks", lambda _: 2)
+    monkeypatch.setattr("tare.host.owner._start_ticks", lambda _: 2)
     rmdir = os.rmdir
 
     def failing(name, **where):

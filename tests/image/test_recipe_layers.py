@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign import conduct
+from tare.campaign.host_session import image_for
 from tare.campaign.plan import make_jobs
 from tare.errors import ImageError
 from tare.image import build, forms, recipe
@@ -116,7 +116,7 @@ def test_a_campaign_gets_the_layers_that_its_workloads_ask_for(bench, monkeypatc
     monkeypatch.setenv("TARE_AGENT", str(bench.agent))
     bench.has(libc6="2.36-9", coreutils="9.1-1", **dict(recipe.load([KERNEL]).pinned))
     jobs = make_jobs([registry.get(name) for name in names], "quick")
-    assert conduct.image_for((job.workload for job in jobs), Watcher().doing).layers == layers
+    assert image_for((job.workload for job in jobs), Watcher().doing).layers == layers
 
 
 def test_every_layer_that_a_workload_asks_for_is_there():

@@ -63,9 +63,8 @@ class HostSession:
     ) -> None:
         raised = error
         while self._parts:
-            part = self._parts.pop()
             try:
-                part.__exit__(*(None, None, None) if raised is None else (type(raised), raised, raised.__traceback__))
+                _leave(self._parts.pop(), raised)
             except BaseException as further:  # noqa: BLE001 (raised once the others have had their turn)
                 raised = _first(raised, further)
         if raised is not None and raised is not error:
@@ -149,6 +148,13 @@ def _client(things: Belongings, image: Image, resources: Resources, folder: Path
     root = roots.overlay_root(things, space, image.root)
     roots.chroot_mounts(things, root, space.data)
     return Client(root, group.leaf("tool"))
+
+
+def _leave(part: AbstractContextManager[object], raised: BaseException | None) -> None:
+    if raised is None:
+        part.__exit__(None, None, None)
+    else:
+        part.__exit__(type(raised), raised, raised.__traceback__)
 
 
 def _first(raised: BaseException | None, further: BaseException) -> BaseException:

@@ -93,7 +93,7 @@ class Drawn(ABC):
         self._safely(lambda: self._console.print(line, markup=False, highlight=False, soft_wrap=True))
 
 
-class Progress(Drawn):
+class CampaignDisplay(Drawn):
     """Draws to a terminal; on anything else it prints a line a block."""
 
     def __init__(self, console: Console, foreword: Callable[[], str] | None = None) -> None:

@@ -9,7 +9,7 @@ from tare.campaign.order import CampaignRequest
 from tare.campaign.study import foreword
 from tare.cli.consent import agreed
 from tare.cli.console import Console
-from tare.cli.progress import Progress
+from tare.cli.progress import CampaignDisplay
 from tare.cli.report import show
 from tare.host import facts, state
 from tare.outputs import page_of
@@ -21,7 +21,7 @@ def measure(order: CampaignRequest, file: Path, *, as_json: bool) -> None:
     console = Console(stderr=True)
     if said := foreword(order):
         console.print(said, markup=False, soft_wrap=True)
-    with Progress(console, foreword=_resolution) as progress:
+    with CampaignDisplay(console, foreword=_resolution) as progress:
         conduct.begin(order, file, progress)
     show([file], html=page_of(file), as_json=as_json)
 
@@ -29,7 +29,7 @@ def measure(order: CampaignRequest, file: Path, *, as_json: bool) -> None:
 def go_on(file: Path, *, trusted: bool, as_json: bool) -> None:
     """Go on with a campaign, and show it. Raises `TareError`. ``trusted``: see `tare.cli.consent`."""
     answer = agreed(file, trusted=trusted)
-    with Progress(Console(stderr=True)) as progress:
+    with CampaignDisplay(Console(stderr=True)) as progress:
         conduct.resume(file, progress, progress.warn, answer)
     show([file], html=page_of(file), as_json=as_json)
 
