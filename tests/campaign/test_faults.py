@@ -372,6 +372,21 @@ def test_a_platform_whose_detection_fails_is_left_out_also_where_it_was_asked_fo
     assert b"Traceback" in kept[0][1].traceback
 
 
+def test_a_platform_that_answers_something_else_than_it_should_is_left_out_also_where_it_was_asked_for():
+    kept = []
+    odd = FakePlatform("odd")
+    odd.detect = lambda: None
+    platforms = [FakePlatform("native", baseline=True), odd]
+    found, left_out = available(platforms, asked=("odd",), progress=lambda _: None, keep=lambda *one: kept.append(one))
+    assert [platform.name for platform, _ in found] == ["native"]
+    assert "the detect of odd gave NoneType, and not Availability" in left_out[0].reason
+    odd.prepare = lambda image: None
+    arguments = {"asked": ("odd",), "progress": lambda _: None, "keep": lambda *one: kept.append(one)}
+    ready, left_out = try_each([(odd, found[0][1])], None, FakeNursery(), **arguments)
+    assert (ready, len(kept)) == ([], 2)
+    assert "the prepare of odd gave NoneType, and not Prepared" in left_out[0].reason
+
+
 def test_a_platform_whose_preparation_fails_is_left_out():
     kept = []
     odd = Faulty("odd", "prepare")

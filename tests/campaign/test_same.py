@@ -105,6 +105,14 @@ def test_what_a_record_does_not_tell_is_not_held_against_it():
     same.check_platforms(record.model_copy(update={"fairness": {"cache mode": "host page cache"}}), _ready()[2:])
 
 
+def test_another_version_of_a_plug_in_is_noted():
+    record = _record()
+    plugged = [one.model_copy(update={"package": "tare-x 1.0"}) for one in record.platforms]
+    assert list(same.notes(record.model_copy(update={"platforms": plugged}), HERE, _ready()[2:])) == [
+        "resumed: the package of docker was tare-x 1.0, and is tare itself"
+    ]
+
+
 def test_settings_are_noted():
     record = _record(tare_version="0.0.9", host=_host(huge_pages="painted", memory_bytes=HERE.memory_bytes // 2))
     seen = {"memory seen inside": 1 << 29}

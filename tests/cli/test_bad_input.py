@@ -2,6 +2,8 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
@@ -70,6 +72,17 @@ def test_a_daemon_that_does_not_answer_is_said_when_docker_was_asked_for(tare, t
     assert done.returncode == 2
     assert "the Docker daemon does not answer" in done.stderr
     assert "fix: start dockerd" in done.stderr
+
+
+def test_doctor_of_a_platform_that_there_is_not_says_the_nearest(tare):
+    done = tare("doctor", "gvisr")
+    assert done.returncode == 2
+    assert "there is no platform 'gvisr'" in done.stderr
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "tare", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip()
 
 
 def test_lists_are_for_scripts_too(tare):

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -32,9 +33,11 @@ def plugin(tmp_path, monkeypatch):
     (tmp_path / "tare_unshare.py").write_text(code)
     info = tmp_path / "tare_unshare-1.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tare-unshare\nVersion: 1\n")
-    section = points.replace('[project.entry-points."tare.platforms"]', "[tare.platforms]").replace('"', "")
-    (info / "entry_points.txt").write_text(section)
+    project = tomllib.loads(points)["project"]
+    name, version = project["name"], project["version"]
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    registered = project["entry-points"]["tare.platforms"].items()
+    (info / "entry_points.txt").write_text("\n".join(["[tare.platforms]", *(f"{k} = {v}" for k, v in registered)]))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv(plugins.ALLOWED, "tare-unshare")
 
@@ -51,7 +54,8 @@ BROKEN = {
     "": "has neither PLATFORMS nor FAMILIES",
     "FAMILIES = {'Fam': print}": "has a name that is not lower case words",
     "FAMILIES = {'ssh': print}": "names 'ssh:', which there is already",
-    "from tare.platforms.runc import *\nPLATFORMS[0].title = ''\nPLATFORMS[0].start_patience = 0": "above 0",
+    "import copy, tare.platforms.runc as runc\none = copy.copy(runc.PLATFORMS[0])\none.name = 'x'\n"
+    "one.start_patience = 0\nPLATFORMS = (one,)": "has a start_patience that is no number above 0",
     "from tare.platforms.runc import PLATFORMS": "names 'runc', which there is already",
     "from tare.platforms.native import PLATFORMS": "names a baseline",
 }

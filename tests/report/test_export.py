@@ -119,3 +119,29 @@ def test_frames_are_guarded_too():
     assert [one["thing"] for one in rows] == [*(f"'{text}" for text in HOSTILE_TEXTS), "read", ""]
     assert [one["named"] for one in rows] == [one["thing"] for one in rows]
     assert [one["hits"] for one in rows] == [str(number) for number in range(-9, 0)]
+
+
+@pytest.mark.parametrize("form", [Format.CSV, Format.JSONL])
+def test_the_raw_outputs_are_a_row_each_with_the_facts_of_their_trial(campaign: Path, form: Format) -> None:
+    out = io.StringIO()
+    with Store.read(campaign) as store:
+        count = export_module.export_output(store, form, out)
+        keys = [fake_campaign.TrialKey(*key) for key in _keys(store)]
+        kept = [(name, output) for key in keys for name, output in store.outputs(key).items()]
+    text = out.getvalue()
+    rows = (
+        list(csv.DictReader(io.StringIO(text)))
+        if form is Format.CSV
+        else [json.loads(line) for line in text.splitlines()]
+    )
+    assert len(rows) == count == len(kept) > 0
+    assert tuple(rows[0]) == export_module.OUTPUT_COLUMNS
+    assert [row["name"] for row in rows] == [name for name, _ in kept]
+    assert [int(row["bytes"]) for row in rows] == [output.full_bytes for _, output in kept]
+    if form is Format.JSONL:
+        assert [row["text"] for row in rows] == [output.data.decode(errors="replace") for _, output in kept]
+
+
+def _keys(store: Store) -> list[tuple[int, str, fake_campaign.Arm]]:
+    trials = store.trials().iter_rows(named=True)
+    return [(row["block"], row["workload"], fake_campaign.Arm(row["platform"], row["replica"])) for row in trials]

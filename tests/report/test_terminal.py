@@ -12,6 +12,7 @@ from tare.clean import clean
 from tare.report.build import build
 from tare.report.model import Report, SettingReport
 from tare.report.terminal import render, render_all
+from tare.store import Store
 
 SNAPSHOT = Path(__file__).parent / "headline.txt"
 
@@ -60,6 +61,16 @@ def test_many_platforms_get_a_row_each(tmp_path: Path) -> None:
     rows = [line.split() for line in lines[head + 1 : head + 80]]
     assert [row[0] for row in rows if row and row[0] in names] == names
     assert not any(line.startswith(" workload ") for line in lines)
+
+
+def test_what_comes_from_a_plug_in_is_said(tmp_path: Path) -> None:
+    record = fake_campaign.record(fake_campaign.Shape())
+    first, *others = record.platforms
+    platforms = [first, *(one.model_copy(update={"package": "tare-x 1.0"}) for one in others)]
+    with Store.create(tmp_path / "a.tare", record.model_copy(update={"platforms": platforms})):
+        report = build(tmp_path / "a.tare")
+    assert report.plugins == {"tare-x 1.0": [one.name for one in others]}
+    assert "from tare-x 1.0: " in printed(report)
 
 
 def test_every_metric_on_demand(report: Report) -> None:

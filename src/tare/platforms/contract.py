@@ -1,7 +1,8 @@
 """What every platform must keep to beyond its types, as `tare.workloads.contract` is for workloads.
 
 `problems` is asked of plug-ins when they load and of our own in the tests; the others hold what a platform's methods
-return to what `tare.platforms.base` promises, so that a wrong answer is an error with words.
+return to what `tare.platforms.base` promises. A wrong answer is a `TypeError`, and so a fault of the platform's code,
+as what it raises itself: it is left out, and no other platform's campaign ends (`tare.errors.attempt`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import TypeVar
 
-from tare.errors import PlatformError
 from tare.host.journal import Belongings
 from tare.image.build import Image
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
@@ -72,31 +72,30 @@ def _all_texts(values: Sequence[object]) -> bool:
 
 
 def detected(platform: Platform) -> Availability:
-    """What `Platform.detect` says. Raises `PlatformError` where that is no `Availability`, and what it raises."""
+    """What `Platform.detect` says. Raises `TypeError` where that is no `Availability`, and what it raises."""
     answer = _require(platform, platform.detect(), Availability, "detect")
     texts = (answer.version, answer.reason, answer.fix)
     details = answer.details
     whole = isinstance(details, Mapping) and _all_texts([*texts, *details, *details.values()])
     if not whole or not isinstance(answer.available, bool):
-        raise PlatformError(f"the detect of {platform.name} gave an Availability with something else than texts")
+        raise TypeError(f"the detect of {platform.name} gave an Availability with something else than texts")
     return answer
 
 
 def prepared(platform: Platform, image: Image) -> Prepared:
-    """What `Platform.prepare` makes. Raises `PlatformError` where that is no `Prepared`, and what it raises."""
+    """What `Platform.prepare` makes. Raises `TypeError` where that is no `Prepared`, and what it raises."""
     form = _require(platform, platform.prepare(image), Prepared, "prepare")
     if not isinstance(form.form, str) or not isinstance(form.disk_bytes, int) or form.disk_bytes < 0:
-        raise PlatformError(f"the prepare of {platform.name} gave a form without a name, or without its size in bytes")
+        raise TypeError(f"the prepare of {platform.name} gave a form without a name, or without its size in bytes")
     return form
 
 
 def launched(platform: Platform, spec: LaunchSpec, things: Belongings) -> Instance:
-    """What `Platform.launch` starts. Raises `PlatformError` where that is no `Instance`, and what it raises."""
+    """What `Platform.launch` starts. Raises `TypeError` where that is no `Instance`, and what it raises."""
     return _require(platform, platform.launch(spec, things), Instance, "launch")
 
 
 def _require(platform: Platform, given: object, kind: type[T], method: str) -> T:
     if not isinstance(given, kind):
-        what = f"the {method} of {platform.name} gave {type(given).__name__}, and not {kind.__name__}"
-        raise PlatformError(what, fix="see the contract in tare.platforms.base")
+        raise TypeError(f"the {method} of {platform.name} gave {type(given).__name__}, and not {kind.__name__}")
     return given

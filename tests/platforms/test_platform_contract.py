@@ -1,0 +1,75 @@
+"""What every platform keeps to, and what becomes of one that gives something else than the contract says."""
+
+import pytest
+
+from campaign.fakes import FakePlatform
+from tare.errors import PlatformError
+from tare.platforms import contract, registry
+from tare.platforms.base import Availability, Prepared
+
+
+@pytest.mark.parametrize("name", registry.all_platforms())
+def test_every_platform_of_the_tree_keeps_the_contract(name):
+    [platform] = registry.choose([name])
+    assert contract.problems(platform) == []
+    assert registry.package(name) == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"name": "Not A Name"}, "not lower case words"),
+        ({"name": 5}, "not lower case words"),
+        ({"title": "two\nlines"}, "no title that is one line"),
+        ({"title": None}, "no title that is one line"),
+        ({"network_path": ""}, "no network_path"),
+        ({"not_honoured": "a text"}, "no tuple of texts"),
+        ({"not_honoured": (5,)}, "no tuple of texts"),
+        ({"open_by_design": ["kmsg"]}, "a text for each door"),
+        ({"open_by_design": {"kmsg": None}}, "a text for each door"),
+        ({"has_agent": "yes"}, "neither True nor False"),
+        ({"start_patience": 0}, "no number above 0"),
+        ({"start_patience": float("nan")}, "no number above 0"),
+    ],
+)
+def test_breaches_are_named(changes, problem):
+    platform = FakePlatform("odd")
+    for name, value in changes.items():
+        setattr(platform, name, value)
+    assert problem in "; ".join(contract.problems(platform))
+
+
+@pytest.mark.parametrize("answer", [None, True, Availability(True, version=5), Availability(True, details={"a": 1})])
+def test_a_detection_that_answers_something_else_is_an_error_with_words(answer):
+    platform = FakePlatform("odd")
+    platform.detect = lambda: answer
+    with pytest.raises(TypeError, match="the detect of odd gave"):
+        contract.detected(platform)
+
+
+@pytest.mark.parametrize("form", [None, Prepared("folder", -1), Prepared(None, 5), Prepared("folder", "5")])
+def test_a_form_that_is_none_is_an_error_with_words(form):
+    platform = FakePlatform("odd")
+    platform.prepare = lambda image: form
+    with pytest.raises(TypeError, match="the prepare of odd gave"):
+        contract.prepared(platform, None)
+
+
+def test_a_launch_that_starts_nothing_is_an_error_with_words():
+    platform = FakePlatform("odd")
+    platform.launch = lambda spec, things: None
+    with pytest.raises(TypeError, match="the launch of odd gave NoneType, and not Instance"):
+        contract.launched(platform, None, None)
+
+
+def test_what_a_family_makes_is_held_to_the_contract_too(monkeypatch):
+    def made(argument):
+        return {"broken": FakePlatform("Odd"), "none": None}[argument]
+
+    monkeypatch.setattr(registry, "_built_in", lambda: [registry._Family("odd:", made)])
+    with pytest.raises(PlatformError, match="made something that has a name that is not lower case"):
+        registry.choose(["odd:broken"])
+    with pytest.raises(PlatformError, match=r"made something that is no tare\.platforms\.base\.Platform"):
+        registry.choose(["odd:none"])
+    with pytest.raises(PlatformError, match="odd:other cannot be made: KeyError: 'other'"):
+        registry.choose(["odd:other"])
