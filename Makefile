@@ -43,10 +43,9 @@ check: lint ## what a change must pass, within a minute; needs no root and start
 	@$(BIN)/pytest -q -n auto --dist worksteal -m "not host and not simulation"
 
 test: setup lint ## set up, then every test, real platforms included
-	@cd agent && cargo test --quiet --locked
 	@mkdir -p build; \
-	( timeout -k 30 $(QUICK_LIMIT_S) $(BIN)/pytest -q -m "not host" >build/quick-tests.log 2>&1; \
-	  code=$$?; cat build/quick-tests.log; exit $$code ) & quick=$$!; \
+	( { (cd agent && cargo test --quiet --locked) && timeout -k 30 $(QUICK_LIMIT_S) $(BIN)/pytest -q -m "not host"; } \
+	  >build/quick-tests.log 2>&1; code=$$?; cat build/quick-tests.log; exit $$code ) & quick=$$!; \
 	timeout --foreground -k 60 $(HOST_LIMIT_S) scripts/with-dockerd $(BIN)/pytest -m host --durations=25; host=$$?; \
 	wait $$quick; exit $$((host | $$?))
 

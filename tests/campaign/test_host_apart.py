@@ -15,12 +15,13 @@ from tare.model import Arm
 from tare.platforms import registry
 from tare.workloads import registry as workloads
 
-#: A guest's start by emulation takes seconds, and each of these has many; tests/workloads has gVisor's.
+#: What a trial does with its instances does not know what platform they are of; tests/workloads has gVisor's besides.
 NAMES = (
     "native",
-    "docker",
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ("runc", "gvisor", "uml", "qemu")),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("docker", "runc", "gvisor", "uml", "qemu")),
 )
+#: Where it is about a platform's own files and starts, one with a daemon too.
+OF_PLATFORMS = ("native", "docker", *NAMES[2:])
 TINY = {
     "density-primes": {"most": 2, "slice_ms": 60, "rounds": 2, "warmup_ms": 20},
     "density-stream": {"most": 2, "array_bytes": 16 << 20, "slice_ms": 60, "rounds": 2, "warmup_ms": 20},
@@ -67,6 +68,7 @@ def test_starts_at_once_are_all_there_when_the_last_is(brood, prepared):
 
 
 @pytest.mark.host
+@pytest.mark.parametrize("brood", OF_PLATFORMS, indirect=True)
 def test_instances_started_at_once_are_as_good_as_any(brood):
     try:
         lives = brood.grow_at_once(3)
@@ -77,6 +79,7 @@ def test_instances_started_at_once_are_as_good_as_any(brood):
 
 
 @pytest.mark.host
+@pytest.mark.parametrize("brood", OF_PLATFORMS, indirect=True)
 def test_one_more_instance_takes_some_memory(brood, prepared):
     figures, _ = _told("density-memory", brood, prepared[1])
     assert figures["further-group"] > 0
@@ -98,6 +101,7 @@ def test_arrays_need_their_own_memory_besides(brood, prepared):
 
 
 @pytest.mark.host
+@pytest.mark.parametrize("brood", OF_PLATFORMS, indirect=True)
 def test_the_image_takes_about_what_is_in_it(brood, prepared):
     figures, told = _told("image-size", brood, prepared[1])
     assert 0.5 * figures["unpacked"] < figures["disk"] < 2 * figures["unpacked"]
@@ -105,6 +109,7 @@ def test_the_image_takes_about_what_is_in_it(brood, prepared):
 
 
 @pytest.mark.host
+@pytest.mark.parametrize("brood", OF_PLATFORMS, indirect=True)
 def test_what_a_start_reads_leaves_the_page_cache(brood, nursery):
     form = brood.platform.prepare(nursery.image)
     files = [path if path.is_file() else path / AGENT_INSIDE for path in form.files]

@@ -52,8 +52,8 @@ class TooBig(Odd):
 
 ODD = (
     Odd("well", "echo 42"),
-    Odd("hangs", "sleep 1000", time_limit_s=1.0),
-    Odd("floods", "yes", time_limit_s=1.0),
+    Odd("hangs", "sleep 1000", time_limit_s=0.5),
+    Odd("floods", "yes", time_limit_s=0.5),
     Odd("fails", "echo oh >&2; exit 3"),
     Odd("kills-the-agent", "kill -9 $PPID", time_limit_s=5.0),
     TooBig("too-big", "true"),
@@ -131,7 +131,7 @@ def test_a_silent_sandbox_is_given_up(outcome, monkeypatch):
             platform = registry.choose([name])[0]
             began, threads = time.monotonic(), threading.active_count()
             with pytest.raises(TareError):
-                nursery.start(platform, Arm(name), measured=True, terms=instances.Terms(start_limit_s=2.0))
+                nursery.start(platform, Arm(name), measured=True, terms=instances.Terms(start_limit_s=1.0))
             assert time.monotonic() - began < LIMIT_S
             assert threading.active_count() == threads, "somebody still watches or pings what was given up"
             platform.close()

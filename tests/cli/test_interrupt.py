@@ -16,6 +16,7 @@ from tare.store import read_store
 pytestmark = pytest.mark.host
 
 MAIN = "from tare.cli import main; main()"
+BLOCKS = 2
 
 
 def _done(file):
@@ -28,7 +29,7 @@ def _done(file):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_was_made_is_removed_and_what_was_measured_is_kept(tmp_path, number):
     file = tmp_path / "cut.tare"
-    arguments = ["run", "-p", "runc", "-p", "docker", "-w", "startup", "-w", "sysbench-cpu", "--blocks", "3"]
+    arguments = ["run", "-p", "runc", "-p", "docker", "-w", "startup", "-w", "sysbench-cpu", "--blocks", str(BLOCKS)]
     process = subprocess.Popen(
         [sys.executable, "-c", MAIN, *arguments, "-o", str(file)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
     )
@@ -55,6 +56,6 @@ def test_what_was_made_is_removed_and_what_was_measured_is_kept(tmp_path, number
     )
     assert done.returncode == 0, done.stderr
     with read_store(file) as store:
-        assert len(store.done()) == 3 * 4 * 2
+        assert len(store.done()) == BLOCKS * 4 * 2
         assert kept <= store.done()
         assert store.status == "complete"

@@ -131,7 +131,7 @@ def test_a_package_that_the_image_lacks_ends_a_campaign_before_it_starts(bench, 
     primes = registry.get("primes")
     wanting = type("Wanting", (type(primes),), {"name": "wanting", "packages": ("libc6", "zstd")})()
     with pytest.raises(ImageError, match=r"^wanting needs zstd, which the image has not") as refused:
-        conduct.image_for([primes, wanting], Watcher().doing)
+        image_for([primes, wanting], Watcher().doing)
     assert "a layer with it" in refused.value.fix
 
 

@@ -62,44 +62,42 @@ def bench_of():
 
 #: One start takes these a minute or two by emulation, and the suite makes a dozen: `make slow-test`.
 SLOW = {"docker-in-qemu"}
-#: Those that differ in a word of the command line or in their network from one that is held to all, or have its machine
-#: and stream: here they are held to what that changes, to the rest by `make slow-test`.
-LIKE_ANOTHER = {
-    "bubblewrap-userns",
-    "crun-in-qemu",
-    "crun-none",
-    "crun-userns",
-    "docker-crun",
-    "docker-gvisor",
-    "docker-gvisor-host",
-    "docker-gvisor-ptrace",
-    "docker-host",
-    "docker-none",
-    "gvisor-host",
-    "gvisor-ptrace",
-    "native-userland",
-    "native-veth",
-    "podman-crun",
-    "podman-gvisor",
-    "podman-host",
-    "qemu-microvm",
-    "qemu-tcg",
-    "qemu-user",
-    "runc-in-qemu",
-    "runc-none",
-    "runc-userns",
-    "uml-ubd",
-}
+#: What changes with a word of the command line, a network or a namespace.
 DIFFERENT = {
     "escape", "escape-to-others", "network-both-ways", "same-bits", "start-is-seen", "stop-leaves-nothing",
     "work-is-accounted",
 }  # fmt: skip
-#: What a daemon's other runtime does in its own way besides.
-OF_RUNTIMES = {"cpus-hold", "death-is-noticed", "helpers-are-counted", "memory-holds"}
-OTHER_RUNTIME = {"docker-crun", "docker-gvisor", "podman-crun"}
-#: Without KVM `qemu` is this, word for word; that it starts as such is tried.
-AS_QEMU = {"qemu-tcg"}
+#: And with a daemon's other runtime.
+RUNTIME = DIFFERENT | {"cpus-hold", "death-is-noticed", "helpers-are-counted", "memory-holds"}
 STARTS = {"same-bits", "start-is-seen"}
+#: Those that have the code, the machine and the stream of one that is held to all are held to what they change, and to
+#: the rest by `make slow-test`.
+HELD_TO = {
+    "bubblewrap-userns": DIFFERENT,
+    "crun-in-qemu": STARTS | {"escape", "work-is-accounted"},  # runc-in-qemu's machine and network
+    "crun-none": DIFFERENT,
+    "crun-userns": DIFFERENT,
+    "docker-crun": RUNTIME,
+    "docker-gvisor": RUNTIME,
+    "docker-gvisor-host": DIFFERENT,
+    "docker-gvisor-ptrace": DIFFERENT,
+    "docker-host": DIFFERENT,
+    "docker-none": DIFFERENT,
+    "gvisor-host": DIFFERENT,
+    "gvisor-ptrace": DIFFERENT,
+    "native-userland": DIFFERENT,
+    "native-veth": DIFFERENT,
+    "podman-crun": RUNTIME,
+    "podman-gvisor": DIFFERENT,
+    "podman-host": DIFFERENT,
+    "qemu-microvm": STARTS | {"escape", "stop-leaves-nothing", "work-is-accounted"},  # qemu's network
+    "qemu-tcg": STARTS,  # without KVM `qemu` is this, word for word
+    "qemu-user": DIFFERENT,
+    "runc-in-qemu": DIFFERENT,
+    "runc-none": DIFFERENT,
+    "runc-userns": DIFFERENT,
+    "uml-ubd": DIFFERENT,
+}
 #: Promises that the session keeps, by the agent inside and the reader outside, which these have word for word as others
 #: that are held to them; 1,000 commands take minutes by emulation.
 ANOTHERS_SESSION = {
@@ -110,12 +108,8 @@ ANOTHERS_SESSION = {
 
 
 def _slow(name, check):
-    if name in SLOW or check.name in ANOTHERS_SESSION.get(name, ()):
-        return True
-    if name in AS_QEMU:
-        return check.name not in STARTS
-    own = DIFFERENT | (OF_RUNTIMES if name in OTHER_RUNTIME else set())
-    return name in LIKE_ANOTHER and check.name not in own
+    here = check.name in HELD_TO.get(name, {check.name}) - ANOTHERS_SESSION.get(name, set())
+    return name in SLOW or not here
 
 
 PROMISES = [

@@ -118,24 +118,29 @@ def test_families_are_offered():
     assert offer["asks"].startswith("name a host: -p ssh:")
 
 
+@pytest.fixture(scope="module")
+def other_remote():
+    with remote_host.remote_host(name="kill") as remote:
+        yield remote
+
+
 @pytest.mark.host
 @pytest.mark.parametrize("delay", [0.02, 0.15, 0.4])
-def test_a_harness_killed_mid_start_leaves_nothing_here_nor_there(delay):
-    with remote_host.remote_host(name="kill") as remote:
-        argv = [sys.executable, "-m", "tare.contract.victim", remote.platform]
-        victim = subprocess.Popen(argv, stdout=subprocess.PIPE)
-        label = victim.stdout.readline().decode().strip()
-        assert label
-        time.sleep(delay)
-        victim.kill()
-        victim.communicate()
-        steps = list(sweep(Journal(state.journal())))
-        assert steps
-        # What lives belongs to others: the far host itself, say.
-        assert [step for step in steps if step.kept and "still going" not in step.kept] == []
-        # The far side cleans up by itself, when it has seen that the connection is gone.
-        assert _gone_within(remote, label, 10), _left(remote, label)
-        assert left_on_host(label) == []
+def test_a_harness_killed_mid_start_leaves_nothing_here_nor_there(other_remote, delay):
+    argv = [sys.executable, "-m", "tare.contract.victim", other_remote.platform]
+    victim = subprocess.Popen(argv, stdout=subprocess.PIPE)
+    label = victim.stdout.readline().decode().strip()
+    assert label
+    time.sleep(delay)
+    victim.kill()
+    victim.communicate()
+    steps = list(sweep(Journal(state.journal())))
+    assert steps
+    # What lives belongs to others: the far host itself, say.
+    assert [step for step in steps if step.kept and "still going" not in step.kept] == []
+    # The far side cleans up by itself, when it has seen that the connection is gone.
+    assert _gone_within(other_remote, label, 10), _left(other_remote, label)
+    assert left_on_host(label) == []
 
 
 # Against a host

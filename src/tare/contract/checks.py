@@ -203,33 +203,33 @@ def memory_holds(bench: Bench) -> None:
 
 def network_both_ways(bench: Bench) -> None:
     """The client reaches the instance by TCP, the instance the client; its address answers ping if it has one."""
-    with bench.fresh() as live:
-        address = live.instance.address
-        if address.host is None:
-            promise(address.no_ping, "no network, and no reason")
-            links = live.session.execute(["ls", "/sys/class/net"], time_limit_s=30).stdout.split()
-            reached = live.session.execute(["ping", "-c1", "-W1", bench.nursery.network.client], time_limit_s=30)
-            promise(reached.code != 0, f"it has no network, and reaches the client by {links}")
-            routes = live.session.execute(["cat", "/proc/net/route"], time_limit_s=30).stdout.splitlines()
-            promise(len(routes) <= 1, f"it has no network, and these routes: {routes[1:]}")
-            return
-        if not bench.platform.same_bits:
-            _tcp_by_perl(bench, live)
-            return
-        port = str(address.instance_port)
-        client, here = bench.client.towards(address), address.client or bench.nursery.network.client
-        server = live.session.start(["iperf3", "-s", "-1", "--forceflush", "-p", port], time_limit_s=60)
-        server.wait_output(b"listening", 30)
-        there = ["iperf3", "-c", address.host, "-p", str(address.port), "-n", "1M"]
-        done = client.run(there, time_limit_s=60)
-        promise(done.code == 0, f"the client does not reach it: {done.text.strip()[-200:]}")
-        with client.serving(["iperf3", "-s", "-1", "-p", port]):
-            back = ["sh", "-c", CALL_BACK, "call-back", here, port]
-            said = live.session.execute(back, time_limit_s=120)
-        promise(said.code == 0, f"it does not reach the client: {said.stdout.decode(errors='replace').strip()[-200:]}")
-        if address.echo is not None:
-            pinged = client.run(["ping", "-c", "1", "-W", "5", address.echo], time_limit_s=30)
-            promise(pinged.code == 0, f"{address.echo} does not answer ping")
+    live = bench.live
+    address = live.instance.address
+    if address.host is None:
+        promise(address.no_ping, "no network, and no reason")
+        links = live.session.execute(["ls", "/sys/class/net"], time_limit_s=30).stdout.split()
+        reached = live.session.execute(["ping", "-c1", "-W1", bench.nursery.network.client], time_limit_s=30)
+        promise(reached.code != 0, f"it has no network, and reaches the client by {links}")
+        routes = live.session.execute(["cat", "/proc/net/route"], time_limit_s=30).stdout.splitlines()
+        promise(len(routes) <= 1, f"it has no network, and these routes: {routes[1:]}")
+        return
+    if not bench.platform.same_bits:
+        _tcp_by_perl(bench, live)
+        return
+    port = str(address.instance_port)
+    client, here = bench.client.towards(address), address.client or bench.nursery.network.client
+    server = live.session.start(["iperf3", "-s", "-1", "--forceflush", "-p", port], time_limit_s=60)
+    server.wait_output(b"listening", 30)
+    there = ["iperf3", "-c", address.host, "-p", str(address.port), "-n", "1M"]
+    done = client.run(there, time_limit_s=60)
+    promise(done.code == 0, f"the client does not reach it: {done.text.strip()[-200:]}")
+    with client.serving(["iperf3", "-s", "-1", "-p", port]):
+        back = ["sh", "-c", CALL_BACK, "call-back", here, port]
+        said = live.session.execute(back, time_limit_s=120)
+    promise(said.code == 0, f"it does not reach the client: {said.stdout.decode(errors='replace').strip()[-200:]}")
+    if address.echo is not None:
+        pinged = client.run(["ping", "-c", "1", "-W", "5", address.echo], time_limit_s=30)
+        promise(pinged.code == 0, f"{address.echo} does not answer ping")
 
 
 def _tcp_by_perl(bench: Bench, live: Live) -> None:
@@ -268,9 +268,9 @@ def four_at_once(bench: Bench) -> None:
 
 def death_is_noticed(bench: Bench) -> None:
     """When its processes are killed, the host knows within a second; and what they had no time to remove goes too."""
-    before = notes()
-    with bench.fresh() as live:
-        pids = live.instance.host_processes()
+    live = bench.live
+    pids = live.instance.host_processes()
+    try:
         _kill(pids)
         began = time.monotonic()
         try:
@@ -280,7 +280,9 @@ def death_is_noticed(bench: Bench) -> None:
             promise(took < 1, f"it took {took:.1f} s")
         else:
             raise BrokenPromiseError("a killed instance runs commands")
-    left = named_after(pids, notes() - before)
+    finally:
+        bench.close()
+    left = named_after(pids, notes())
     promise(not left, f"left on the host: {left}")
 
 
@@ -313,7 +315,7 @@ CHECKS = tuple(
     for run in (
         start_is_seen, start_is_split, same_bits, stream_is_clean, codes_signals_stdin, time_limits_hold,
         output_is_capped, thousand_commands, work_is_accounted, helpers_are_counted, cpus_hold, memory_holds,
-        network_both_ways, four_at_once, escape, escape_to_others, death_is_noticed, streams_have_limits,
-        floods_are_stopped, stop_leaves_nothing,
+        network_both_ways, four_at_once, escape, escape_to_others, streams_have_limits, floods_are_stopped,
+        stop_leaves_nothing, death_is_noticed,
     )
 )  # fmt: skip
