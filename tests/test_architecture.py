@@ -1,12 +1,14 @@
 """The way of the data, and the one door to processes, held by reading the imports."""
 
 import ast
+import graphlib
 import re
 from pathlib import Path
 
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "tare"
+AGENT = Path(__file__).parent.parent / "agent" / "src"
 
 #: What each part may import from, besides itself.
 MAY_IMPORT = {
@@ -122,13 +124,17 @@ def test_one_place_prints():
     assert guilty == {"clean.py", "cli/console.py"}
 
 
-@pytest.mark.parametrize("file", _modules(), ids=lambda file: str(file.relative_to(SOURCE)))
-def test_modules_and_functions_are_short(file):
-    text = file.read_text()
-    assert text.count("\n") <= 400
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef):
-            assert node.end_lineno - node.lineno <= 60, node.name
+def test_the_agent_goes_down_one_way():
+    """What a file or folder of the agent uses never comes back to it. Comments and its own tests do not count."""
+    uses = {}
+    for file in sorted(AGENT.rglob("*.rs")):
+        module = file.relative_to(AGENT).parts[0].removesuffix(".rs")
+        code = re.sub(r"//.*", "", file.read_text().split("#[cfg(test)]")[0])
+        lists = re.findall(r"\bcrate::(?:(\w+)|\{([^;]*)\})", code)
+        named = {name for one, several in lists for name in (one, *re.findall(r"(?:^|[{,])\s*(\w+)", several)) if name}
+        uses.setdefault(module, set()).update(named - {module})
+    assert {"probes", "message", "away", "sys"} <= set.union(*uses.values())
+    graphlib.TopologicalSorter(uses).prepare()  # CycleError names the circle
 
 
 def _shell_scripts(tree):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,8 +28,14 @@ def hodges_lehmann(values: Floats) -> float:
 
 
 def _by_all_pairs(ordered: Floats) -> float:
-    first, second = np.triu_indices(ordered.size)
+    first, second = _pairs(ordered.size)
     return float(np.median(ordered[first] + ordered[second])) / 2
+
+
+@functools.cache
+def _pairs(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The indices of all pairs i <= j: of a few sizes, asked for in every block of every metric."""
+    return np.triu_indices(size)
 
 
 def _by_bisection(ordered: Floats) -> float:
