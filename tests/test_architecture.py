@@ -1,6 +1,7 @@
 """The way of the data, and the one door to processes, held by reading the imports."""
 
 import ast
+import graphlib
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from tare import store
 
 SOURCE = Path(__file__).parent.parent / "src" / "tare"
+AGENT = Path(__file__).parent.parent / "agent" / "src"
 
 #: What each part may import from, besides itself.
 MAY_IMPORT = {
@@ -197,7 +199,7 @@ NO_SENTENCES = {
 }  # fmt: skip
 
 
-def _texts(tree):
+def _user_texts(tree):
     """All texts but docstrings, assertions and what tells users of an error.
 
     Of an error is what is raised, a fix, and what names the data that a check refuses (the name in
@@ -215,7 +217,7 @@ def _texts(tree):
             continue
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
-        yield from _texts(node)
+        yield from _user_texts(node)
 
 
 @pytest.mark.parametrize(
@@ -223,19 +225,23 @@ def _texts(tree):
 )
 def test_analysis_has_no_sentences(file):
     """It returns codes and numbers; `report/sentences/` makes text of them, and nothing reads that back."""
-    texts = {text for text in _texts(ast.parse(file.read_text())) if " " in text.strip()}
+    texts = {text for text in _user_texts(ast.parse(file.read_text())) if " " in text.strip()}
     allowed = NO_SENTENCES.get(file.name, set())
     assert texts - allowed == set(), "a code and numbers instead; their words are made in report/sentences/"
     assert allowed <= texts, "allowed, and no longer there"
 
 
-@pytest.mark.parametrize("file", _modules(), ids=lambda file: str(file.relative_to(SOURCE)))
-def test_modules_and_functions_are_short(file):
-    text = file.read_text()
-    assert text.count("\n") <= 400
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef):
-            assert node.end_lineno - node.lineno <= 60, node.name
+def test_the_agent_goes_down_one_way():
+    """What a file or folder of the agent uses never comes back to it. Comments and its own tests do not count."""
+    uses = {}
+    for file in sorted(AGENT.rglob("*.rs")):
+        module = file.relative_to(AGENT).parts[0].removesuffix(".rs")
+        code = re.sub(r"//.*", "", file.read_text().split("#[cfg(test)]")[0])
+        lists = re.findall(r"\bcrate::(?:(\w+)|\{([^;]*)\})", code)
+        named = {name for one, several in lists for name in (one, *re.findall(r"(?:^|[{,])\s*(\w+)", several)) if name}
+        uses.setdefault(module, set()).update(named - {module})
+    assert {"probes", "message", "away", "sys"} <= set.union(*uses.values())
+    graphlib.TopologicalSorter(uses).prepare()  # CycleError names the circle
 
 
 def _shell_scripts(tree):

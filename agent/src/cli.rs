@@ -5,12 +5,11 @@ use std::process::ExitCode;
 
 use crate::away;
 use crate::beacon::{self, Beacon};
+use crate::probes::NOTHING;
 use crate::serve;
 
 const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT --token HEX] [--init] [--userspace-at SECONDS] \
                      [--host vsock:CID:PORT|tcp:ADDR:PORT] | tare-agent version | tare-agent nothing";
-/// The command that does nothing.
-pub const NOTHING: &str = "nothing";
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]

@@ -26,6 +26,7 @@ from tare.platforms.parts import boxfile
 from tare.session import frames, messages
 from tare.store import CampaignRecord, known_part, why_not
 from tare.workloads import registry
+from tare.workloads.base import Workload
 from workloads import captures, test_mutations, test_storage_bonnie, test_storage_dbench, test_storage_fio
 
 TESTS = Path(__file__).parent.parent
@@ -182,6 +183,11 @@ def _readings() -> Iterator[bytes]:
 
 
 @cache
+@cache
+def _workloads() -> dict[str, Workload]:
+    return registry.all_workloads()  # reads what is installed: once, and not for every input
+
+
 def _reports() -> list[tuple[str, dict[str, object], list[str]]]:
     """Every good capture: workload, parameters, the outputs of its measures."""
     bonnie = [("bonnie", params, [capture]) for capture, params in test_storage_bonnie.GOOD]
@@ -193,7 +199,7 @@ def check_report(data: bytes) -> None:
     if not data:
         return
     name, params, outputs = _reports()[data[0] % len(_reports())]
-    workload = registry.get(name)
+    workload = _workloads()[name]
     results = [captures.captured(output) for output in outputs]
     results[0] = replace(results[0], stdout=data[1:])
     asked = {**workload.profiles["quick"], **captures.CAPTURED_WITH.get(name, {}), **params}

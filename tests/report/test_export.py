@@ -13,7 +13,7 @@ import pytest
 import fake_campaign
 from tare.report import export as export_module
 from tare.report.export import COLUMNS, Format, Table, export, export_telemetry
-from tare.store import create_store, read_store
+from tare.store import Store, create_store, read_store
 
 
 def exported(path: Path, form: Format) -> tuple[int, str]:
@@ -124,7 +124,7 @@ def test_frames_are_guarded_too():
 @pytest.mark.parametrize("form", [Format.CSV, Format.JSONL])
 def test_the_raw_outputs_are_a_row_each_with_the_facts_of_their_trial(campaign: Path, form: Format) -> None:
     out = io.StringIO()
-    with Store.read(campaign) as store:
+    with read_store(campaign) as store:
         count = export_module.export_output(store, form, out)
         keys = [fake_campaign.TrialKey(*key) for key in _keys(store)]
         kept = [(name, output) for key in keys for name, output in store.outputs(key).items()]

@@ -200,6 +200,15 @@ def test_other_runs_are_refused_and_shown(params, result, message):
         parse("fio-randread", params, result)
 
 
+@pytest.mark.parametrize("middle", ["8`32", "", "-8", "8" * 5_000])
+def test_a_bucket_of_no_number_is_refused(middle):
+    whole = text("fio-randread")
+    buckets = re.search(r'"bins" : \{\s*"(\d+)"', whole)
+    damaged = whole[: buckets.start(1)] + middle + whole[buckets.end(1) :]
+    with pytest.raises(ParseError, match="something else than a report"):
+        parse("fio-randread", SECOND, completed(damaged))
+
+
 def test_a_filesystem_without_direct_io_is_unsupported():
     with pytest.raises(UnsupportedError, match="takes no direct I/O: fio says that it does not support O_DIRECT"):
         parse("fio-randread", SECOND, captured("fio-no-direct", code=1))

@@ -11,6 +11,8 @@ mod stream;
 mod sweep;
 mod whetstone;
 
+pub use calls::NOTHING;
+
 use std::collections::BTreeMap;
 use std::io;
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+import functools
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +27,15 @@ def hodges_lehmann(values: Floats) -> float:
     return _by_bisection(ordered)
 
 
-@cache
-def _pairs(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    return np.triu_indices(size)
-
-
 def _by_all_pairs(ordered: Floats) -> float:
     first, second = _pairs(ordered.size)
     return float(np.median(ordered[first] + ordered[second])) / 2
+
+
+@functools.cache
+def _pairs(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The indices of all pairs i <= j: of a few sizes, asked for in every block of every metric."""
+    return np.triu_indices(size)
 
 
 def _by_bisection(ordered: Floats) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tare.errors import ParseError
@@ -20,7 +22,7 @@ class Latency(_Strict):
     mean: float = Field(ge=0)
     samples: int = Field(ge=0, alias="N")
     percentile: dict[str, int] = {}
-    bins: dict[str, int] = {}
+    bins: dict[Annotated[str, Field(pattern=r"^[0-9]{1,20}$")], int] = {}
 
 
 class Figures(_Strict):

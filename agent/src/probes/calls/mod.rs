@@ -11,6 +11,8 @@ mod packets;
 mod plain;
 mod processes;
 
+pub use processes::NOTHING;
+
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -9,9 +9,11 @@ use std::ptr;
 use libc::{c_char, c_int, c_long};
 
 use super::{Call, Kind, Repeat, exactly, succeeded};
-use crate::cli::NOTHING;
 
 pub const KINDS: [Kind; 2] = [Kind::new("fork", |_| Ok(Box::new(Fork))), Kind::new("exec", exec)];
+
+/// The agent's command that does nothing, which is the program to start.
+pub const NOTHING: &str = "nothing";
 
 const NONE: c_long = 0;
 
