@@ -11,7 +11,7 @@ from tare.analysis.verdicts import REFUSED, Kind, Side
 from tare.estimates.intervals import Interval
 from tare.model import Direction
 from tare.report.model import PlatformReport, Report, ResultReport
-from tare.report.sentences.numbers import amount_range, decimals, percent, quantity, signed, times_range
+from tare.report.sentences.numbers import DOTS, amount_range, decimals, percent, quantity, signed, times_range
 from tare.report.sentences.verdicts import TIMES_FROM
 from tare.report.sentences.wording import wording
 
@@ -103,7 +103,7 @@ def cell(result: ResultReport, platform: PlatformReport) -> Cell:
         figure = size
     else:
         return Cell(shown, MARKS[shown], *_without_figure(result, platform))
-    return Cell(shown, MARKS[shown], figure + _unsure(platform), _ends(span), found)
+    return Cell(shown, MARKS[shown], figure + _unsure(platform), span, found)
 
 
 def _found(platform: PlatformReport) -> tuple[str, ...]:
@@ -119,10 +119,6 @@ def _found(platform: PlatformReport) -> tuple[str, ...]:
 
 def _no_interval(platform: PlatformReport) -> str:
     return "1 block" if platform.n_blocks == 1 else "no interval"
-
-
-def _ends(span: str) -> str:
-    return span.replace(" to ", " … ")
 
 
 def together(report: Report) -> str:
@@ -167,13 +163,13 @@ def noise(result: ResultReport) -> str:
 
 
 def added(platform: PlatformReport) -> tuple[str, str] | None:
-    """What a platform adds to the baseline's figure, and the interval of that: ("+132 ms", "128 to 137")."""
+    """What a platform adds to the baseline's figure, and the interval of that: ("+132 ms", "128 … 137")."""
     if platform.amount is None or platform.amount_unit is None:
         return None
     ends = None
     if platform.amount_low is not None and platform.amount_high is not None:
         ends = platform.amount_low, platform.amount_high
-    return amount_range(platform.amount, ends, platform.amount_unit)
+    return amount_range(platform.amount, ends, platform.amount_unit, DOTS)
 
 
 def _relative(result: ResultReport, platform: PlatformReport) -> tuple[str, str]:
@@ -188,13 +184,13 @@ def _relative(result: ResultReport, platform: PlatformReport) -> tuple[str, str]
     if times > TIMES_FROM and platform.ratio_low is not None and platform.ratio_high is not None:
         ends = platform.ratio_low, platform.ratio_high
         low, high = ends if result.direction is Direction.LOWER else (1 / ends[1], 1 / ends[0])
-        size, span = times_range(Interval(times, low, high))
+        size, span = times_range(Interval(times, low, high), DOTS)
         return f"{size} ×", span  # noqa: RUF001 (the sign of a factor)
     digits = decimals(platform.op_high_percent - platform.op_low_percent)
     point, low_end, high_end = (
         signed(value, digits) for value in (platform.op_percent, platform.op_low_percent, platform.op_high_percent)
     )
-    return f"{point} %", f"{low_end} to {high_end}"
+    return f"{point} %", f"{low_end}{DOTS}{high_end}"
 
 
 def _without_figure(result: ResultReport, platform: PlatformReport) -> tuple[str, str]:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from tare.estimates.intervals import Interval
 
 _MINUS = "\N{MINUS SIGN}"
+#: Between the ends of an interval: in a sentence, and in a table.
+TO, DOTS = " to ", " … "
 #: Beyond it a figure (a percentage, the end of a factor's interval) says no more than that: two blocks that differ
 #: much have intervals of a million percent.
 _FAR = 999
@@ -46,12 +48,12 @@ def signed_range(over: Interval) -> str:
     return f"{signed(point, digits)} %, {signed(low, digits)} to {signed(high, digits)}"
 
 
-def times_range(times: Interval) -> tuple[str, str]:
+def times_range(times: Interval, to: str = TO) -> tuple[str, str]:
     """A factor: ("3.3", "3.2 to 3.4")."""
     digits = max(0 if times.point >= 100 else 1, decimals(times.high - times.low) - 1)
     digits = min(digits, 2)
     high = _plain(times.high, digits) if times.high < max(_FAR, 10 * times.point) else f">{max(_FAR, times.point):,.0f}"
-    return _plain(times.point, digits), f"{_plain(times.low, digits)} to {high}"
+    return _plain(times.point, digits), f"{_plain(times.low, digits)}{to}{high}"
 
 
 def signed(value: float, digits: int) -> str:
@@ -97,7 +99,7 @@ def quantity(value: float, unit: str) -> str:
     return f"{_digits(value)} {prefix} {unit}"
 
 
-def amount_range(point: float, ends: tuple[float, float] | None, unit: str) -> tuple[str, str]:
+def amount_range(point: float, ends: tuple[float, float] | None, unit: str, to: str = TO) -> tuple[str, str]:
     """What is added, with its sign and its interval: ("+132 ms", "128 to 137"); "" where there is no interval.
 
     Ends carry signs where one of the three is below zero. A difference of per cents is in points.
@@ -110,7 +112,7 @@ def amount_range(point: float, ends: tuple[float, float] | None, unit: str) -> t
     if ends is None:
         return figure, ""
     form = _with_sign if min(point, low) < 0 else _plain
-    return figure, f"{form(low, digits)} to {form(high, digits)}"
+    return figure, f"{form(low, digits)}{to}{form(high, digits)}"
 
 
 def _unit_for(greatest: float, unit: str) -> tuple[float, str]:
