@@ -24,7 +24,8 @@ from tare.literature import catalogue, library
 from tare.model import Layer
 from tare.platforms.parts import boxfile
 from tare.session import frames, messages
-from tare.store import CampaignRecord, known_part, why_not
+from tare.store import CampaignRecord, known_part
+from tare.store.reading import why_not
 from tare.workloads import registry
 from tare.workloads.base import Workload
 from workloads import captures, test_mutations, test_storage_bonnie, test_storage_dbench, test_storage_fio

@@ -19,7 +19,6 @@ from tare.analysis.results import Counts, Description, FloorReason, NoiseFloor, 
 from tare.analysis.stacks import Entered, Entry
 from tare.analysis.steadiness import NoParts
 from tare.analysis.verdicts import (
-    CPU_COST,
     Closed,
     Enough,
     Kind,
@@ -34,7 +33,7 @@ from tare.analysis.verdicts import (
 )
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead
-from tare.model import Direction, Family
+from tare.model import CPU_COST, Direction, Family
 from tare.report.sentences.comparisons import PROCEDURES, no_comparison, no_parts
 from tare.report.sentences.fairness import UNFAIR, fact_text
 from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, Place, dependence_note, sentence

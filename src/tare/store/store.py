@@ -1,7 +1,7 @@
 """What a store of a campaign is: what a campaign writes, and what analysis and report read of it.
 
 Whoever keeps campaigns elsewhere than in a file writes one class that does this, and names it in `tare.store.opening`;
-`tests/store/test_contract.py` says whether it holds.
+`tests/store/test_store_contract.py` says whether it holds.
 """
 
 from __future__ import annotations
