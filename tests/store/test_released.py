@@ -21,7 +21,8 @@ from tare.store.durations import block_durations
 from tare.store.migrations import FORMAT_VERSION, READABLE
 
 RELEASED = Path(__file__).parent / "released"
-FILES = sorted(RELEASED.glob("*.tare"))
+FILES = sorted([*RELEASED.glob("whole-*.tare"), *RELEASED.glob("interrupted-*.tare")])
+FOOTPRINTS = sorted(RELEASED.glob("footprints-*.tare"))
 CUT_OFF = sorted(RELEASED.glob("interrupted-*.tare"))
 
 
@@ -45,7 +46,7 @@ def file(request, tmp_path):
 def test_there_are_some_of_every_version_that_is_read():
     wanted = {f"{kind}-{version}.tare" for kind in ("interrupted", "whole") for version in READABLE}
     wanted |= {f"footprints-{version}.tare" for version in READABLE if version >= 3}
-    assert {file.name for file in FILES} == wanted
+    assert {file.name for file in RELEASED.glob("*.tare")} == wanted
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,19 @@ def test_there_are_some_of_every_version_that_is_read():
 def test_every_command_that_reads_reads_it_and_changes_nothing(tare, file, words, said):
     before = file.read_bytes()
     assert said in tare(*(str(file) if word == "{}" else word for word in words))
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("released", FOOTPRINTS, ids=lambda file: file.stem)
+def test_footprints_and_surfaces_are_shown_and_nothing_is_changed(released, tare, tmp_path):
+    file = Path(shutil.copy(released, tmp_path / "there.tare"))
+    before = file.read_bytes()
+    assert "surfaces and footprints alone" in tare("report", str(file))
+    for table, columns in (("footprints", "thing"), ("surfaces", "outcome")):
+        rows = list(csv.DictReader(io.StringIO(tare("export", str(file), "--format", "csv", "--table", table))))
+        assert {row["platform"] for row in rows} >= {"native", "runc"}
+        assert all(row[columns] for row in rows)
+    assert tare("export", str(file), "--format", "folded", "--table", "stacks").count(";") > 100
     assert file.read_bytes() == before
 
 

@@ -3,6 +3,7 @@
 import re
 import socket
 import sqlite3
+from pathlib import Path
 
 import pytest
 import zstandard
@@ -103,3 +104,11 @@ def test_a_stand_in_is_the_same_throughout_and_another_for_each():
 def test_what_names_nobody_stays():
     text = "127.0.0.1 ::1 0.0.0.0 255.255.255.0 root@localhost 12:34:56 1.2.3 std::vector weighbridges " + "a" * 64
     assert Redactor(hosts={HOST}).text(text) == text
+
+
+def test_footprints_and_surfaces_are_the_same_in_a_copy(tmp_path):
+    file = Path(__file__).parent / "released" / "footprints-4.tare"
+    shared(file, tmp_path / "shared.tare", hosts={HOST}, users={USER})
+    with read_store(file) as store, read_store(tmp_path / "shared.tare") as copy:
+        assert list(copy.footprints()) == list(store.footprints())
+        assert [one.calls for one in copy.surfaces()] == [one.calls for one in store.surfaces()]
