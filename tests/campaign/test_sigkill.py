@@ -61,7 +61,7 @@ def _until(process, arrived, limit_s):
     while not arrived() and process.poll() is None:
         if time.monotonic() - began > limit_s:
             return False, limit_s
-        time.sleep(0.02)
+        time.sleep(0.05)
     return True, time.monotonic() - began
 
 
