@@ -1,6 +1,7 @@
 """The way of the data, and the one door to processes, held by reading the imports."""
 
 import ast
+import functools
 import graphlib
 import re
 from pathlib import Path
@@ -56,8 +57,13 @@ def _modules():
     return sorted(SOURCE.rglob("*.py"))
 
 
+@functools.cache
+def _tree(file):
+    return ast.parse(file.read_text())
+
+
 def _imports(file):
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(_tree(file)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -139,7 +145,7 @@ def test_one_place_starts_processes():
     starters = {"run", "Popen", "call", "check_call", "check_output", "system", "popen", "fork", "posix_spawn", "execv"}
     guilty = []
     for file in _modules():
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(_tree(file)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in starters:
                 owner = node.func.value
                 if isinstance(owner, ast.Name) and owner.id in {"subprocess", "os"}:
@@ -174,9 +180,7 @@ def _prints(node):
 def test_one_place_prints():
     # What a guest says is cleaned there: a second way to a terminal would be a way around it.
     guilty = {
-        str(file.relative_to(SOURCE))
-        for file in _modules()
-        if any(_prints(node) for node in ast.walk(ast.parse(file.read_text())))
+        str(file.relative_to(SOURCE)) for file in _modules() if any(_prints(node) for node in ast.walk(_tree(file)))
     }
     assert guilty == {"clean.py", "cli/console.py"}
 
@@ -257,7 +261,7 @@ def _shell_scripts(tree):
 @pytest.mark.parametrize("file", _modules(), ids=lambda file: str(file.relative_to(SOURCE)))
 def test_values_reach_a_shell_as_arguments_and_never_in_its_script(file):
     """A script is made of literals and of constants in capitals; what differs from run to run comes after it: "$1"."""
-    tree = ast.parse(file.read_text())
+    tree = _tree(file)
     local = {  # what a function calls by a name
         node.targets[0].id: node.value
         for node in ast.walk(tree)

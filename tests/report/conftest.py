@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tare.report.build import build
+from tare.report.model import Report
+
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 
@@ -14,3 +17,9 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import fake_campaign  # noqa: PLC0415 (the path above comes first)
 
     return fake_campaign.write(tmp_path_factory.mktemp("campaign") / "night.tare")
+
+
+@pytest.fixture(scope="session")
+def report(campaign: Path) -> Report:
+    """The report of that campaign; read only."""
+    return build(campaign)

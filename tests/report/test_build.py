@@ -42,8 +42,7 @@ def entry(report: Report, workload: str, metric: str, platform: str) -> Platform
     return found
 
 
-def test_the_report_has_every_metric_and_platform(campaign: Path) -> None:
-    report = build(campaign)
+def test_the_report_has_every_metric_and_platform(report: Report) -> None:
     record = fake_campaign.record(fake_campaign.Shape())
     assert (report.schema_, report.id, report.status, report.baseline) == (
         "tare.report/2",
@@ -61,8 +60,7 @@ def test_the_report_has_every_metric_and_platform(campaign: Path) -> None:
     ]
 
 
-def test_figures_agree_with_each_other(campaign: Path) -> None:
-    report = build(campaign)
+def test_figures_agree_with_each_other(report: Report) -> None:
     rate = entry(report, "prime-slices", "rate", "gvisor-systrap")
     assert rate.ratio is not None
     assert rate.op_percent == pytest.approx(100 * (1 - rate.ratio))
@@ -78,8 +76,7 @@ def test_figures_agree_with_each_other(campaign: Path) -> None:
     assert floor.half_width_percent == pytest.approx((floor.high_percent - floor.low_percent) / 2)
 
 
-def test_failures_are_told_with_their_reason_and_blocks(campaign: Path) -> None:
-    report = build(campaign)
+def test_failures_are_told_with_their_reason_and_blocks(report: Report) -> None:
     told = {(f.workload, f.platform, f.status): (f.n_trials, f.blocks, f.reason) for f in report.failures}
     assert told[("iperf3-tcp", "gvisor-ptrace", "failed")] == (
         4,
@@ -99,8 +96,7 @@ def test_shared_daemons_are_shown_apart(campaign: Path) -> None:
     assert set(shares.values()) == {None}
 
 
-def test_a_figure_that_the_baseline_lacks_is_shown_without_a_ratio(campaign: Path) -> None:
-    report = build(campaign)
+def test_a_figure_that_the_baseline_lacks_is_shown_without_a_ratio(report: Report) -> None:
     result = report.results[0]
     alone = entry(report, result.workload, result.metric, "docker").model_copy(
         update={"op_percent": None, "ratio": None, "verdict": "no-data", "n_blocks": 0, "mean": 3_000_000.0}
@@ -109,8 +105,7 @@ def test_a_figure_that_the_baseline_lacks_is_shown_without_a_ratio(campaign: Pat
     assert (shown.figure, shown.span) == ("3.00 ms", "no baseline")
 
 
-def test_failed_trials_stand_in_the_cell_and_take_the_verdict(campaign: Path) -> None:
-    report = build(campaign)
+def test_failed_trials_stand_in_the_cell_and_take_the_verdict(report: Report) -> None:
     [result] = [one for one in report.results if (one.workload, one.metric) == ("iperf3-tcp", "throughput")]
     failing = entry(report, "iperf3-tcp", "throughput", "gvisor-ptrace")
     assert cell(result, failing).below == ("4 of 12 failed",)
@@ -121,8 +116,7 @@ def test_failed_trials_stand_in_the_cell_and_take_the_verdict(campaign: Path) ->
     assert "failed" not in cell(result, entry(report, "iperf3-tcp", "throughput", "docker")).span
 
 
-def test_json_holds_to_its_schema_and_comes_back(campaign: Path, jsonschema: ModuleType) -> None:
-    report = build(campaign)
+def test_json_holds_to_its_schema_and_comes_back(report: Report, jsonschema: ModuleType) -> None:
     data = json.loads(to_json([report]))
     jsonschema.validate(data, Report.model_json_schema(by_alias=True))
     assert data["schema"] == "tare.report/2"
@@ -191,8 +185,7 @@ def test_contamination_is_in_the_report_by_reason_with_what_leaving_it_out_would
     assert entry(report, "prime-slices", "rate", "docker").unmarked is None
 
 
-def test_a_campaign_without_telemetry_has_its_steal_and_no_more(campaign: Path) -> None:
-    report = build(campaign)
+def test_a_campaign_without_telemetry_has_its_steal_and_no_more(report: Report) -> None:
     assert report.contaminated.n_ticks == 0
     assert set(report.contaminated.reasons) == {"steal"}
     assert report.tuning is None

@@ -17,6 +17,7 @@ from tare.errors import UsageError
 from tare.report import figures
 from tare.report.build import build
 from tare.report.html import write_html
+from tare.report.model import Report
 from tare.store import CampaignRecord, SettingRecord, create_store, read_store
 
 VOID = {"input", "meta", "br"}
@@ -74,9 +75,8 @@ def test_it_loads_nothing_from_anywhere(page: Page) -> None:
     assert "http" not in policy
 
 
-def test_headline_has_a_cell_a_workload_and_platform(page: Page, campaign: Path) -> None:
+def test_headline_has_a_cell_a_workload_and_platform(page: Page, report: Report) -> None:
     text = " ".join(" ".join(page.text).split())
-    report = build(campaign)
     for result in report.headlines():
         for platform in result.platforms:
             assert platform.verdict_text in text
@@ -100,8 +100,7 @@ def test_many_platforms_get_a_row_each(tmp_path: Path) -> None:
     assert "#c1-iperf3-tcp" in matrix.split("<tbody>")[0]
 
 
-def test_every_metric_has_a_plot_of_intervals_and_samples(page: Page, campaign: Path) -> None:
-    report = build(campaign)
+def test_every_metric_has_a_plot_of_intervals_and_samples(page: Page, campaign: Path, report: Report) -> None:
     plots = [figure for figure in page.figures() if figure["kind"] == "metric"]
     assert len(plots) == len(report.results)
     with read_store(campaign) as store:

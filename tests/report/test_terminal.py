@@ -23,11 +23,6 @@ def printed(report: Report, width: int = 100, **options: bool) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-@pytest.fixture(scope="module")
-def report(campaign: Path) -> Report:
-    return build(campaign)
-
-
 def test_the_whole_of_it(report: Report) -> None:
     assert printed(report) == SNAPSHOT.read_text()
 
