@@ -20,7 +20,7 @@ from tare.analysis.calibration import Trust, trust
 from tare.campaign import conduct
 from tare.campaign.order import CampaignRequest
 from tare.host import load
-from tare.store import read_store, whole_duration
+from tare.store import block_durations, read_store
 from tare.workloads.base import Params
 
 BLOCKS, TIMES = 5, 3
@@ -70,7 +70,7 @@ def measured(name: str, params: Params, blocks: int) -> list[Trust]:
         conduct.begin(order, file, Watch())
         with read_store(file) as store:
             trials = store.trials()
-            return trust(store.record, store.samples(), whole_duration(trials) / blocks, blocks)
+            return trust(store.record, store.samples(), sum(block_durations(trials).values()) / blocks, blocks)
 
 
 def a_minute(several: list[Trust]) -> tuple[float, float]:

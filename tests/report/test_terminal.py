@@ -12,7 +12,7 @@ from tare.clean import clean
 from tare.report.build import build
 from tare.report.model import Report, SettingReport
 from tare.report.terminal import render, render_all
-from tare.store import Store
+from tare.store import create_store
 
 SNAPSHOT = Path(__file__).parent / "headline.txt"
 
@@ -62,7 +62,7 @@ def test_what_comes_from_a_plug_in_is_said(tmp_path: Path) -> None:
     record = fake_campaign.record(fake_campaign.Shape())
     first, *others = record.platforms
     platforms = [first, *(one.model_copy(update={"package": "tare-x 1.0"}) for one in others)]
-    with Store.create(tmp_path / "a.tare", record.model_copy(update={"platforms": platforms})):
+    with create_store(tmp_path / "a.tare", record.model_copy(update={"platforms": platforms})):
         report = build(tmp_path / "a.tare")
     assert report.plugins == {"tare-x 1.0": [one.name for one in others]}
     assert "from tare-x 1.0: " in printed(report)

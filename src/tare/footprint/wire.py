@@ -15,7 +15,7 @@ from tare.errors import HostError, ParseError
 from tare.footprint.request import FootprintRequest
 from tare.footprint.result import FootprintResult
 from tare.footprint.walk import Watcher
-from tare.store.reading import why_not
+from tare.store import why_not
 
 #: What a lab leaves in its folder of results: the footprints, in a campaign's file, and the answer.
 CAMPAIGN, ANSWER = "footprint.tare", "answer.json"

@@ -14,7 +14,7 @@ from tare.analysis.verdicts import Kind, Reason, Side
 from tare.model import Design, Direction, Family, Mode, Status
 from tare.report.footprint_model import FootprintsReport
 from tare.report.surface_model import SurfacesReport
-from tare.store.record import SettingOutcome
+from tare.store import SettingOutcome
 
 SCHEMA = "tare.report/2"
 SCHEMA_MANY = "tare.reports/1"

@@ -9,13 +9,14 @@ if TYPE_CHECKING:
     from tare.store.limits import OUTPUT_CAP
     from tare.store.opening import create_store, open_store, read_store
     from tare.store.packed import Output
-    from tare.store.reading import known_part
+    from tare.store.reading import known_part, why_not
     from tare.store.record import (
         CampaignRecord,
         LeftOut,
         MetricRecord,
         PlatformRecord,
         ResourceRecord,
+        SettingOutcome,
         SettingRecord,
         WorkloadRecord,
     )
@@ -33,6 +34,7 @@ __all__ = [
     "PlatformRecord",
     "ResourceRecord",
     "Segment",
+    "SettingOutcome",
     "SettingRecord",
     "Store",
     "Telemetry",
@@ -42,6 +44,7 @@ __all__ = [
     "known_part",
     "open_store",
     "read_store",
+    "why_not",
     "with_turns",
     "workload_seconds",
 ]
@@ -51,13 +54,14 @@ _MODULES = {
     "limits": ("OUTPUT_CAP",),
     "opening": ("create_store", "open_store", "read_store"),
     "packed": ("Output",),
-    "reading": ("known_part",),
+    "reading": ("known_part", "why_not"),
     "record": (
         "CampaignRecord",
         "LeftOut",
         "MetricRecord",
         "PlatformRecord",
         "ResourceRecord",
+        "SettingOutcome",
         "SettingRecord",
         "WorkloadRecord",
     ),
