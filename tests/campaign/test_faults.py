@@ -20,7 +20,8 @@ from tare.campaign.stopping import LOOK_FROM
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionTimeout, StoreError, attempt
 from tare.estimates.running import RunningEstimates
 from tare.model import Arm, Status, TrialKey
-from tare.store import Store, create_store, read_store
+from tare.store import create_store, read_store
+from tare.store.sqlite import SqliteStore
 from tare.workloads.apart import ImageWorkload
 from tare.workloads.base import Command, Outcome, RunPlan
 
@@ -209,7 +210,7 @@ def test_an_interrupt_and_an_exit_end_it(tmp_path, monkeypatch, error):
 
 
 def test_a_full_disk_ends_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(Store, "commit_trials", raising(StoreError("database or disk is full")))
+    monkeypatch.setattr(SqliteStore, "commit_trials", raising(StoreError("database or disk is full")))
     with pytest.raises(StoreError, match="disk is full"):
         campaign(tmp_path)
 

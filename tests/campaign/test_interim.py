@@ -12,7 +12,8 @@ from tare.campaign.interim import Interim
 from tare.campaign.runner import Runner
 from tare.campaign.stopping import still_wanted
 from tare.model import Design, Status
-from tare.store import Store, block_durations, create_store, open_store, read_store, workload_seconds
+from tare.store import block_durations, create_store, open_store, read_store, workload_seconds
+from tare.store.sqlite import SqliteStore
 
 SHAPE = replace(fake_campaign.Shape(), blocks=8, rounds=11)
 MARGIN, TARGET = 0.01, 0.005
@@ -92,8 +93,8 @@ def test_a_campaign_reads_its_file_once_when_it_goes_on(tmp_path, monkeypatch):
         Runner(plan, store, FakeNursery(), None, Quiet(interrupt_after=17)).run()
     read = []
     for name in ("samples", "trials", "schedule"):
-        inner = getattr(Store, name)
-        monkeypatch.setattr(Store, name, lambda self, inner=inner, name=name: read.append(name) or inner(self))
+        inner = getattr(SqliteStore, name)
+        monkeypatch.setattr(SqliteStore, name, lambda self, inner=inner, name=name: read.append(name) or inner(self))
     with open_store(file) as store:
         Runner(plan, store, FakeNursery(), None, Quiet()).run()
         assert [event.text for event in store.events()] == [

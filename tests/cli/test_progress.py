@@ -10,7 +10,8 @@ import fake_campaign
 from tare.campaign.interim import Interim
 from tare.cli.progress import CampaignDisplay
 from tare.report import build
-from tare.store import Store, read_store
+from tare.store import read_store
+from tare.store.sqlite import SqliteStore
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_it_shows_the_headlines_as_the_report_has_them(campaign):
 def test_between_two_blocks_nothing_is_read_or_analysed_again(campaign, monkeypatch):
     interim = Interim(campaign)
     for name in ("samples", "trials", "schedule", "slices", "telemetry", "read"):
-        monkeypatch.setattr(Store, name, lambda *_: pytest.fail("the file was read"))
+        monkeypatch.setattr(SqliteStore, name, lambda *_: pytest.fail("the file was read"))
     monkeypatch.setattr(build, "analyse", lambda *_: pytest.fail("the whole file was analysed"))
     progress = _progress()
     _blocks(progress, interim, 4)
