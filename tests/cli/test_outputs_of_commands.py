@@ -15,7 +15,8 @@ from tare.campaign.host_session import HostSession
 from tare.cli.commands.app import load
 from tare.errors import HostError
 from tare.report import html
-from tare.store import Store, open_store
+from tare.store import open_store
+from tare.store.sqlite import SqliteStore
 
 SHAPE = fake_campaign.Shape(blocks=3, rounds=2, workloads=("prime-slices",))
 
@@ -190,7 +191,7 @@ def test_samples_are_there_whole_or_not_at_all(monkeypatch, run, campaign, tmp_p
     assert (tmp_path / "night.csv").read_text().startswith("campaign,")
     code, _, said = run("export", "night.tare", "--format", "csv", "-o", "night.tare")
     assert (code, "never overwritten" in said) == (2, True)
-    monkeypatch.setattr(Store, "trials", lambda _self: 1 / 0)
+    monkeypatch.setattr(SqliteStore, "trials", lambda _self: 1 / 0)
     monkeypatch.setattr("tare.cli.export.write", lambda *_args, **_named: 1 / 0)
     monkeypatch.setattr(sys, "argv", ["tare", "export", "night.tare", "--format", "csv", "-o", "half.csv"])
     with pytest.raises(ZeroDivisionError):
