@@ -27,33 +27,33 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- |")
     resources = Resources(default_cpus(), DEFAULT_MEMORY)
     with HostSession() as host:
-        nursery, _ = host.prepare(image, resources)
+        launcher, _ = host.prepare(image, resources)
         for name in ("native", "runc", "docker", "gvisor", "docker-gvisor"):
             try:
-                print(row(nursery, name), flush=True)
+                print(row(launcher, name), flush=True)
             except TareError as error:
                 print(f"| {name} | {error.what} | | | |")
 
 
-def row(nursery, name) -> str:
+def row(launcher, name) -> str:
     """Measure one platform."""
     platform = registry.choose([name])[0]
     answer = platform.detect()
     if not answer.available:
         return f"| {name} | not here: {answer.reason} | | | |"
-    platform.prepare(nursery.image)
-    live = nursery.start(platform, Arm(name), measured=False)
+    platform.prepare(launcher.image)
+    running = launcher.start(platform, Arm(name), measured=False)
     try:
         trips = []
         for _ in range(ROUND_TRIPS):
             began = time.perf_counter()
-            live.session.execute(["true"], time_limit_s=30)
+            running.session.execute(["true"], time_limit_s=30)
             trips.append((time.perf_counter() - began) * 1e3)
-        harness, instance = time.process_time_ns(), live.cpu_ns()
-        live.session.execute(["sleep", str(SLEEP_S)], time_limit_s=2 * SLEEP_S)
-        harness, instance = time.process_time_ns() - harness, live.cpu_ns() - instance
+        harness, instance = time.process_time_ns(), running.cpu_ns()
+        running.session.execute(["sleep", str(SLEEP_S)], time_limit_s=2 * SLEEP_S)
+        harness, instance = time.process_time_ns() - harness, running.cpu_ns() - instance
     finally:
-        live.stop()
+        running.stop()
         platform.close()
     p95 = statistics.quantiles(trips, n=20)[18]
     shares = " | ".join(f"{used / (SLEEP_S * 1e9):.3%} of a core" for used in (harness, instance))

@@ -23,7 +23,7 @@ from tare.campaign.order import DEFAULT_MEMORY
 from tare.errors import TareError
 from tare.host import cgroup, processes, roots
 from tare.host.cgroup import Group
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.host.network import BRIDGE, namespace_path
 from tare.image import build
 from tare.model import Arm, Resources
@@ -47,26 +47,29 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     resources = Resources(default_cpus(), DEFAULT_MEMORY)
     with HostSession() as host:
-        nursery, _ = host.prepare(image, resources)
+        launcher, _ = host.prepare(image, resources)
         for name in RAW:
             try:
-                print(row(nursery, name), flush=True)
+                print(row(launcher, name), flush=True)
             except TareError as error:
                 print(f"| {name} | {error.what} | | | | |")
 
 
-def row(nursery, name) -> str:
+def row(launcher, name) -> str:
     """Measure one platform, raw and by tare in turn."""
     platform = registry.choose([name])[0]
     answer = platform.detect()
     if not answer.available:
         return f"| {name} | not here: {answer.reason} | | | | |"
-    platform.prepare(nursery.image)
+    platform.prepare(launcher.image)
     raws, ours, wholes = [], [], []
     try:
         for turn in range(1 + (MACHINE_TIMES if name == "qemu" else TIMES)):
             # Whichever comes second finds warm caches: so each is second in every other turn.
-            both = [lambda: raws.append(raw_ms(nursery, name)), lambda: ours.append(started(nursery, platform, wholes))]
+            both = [
+                lambda: raws.append(raw_ms(launcher, name)),
+                lambda: ours.append(started(launcher, platform, wholes)),
+            ]
             for one in both[:: 1 if turn % 2 else -1]:
                 one()
         for figures in (raws, ours, wholes):
@@ -78,22 +81,22 @@ def row(nursery, name) -> str:
     return f"| {name} | {raw:.1f} ms | {our:.1f} ms | {more} | {GOALS.get(name, '10 ms')} | {whole:.1f} ms |"
 
 
-def started(nursery, platform, wholes) -> float:
+def started(launcher, platform, wholes) -> float:
     """One start by tare, in ms to the first byte; how long all of it took goes to ``wholes``."""
     began = time.perf_counter()
-    live = nursery.start(platform, Arm(platform.name), measured=True)
+    running = launcher.start(platform, Arm(platform.name), measured=True)
     wholes.append((time.perf_counter() - began) * 1e3)
-    live.stop()
-    return live.marks.first_byte_ns / 1e6
+    running.stop()
+    return running.marks.first_byte_ns / 1e6
 
 
-def raw_ms(nursery, name) -> float:
+def raw_ms(launcher, name) -> float:
     """One start by the raw command, in ms to the first byte."""
-    label = f"{nursery.campaign}raw{secrets.token_hex(1)}"[:11]
-    with Belongings(nursery.journal) as things, contextlib.ExitStack() as after:
-        space = roots.new_workspace(things, nursery.work / label)
-        spec = LaunchSpec(label, nursery.image, nursery.resources, Group("none"), space, nursery.network, 20099)
-        return RAW[name](spec, things, after)
+    label = f"{launcher.campaign}raw{secrets.token_hex(1)}"[:11]
+    with CleanupStack(launcher.journal) as cleanup, contextlib.ExitStack() as after:
+        space = roots.new_workspace(cleanup, launcher.work / label)
+        spec = LaunchSpec(label, launcher.image, launcher.resources, Group("none"), space, launcher.network, 20099)
+        return RAW[name](spec, cleanup, after)
 
 
 def timed(argv, fd=None, **options) -> float:
@@ -120,9 +123,9 @@ def timed(argv, fd=None, **options) -> float:
 def bundle(runtime, within=()):
     """`runc run` of what `runc spec` writes, joined to a namespace."""
 
-    def raw(spec, things, after) -> float:
-        spec.network.new_namespace(things, spec.id)
-        root = roots.overlay_root(things, spec.space, spec.image.root)
+    def raw(spec, cleanup, after) -> float:
+        spec.network.new_namespace(cleanup, spec.id)
+        root = roots.overlay_root(cleanup, spec.space, spec.image.root)
         folder = spec.space.folder
         processes.run(["runc", "spec"], cwd=folder).require()
         config = json.loads((folder / "config.json").read_text())
@@ -138,10 +141,10 @@ def bundle(runtime, within=()):
     return raw
 
 
-def lxc(spec, things, after) -> float:
+def lxc(spec, cleanup, after) -> float:
     """`lxc-start` in the foreground."""
-    _, link = spec.network.new_endpoint(things, spec.id)
-    root = roots.overlay_root(things, spec.space, spec.image.root)
+    _, link = spec.network.new_endpoint(cleanup, spec.id)
+    root = roots.overlay_root(cleanup, spec.space, spec.image.root)
     lines = [
         "lxc.include = /usr/share/lxc/config/common.conf",
         f"lxc.rootfs.path = dir:{root}",
@@ -157,18 +160,18 @@ def lxc(spec, things, after) -> float:
     return timed(["lxc-start", "-P", "/.", "-n", spec.id, "-f", str(spec.space.folder / "config"), "-F", "--", *ECHO])
 
 
-def bubblewrap(spec, things, after) -> float:
+def bubblewrap(spec, cleanup, after) -> float:
     """bwrap inside a network namespace."""
-    spec.network.new_namespace(things, spec.id)
-    root = roots.overlay_root(things, spec.space, spec.image.root)
+    spec.network.new_namespace(cleanup, spec.id)
+    root = roots.overlay_root(cleanup, spec.space, spec.image.root)
     mounts = ["--bind", str(root), "/", "--proc", "/proc", "--dev", "/dev"]
     return timed(["ip", "netns", "exec", f"tare-{spec.id}", "bwrap", *mounts, "--unshare-pid", *ECHO])
 
 
-def nspawn(spec, things, after) -> float:
+def nspawn(spec, cleanup, after) -> float:
     """systemd-nspawn on pipes."""
-    spec.network.new_namespace(things, spec.id)
-    root = roots.overlay_root(things, spec.space, spec.image.root)
+    spec.network.new_namespace(cleanup, spec.id)
+    root = roots.overlay_root(cleanup, spec.space, spec.image.root)
     options = ["-q", "--register=no", "--keep-unit", "--console=pipe", "--resolv-conf=off", "--timezone=off"]
     joined = f"--network-namespace-path={namespace_path(spec.id)}"
     return timed(["systemd-nspawn", *options, "-M", spec.id, "-D", str(root), joined, *ECHO])
@@ -177,17 +180,17 @@ def nspawn(spec, things, after) -> float:
 def container(*command, options=()):
     """`docker run`, `podman run`."""
 
-    def raw(spec, things, after) -> float:
+    def raw(spec, cleanup, after) -> float:
         where = f"{spec.network.host}:{spec.port}:{spec.port}"
         return timed([*command, "run", "-i", "--rm", *options, "-p", where, f"tare:{spec.image.hash[:12]}", *ECHO])
 
     return raw
 
 
-def qemu_machine(spec, things, after) -> float:
+def qemu_machine(spec, cleanup, after) -> float:
     """QEMU's command line, typed; until the agent's port has a byte."""
     driver = qemu.Qemu("qemu", qemu.Kind())
-    plug, _ = driver._plug(spec, things)
+    plug, _ = driver._plug(spec, cleanup)
     argv = machine.command(driver._machine(spec, qemu.guest.ensure(), plug))
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(spec.space.folder / "control"))

@@ -27,13 +27,13 @@ def main() -> None:
     platform.prepare(image)
     with (
         HostSession() as host,
-        contextlib.ExitStack() as lives,
+        contextlib.ExitStack() as running_instances,
     ):
-        nursery, _ = host.prepare(image, resources)
+        launcher, _ = host.prepare(image, resources)
         alive = []
         for number in range(INSTANCES):
-            alive.append(nursery.start(platform, Arm("native", number), measured=False))
-            lives.callback(alive[-1].stop)
+            alive.append(launcher.start(platform, Arm("native", number), measured=False))
+            running_instances.callback(alive[-1].stop)
         print("| telemetry | readings | CPU of a reading | harness's CPU, of a core |")
         print("| --- | --- | --- | --- |")
         print(f"| none | 0 | | {_harness(contextlib.nullcontext()):.3%} |")

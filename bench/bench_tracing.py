@@ -50,20 +50,20 @@ def main() -> None:
     print("| call | counter | a call takes | more than off | ratio to off |")
     print("| --- | --- | --- | --- | --- |")
     with HostSession() as host:
-        nursery, _ = host.prepare(image, Resources(default_cpus(), DEFAULT_MEMORY))
-        live = nursery.start(native, Arm("native"), measured=False)
+        launcher, _ = host.prepare(image, Resources(default_cpus(), DEFAULT_MEMORY))
+        running = launcher.start(native, Arm("native"), measured=False)
         try:
             for job in jobs:
-                for line in rows(job, live, rounds):
+                for line in rows(job, running, rounds):
                     print(line, flush=True)
         finally:
-            live.stop()
+            running.stop()
 
 
-def rows(job, live, rounds) -> list[str]:
+def rows(job, running, rounds) -> list[str]:
     """All conditions in turn, then a line each."""
     generator = random.Random(1)
-    group = live.instance.spec.group.path
+    group = running.instance.spec.group.path
     on = {
         OFF: None,
         ANOTHERS: (SyscallCounter, NO_GROUP),
@@ -73,7 +73,7 @@ def rows(job, live, rounds) -> list[str]:
     took: dict[str, list[float]] = {name: [] for name in on}
     for _ in range(rounds):
         for name in generator.sample(list(on), len(on)):
-            took[name].append(nanoseconds(job, live, on[name]))
+            took[name].append(nanoseconds(job, running, on[name]))
     lines = []
     for name, ns in took.items():
         said = f"| {job.workload.name} | {name} | {statistics.median(ns):.1f} ns |"
@@ -88,15 +88,15 @@ def rows(job, live, rounds) -> list[str]:
     return lines
 
 
-def nanoseconds(job, live, on) -> float:
+def nanoseconds(job, running, on) -> float:
     """How long a call takes in one run of the probe; ``on``: with which counter, of which group; None: without."""
     counter, group = on or (None, None)
     counter = counter and counter()
     try:
         if counter is not None:
             counter.start(group)
-        stage = Stage(job.workload.name, job.workload.mode, (live.arm,), ((live.arm,),) * job.rounds)
-        sliced = run_slices(job.workload, job.params, stage, {live.arm: live})[live.arm]
+        stage = Stage(job.workload.name, job.workload.mode, (running.arm,), ((running.arm,),) * job.rounds)
+        sliced = run_slices(job.workload, job.params, stage, {running.arm: running})[running.arm]
         if sliced.error is not None:
             raise sliced.error
         headline = job.workload.metrics[0].name

@@ -57,7 +57,7 @@ def prepared():
 
 
 @pytest.fixture(scope="module")
-def nursery(prepared):
+def launcher(prepared):
     """Where instances start."""
     return prepared[0]
 

@@ -100,14 +100,14 @@ def test_with_it_installed_tests_see_what_they_see_without(package):
 
 
 @pytest.mark.host
-def test_killed_firejails_notes_are_removed(package, nursery):
+def test_killed_firejails_notes_are_removed(package, launcher):
     [firejail] = platforms.choose(["firejail"])
     if shutil.which("firejail") is None:
         pytest.skip("firejail is not installed")
     assert firejail.detect().available
-    firejail.prepare(nursery.image)
+    firejail.prepare(launcher.image)
     before = notes()
-    live = nursery.start(firejail, Arm("firejail"), measured=False)
+    live = launcher.start(firejail, Arm("firejail"), measured=False)
     pids = live.instance.host_processes()
     assert named_after(pids, notes() - before), "firejail notes its sandboxes under their process"
     for pid in pids:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.patience import stretched
+from tare.timeouts import stretched
 
 SOURCE = Path(__file__).parent.parent / "src" / "tare"
 #: What a limit is called. Such a value goes only into a place of such a name, or into what stretches it.
@@ -110,5 +110,5 @@ def unstretched(text):
 
 @pytest.mark.parametrize("file", sorted(SOURCE.rglob("*.py")), ids=lambda file: str(file.relative_to(SOURCE)))
 def test_every_limit_is_stretched_by_whoever_waits(file):
-    if file.name != "patience.py":
+    if file.name != "timeouts.py":
         assert unstretched(file.read_text()) == []

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 #: Names that are told when none comes near; `tare list` has all.
-MOST_SHOWN = 60
+MAX_SHOWN = 60
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -19,5 +19,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
     near += [one for one in names if folded and folded in one.casefold() and one not in near]
     if near:
         return f"did you mean {' or '.join(near)}?"
-    shown = [*sorted(names)[:MOST_SHOWN], *(["..."] if len(names) > MOST_SHOWN else [])]
+    shown = [*sorted(names)[:MAX_SHOWN], *(["..."] if len(names) > MAX_SHOWN else [])]
     return f"use one of {', '.join(shown)}" if names else "there are none"

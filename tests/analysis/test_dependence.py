@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import signal, stats
 
-from tare.analysis.dependence import LEAST_BLOCKS, dependence
+from tare.analysis.dependence import MIN_BLOCKS, dependence
 from tare.estimates.grid import BlockRatios
 
 
@@ -61,7 +61,7 @@ def test_holes_and_few_blocks():
     kept = np.arange(40) % 5 != 2
     found = dependence([whole, BlockRatios(holes.blocks[kept], holes.logs[kept], 0)])
     assert found.is_sure
-    short = LEAST_BLOCKS - 1
+    short = MIN_BLOCKS - 1
     assert dependence([BlockRatios(np.arange(short), rng.normal(size=short), 0)]) is None
     assert dependence([BlockRatios(np.arange(20), np.zeros(20), 0)]) is None
     assert dependence([]) is None

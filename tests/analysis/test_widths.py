@@ -14,7 +14,7 @@ from tare.analysis.estimates import headlines
 from tare.campaign.interim import Interim
 from tare.estimates.intervals import Interval
 from tare.estimates.running import RunningEstimates
-from tare.estimates.widths import CLEAR, LOOSEST, MOST_BLOCKS, Known, Row, blocks_needed
+from tare.estimates.widths import CLEAR, LOOSEST, MAX_BLOCKS, Known, Row, blocks_needed
 from tare.model import Direction, Mode
 from tare.store import read_store, workload_seconds
 
@@ -136,7 +136,7 @@ def test_blocks_needed_are_the_least_at_which_students_interval_is_narrow_enough
         assert widths[0] > target * 0.998  # the median of s is a trifle below s
         assert widths[1] <= target * 1.002
     assert blocks_needed(0.01, 10, 0.01) == 10
-    assert blocks_needed(1e9, 10, 1e-9) == MOST_BLOCKS
+    assert blocks_needed(1e9, 10, 1e-9) == MAX_BLOCKS
 
 
 @pytest.mark.parametrize("n_blocks", [2, 3, 5, 6, 10])

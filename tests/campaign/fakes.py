@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 from tare.campaign.disk_watch import DiskWatch
-from tare.campaign.instances import USUAL, Live
+from tare.campaign.instances import USUAL, RunningInstance
 from tare.campaign.plan import Job, Plan
 from tare.errors import PlatformError, SessionError
 from tare.model import Arm, Direction, Family, Metric, Mode, Resources
@@ -34,8 +34,8 @@ class FakePlatform(Platform):
     def prepare(self, image: object) -> Prepared:
         return Prepared("nothing", 0)
 
-    def launch(self, spec: object, things: object) -> None:
-        raise AssertionError("a fake platform is started by the fake nursery")
+    def launch(self, spec: object, cleanup: object) -> None:
+        raise AssertionError("a fake platform is started by the fake launcher")
 
 
 class FakeRun(RunWorkload):
@@ -118,10 +118,10 @@ class FakeNursery:
         return FakeLive(self, arm, marks, terms)
 
 
-class FakeLive(Live):
-    def __init__(self, nursery, arm, marks, terms=USUAL):
-        self.nursery = nursery
-        self.memory_bytes = terms.memory_bytes or nursery.resources.memory_bytes
+class FakeLive(RunningInstance):
+    def __init__(self, launcher, arm, marks, terms=USUAL):
+        self.launcher = launcher
+        self.memory_bytes = terms.memory_bytes or launcher.resources.memory_bytes
         self.command_ns = 2_000_000
         self.arm = arm
         self.marks = marks
@@ -135,7 +135,7 @@ class FakeLive(Live):
         address = SimpleNamespace(
             host=None, port=None, instance_port=None, echo=None, no_ping="no network", services={}
         )
-        started = SimpleNamespace(monotonic_ns=nursery.most)
+        started = SimpleNamespace(monotonic_ns=launcher.most)
         self.instance = SimpleNamespace(spec=spec, address=address, started=started, accounted=True)
         self.ran = 0
 
@@ -149,15 +149,15 @@ class FakeLive(Live):
         return None
 
     def stop(self):
-        self.nursery.log.append(f"stop {self.arm}")
-        self.nursery.living.discard(str(self.arm))
-        self.nursery.numbers -= 1
+        self.launcher.log.append(f"stop {self.arm}")
+        self.launcher.living.discard(str(self.arm))
+        self.launcher.numbers -= 1
 
     def _execute(self, argv, **_):
         self.ran += 1
-        self.nursery.log.append(f"{argv[1]} on {self.arm}")
-        if self.nursery.die.get(str(self.arm)) == self.ran:
-            del self.nursery.die[str(self.arm)]
+        self.launcher.log.append(f"{argv[1]} on {self.arm}")
+        if self.launcher.die.get(str(self.arm)) == self.ran:
+            del self.launcher.die[str(self.arm)]
             self.session.dead = SessionError("the stream ended")
             raise self.session.dead
         code = 1 if argv[0] == "fail" else 0

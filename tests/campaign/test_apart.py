@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from campaign.fakes import FakeFresh, FakeNursery, FakePlatform, FakeStart, Quiet, a_plan, a_record
-from tare.campaign import cold, density, least
-from tare.campaign.brood import Brood
+from tare.campaign import cold, density, minimum
 from tare.campaign.gate import Gate, at_once
 from tare.campaign.plan import Job
+from tare.campaign.pool import InstancePool
 from tare.campaign.runner import Runner
 from tare.campaign.slices import Sliced, plan_turns
 from tare.errors import HostError, ParseError, PlatformError, SessionError
@@ -23,12 +23,12 @@ from tare.workloads import registry
 MIB = 2**20
 
 
-def _run(tmp_path, workload, nursery, params=None, blocks=1, client=None):
+def _run(tmp_path, workload, launcher, params=None, blocks=1, client=None):
     """A campaign of one workload, with these parameters; its trials by arm, its samples, and the store's outputs."""
     plan = a_plan(blocks)
     plan = replace(plan, jobs=(Job(workload, params or dict(workload.profiles["quick"])),))
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
-        Runner(plan, store, nursery, client, Quiet()).run()
+        Runner(plan, store, launcher, client, Quiet()).run()
         trials = {f"{row['platform']}{row['replica'] or ''}": row for row in store.trials().iter_rows(named=True)}
         samples = store.samples()
         outputs = store.outputs(TrialKey(0, workload.name, Arm("runc")))
@@ -40,23 +40,23 @@ def probed(monkeypatch):
     """Slices without agents: every instance has an equal part of 1200 a second, and 1 ns of CPU for each unit."""
     stages = []
 
-    def run_slices(inner, params, stage, lives):
+    def run_slices(inner, params, stage, running_instances):
         stages.append((stage, dict(params)))
-        rate = 1200 / len(lives)
-        if any(live.memory_bytes < 64 * MIB for live in lives.values()):
+        rate = 1200 / len(running_instances)
+        if any(running.memory_bytes < 64 * MIB for running in running_instances.values()):
             rate /= 2
         rounds = range(len(stage.rounds))
         metric = next(iter(inner.parts))
         samples = tuple(Sample(metric, rate + number, number) for number in rounds)
-        return {arm: Sliced(samples, cpu_ns=500, work=100.0) for arm in lives}
+        return {arm: Sliced(samples, cpu_ns=500, work=100.0) for arm in running_instances}
 
     monkeypatch.setattr(density, "run_slices", run_slices)
     return stages
 
 
 def test_a_probe_works_in_ever_more_instances_at_the_same_instants(tmp_path, probed):
-    nursery = FakeNursery()
-    trials, samples, _ = _run(tmp_path, registry.get("density-primes"), nursery)
+    launcher = FakeNursery()
+    trials, samples, _ = _run(tmp_path, registry.get("density-primes"), launcher)
     assert {row["status"] for row in trials.values()} == {"ok"}
     mine = samples.filter(samples["platform"] == "runc")
     figures = {(row["metric"], row["round"]): row["value"] for row in mine.iter_rows(named=True)}
@@ -73,9 +73,9 @@ def test_a_probe_works_in_ever_more_instances_at_the_same_instants(tmp_path, pro
         assert not stage.own_cpus
         assert set(params) == {"max_prime", "slice_ms", "rounds", "warmup_ms"}
     assert [len(stage.order) for stage, _ in probed] == [1, 2, 4] * 4
-    assert nursery.most == 4, "those that there are go on, and no other arm's instance lives"
-    assert nursery.log.count("start runc") == 4
-    assert nursery.numbers == 0
+    assert launcher.most == 4, "those that there are go on, and no other arm's instance lives"
+    assert launcher.log.count("start runc") == 4
+    assert launcher.numbers == 0
 
 
 def test_turns_at_once_without_a_cpu_each_are_kept_nowhere():
@@ -99,40 +99,43 @@ def test_an_instance_that_does_not_start_fails_the_trial_and_no_other(tmp_path, 
 
 
 def test_more_than_the_hosts_memory_is_refused_with_the_fix(tmp_path, probed):
-    nursery = FakeNursery(resources=Resources((0,), 1 << 50))
-    trials, _, _ = _run(tmp_path, registry.get("density-primes"), nursery)
+    launcher = FakeNursery(resources=Resources((0,), 1 << 50))
+    trials, _, _ = _run(tmp_path, registry.get("density-primes"), launcher)
     assert {row["status"] for row in trials.values()} == {"unsupported"}
     assert "(fix: give --memory" in trials["runc"]["reason"]
-    assert nursery.log == []
+    assert launcher.log == []
 
 
 def test_an_instance_that_is_lost_at_work_fails_the_trial_and_its_console_is_kept(tmp_path, monkeypatch):
-    def lost(inner, params, stage, lives):
-        [*_, last] = lives.values()
-        if last.arm.platform == "runc" and len(lives) == 2:
+    def lost(inner, params, stage, running_instances):
+        [*_, last] = running_instances.values()
+        if last.arm.platform == "runc" and len(running_instances) == 2:
             last.session.dead = SessionError("the stream ended")
-            return {arm: Sliced(error=live.session.dead or ParseError("no slices")) for arm, live in lives.items()}
-        return {arm: Sliced((Sample("events-per-second", 1.0),), work=1.0) for arm in lives}
+            return {
+                arm: Sliced(error=running.session.dead or ParseError("no slices"))
+                for arm, running in running_instances.items()
+            }
+        return {arm: Sliced((Sample("events-per-second", 1.0),), work=1.0) for arm in running_instances}
 
     monkeypatch.setattr(density, "run_slices", lost)
-    nursery = FakeNursery()
+    launcher = FakeNursery()
     plan = replace(a_plan(1), jobs=(Job(registry.get("density-primes"), {"most": 2, "rounds": 1}),))
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
-        Runner(plan, store, nursery, None, Quiet()).run()
+        Runner(plan, store, launcher, None, Quiet()).run()
         failed = store.trials().filter(store.trials()["status"] != "ok")
         assert failed["platform"].to_list() == ["runc"]
         assert failed["reason"].to_list() == ["the stream ended"], "and not what the other says of its partner's loss"
         assert [data for _, data in store.attachments()] == [b"its last words"]
-    assert nursery.numbers == 0
+    assert launcher.numbers == 0
 
 
 def test_starts_at_once_are_new_ones_each_time(tmp_path):
-    nursery = FakeNursery()
-    trials, samples, _ = _run(tmp_path, registry.get("density-start"), nursery)
+    launcher = FakeNursery()
+    trials, samples, _ = _run(tmp_path, registry.get("density-start"), launcher)
     assert {row["status"] for row in trials.values()} == {"ok"}
-    assert nursery.log.count("start runc") == 1 + 2 + 4
-    assert nursery.log.count("stop runc") == 1 + 2 + 4
-    assert nursery.most == 4
+    assert launcher.log.count("start runc") == 1 + 2 + 4
+    assert launcher.log.count("stop runc") == 1 + 2 + 4
+    assert launcher.most == 4
     mine = samples.filter(samples["platform"] == "runc")
     figures = dict(mine.select("metric", "value").iter_rows())
     assert figures.keys() == {"each-1", "each-2", "total-2", "each-4", "total-4"}
@@ -198,13 +201,13 @@ def test_starts_that_fail_at_the_gate_leave_nothing(tmp_path):
                 raise PlatformError("no room for a third", console=b"no room")
             return super().start(platform, arm, measured=measured, terms=terms)
 
-    nursery = Full()
-    brood = Brood(FakePlatform("runc"), Arm("runc"), nursery, pytest.fail, pytest.fail)
+    launcher = Full()
+    pool = InstancePool(FakePlatform("runc"), Arm("runc"), launcher, pytest.fail, pytest.fail)
     with pytest.raises(PlatformError):
-        brood.grow(3)
-    assert nursery.numbers == 2
-    brood.clear()
-    assert nursery.numbers == 0
+        pool.grow(3)
+    assert launcher.numbers == 2
+    pool.clear()
+    assert launcher.numbers == 0
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 128])
@@ -216,7 +219,7 @@ def test_the_least_that_suffices_is_found_in_as_few_tries_as_there_are_bits(most
             tries.append(number)
             return number >= wanted
 
-        assert least.least(suffices, most) == wanted
+        assert minimum.least(suffices, most) == wanted
         assert len(tries) <= (most - 1).bit_length()
         assert most not in tries
 
@@ -224,16 +227,16 @@ def test_the_least_that_suffices_is_found_in_as_few_tries_as_there_are_bits(most
 @pytest.mark.parametrize(("needs_mib", "found_mib"), [(37, 64), (64, 64), (65, 72), (700, 704), (1024, 1024)])
 def test_the_least_memory_is_what_starts_and_is_not_slow(tmp_path, probed, needs_mib, found_mib):
     """Below 64 MiB the fake's rate is halved, so that what starts with less is not enough."""
-    nursery = FakeNursery(least=needs_mib * MIB)
-    trials, samples, outputs = _run(tmp_path, registry.get("memory-least"), nursery)
+    launcher = FakeNursery(minimum=needs_mib * MIB)
+    trials, samples, outputs = _run(tmp_path, registry.get("memory-least"), launcher)
     assert {row["status"] for row in trials.values()} == {"ok"}, "starts that fail are answers"
     assert set(samples.filter(samples["metric"] == "limit")["value"]) == {found_mib}
     told = outputs["tries"].data.decode().splitlines()
     assert told[:3] == ["1024 MiB: 1203 a second"] * 3
     assert len({line.split()[0] for line in told}) == 8, "the whole, and seven steps of the bisection"
     assert any("does not come up" in line for line in told) == (needs_mib > 8)
-    assert nursery.numbers == 0
-    assert nursery.most == 1
+    assert launcher.numbers == 0
+    assert launcher.most == 1
 
 
 @pytest.mark.parametrize("lucky", [0, 1, 2])
@@ -241,20 +244,20 @@ def test_neither_bad_luck_nor_good_makes_another_least(tmp_path, monkeypatch, lu
     """Every other instance is slow for no reason, and one of the first three is twice as fast as any other."""
     calls = itertools.count()
 
-    def run_slices(inner, params, stage, lives):
+    def run_slices(inner, params, stage, running_instances):
         number = next(calls)
         rate = 200.0 if number % 200 == lucky else 100.0 if number % 200 < 3 or number % 2 else 90.0
-        return {arm: Sliced((Sample("events-per-second", rate),)) for arm in lives}
+        return {arm: Sliced((Sample("events-per-second", rate),)) for arm in running_instances}
 
     monkeypatch.setattr(density, "run_slices", run_slices)
     workload = registry.get("memory-least")
-    brood = Brood(FakePlatform("runc"), Arm("runc"), FakeNursery(least=96 * MIB), pytest.fail, pytest.fail)
-    told = least.least_memory(workload, workload.profiles["quick"], brood)
+    pool = InstancePool(FakePlatform("runc"), Arm("runc"), FakeNursery(minimum=96 * MIB), pytest.fail, pytest.fail)
+    told = minimum.least_memory(workload, workload.profiles["quick"], pool)
     assert [(sample.metric, sample.value) for sample in told.samples] == [("limit", 96.0)]
 
 
 def test_an_instance_that_does_not_work_with_all_of_the_memory_has_no_least(tmp_path, probed):
-    trials, _, _ = _run(tmp_path, registry.get("memory-least"), FakeNursery(least=2 << 30))
+    trials, _, _ = _run(tmp_path, registry.get("memory-least"), FakeNursery(minimum=2 << 30))
     assert {row["status"] for row in trials.values()} == {"failed"}
     assert "does not come up with 1024 MiB" in trials["runc"]["reason"]
 
@@ -284,40 +287,40 @@ def _with_cold(tmp_path):
 
 
 def test_cold_starts_come_last_each_after_its_files_left_the_cache(tmp_path, monkeypatch):
-    plan, nursery = _with_cold(tmp_path), FakeNursery()
+    plan, launcher = _with_cold(tmp_path), FakeNursery()
     drop = cold.roots.drop_page_cache
     monkeypatch.setattr(
-        cold.roots, "drop_page_cache", lambda path: (nursery.log.append(f"drop {path.stem}"), drop(path))
+        cold.roots, "drop_page_cache", lambda path: (launcher.log.append(f"drop {path.stem}"), drop(path))
     )
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
-        Runner(plan, store, nursery, None, Quiet()).run()
+        Runner(plan, store, launcher, None, Quiet()).run()
         trials = store.trials().filter(store.trials()["workload"] == "cold")
         samples = store.samples()
     by = dict(trials.select("platform", "status").iter_rows())
     assert by == {"native": "ok", "runc": "ok", "docker": "unsupported"}
     assert "leave startup-cold out for docker" in trials.filter(trials["platform"] == "docker")["reason"][0]
     assert samples.filter(samples["workload"] == "cold").height == 3
-    for place, line in enumerate(nursery.log):
+    for place, line in enumerate(launcher.log):
         if line.startswith("drop"):
-            assert nursery.log[place + 1].split("#")[0] == f"start {line.split()[1]} measured".split("#")[0] or (
-                nursery.log[place + 1].startswith(f"start {line.split()[1]}#2")
+            assert launcher.log[place + 1].split("#")[0] == f"start {line.split()[1]} measured".split("#")[0] or (
+                launcher.log[place + 1].startswith(f"start {line.split()[1]}#2")
             )
-            living = [one for one in nursery.log[:place] if one.startswith("start")]
-            gone = [one for one in nursery.log[:place] if one.startswith("stop")]
+            living = [one for one in launcher.log[:place] if one.startswith("start")]
+            gone = [one for one in launcher.log[:place] if one.startswith("stop")]
             assert len(living) == len(gone), "nobody else is alive"
-    warm = [line for line in nursery.log if line.endswith("measured")]
+    warm = [line for line in launcher.log if line.endswith("measured")]
     assert len(warm) == 4 + 3, "every arm's start of the block, and the cold ones"
-    assert nursery.living == set()
+    assert launcher.living == set()
 
 
 def test_a_campaign_of_cold_starts_alone_starts_nothing_else(tmp_path):
     plan = _with_cold(tmp_path)
     plan = replace(plan, jobs=(Job(Cold(), {}),))
-    nursery = FakeNursery()
+    launcher = FakeNursery()
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
-        Runner(plan, store, nursery, None, Quiet()).run()
+        Runner(plan, store, launcher, None, Quiet()).run()
         assert store.trials().height == 4
-    assert sum(line.startswith("start") for line in nursery.log) == 3
+    assert sum(line.startswith("start") for line in launcher.log) == 3
 
 
 @pytest.mark.parametrize("after", range(1, 20))

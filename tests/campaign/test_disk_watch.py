@@ -24,7 +24,7 @@ class Disk:
         self._taken = volumes.taken
         monkeypatch.setattr(volumes, "free", self.free)
         monkeypatch.setattr(volumes, "taken", self.taken)
-        monkeypatch.setattr(disk_watch, "LEAST_RESERVE", Room(100 * MIB, 1000))
+        monkeypatch.setattr(disk_watch, "MIN_RESERVE", Room(100 * MIB, 1000))
 
     def free(self, place):
         place.stat()  # raises for a folder that is gone, as the real one

@@ -11,9 +11,9 @@ import pytest
 from campaign.fakes import FakeFresh, FakeNursery, FakePlatform, FakeRun, FakeStart, Quiet, a_plan, a_record
 from tare.campaign import block as blocks
 from tare.campaign import conduct, runs
-from tare.campaign.brood import Brood
-from tare.campaign.instances import Live, stop_all
+from tare.campaign.instances import RunningInstance, stop_all
 from tare.campaign.plan import Job
+from tare.campaign.pool import InstancePool
 from tare.campaign.preflight import available, try_each
 from tare.campaign.runner import Runner
 from tare.campaign.stopping import LOOK_FROM
@@ -35,13 +35,13 @@ def closed():
         OPENED.pop().close()
 
 
-def campaign(tmp_path, plan=None, nursery=None, watcher=None, **more):
+def campaign(tmp_path, plan=None, launcher=None, watcher=None, **more):
     """Run it; the rows by workload and platform, what the watcher was told, and the file."""
     plan = plan or a_plan(2)
     store = create_store(tmp_path / "x.tare", a_record(plan))
     watcher = watcher or Quiet()
     with store:
-        Runner(plan, store, nursery or FakeNursery(), None, watcher, **more).run()
+        Runner(plan, store, launcher or FakeNursery(), None, watcher, **more).run()
     store = read_store(tmp_path / "x.tare")
     OPENED.append(store)
     return list(store.trials().iter_rows(named=True)), watcher, store
@@ -104,24 +104,24 @@ class Broken(FakeNursery):
     def start(self, platform, arm, **more):
         if self.where == "start" and arm.platform == "docker":
             raise self.error
-        live = super().start(platform, arm, **more)
+        running = super().start(platform, arm, **more)
         if self.where == "stop" and arm.platform == "docker":
-            live.stop = raising(self.error)
-        return live
+            running.stop = raising(self.error)
+        return running
 
 
 @pytest.mark.parametrize(
     "error", [*FAULTS, OSError(errno.ENODEV, "No such device")], ids=lambda error: type(error).__name__
 )
 def test_a_start_that_raises_anything_fails_that_platforms_trials_alone(tmp_path, error):
-    rows, watcher, _ = campaign(tmp_path, nursery=Broken("start", error))
+    rows, watcher, _ = campaign(tmp_path, launcher=Broken("start", error))
     assert {row["status"] for row in failing(rows, platform="docker")} == {"failed"}
     assert {row["status"] for row in rows if row["platform"] != "docker"} == {"ok"}
     assert len(watcher.faults) == 1
 
 
 def test_a_stop_that_raises_anything_is_an_event_with_its_traceback(tmp_path):
-    rows, watcher, store = campaign(tmp_path, nursery=Broken("stop", RuntimeError("wedged")))
+    rows, watcher, store = campaign(tmp_path, launcher=Broken("stop", RuntimeError("wedged")))
     assert {row["status"] for row in rows} == {"ok"}
     warnings = [event.text for event in store.events() if event.level == "warning"]
     assert len(warnings) == 2, "one a block"
@@ -131,12 +131,14 @@ def test_a_stop_that_raises_anything_is_an_event_with_its_traceback(tmp_path):
 
 
 def test_stopping_goes_on_past_one_that_cannot_be_stopped():
-    nursery = FakeNursery()
-    lives = [nursery.start(FakePlatform("runc"), Arm("runc", number), measured=False) for number in range(3)]
-    lives[1].stop = raising(AttributeError("stop"))
-    [failed] = stop_all(lives)
+    launcher = FakeNursery()
+    running_instances = [
+        launcher.start(FakePlatform("runc"), Arm("runc", number), measured=False) for number in range(3)
+    ]
+    running_instances[1].stop = raising(AttributeError("stop"))
+    [failed] = stop_all(running_instances)
     assert isinstance(failed.error, AttributeError)
-    assert nursery.living == {"runc#2"}
+    assert launcher.living == {"runc#2"}
 
 
 def test_what_an_instance_has_is_released_when_its_session_or_group_cannot_be_closed():
@@ -146,10 +148,10 @@ def test_what_an_instance_has_is_released_when_its_session_or_group_cannot_be_cl
         spec=SimpleNamespace(group=group), daemons=[SimpleNamespace(close=lambda: done.append("daemon"))]
     )
     session = SimpleNamespace(close=raising(ValueError("no file")))
-    things = SimpleNamespace(release=lambda: done.append("things"))
-    live = Live(Arm("runc"), instance, session, things, None, 0)
+    cleanup = SimpleNamespace(release=lambda: done.append("things"))
+    running = RunningInstance(Arm("runc"), instance, session, cleanup, None, 0)
     with pytest.raises((OSError, ValueError)):
-        live.stop()
+        running.stop()
     assert done == ["daemon", "things"]
 
 
@@ -190,9 +192,9 @@ def test_a_broken_outcome_is_a_failed_trial_with_the_reason(tmp_path, monkeypatc
 
 def test_a_figure_that_the_file_cannot_hold_fails_its_own_trial(tmp_path, monkeypatch):
     @contextlib.contextmanager
-    def huge(workload, params, live, client):
-        with runs.ready(workload, params, live, client) as run:
-            yield lambda: replace(run(), cpu_ns=2**70) if live.arm.platform == "runc" else run()
+    def huge(workload, params, running, client):
+        with runs.ready(workload, params, running, client) as run:
+            yield lambda: replace(run(), cpu_ns=2**70) if running.arm.platform == "runc" else run()
 
     monkeypatch.setattr(blocks, "ready", huge)
     rows, _, _ = campaign(tmp_path)
@@ -243,25 +245,25 @@ class Tidying(FakeRun):
         return RunPlan(measures=(Command(("work", self.name)),), cleanup=(Command(("tidy", "after")),))
 
 
-def _wedged(nursery, monkeypatch, error):
+def _wedged(launcher, monkeypatch, error):
     """Every `tidy` fails."""
-    start = nursery.start
+    start = launcher.start
 
     def begin(platform, arm, **more):
-        live = start(platform, arm, **more)
-        execute = live.session.execute
+        running = start(platform, arm, **more)
+        execute = running.session.execute
 
         def execute_or_fail(argv, **options):
             if argv[0] == "tidy":
-                nursery.log.append(f"tidy on {arm}")
+                launcher.log.append(f"tidy on {arm}")
                 raise error
             return execute(argv, **options)
 
-        live.session.execute = execute_or_fail
-        return live
+        running.session.execute = execute_or_fail
+        return running
 
-    monkeypatch.setattr(nursery, "start", begin)
-    return nursery
+    monkeypatch.setattr(launcher, "start", begin)
+    return launcher
 
 
 def _tidying():
@@ -273,10 +275,10 @@ def _tidying():
 def test_a_result_that_was_read_is_kept_when_the_clean_up_fails_and_the_instance_is_replaced(
     tmp_path, monkeypatch, error
 ):
-    nursery = _wedged(FakeNursery(), monkeypatch, error)
-    rows, _, store = campaign(tmp_path, _tidying(), nursery)
+    launcher = _wedged(FakeNursery(), monkeypatch, error)
+    rows, _, store = campaign(tmp_path, _tidying(), launcher)
     assert {row["status"] for row in rows} == {"ok"}
-    starts = [line for line in nursery.log if line == "start runc" or line == "start runc measured"]
+    starts = [line for line in launcher.log if line == "start runc" or line == "start runc measured"]
     assert len(starts) == 2, "the second workload gets an instance that is as it was"
     texts = [event.text for event in store.events()]
     assert any(text.startswith("the clean-up after a trial on runc, which is started anew: ") for text in texts)
@@ -287,27 +289,27 @@ def test_a_result_that_was_read_is_kept_when_the_clean_up_fails_and_the_instance
 )
 def test_the_clean_up_runs_after_every_error_while_the_session_lives(tmp_path, monkeypatch, error):
     monkeypatch.setattr(Tidying, "parse", raising(error))
-    nursery = FakeNursery()
-    rows, _, _ = campaign(tmp_path, _tidying(), nursery)
+    launcher = FakeNursery()
+    rows, _, _ = campaign(tmp_path, _tidying(), launcher)
     ran = failing(rows, workload="alpha")
     status = Status.UNSUPPORTED if isinstance(error, HostError) else Status.FAILED
     assert {row["status"] for row in ran} == {status.value}
-    assert nursery.log.count("after on runc") == 2
+    assert launcher.log.count("after on runc") == 2
 
 
 def test_a_server_that_does_not_end_costs_the_instance_and_not_the_result(monkeypatch):
-    live = FakeNursery().start(FakePlatform("runc"), Arm("runc"), measured=False)
+    running = FakeNursery().start(FakePlatform("runc"), Arm("runc"), measured=False)
     server = SimpleNamespace(kill=lambda: None, wait=raising(SessionTimeout("alive 10 s after SIGKILL")))
-    live.session.start = lambda *_, **__: server
+    running.session.start = lambda *_, **__: server
 
     class Served(FakeRun):
         def plan(self, params, around):
             return RunPlan(measures=(Command(("work", "x")),), servers=(Command(("serve",)),))
 
-    measured = runs.run_trial(Served("served"), {}, live, None)
+    measured = runs.run_trial(Served("served"), {}, running, None)
     assert measured.outcome.samples == {"rate": 42.0}
-    assert not live.usable
-    assert [str(failed.error) for failed in live.dirty] == ["alive 10 s after SIGKILL"]
+    assert not running.usable
+    assert [str(failed.error) for failed in running.dirty] == ["alive 10 s after SIGKILL"]
 
 
 # Instances of a trial's own, slices
@@ -330,14 +332,14 @@ def test_a_fault_where_a_trial_has_instances_of_its_own(tmp_path):
 
 
 def test_a_dirty_instance_is_not_grown_on():
-    nursery = FakeNursery()
+    launcher = FakeNursery()
     told = []
-    brood = Brood(FakePlatform("runc"), Arm("runc"), nursery, told.append, pytest.fail)
-    first, _ = brood.grow(2)
+    pool = InstancePool(FakePlatform("runc"), Arm("runc"), launcher, told.append, pytest.fail)
+    first, _ = pool.grow(2)
     first.dirty.append(Failed(ParseError("rm: busy")))
-    assert all(live is not first for live in brood.grow(2))
+    assert all(running is not first for running in pool.grow(2))
     assert [str(failed.error) for failed in told] == ["rm: busy"]
-    assert nursery.numbers == 2
+    assert launcher.numbers == 2
 
 
 def test_a_fault_in_a_whole_stage_of_slices_fails_its_trials(tmp_path, monkeypatch):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tare.campaign.apart import run_apart
-from tare.campaign.brood import Brood
 from tare.campaign.cold import drop_start_files, libraries
+from tare.campaign.pool import InstancePool
 from tare.errors import HostError, PlatformError
 from tare.host import processes
 from tare.image.build import AGENT_INSIDE
@@ -35,25 +35,25 @@ TINY = {
 
 
 @pytest.fixture(params=NAMES)
-def brood(request, nursery):
+def pool(request, launcher):
     [platform] = registry.choose([request.param])
-    platform.prepare(nursery.image)
-    brood = Brood(platform, Arm(platform.name), nursery, pytest.fail, pytest.fail)
-    yield brood
-    assert brood.lives == [], "who ran it has ended what it started"
+    platform.prepare(launcher.image)
+    pool = InstancePool(platform, Arm(platform.name), launcher, pytest.fail, pytest.fail)
+    yield pool
+    assert pool.running_instances == [], "who ran it has ended what it started"
     platform.close()
 
 
-def _told(name, brood, client):
+def _told(name, pool, client):
     workload = workloads.get(name)
-    told = run_apart(workload, {**workload.profiles["quick"], **TINY[name]}, brood, client)
+    told = run_apart(workload, {**workload.profiles["quick"], **TINY[name]}, pool, client)
     return {sample.metric: sample.value for sample in told.samples}, told
 
 
 @pytest.mark.host
 @pytest.mark.parametrize("name", ["density-primes", "density-stream", "density-network"])
-def test_two_at_once_have_figures_each_and_together(name, brood, prepared):
-    figures, told = _told(name, brood, prepared[1])
+def test_two_at_once_have_figures_each_and_together(name, pool, prepared):
+    figures, told = _told(name, pool, prepared[1])
     assert {"each-1", "each-2", "total-2", "cpu-cost"} <= set(figures)
     assert figures["each-2"] > 0
     assert figures["each-2"] * 2 == pytest.approx(figures["total-2"])
@@ -61,66 +61,66 @@ def test_two_at_once_have_figures_each_and_together(name, brood, prepared):
 
 
 @pytest.mark.host
-def test_starts_at_once_are_all_there_when_the_last_is(brood, prepared):
-    figures, _ = _told("density-start", brood, prepared[1])
+def test_starts_at_once_are_all_there_when_the_last_is(pool, prepared):
+    figures, _ = _told("density-start", pool, prepared[1])
     assert figures.keys() == {"each-1", "each-2", "total-2"}
     assert figures["total-2"] >= figures["each-2"] > 0
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("brood", OF_PLATFORMS, indirect=True)
-def test_instances_started_at_once_are_as_good_as_any(brood):
+@pytest.mark.parametrize("pool", OF_PLATFORMS, indirect=True)
+def test_instances_started_at_once_are_as_good_as_any(pool):
     try:
-        lives = brood.grow_at_once(3)
-        assert len({live.instance.spec.id for live in lives}) == 3
-        assert [live.session.execute(["echo", "here"]).stdout for live in lives] == [b"here\n"] * 3
+        running_instances = pool.grow_at_once(3)
+        assert len({running.instance.spec.id for running in running_instances}) == 3
+        assert [running.session.execute(["echo", "here"]).stdout for running in running_instances] == [b"here\n"] * 3
     finally:
-        brood.clear()
+        pool.clear()
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("brood", OF_PLATFORMS, indirect=True)
-def test_one_more_instance_takes_some_memory(brood, prepared):
-    figures, _ = _told("density-memory", brood, prepared[1])
+@pytest.mark.parametrize("pool", OF_PLATFORMS, indirect=True)
+def test_one_more_instance_takes_some_memory(pool, prepared):
+    figures, _ = _told("density-memory", pool, prepared[1])
     assert figures["further-group"] > 0
     assert figures["first-pss"] > 0
 
 
 @pytest.mark.host
-def test_the_least_memory_is_a_step_and_not_all(brood, prepared):
-    figures, told = _told("memory-least", brood, prepared[1])
+def test_the_least_memory_is_a_step_and_not_all(pool, prepared):
+    figures, told = _told("memory-least", pool, prepared[1])
     assert figures["limit"] % 8 == 0
     assert 8 <= figures["limit"] < 512
     assert told.outputs["tries"].startswith(b"512 MiB: ")
 
 
 @pytest.mark.host
-def test_arrays_need_their_own_memory_besides(brood, prepared):
-    figures, _ = _told("memory-least-stream", brood, prepared[1])
+def test_arrays_need_their_own_memory_besides(pool, prepared):
+    figures, _ = _told("memory-least-stream", pool, prepared[1])
     assert 3 * 64 < figures["limit"] < 512
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("brood", OF_PLATFORMS, indirect=True)
-def test_the_image_takes_about_what_is_in_it(brood, prepared):
-    figures, told = _told("image-size", brood, prepared[1])
+@pytest.mark.parametrize("pool", OF_PLATFORMS, indirect=True)
+def test_the_image_takes_about_what_is_in_it(pool, prepared):
+    figures, told = _told("image-size", pool, prepared[1])
     assert 0.5 * figures["unpacked"] < figures["disk"] < 2 * figures["unpacked"]
     assert told.outputs["form"]
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("brood", OF_PLATFORMS, indirect=True)
-def test_what_a_start_reads_leaves_the_page_cache(brood, nursery):
-    form = brood.platform.prepare(nursery.image)
+@pytest.mark.parametrize("pool", OF_PLATFORMS, indirect=True)
+def test_what_a_start_reads_leaves_the_page_cache(pool, launcher):
+    form = pool.platform.prepare(launcher.image)
     files = [path if path.is_file() else path / AGENT_INSIDE for path in form.files]
     own = [Path(processes.find(name)).resolve() for name in form.programs]
     for path in (*files, *own):
         path.read_bytes()
     assert all(_cached(path) for path in (*files, *own))
-    drop_start_files(brood.platform, nursery.image)
+    drop_start_files(pool.platform, launcher.image)
     assert not any(_cached(path) for path in (*files, *own))
-    brood.grow(1)
-    brood.clear()
+    pool.grow(1)
+    pool.clear()
 
 
 def _cached(path):
@@ -135,10 +135,10 @@ def _cached(path):
 
 
 @pytest.mark.host
-def test_a_start_whose_files_are_not_known_cannot_be_cold(nursery):
+def test_a_start_whose_files_are_not_known_cannot_be_cold(launcher):
     [platform] = registry.choose(["native-userland"])
     with pytest.raises(HostError) as refused:
-        drop_start_files(platform, nursery.image)
+        drop_start_files(platform, launcher.image)
     assert refused.value.fix == "leave startup-cold out for native-userland"
 
 
@@ -150,22 +150,22 @@ def test_a_program_is_linked_with_libraries_that_are_there():
 
 
 @pytest.mark.host
-def test_a_start_that_fails_beside_others_ends_all_and_tells_why(nursery, monkeypatch):
+def test_a_start_that_fails_beside_others_ends_all_and_tells_why(launcher, monkeypatch):
     """The third never comes to the gate, where the first two are held."""
     [platform] = registry.choose(["runc"])
-    platform.prepare(nursery.image)
+    platform.prepare(launcher.image)
     launch, names = platform.launch, []
 
-    def one_fails(spec, things):
+    def one_fails(spec, cleanup):
         names.append(spec.id)
         if len(names) == 3:
             raise PlatformError("there is no third")
-        return launch(spec, things)
+        return launch(spec, cleanup)
 
     monkeypatch.setattr(platform, "launch", one_fails)
-    brood = Brood(platform, Arm("runc"), nursery, pytest.fail, pytest.fail)
+    pool = InstancePool(platform, Arm("runc"), launcher, pytest.fail, pytest.fail)
     with pytest.raises(PlatformError, match="there is no third"):
-        brood.grow_at_once(3)
-    brood.clear()
-    left = [path for path in nursery.work.iterdir() if path.name in names]
+        pool.grow_at_once(3)
+    pool.clear()
+    left = [path for path in launcher.work.iterdir() if path.name in names]
     assert left == []

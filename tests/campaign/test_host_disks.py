@@ -118,13 +118,13 @@ def _campaign(names, jobs, disk, data_bytes=None):
         create_store(Path(folder, "disk.tare"), a_record(plan)) as store,
         LowestFree(disk) as meanwhile,
     ):
-        nursery, client = host.prepare(image, resources)
-        Runner(plan, store, replace(nursery, work=disk), client, Quiet()).run()
+        launcher, client = host.prepare(image, resources)
+        Runner(plan, store, replace(launcher, work=disk), client, Quiet()).run()
         rows = list(store.trials().iter_rows(named=True))
-        assert nursery.disk.failed is None
+        assert launcher.disk.failed is None
     for platform in platforms:
         platform.close()
-    assert left_on_host(f"{nursery.campaign}x") == []
+    assert left_on_host(f"{launcher.campaign}x") == []
     for row in rows:
         print(row["workload"], row["platform"], row["status"], row["reason"], f"{row['wall_ns'] / 1e9:.1f} s")
     print("free before, at the lowest, after:", meanwhile.began, meanwhile.lowest, meanwhile.ended, sep="; ")
@@ -186,7 +186,7 @@ def test_also_behind_another_kernel(disk, name, script):
 
 
 def test_what_docker_keeps_of_a_root_counts_too(disk, monkeypatch):
-    monkeypatch.setattr(volumes, "MOST_BYTES", 1 << 30)  # Docker's storage is on the host's own disk
+    monkeypatch.setattr(volumes, "MAX_BYTES", 1 << 30)  # Docker's storage is on the host's own disk
     script = "mkdir -p /var/fill; head -c 4G /dev/zero >/var/fill/fill; sleep 20"
     rows, _ = _campaign(["native", "docker"], [Shell("fills", script), WELL], disk)
     reasons = {row["platform"]: row["reason"] for row in rows if row["workload"] == "fills"}
@@ -195,7 +195,7 @@ def test_what_docker_keeps_of_a_root_counts_too(disk, monkeypatch):
     assert [row["status"] for row in rows if row["workload"] == "well"] == ["ok"] * 3
 
 
-@pytest.mark.parametrize("disk", [4 * volumes.LEAST_VOLUME], indirect=True)
+@pytest.mark.parametrize("disk", [4 * volumes.MIN_VOLUME], indirect=True)
 @pytest.mark.parametrize(
     ("name", "script"),
     [
@@ -213,19 +213,19 @@ def test_a_filesystem_of_its_own_cannot_be_outgrown(disk, name, script):
     assert meanwhile.ended.bytes > meanwhile.began.bytes - 16 * MIB
 
 
-@pytest.mark.parametrize("disk", [4 * volumes.LEAST_VOLUME], indirect=True)
+@pytest.mark.parametrize("disk", [4 * volumes.MIN_VOLUME], indirect=True)
 @pytest.mark.parametrize("name", ["runc", "gvisor"])
 def test_what_would_outgrow_it_at_once_takes_nothing(disk, name):
     rows, meanwhile = _in_volumes(disk, name, "fallocate -l 3G /data/fill")
     for row in rows:
         if row["workload"] == "fills":
             assert "No space left on device" in row["reason"], row["reason"]
-    assert meanwhile.lowest.bytes > meanwhile.began.bytes - volumes.LEAST_VOLUME
+    assert meanwhile.lowest.bytes > meanwhile.began.bytes - volumes.MIN_VOLUME
 
 
 def _in_volumes(disk, name, script):
     """A campaign whose instances have filesystems of their own."""
-    rows, meanwhile = _campaign(["native", name], [Shell("fills", script), WELL], disk, data_bytes=volumes.LEAST_VOLUME)
+    rows, meanwhile = _campaign(["native", name], [Shell("fills", script), WELL], disk, data_bytes=volumes.MIN_VOLUME)
     assert [row["status"] for row in rows if row["workload"] == "fills"] == ["failed"] * 3
     assert [row["status"] for row in rows if row["workload"] == "well"] == ["ok"] * 3
     assert processes.run(["losetup", "--list", "--noheadings", "--output", "BACK-FILE"]).text.count(str(disk)) == 0

@@ -24,8 +24,8 @@ from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.plan import Job, Plan
 from tare.campaign.runner import Runner
 from tare.errors import StoreError
-from tare.host import janitor, processes, state
-from tare.host.journal import Belongings, Journal, of_this_process
+from tare.host import processes, removers, state
+from tare.host.journal import CleanupStack, Journal, of_this_process
 from tare.image import build, guest
 from tare.model import Resources
 from tare.platforms import registry
@@ -80,12 +80,12 @@ def _conduct(names, jobs, file, blocks=2, work=None, resumed=False):
     with contextlib.ExitStack() as last:
         for platform in platforms:
             last.callback(platform.close)
-        nursery, client = last.enter_context(HostSession()).prepare(image, resources)
+        launcher, client = last.enter_context(HostSession()).prepare(image, resources)
         if work is not None:
-            nursery = replace(nursery, work=work / "work", journal=Journal(work / "journal"))
+            launcher = replace(launcher, work=work / "work", journal=Journal(work / "journal"))
         with open_store(file) if resumed else create_store(file, a_record(plan)) as store:
             try:
-                Runner(plan, store, nursery, client, Quiet()).run()
+                Runner(plan, store, launcher, client, Quiet()).run()
             except StoreError as ended:
                 error = ended
         with read_store(file) as store:
@@ -192,9 +192,9 @@ def _named(outcome, platform):
 def test_death_of_a_daemon(told, tmp_path, monkeypatch):
     journal, folder = Journal(state.journal()), state.work() / f"dockerd-{secrets.token_hex(3)}"
     folder.mkdir()
-    with Belongings(journal) as things:
-        things.own(janitor.folder(folder), janitor.mount(folder / "data"))
-        dockerd = Dockerd(folder, things)
+    with CleanupStack(journal) as cleanup:
+        cleanup.own(removers.folder(folder), removers.mount(folder / "data"))
+        dockerd = Dockerd(folder, cleanup)
         monkeypatch.setenv("DOCKER_HOST", dockerd.host)
         jobs = [Shell("well", "echo 42"), Strikes(dockerd.daemon.process.kill)]
         result = _conduct(["native", "docker-none"], jobs, tmp_path / "fault.tare")
@@ -203,7 +203,7 @@ def test_death_of_a_daemon(told, tmp_path, monkeypatch):
             processes.run(["umount", "-l", mount.split()[1]])
     # What the campaign could not remove is the daemon's record of its container, which went with the daemon's folder.
     for entry in of_this_process():
-        janitor.remove(entry.thing)
+        removers.remove(entry.resource)
         journal.forget(entry)
     gc.collect()
     assert result.reasons("strikes", "native") == []
@@ -274,7 +274,7 @@ def test_read_only_home(small_disk, told, tmp_path):
     assert {row["status"] for row in result.rows if row["block"] == 0 and row["workload"] == "well"} == {"ok"}
     processes.run(["umount", "-l", str(small_disk)]).require()
     for entry in reversed((journal := Journal(small_disk / "journal")).entries()):
-        janitor.remove(entry.thing)
+        removers.remove(entry.resource)
         journal.forget(entry)
     told(result, "runc", reasons[0])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hostile import TREE
-from tare.host import janitor, processes, state
+from tare.host import processes, removers, state
 from tare.host.journal import Journal
 from tare.store import read_store
 
@@ -21,8 +21,8 @@ from tare.model import Arm, Resources
 from tare.platforms import registry
 
 with HostSession() as host:
-    nursery, _ = host.prepare(host.image(), Resources(default_cpus(), 512 << 20))
-    live = nursery.start(registry.choose(["runc"])[0], Arm("runc"), measured=False)
+    launcher, _ = host.prepare(host.image(), Resources(default_cpus(), 512 << 20))
+    live = launcher.start(registry.choose(["runc"])[0], Arm("runc"), measured=False)
     assert live.session.execute(["sh", "-c", sys.argv[1]], time_limit_s=60).code == 0
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -37,7 +37,7 @@ def tare(*words):
 def test_what_a_killed_run_left_and_nobody_can_remove_is_told(tmp_path):
     folder = state.work() / f"stays{os.getpid()}"
     folder.mkdir()
-    [entry] = Journal(state.journal()).write(janitor.file(folder))  # no file: it cannot be removed as one
+    [entry] = Journal(state.journal()).write(removers.file(folder))  # no file: it cannot be removed as one
     record = json.loads(entry.file.read_text())
     record["owner"]["pid"] = 1 << 22  # nobody's
     entry.file.write_text(json.dumps(record))
@@ -63,8 +63,8 @@ def test_tare_clean_removes_what_a_killed_run_s_sandbox_made():
     """A run in a process of its own: its sandbox nests 1,500 folders, then it is killed without a word."""
     killed = processes.run([sys.executable, "-c", KILLED, TREE], time_limit_s=120)
     assert killed.code == -9, killed.stderr
-    left = [entry.thing for entry in Journal(state.journal()).entries()]
-    folders = [str(thing.facts["path"]) for thing in left if thing.kind == "folder"]
+    left = [entry.resource for entry in Journal(state.journal()).entries()]
+    folders = [str(resource.facts["path"]) for resource in left if resource.kind == "folder"]
     assert [folder for folder in folders if Path(folder, "data/d/d/d").exists()]
     cleaned = tare("clean")
     assert cleaned.code == 0, cleaned.stdout + cleaned.stderr

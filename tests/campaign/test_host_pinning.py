@@ -83,18 +83,18 @@ def test_all_threads_are_off_the_measured_cpus_and_instances_on_them(tmp_path):
 
 
 def test_a_child_inherits_nothing_of_it(prepared):
-    nursery, client = prepared
-    everywhere = os.sched_getaffinity(0) | set(nursery.resources.cpus)
+    launcher, client = prepared
+    everywhere = os.sched_getaffinity(0) | set(launcher.resources.cpus)
     asked = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
-    assert os.sched_getaffinity(0).isdisjoint(nursery.resources.cpus)
+    assert os.sched_getaffinity(0).isdisjoint(launcher.resources.cpus)
     assert processes.run(asked).text.strip() == str(sorted(everywhere))
     [platform] = registry.choose(["native"])
-    platform.prepare(nursery.image)
-    live = nursery.start(platform, Arm("native"), measured=False)
+    platform.prepare(launcher.image)
+    running = launcher.start(platform, Arm("native"), measured=False)
     try:
-        seen = live.session.execute(["grep", "Cpus_allowed_list", "/proc/self/status"]).stdout.split()[1].decode()
-        assert seen == ",".join(map(str, nursery.resources.cpus))
+        seen = running.session.execute(["grep", "Cpus_allowed_list", "/proc/self/status"]).stdout.split()[1].decode()
+        assert seen == ",".join(map(str, launcher.resources.cpus))
     finally:
-        live.stop()
+        running.stop()
     told = client.run(["grep", "Cpus_allowed_list", "/proc/self/status"], time_limit_s=10).text.split()[1]
-    assert told == ",".join(str(cpu) for cpu in sorted(everywhere - set(nursery.resources.cpus)))
+    assert told == ",".join(str(cpu) for cpu in sorted(everywhere - set(launcher.resources.cpus)))

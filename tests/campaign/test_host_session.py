@@ -112,48 +112,48 @@ def another_home(tmp_path):
 
 
 @pytest.mark.host
-def test_a_second_campaign_with_another_home_is_refused_and_takes_nothing(nursery, another_home, tmp_path):
+def test_a_second_campaign_with_another_home_is_refused_and_takes_nothing(launcher, another_home, tmp_path):
     [native] = registry.choose(["native"])
-    live = nursery.start(native, Arm("native"), measured=False)
+    running = launcher.start(native, Arm("native"), measured=False)
     try:
         argv = [sys.executable, "-c", "from tare.cli import main; main()"]
         words = ["run", "-p", "native", "-w", "primes", "--blocks", "1", "-o", str(tmp_path / "x.tare")]
         second = subprocess.run(
             [*argv, *words], env=another_home, capture_output=True, text=True, check=False, timeout=120
         )
-        assert live.session.execute(["true"], time_limit_s=10).code == 0, "the first run's instance is dead"
+        assert running.session.execute(["true"], time_limit_s=10).code == 0, "the first run's instance is dead"
         assert second.returncode == 2
         assert f"another tare has this host, and two would measure each other: process {os.getpid()} (" in second.stderr
         assert not (tmp_path / "x.tare").exists()
     finally:
-        live.stop()
+        running.stop()
 
 
 @pytest.mark.host
-def test_cleaning_with_another_home_takes_nothing_of_a_living_run(nursery, another_home):
+def test_cleaning_with_another_home_takes_nothing_of_a_living_run(launcher, another_home):
     """What a killed run with that home made has the names that the living one uses now."""
     [native] = registry.choose(["native"])
-    live = nursery.start(native, Arm("native"), measured=False)
+    running = launcher.start(native, Arm("native"), measured=False)
     made = (
-        "from tare.host import janitor, state; from tare.host.journal import Journal; "
-        "Journal(state.journal()).write(janitor.link('tare0'), janitor.control_group('tare'))"
+        "from tare.host import removers, state; from tare.host.journal import Journal; "
+        "Journal(state.journal()).write(removers.link('tare0'), removers.control_group('tare'))"
     )
     try:
         processes.run([sys.executable, "-c", made], env=another_home).require()
         cleaned = processes.run([sys.executable, "-c", "from tare.cli import main; main()", "clean"], env=another_home)
-        assert live.session.execute(["true"], time_limit_s=10).code == 0, "the living run's instance is dead"
+        assert running.session.execute(["true"], time_limit_s=10).code == 0, "the living run's instance is dead"
         assert cleaned.code == 1
         assert cleaned.text.count(f": another run uses it: process {os.getpid()} (") == 2
         assert "0 removed, 2 kept" in cleaned.text
     finally:
-        live.stop()
+        running.stop()
 
 
 @pytest.mark.host
-def test_all_that_a_session_makes_without_its_label_is_known_to_be_shared(nursery):
-    mine = [entry.thing for entry in of_this_process()]
-    assert {thing.kind for thing in mine} >= {"cgroup", "link", "netns", "folder"}
-    for thing in mine:
-        assert lock.is_shared(thing) is (nursery.campaign not in str(thing)), str(thing)
+def test_all_that_a_session_makes_without_its_label_is_known_to_be_shared(launcher):
+    mine = [entry.resource for entry in of_this_process()]
+    assert {resource.kind for resource in mine} >= {"cgroup", "link", "netns", "folder"}
+    for resource in mine:
+        assert lock.is_shared(resource) is (launcher.campaign not in str(resource)), str(resource)
     for step in sweep(Journal(state.journal())):
         assert step.kept is not None

@@ -9,21 +9,21 @@ import pytest
 from campaign.fakes import a_plan, a_record
 from tare.analysis import contamination
 from tare.campaign.sampler import Sampler
-from tare.host import cgroup, janitor, processes, unremoved
-from tare.host.journal import Belongings
+from tare.host import cgroup, processes, removers, unremoved
+from tare.host.journal import CleanupStack
 from tare.model import Resources
 from tare.store import create_store
 
 pytestmark = pytest.mark.host
 
 
-def test_what_a_sandbox_that_stayed_runs_is_foreign(nursery, tmp_path, monkeypatch):
+def test_what_a_sandbox_that_stayed_runs_is_foreign(launcher, tmp_path, monkeypatch):
     monkeypatch.setattr(unremoved, "_noted", {})
-    [cpu] = nursery.resources.cpus
+    [cpu] = launcher.resources.cpus
     group = cgroup.Group("tare/strayx1")
     sampler = Sampler((cpu,), interval_s=0.1)
-    with Belongings(nursery.journal) as things:
-        things.own(janitor.control_group(group.path))
+    with CleanupStack(launcher.journal) as cleanup:
+        cleanup.own(removers.control_group(group.path))
         group.create(Resources((cpu,), 64 << 20))
         busy = processes.start([sys.executable, "-c", "while True: pass"], cgroup_procs=group.leaf("tool"))
         try:
@@ -31,7 +31,9 @@ def test_what_a_sandbox_that_stayed_runs_is_foreign(nursery, tmp_path, monkeypat
             with sampler.sampling(tuple):
                 time.sleep(1.5)
                 noted = time.time()
-                entry = next(one.file for one in nursery.journal.entries() if one.thing.facts.get("path") == group.path)
+                entry = next(
+                    one.file for one in launcher.journal.entries() if one.resource.facts.get("path") == group.path
+                )
                 unremoved.note(unremoved.Unremoved(entry, f"cgroup {group.path}", "it stays", group.path))
                 time.sleep(1.5)
         finally:

@@ -20,23 +20,23 @@ _BUSY = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True
 _LOOP = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"
 
 
-def test_an_instance_is_counted_and_a_neighbour_is_told_apart_from_it(nursery, tmp_path):
+def test_an_instance_is_counted_and_a_neighbour_is_told_apart_from_it(launcher, tmp_path):
     [platform] = registry.choose(["native"])
-    platform.prepare(nursery.image)
-    [cpu] = nursery.resources.cpus
-    live = nursery.start(platform, Arm("native"), measured=False)
+    platform.prepare(launcher.image)
+    [cpu] = launcher.resources.cpus
+    running = launcher.start(platform, Arm("native"), measured=False)
     sampler = Sampler((cpu,), interval_s=0.1)
     neighbour = None
     try:
-        with sampler.sampling(lambda: (live,)):
-            before = live.cpu_ns()
-            live.session.execute(["sh", "-c", _LOOP], time_limit_s=60)
-            used = live.cpu_ns() - before
+        with sampler.sampling(lambda: (running,)):
+            before = running.cpu_ns()
+            running.session.execute(["sh", "-c", _LOOP], time_limit_s=60)
+            used = running.cpu_ns() - before
             between = time.time()
             neighbour = processes.start([sys.executable, "-c", _BUSY, str(cpu)])
             time.sleep(1.5)
     finally:
-        live.stop()
+        running.stop()
         if neighbour is not None:  # only now: a child that ended counts as the harness's own
             processes.kill_group(neighbour)
             neighbour.wait()

@@ -29,11 +29,11 @@ def _platform(name, image):
     platform.close()
 
 
-def _refusal(nursery, name):
+def _refusal(launcher, name):
     """Why an instance does not start; nothing of it may stay."""
-    with _platform(name, nursery.image) as platform, pytest.raises(TareError) as refused:
-        nursery.start(platform, Arm(name), measured=True)
-    assert left_on_host(f"{nursery.campaign}x") == []
+    with _platform(name, launcher.image) as platform, pytest.raises(TareError) as refused:
+        launcher.start(platform, Arm(name), measured=True)
+    assert left_on_host(f"{launcher.campaign}x") == []
     assert "\n" not in refused.value.what
     return refused.value
 
@@ -52,34 +52,34 @@ def full_disk(tmp_path, request):
 
 
 @pytest.mark.parametrize("name", ["native", "runc", "lxc", "qemu", "uml"])
-def test_a_full_disk(nursery, full_disk, name):
-    error = _refusal(replace(nursery, work=full_disk), name)
+def test_a_full_disk(launcher, full_disk, name):
+    error = _refusal(replace(launcher, work=full_disk), name)
     assert error.what.startswith("the disk is full: ")
     assert error.fix.startswith(f"free disk space below {full_disk}")
     assert list(full_disk.iterdir()) == [full_disk / "filler"]
 
 
 @pytest.mark.parametrize("name", ["native", "runc", "bubblewrap", "gvisor"])
-def test_an_image_without_its_agent(nursery, tmp_path, name):
+def test_an_image_without_its_agent(launcher, tmp_path, name):
     empty = tmp_path / "root"
     empty.mkdir()
-    error = _refusal(replace(nursery, image=replace(nursery.image, root=empty)), name)
+    error = _refusal(replace(launcher, image=replace(launcher.image, root=empty)), name)
     assert "tare-agent" in error.what
 
 
 @pytest.mark.parametrize("name", ["native", "runc"])
-def test_an_image_of_other_bits(nursery, name):
-    error = _refusal(replace(nursery, image=replace(nursery.image, hash="0" * 16)), name)
+def test_an_image_of_other_bits(launcher, name):
+    error = _refusal(replace(launcher, image=replace(launcher.image, hash="0" * 16)), name)
     assert "runs other bits" in error.what
-    assert nursery.image.hash in error.what
+    assert launcher.image.hash in error.what
 
 
-def test_the_next_start_is_well(nursery):
-    with _platform("native", nursery.image) as platform:
-        nursery.start(platform, Arm("native"), measured=True).stop()
+def test_the_next_start_is_well(launcher):
+    with _platform("native", launcher.image) as platform:
+        launcher.start(platform, Arm("native"), measured=True).stop()
 
 
-def test_a_guest_that_panics_in_a_campaign(nursery, tmp_path, monkeypatch):
+def test_a_guest_that_panics_in_a_campaign(launcher, tmp_path, monkeypatch):
     """Its trials are failed rows with the reason, its console is in the campaign's file, the rest goes on."""
     initramfs = tmp_path / "initramfs"
     initramfs.write_bytes(b"not an archive" * 100)
@@ -88,10 +88,10 @@ def test_a_guest_that_panics_in_a_campaign(nursery, tmp_path, monkeypatch):
     platforms = tuple(registry.choose(["native", "qemu-tcg"]))
     workload = workloads.get("sysbench-cpu")
     jobs = (Job(workload, workload.profiles["quick"]),)
-    plan = Plan("quick", 5, platforms, jobs, nursery.resources, 1, None)
-    client = Client(nursery.image.root, ())  # nobody asks it
+    plan = Plan("quick", 5, platforms, jobs, launcher.resources, 1, None)
+    client = Client(launcher.image.root, ())  # nobody asks it
     with create_store(tmp_path / "panic.tare", a_record(plan)) as store:
-        Runner(plan, store, nursery, client, Quiet()).run()
+        Runner(plan, store, launcher, client, Quiet()).run()
         rows = list(store.trials().iter_rows(named=True))
         consoles = store.attachments()
     [failed] = [row for row in rows if row["platform"] == "qemu-tcg"]
@@ -101,4 +101,4 @@ def test_a_guest_that_panics_in_a_campaign(nursery, tmp_path, monkeypatch):
     assert {name for name, _ in consoles} == {"console of qemu-tcg"}
     assert all(b"Kernel panic" in console for _, console in consoles)
     assert [row["status"] for row in rows if row["platform"] == "native"] == ["ok", "ok"]
-    assert left_on_host(f"{nursery.campaign}x") == []
+    assert left_on_host(f"{launcher.campaign}x") == []

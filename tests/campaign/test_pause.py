@@ -36,15 +36,15 @@ class Slow(FakeNursery):
 
     def start(self, *arguments, **words):
         self.clock.go(START_S)
-        live = super().start(*arguments, **words)
-        work = live.session.execute
+        running = super().start(*arguments, **words)
+        work = running.session.execute
 
         def execute(*argv, **others):
             self.clock.go(RUN_S)
             return work(*argv, **others)
 
-        live.session.execute = execute
-        return live
+        running.session.execute = execute
+        return running
 
 
 @pytest.fixture
@@ -53,9 +53,9 @@ def clock(monkeypatch):
 
 
 def go_on(plan, store, clock, watcher):
-    nursery = Slow()
-    nursery.clock = clock
-    Runner(plan, store, nursery, None, watcher).run()
+    launcher = Slow()
+    launcher.clock = clock
+    Runner(plan, store, launcher, None, watcher).run()
 
 
 def test_pauses_take_nothing_of_the_time_that_was_planned(tmp_path, clock):

@@ -31,15 +31,15 @@ def store(tmp_path, plan):
         yield store
 
 
-def run(plan, store, **nursery):
-    nursery = FakeNursery(**nursery)
-    Runner(plan, store, nursery, None, Quiet()).run()
-    return nursery
+def run(plan, store, **launcher):
+    launcher = FakeNursery(**launcher)
+    Runner(plan, store, launcher, None, Quiet()).run()
+    return launcher
 
 
 def test_every_round_has_one_run_of_each_arm_in_an_order_of_its_own(plan, store):
-    nursery = run(plan, store)
-    ran = [line.removeprefix("alpha on ") for line in nursery.log if line.startswith("alpha")]
+    launcher = run(plan, store)
+    ran = [line.removeprefix("alpha on ") for line in launcher.log if line.startswith("alpha")]
     arms = len(plan.arms)
     rounds = [ran[at : at + arms] for at in range(0, len(ran), arms)]
     assert len(rounds) == ROUNDS
@@ -75,11 +75,11 @@ class Prepared(FakeRun):
 
 @pytest.mark.parametrize("rounds", [1, ROUNDS])
 def test_what_it_takes_is_made_once_before_all_rounds_and_removed_after(plan, store, rounds):
-    nursery = run(replace(plan, jobs=(Job(Prepared("alpha"), {"rounds": rounds}),)), store)
-    ran = [line for line in nursery.log if line.endswith("on docker")]
+    launcher = run(replace(plan, jobs=(Job(Prepared("alpha"), {"rounds": rounds}),)), store)
+    ran = [line for line in launcher.log if line.endswith("on docker")]
     assert ran == ["prepare on docker", *["alpha on docker"] * rounds, "cleanup on docker"]
     if rounds > 1:
-        firsts = [line.split()[0] for line in nursery.log if " on " in line]
+        firsts = [line.split()[0] for line in launcher.log if " on " in line]
         arms = len(plan.arms)
         assert firsts == ["prepare"] * arms + ["alpha"] * arms * rounds + ["cleanup"] * arms
 
@@ -100,10 +100,10 @@ def test_what_the_programs_own_start_costs_is_no_cost_of_the_work(plan, store):
 
 
 def test_the_programs_own_start_is_over_before_the_gate_opens():
-    nursery = FakeNursery()
-    live = nursery.start(SimpleNamespace(name="docker"), Arm("docker"), measured=False)
-    run_trial(Starting("alpha"), {}, live, None, lambda: nursery.log.append("gate"))
-    assert nursery.log == ["start docker", "start on docker", "gate", *["long on docker"] * 3]
+    launcher = FakeNursery()
+    running = launcher.start(SimpleNamespace(name="docker"), Arm("docker"), measured=False)
+    run_trial(Starting("alpha"), {}, running, None, lambda: launcher.log.append("gate"))
+    assert launcher.log == ["start docker", "start on docker", "gate", *["long on docker"] * 3]
 
 
 def test_a_start_that_seems_to_cost_as_much_as_the_work_gives_no_cost(plan, store, monkeypatch):
@@ -124,14 +124,14 @@ def test_a_start_that_fails_fails_the_trial(plan, store, monkeypatch):
 def test_where_it_cannot_be_prepared_the_trial_fails_and_nothing_is_left(plan, store, monkeypatch):
     fails = RunPlan(measures=(), prepare=(Command(("fail", "prepare")),), cleanup=(Command(("work", "cleanup")),))
     monkeypatch.setattr(Prepared, "plan", lambda *_: fails)
-    nursery = run(replace(plan, jobs=(Job(Prepared("alpha"), {"rounds": ROUNDS}),)), store)
+    launcher = run(replace(plan, jobs=(Job(Prepared("alpha"), {"rounds": ROUNDS}),)), store)
     assert set(store.trials()["status"]) == {"failed"}
-    assert Counter(nursery.log)["cleanup on docker"] == 1
+    assert Counter(launcher.log)["cleanup on docker"] == 1
 
 
 def test_a_workload_without_rounds_runs_once_and_its_output_has_a_plain_name(plan, store):
-    nursery = run(plan, store)
-    assert Counter(nursery.log)["beta on docker"] == 1
+    launcher = run(plan, store)
+    assert Counter(launcher.log)["beta on docker"] == 1
     assert list(store.outputs(TrialKey(0, "beta", Arm("docker")))) == ["0 work"]
 
 
@@ -142,15 +142,15 @@ def test_an_arm_that_is_lost_in_a_round_fails_its_trial_has_no_more_rounds_and_d
         for stage in schedule_block(plan.seed, 0, plan.arms, [(job.workload, job.rounds) for job in plan.jobs]).stages
     )
     dies = 2 if first == "alpha" else 3
-    nursery = run(plan, store, die={"docker": dies})
-    assert Counter(nursery.log)["alpha on docker"] == 2
+    launcher = run(plan, store, die={"docker": dies})
+    assert Counter(launcher.log)["alpha on docker"] == 2
     rows = {(row["workload"], row["platform"]): row["status"] for row in store.trials().iter_rows(named=True)}
     assert rows == {
         (workload, platform): "failed" if (workload, platform) == ("alpha", "docker") else "ok"
         for workload in ("alpha", "beta")
         for platform in ("native", "runc", "docker")
     }
-    assert nursery.living == set()
+    assert launcher.living == set()
 
 
 def test_a_workload_with_rounds_of_its_own_is_not_run_in_rounds(plan, store, monkeypatch):
@@ -163,8 +163,8 @@ def test_a_workload_with_rounds_of_its_own_is_not_run_in_rounds(plan, store, mon
 def test_one_platform_after_the_other_each_has_its_rounds(plan, tmp_path):
     plan = replace(plan, design=Design.SEQUENTIAL)
     with create_store(tmp_path / "sequential.tare", a_record(plan).model_copy(update={"design": plan.design})) as store:
-        nursery = run(plan, store)
-    assert Counter(nursery.log)["alpha on docker"] == ROUNDS
+        launcher = run(plan, store)
+    assert Counter(launcher.log)["alpha on docker"] == ROUNDS
 
 
 def test_a_study_that_is_repeated_runs_once_a_block_as_the_study_did():

@@ -1,4 +1,4 @@
-"""What the runner does in which order, by the log that the fake nursery writes."""
+"""What the runner does in which order, by the log that the fake launcher writes."""
 
 from collections import Counter
 from dataclasses import replace
@@ -14,8 +14,8 @@ from tare.model import Arm, Design, Status, TrialKey
 from tare.store import create_store, open_store
 
 
-def _runner(plan, store, nursery=None, watcher=None):
-    return Runner(plan, store, nursery or FakeNursery(), None, watcher or Quiet())
+def _runner(plan, store, launcher=None, watcher=None):
+    return Runner(plan, store, launcher or FakeNursery(), None, watcher or Quiet())
 
 
 def _all_keys(plan):
@@ -35,25 +35,25 @@ def store(tmp_path, plan):
 
 
 def test_every_trial_of_every_block_is_in_the_store_once(plan, store):
-    nursery = FakeNursery()
-    _runner(plan, store, nursery).run()
+    launcher = FakeNursery()
+    _runner(plan, store, launcher).run()
     assert store.done() == _all_keys(plan)
     assert set(store.schedule()) == _all_keys(plan)
-    assert nursery.living == set()
+    assert launcher.living == set()
 
 
 def test_each_block_starts_every_arm_fresh_in_the_scheduled_order_and_stops_all(plan, store):
-    nursery = FakeNursery()
-    _runner(plan, store, nursery).run()
+    launcher = FakeNursery()
+    _runner(plan, store, launcher).run()
     jobs = [(job.workload, job.rounds) for job in plan.jobs]
-    starts = [line for line in nursery.log if line.startswith("start")]
+    starts = [line for line in launcher.log if line.startswith("start")]
     wanted = [
         f"start {arm} measured"
         for block in range(2)
         for arm in schedule_block(plan.seed, block, plan.arms, jobs).launch_order
     ]
     assert starts == wanted
-    assert Counter(line.split()[0] for line in nursery.log)["stop"] == len(wanted)
+    assert Counter(line.split()[0] for line in launcher.log)["stop"] == len(wanted)
 
 
 def test_a_platform_that_does_not_start_fails_all_its_trials_with_the_reason_and_the_rest_goes_on(plan, store):
@@ -69,25 +69,25 @@ def test_a_platform_that_does_not_start_fails_all_its_trials_with_the_reason_and
 
 def test_an_instance_that_dies_fails_that_trial_and_the_next_gets_a_fresh_one(store):
     plan = a_plan(1)
-    nursery = FakeNursery(die={"runc": 1})
-    _runner(plan, store, nursery).run()
+    launcher = FakeNursery(die={"runc": 1})
+    _runner(plan, store, launcher).run()
     trials = store.trials()
     runc = trials.filter((trials["platform"] == "runc") & (trials["workload"] != "start"))
     assert sorted(runc["status"]) == ["failed", "ok"]
-    assert [line for line in nursery.log if "start runc" in line] == ["start runc measured", "start runc"]
-    assert nursery.living == set()
+    assert [line for line in launcher.log if "start runc" in line] == ["start runc measured", "start runc"]
+    assert launcher.living == set()
     assert [data for _, data in store.attachments()] == [b"its last words"]
 
 
 @pytest.mark.parametrize("after", range(1, 24))
 def test_an_interrupted_campaign_goes_on_with_exactly_the_missing_trials(tmp_path, after):
     plan = a_plan()
-    nursery = FakeNursery()
+    launcher = FakeNursery()
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         watcher = Quiet(interrupt_after=after)
         with pytest.raises(KeyboardInterrupt):
-            _runner(plan, store, nursery, watcher).run()
-        assert nursery.living == set()
+            _runner(plan, store, launcher, watcher).run()
+        assert launcher.living == set()
         before = store.done()
         assert len(before) == after
     with open_store(tmp_path / "x.tare") as store:
@@ -100,9 +100,9 @@ def test_an_interrupted_campaign_goes_on_with_exactly_the_missing_trials(tmp_pat
 
 def test_a_whole_campaign_that_is_run_again_does_nothing(plan, store):
     _runner(plan, store).run()
-    nursery = FakeNursery()
-    _runner(plan, store, nursery).run()
-    assert nursery.log == []
+    launcher = FakeNursery()
+    _runner(plan, store, launcher).run()
+    assert launcher.log == []
 
 
 def test_what_could_not_be_seen_of_a_start_is_kept_with_the_reason(store):
@@ -138,25 +138,25 @@ def test_the_cpu_cost_is_the_groups_time_by_the_work(store):
 
 def test_a_workload_that_wants_a_fresh_instance_comes_last_and_has_it_to_itself(tmp_path):
     plan = a_plan(1, more=(FakeFresh("gamma"),))
-    nursery = FakeNursery()
+    launcher = FakeNursery()
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
-        _runner(plan, store, nursery).run()
+        _runner(plan, store, launcher).run()
         assert store.done() == _all_keys(plan)
-    at = next(place for place, line in enumerate(nursery.log) if line.startswith("gamma"))
-    assert not any("alpha" in line or "beta" in line for line in nursery.log[at:])
-    for place, line in enumerate(nursery.log):
+    at = next(place for place, line in enumerate(launcher.log) if line.startswith("gamma"))
+    assert not any("alpha" in line or "beta" in line for line in launcher.log[at:])
+    for place, line in enumerate(launcher.log):
         if line.startswith("gamma on "):
             arm = line.removeprefix("gamma on ")
-            assert nursery.log[place - 1] == f"start {arm}"
-            assert nursery.log[place + 1] == f"stop {arm}"
+            assert launcher.log[place - 1] == f"start {arm}"
+            assert launcher.log[place + 1] == f"stop {arm}"
 
 
 def test_a_campaign_of_nothing_else_starts_no_instance_that_does_nothing(tmp_path):
     plan = replace(a_plan(1), jobs=(Job(FakeFresh("gamma"), {}),))
-    nursery = FakeNursery()
+    launcher = FakeNursery()
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
-        _runner(plan, store, nursery).run()
-    assert Counter(line.split()[0] for line in nursery.log) == {"start": 4, "gamma": 4, "stop": 4}
+        _runner(plan, store, launcher).run()
+    assert Counter(line.split()[0] for line in launcher.log) == {"start": 4, "gamma": 4, "stop": 4}
 
 
 def test_a_lost_instance_is_told_with_what_ails_its_platform(plan, store, monkeypatch):
@@ -173,9 +173,9 @@ def _sequential(blocks=3):
 
 
 def test_one_after_the_other_each_has_all_of_its_repetitions_and_the_second_baseline_is_last(store):
-    nursery = FakeNursery()
-    _runner(_sequential(), store, nursery).run()
-    starts = [line.split()[1] for line in nursery.log if line.startswith("start")]
+    launcher = FakeNursery()
+    _runner(_sequential(), store, launcher).run()
+    starts = [line.split()[1] for line in launcher.log if line.startswith("start")]
     assert starts == ["native"] * 3 + ["runc"] * 3 + ["docker"] * 3 + ["native#2"] * 3
     assert store.trials().height == 3 * 3 * 4
     assert store.trials()["seq"].to_list() == list(range(36))

@@ -23,11 +23,11 @@ class FakeHost:
         self.read_ns = []
         self.closed = False
 
-    def read(self, lives, *, first):
+    def read(self, running_instances, *, first):
         if len(self.read_ns) == self.fails_at:
             raise OSError(5, "Input/output error")
         self.read_ns.append(time.monotonic_ns())
-        return a_tick(len(self.read_ns), first, tuple(live.arm for live in lives))
+        return a_tick(len(self.read_ns), first, tuple(running.arm for running in running_instances))
 
     def close(self):
         self.closed = True

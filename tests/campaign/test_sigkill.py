@@ -23,7 +23,7 @@ KILLS = 20
 AT_ONCE, AT_ONCE_S = 3, 1.0
 #: Of the others every third comes so long after one to so many more trials were written, the rest while the campaign is
 #: set up again, however long that takes on this host.
-MOST_TRIALS, AFTER_A_TRIAL_S = 3, 0.5
+MAX_TRIALS, AFTER_A_TRIAL_S = 3, 0.5
 #: By then a campaign has written its next trial, on any host.
 PROGRESS_LIMIT_S = 120.0
 MAIN = "from tare.cli import main; main()"
@@ -103,7 +103,7 @@ def test_a_campaign_survives_twenty_kills(tmp_path):
 
     def in_trials(process):
         nonlocal set_up_s
-        first, last = len(before) + 1, len(before) + moments.randint(1, MOST_TRIALS)
+        first, last = len(before) + 1, len(before) + moments.randint(1, MAX_TRIALS)
         came, set_up_s = _until(process, lambda: (_written(file) or 0) >= first, PROGRESS_LIMIT_S)
         assert came, "no trial was written"
         came, _ = _until(process, lambda: (_written(file) or 0) >= last, PROGRESS_LIMIT_S)

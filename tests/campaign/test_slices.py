@@ -44,20 +44,20 @@ class Listening:
 
 
 @pytest.fixture
-def lives(monkeypatch):
+def running_instances(monkeypatch):
     monkeypatch.setattr(slices, "COARSEST", float("inf"))  # such an agent is never late: its clock seems to stand
-    nursery = FakeNursery()
-    made = {arm: FakeLive(nursery, arm, None) for arm in ARMS}
-    for live in made.values():
-        live.session = Listening()
+    launcher = FakeNursery()
+    made = {arm: FakeLive(launcher, arm, None) for arm in ARMS}
+    for running in made.values():
+        running.session = Listening()
     return made
 
 
-def test_nobody_ends_before_all_slices_are_over(lives):
+def test_nobody_ends_before_all_slices_are_over(running_instances):
     """A probe checks its work when it ends: STREAM goes through all of its memory, in another's last slice."""
     stage = Stage("primes", Mode.SLICES, ARMS, (ARMS, ARMS))
-    done = slices.run_slices(registry.get("primes"), PARAMS, stage, lives)
-    plans = [live.session.plan for live in lives.values()]
+    done = slices.run_slices(registry.get("primes"), PARAMS, stage, running_instances)
+    plans = [running.session.plan for running in running_instances.values()]
     last = max(start + lasts for plan in plans for start, lasts in plan if lasts)
     closing = {plan[-1] for plan in plans}
     assert len(closing) == 1

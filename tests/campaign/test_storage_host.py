@@ -33,16 +33,16 @@ LONGER = {
 }
 
 
-def _try(nursery, name, chosen):
+def _try(launcher, name, chosen):
     """Run each once in one instance; the reasons of those that the platform cannot run."""
     [platform] = registry.choose([name])
-    platform.prepare(nursery.image)
-    live = nursery.start(platform, Arm(name), measured=False)
+    platform.prepare(launcher.image)
+    running = launcher.start(platform, Arm(name), measured=False)
     reasons = {}
     try:
         for workload, params in ((workloads.get(one), params) for one, params in chosen.items()):
             try:
-                measured = run_trial(workload, {**workload.profiles["quick"], **params}, live, None)
+                measured = run_trial(workload, {**workload.profiles["quick"], **params}, running, None)
             except UnsupportedError as error:
                 reasons[workload.name, name] = error.what
                 continue
@@ -50,10 +50,10 @@ def _try(nursery, name, chosen):
             assert samples, workload.name
             assert all(math.isfinite(one.value) and one.value > 0 for one in samples), workload.name
             assert measured.cpu_ns > 0
-            left = live.session.execute(["sh", "-c", "find /data /var/tmp -type f"], time_limit_s=60)
+            left = running.session.execute(["sh", "-c", "find /data /var/tmp -type f"], time_limit_s=60)
             assert left.stdout == b"", f"{workload.name} leaves files"
     finally:
-        live.stop()
+        running.stop()
         platform.close()
     return reasons
 
@@ -69,21 +69,21 @@ def _hold(reasons, name, chosen):
 @pytest.mark.parametrize(
     "name", ["docker", *(pytest.param(name, marks=pytest.mark.slow) for name in ("runc", "gvisor"))]
 )
-def test_files_by_fio(nursery, name):
-    _hold(_try(nursery, name, TINY), name, TINY)
+def test_files_by_fio(launcher, name):
+    _hold(_try(launcher, name, TINY), name, TINY)
 
 
 @pytest.mark.slow
 @pytest.mark.host
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["uml", "qemu"])
-def test_files_by_fio_in_a_guest(nursery, name):
-    _hold(_try(nursery, name, TINY), name, TINY)
+def test_files_by_fio_in_a_guest(launcher, name):
+    _hold(_try(launcher, name, TINY), name, TINY)
 
 
 @pytest.mark.slow
 @pytest.mark.host
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["native", "runc", "docker", "gvisor", "uml", "qemu"])
-def test_dbench_and_bonnie(nursery, name):
-    _hold(_try(nursery, name, LONGER), name, LONGER)
+def test_dbench_and_bonnie(launcher, name):
+    _hold(_try(launcher, name, LONGER), name, LONGER)

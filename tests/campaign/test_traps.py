@@ -87,16 +87,16 @@ NAMES = ("native", "runc", "docker", "gvisor", "bubblewrap")
 
 
 @pytest.mark.host
-def test_every_instance_is_in_a_sibling_group_of_the_same_weight(nursery):
+def test_every_instance_is_in_a_sibling_group_of_the_same_weight(launcher):
     found = {}
     for name in NAMES:
         [platform] = registry.choose([name])
-        platform.prepare(nursery.image)
-        live = nursery.start(platform, Arm(name), measured=False)
+        platform.prepare(launcher.image)
+        running = launcher.start(platform, Arm(name), measured=False)
         try:
-            found[name] = [_weights(pid) for pid in live.instance.host_processes()]
+            found[name] = [_weights(pid) for pid in running.instance.host_processes()]
         finally:
-            live.stop()
+            running.stop()
             platform.close()
     for name, chains in found.items():
         assert chains, name
@@ -119,18 +119,18 @@ def _weights(pid):
 
 
 @pytest.mark.host
-def test_nothing_goes_over_the_stream_while_slices_run(nursery):
+def test_nothing_goes_over_the_stream_while_slices_run(launcher):
     [platform] = registry.choose(["native"])
-    platform.prepare(nursery.image)
-    live = nursery.start(platform, Arm("native"), measured=False)
+    platform.prepare(launcher.image)
+    running = launcher.start(platform, Arm("native"), measured=False)
     try:
         sent = []
-        stream = live.instance.stream
+        stream = running.instance.stream
         send = stream.send
         stream.send = lambda *given: (sent.append(time.monotonic_ns()), send(*given))
-        probe = live.session.probe("primes", {"max_prime": 10_000}, 10 * MS)
+        probe = running.session.probe("primes", {"max_prime": 10_000}, 10 * MS)
         probe.wait_ready(10)
-        offset = live.session.sync_clock()
+        offset = running.session.sync_clock()
         first = time.monotonic_ns() + 200 * MS
         turns = [(offset.to_agent(first + number * 60 * MS), 50 * MS) for number in range(10)]
         probe.begin(turns)
@@ -142,7 +142,7 @@ def test_nothing_goes_over_the_stream_while_slices_run(nursery):
         assert [at for at in sent[told:] if at < last] == []
         assert all(at < first for at in sent[:told])
     finally:
-        live.stop()
+        running.stop()
         platform.close()
 
 

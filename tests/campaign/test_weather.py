@@ -76,8 +76,8 @@ def outcome(tmp_path_factory):
     ):
         for platform in platforms:
             platform.prepare(image)
-        nursery, client = host.prepare(image, resources)
-        Runner(plan, store, nursery, client, Quiet()).run()
+        launcher, client = host.prepare(image, resources)
+        Runner(plan, store, launcher, client, Quiet()).run()
         trials = store.trials()
     for platform in platforms:
         platform.close()
@@ -126,12 +126,12 @@ def test_a_silent_sandbox_is_given_up(outcome, monkeypatch):
     image = build.ensure(build.agent_path(), progress=lambda _: None)
     resources = Resources(default_cpus(), 512 << 20)
     with HostSession() as host:
-        nursery, _ = host.prepare(image, resources)
+        launcher, _ = host.prepare(image, resources)
         for name in ("native", "runc", "docker", "gvisor"):
             platform = registry.choose([name])[0]
             began, threads = time.monotonic(), threading.active_count()
             with pytest.raises(TareError):
-                nursery.start(platform, Arm(name), measured=True, terms=instances.Terms(start_limit_s=1.0))
+                launcher.start(platform, Arm(name), measured=True, terms=instances.Terms(start_limit_s=1.0))
             assert time.monotonic() - began < LIMIT_S
             assert threading.active_count() == threads, "somebody still watches or pings what was given up"
             platform.close()

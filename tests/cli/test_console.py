@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from rich.console import Group
-from rich.live import Live
+from rich.live import RunningInstance
 from rich.table import Table
 from rich.text import Text
 
@@ -55,9 +55,9 @@ def test_whatever_a_console_prints_is_cleaned(show):
 def test_a_picture_still_moves_its_own_cursor():
     def show(out):
         out._force_terminal = True
-        with Live(Text(HOSTILE), console=out, auto_refresh=False) as live:
-            live.update(Text(HOSTILE), refresh=True)
-            live.refresh()
+        with RunningInstance(Text(HOSTILE), console=out, auto_refresh=False) as running:
+            running.update(Text(HOSTILE), refresh=True)
+            running.refresh()
 
     said = printed(show)
     assert "\x1b[?25l" in said, "rich's own"

@@ -12,17 +12,17 @@ PROGRAM = """
 import pathlib, sys
 from tare import cli
 from tare.errors import UsageError
-from tare.host import janitor, state
-from tare.host.journal import Belongings, Journal
+from tare.host import removers, state
+from tare.host.journal import CleanupStack, Journal
 
 @cli.app.command("victim")
 def victim(how: str, place: pathlib.Path, second: bool = False):
     place.mkdir(parents=True)
-    with Belongings(Journal(state.journal())) as things:
-        things.own(janitor.folder(place / "goes"))
+    with CleanupStack(Journal(state.journal())) as things:
+        things.own(removers.folder(place / "goes"))
         (place / "goes").mkdir()
         if second:
-            things.own(janitor.file(place))
+            things.own(removers.file(place))
         if how == "interrupt":
             raise KeyboardInterrupt
         if how == "error":

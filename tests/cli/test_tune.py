@@ -30,7 +30,7 @@ def before():
 
 
 def _journaled():
-    return [entry for entry in Journal(state.journal()).entries() if entry.thing.kind == "setting"]
+    return [entry for entry in Journal(state.journal()).entries() if entry.resource.kind == "setting"]
 
 
 @contextlib.contextmanager

@@ -18,13 +18,13 @@ def reader():
     return Reader()
 
 
-def looked_at(nursery, reader, name):
+def looked_at(launcher, reader, name):
     """The surface of a platform, and what becomes of the call that is tried in the same instance afterwards."""
     platform = registry.choose([name])[0]
     answer = platform.detect()
     assert answer.available, answer.reason
-    platform.prepare(nursery.image)
-    live = nursery.start(platform, Arm(name), measured=False)
+    platform.prepare(launcher.image)
+    live = launcher.start(platform, Arm(name), measured=False)
     try:
         surface = reader.surface(name, live.instance.host_processes())
         tried = live.session.execute(TRY, time_limit_s=30)
@@ -38,9 +38,9 @@ def roles(surface):
     return {one.role for one in surface.tasks if one.counted}
 
 
-def test_native_and_runc_have_no_filter(nursery, reader):
+def test_native_and_runc_have_no_filter(launcher, reader):
     for name in ("native", "runc"):
-        surface, tried = looked_at(nursery, reader, name)
+        surface, tried = looked_at(launcher, reader, name)
         assert set(surface.calls.values()) == {Call.ALLOWED}
         assert all(one.seccomp == "none" for one in surface.tasks)
         if name == "runc":
@@ -52,8 +52,8 @@ def test_native_and_runc_have_no_filter(nursery, reader):
             assert len(inside.effective) == 14
 
 
-def test_docker_denies_what_its_filter_says(nursery, reader):
-    surface, tried = looked_at(nursery, reader, "docker")
+def test_docker_denies_what_its_filter_says(launcher, reader):
+    surface, tried = looked_at(launcher, reader, "docker")
     assert surface.calls["unshare"] is Call.ERRNO
     assert tried.code != 0
     assert b"not permitted" in tried.stderr
@@ -63,8 +63,8 @@ def test_docker_denies_what_its_filter_says(nursery, reader):
     assert surface.abis["i386"].reachable > 200
 
 
-def test_gvisors_processes_may_do_little(nursery, reader):
-    surface, tried = looked_at(nursery, reader, "gvisor")
+def test_gvisors_processes_may_do_little(launcher, reader):
+    surface, tried = looked_at(launcher, reader, "gvisor")
     assert tried.code == 0, tried.stderr  # its own kernel does that: the host is not asked
     assert surface.calls["unshare"] not in (Call.ALLOWED, Call.CONDITIONAL)
     assert {"sentry", "gofer"} <= roles(surface)

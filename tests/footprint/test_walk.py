@@ -1,4 +1,4 @@
-"""What a walk starts and counts in which order, by the log that the fake nursery and the fake counter write."""
+"""What a walk starts and counts in which order, by the log that the fake launcher and the fake counter write."""
 
 from dataclasses import dataclass, field
 
@@ -72,12 +72,12 @@ class Prepared(FakeRun):
         return RunPlan(measures=(Command(("work", self.name)),), prepare=(one,), cleanup=(another,))
 
 
-def _walk(*workloads, others=("runc", "docker"), repeats=1, idle_s=0.0, nursery=None, seed=5, **of_counter):
-    nursery = nursery or FakeNursery()
+def _walk(*workloads, others=("runc", "docker"), repeats=1, idle_s=0.0, launcher=None, seed=5, **of_counter):
+    launcher = launcher or FakeNursery()
     platforms = tuple(FakePlatform(name) for name in ("native", *others))
     route = Route(platforms, tuple(Job(one, {}) for one in workloads), repeats, idle_s, seed)
     watcher, warnings = Watching(), []
-    return Walk(route, FakeCounter(nursery.log, **of_counter), nursery, None, watcher, warnings.append)
+    return Walk(route, FakeCounter(launcher.log, **of_counter), launcher, None, watcher, warnings.append)
 
 
 def _found(brought, **facts):
@@ -95,15 +95,15 @@ def test_every_platform_has_a_start_and_every_workload_a_footprint_in_each_repea
     assert len(brought) == len(keys) == 3 * 2 * 3 * 3
     assert {one.workload for one in _found(brought, phase=Phase.START)} == {None}
     assert {one.workload for one in _found(brought, phase=Phase.STEADY)} == {"alpha", "beta"}
-    assert walk.nursery.living == set()
+    assert walk.launcher.living == set()
     assert not walk.counter.running
 
 
 def test_the_counter_knows_the_group_of_each_instance_before_it_starts():
     walk = _walk(FakeRun("alpha"), others=())
     list(walk.run())
-    assert walk.nursery.log[:2] == ["count tare/fake0", "start native"]
-    assert walk.nursery.log[-1] == "stop native"
+    assert walk.launcher.log[:2] == ["count tare/fake0", "start native"]
+    assert walk.launcher.log[-1] == "stop native"
 
 
 def test_a_start_is_counted_from_the_gate_and_work_without_preparation_and_clean_up():
@@ -144,10 +144,10 @@ def test_the_idle_host_is_counted_for_everybody_alone_while_no_instance_lives():
     ]
     assert all(one.seconds >= 0.01 for one in idle)
     assert walk.counter.groups.count(NO_GROUP) == 2
-    for at, line in enumerate(walk.nursery.log):
+    for at, line in enumerate(walk.launcher.log):
         if line == f"count {NO_GROUP}":
-            assert sum(word.startswith("start") for word in walk.nursery.log[:at]) == sum(
-                word.startswith("stop") for word in walk.nursery.log[:at]
+            assert sum(word.startswith("start") for word in walk.launcher.log[:at]) == sum(
+                word.startswith("stop") for word in walk.launcher.log[:at]
             )
 
 
@@ -165,7 +165,7 @@ def test_what_a_reading_leaves_is_counted_on_the_idle_host_where_it_is_in_what_i
 
 
 def test_a_platform_that_does_not_start_is_a_line_in_each_repeat_and_the_walk_goes_on():
-    walk = _walk(FakeRun("alpha"), repeats=2, nursery=FakeNursery(refuse={"docker"}))
+    walk = _walk(FakeRun("alpha"), repeats=2, launcher=FakeNursery(refuse={"docker"}))
     brought = list(walk.run())
     missed = [one for one in brought if isinstance(one, Missed)]
     assert [(one.platform, one.workload, one.repeat) for one in missed] == [("docker", None, 0), ("docker", None, 1)]
@@ -176,7 +176,7 @@ def test_a_platform_that_does_not_start_is_a_line_in_each_repeat_and_the_walk_go
 
 
 def test_steps_end_at_all_of_them_whatever_failed():
-    walk = _walk(FakeRun("alpha"), FakeRun("beta"), nursery=FakeNursery(refuse={"docker"}), idle_s=0.01)
+    walk = _walk(FakeRun("alpha"), FakeRun("beta"), launcher=FakeNursery(refuse={"docker"}), idle_s=0.01)
     list(walk.run())
     numbers = [done for done, *_ in walk.watcher.steps]
     assert numbers == sorted(set(numbers))
@@ -211,19 +211,19 @@ def test_what_ran_well_has_a_footprint_though_what_it_printed_is_strange(command
 
 
 def test_an_instance_that_dies_is_replaced_and_its_second_start_is_not_counted():
-    nursery = FakeNursery(die={"native": 1})
-    brought = list(_walk(FakeRun("alpha"), FakeRun("beta"), others=(), nursery=nursery).run())
-    assert [line for line in nursery.log if line.startswith("start")] == ["start native"] * 2
+    launcher = FakeNursery(die={"native": 1})
+    brought = list(_walk(FakeRun("alpha"), FakeRun("beta"), others=(), launcher=launcher).run())
+    assert [line for line in launcher.log if line.startswith("start")] == ["start native"] * 2
     assert len([one for one in brought if isinstance(one, Missed)]) == 1
     assert len(_found(brought, phase=Phase.START)) == len(Scope)
     assert len(_found(brought, phase=Phase.STEADY)) == len(Scope)
-    assert nursery.living == set()
+    assert launcher.living == set()
 
 
 def test_a_workload_that_wants_a_fresh_instance_comes_last_and_has_it_to_itself():
-    nursery = FakeNursery()
-    brought = list(_walk(FakeFresh("gamma"), FakeRun("alpha"), FakeRun("beta"), others=(), nursery=nursery).run())
-    assert [line for line in nursery.log if not line.startswith("count")][-4:] == [
+    launcher = FakeNursery()
+    brought = list(_walk(FakeFresh("gamma"), FakeRun("alpha"), FakeRun("beta"), others=(), launcher=launcher).run())
+    assert [line for line in launcher.log if not line.startswith("count")][-4:] == [
         "stop native",
         "start native",
         "gamma on native",
@@ -239,7 +239,7 @@ def test_what_the_host_does_not_see_in_a_group_has_everybodys_footprint_alone(mo
             live.instance.accounted = False
             return live
 
-    brought = list(_walk(FakeRun("alpha"), others=(), nursery=Unseen()).run())
+    brought = list(_walk(FakeRun("alpha"), others=(), launcher=Unseen()).run())
     assert {one.scope for one in brought} == {Scope.HOST}
 
 
@@ -275,7 +275,7 @@ def test_a_walk_that_is_closed_in_between_leaves_nothing_alive(after):
     for _ in range(after):
         next(steps)
     steps.close()
-    assert walk.nursery.living == set()
+    assert walk.launcher.living == set()
     assert not walk.counter.running
 
 

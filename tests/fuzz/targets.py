@@ -32,7 +32,7 @@ from workloads import captures, test_mutations, test_storage_bonnie, test_storag
 
 TESTS = Path(__file__).parent.parent
 PROTOCOL = TESTS.parent / "protocol"
-MOST_LINE = 2000  # characters of an error's line
+MAX_LINE = 2000  # characters of an error's line
 
 
 # --- the session's frames and messages ----------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def _messages() -> Iterator[bytes]:
 
 def _one_line(error: Exception) -> None:
     assert "\n" not in str(error), str(error)
-    assert len(str(error)) < MOST_LINE
+    assert len(str(error)) < MAX_LINE
 
 
 def _of_text(read: Callable[[str], object], refusal: type[Exception]) -> Callable[[bytes], None]:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from host import machines
 from tare.errors import HostError
 from tare.footprint import kmodule
-from tare.host import cgroup, claims, dockerd, fence, janitor, lxd, mounts, network, processes, tuning
+from tare.host import cgroup, claims, dockerd, fence, lxd, mounts, network, processes, removers, tuning
 from tare.host.claims import LXC_LOCKS, NSPAWN, Bounds, brought_up, fault
-from tare.host.journal import Belongings, Journal, sweep
-from tare.host.thing import Thing
+from tare.host.journal import CleanupStack, Journal, sweep
+from tare.host.resource import HostResource
 
 HOME = Path("/var/lib/tare")
 WORK = HOME / "work"
@@ -26,50 +26,50 @@ def ours(home=HOME):
     space = home / "work" / "ab12cx3"
     own = lxd.Reach("lxc", space, None, space / "client")
     hosts = lxd.Reach("incus", space, Path("/var/lib/incus/unix.socket"), space / "client")
-    docker = janitor.docker_container("tare-ab12cx3")
+    docker = removers.docker_container("tare-ab12cx3")
     container = "1" * 64
     record = Path("/var/lib/docker/containers", container)
     mounts = ["/var/lib/docker/overlay2/ab/merged", "/run/docker/netns/a76b8162d5ec", str(record / "mounts/shm")]
     return [
-        janitor.mount(space / "root"),
-        janitor.mount(NSPAWN / "unix-export" / "tare-ab12cx3"),
-        janitor.folder(space),
-        janitor.folder(NSPAWN / "propagate" / "tare-ab12cx3"),
-        janitor.folder(LXC_LOCKS / str(space).lstrip("/"), below=LXC_LOCKS),
-        janitor.folder(Path("/var/log/lxd/tare-ab12cx3")),
-        janitor.folder(Path("/var/snap/lxd/common/lxd/logs/tare-ab12cx3")),
-        janitor.file(NSPAWN / "locks" / "inode-65024:1234"),
-        janitor.file(LXC_LOCKS / ".tare-ab12cx3"),
-        janitor.control_group("tare"),
-        janitor.control_group("tare/ab12cx3/tool"),
-        janitor.control_group("tare-detect17abcd"),
-        janitor.control_group("tare-daemon-libvirt-lxc-17-18ab"),
-        janitor.network_namespace(network.CLIENT_NAMESPACE),
-        janitor.link(fence.BRIDGE),
-        janitor.link("tareab12cx3"),
-        janitor.oci_container("/usr/sbin/crun", space / "state", "tare-ab12cx3", without_v2=True),
+        removers.mount(space / "root"),
+        removers.mount(NSPAWN / "unix-export" / "tare-ab12cx3"),
+        removers.folder(space),
+        removers.folder(NSPAWN / "propagate" / "tare-ab12cx3"),
+        removers.folder(LXC_LOCKS / str(space).lstrip("/"), below=LXC_LOCKS),
+        removers.folder(Path("/var/log/lxd/tare-ab12cx3")),
+        removers.folder(Path("/var/snap/lxd/common/lxd/logs/tare-ab12cx3")),
+        removers.file(NSPAWN / "locks" / "inode-65024:1234"),
+        removers.file(LXC_LOCKS / ".tare-ab12cx3"),
+        removers.control_group("tare"),
+        removers.control_group("tare/ab12cx3/tool"),
+        removers.control_group("tare-detect17abcd"),
+        removers.control_group("tare-daemon-libvirt-lxc-17-18ab"),
+        removers.network_namespace(network.CLIENT_NAMESPACE),
+        removers.link(fence.BRIDGE),
+        removers.link("tareab12cx3"),
+        removers.oci_container("/usr/sbin/crun", space / "state", "tare-ab12cx3", without_v2=True),
         docker,
-        Thing("container", {**docker.facts, **janitor.of_docker(container, record, mounts)}),
-        janitor.podman_container("tare-ab12cx3", "tare/ab12cx3"),
-        janitor.of_lxd(own, "container", "tare-ab12cx3", "tare/ab12cx3"),
-        janitor.of_lxd(hosts, "storage", "tare-17abcdef"),
-        janitor.libvirt_domain("lxc:///", "tare-ab12cx3", ""),
-        janitor.libvirt_domain("qemu+unix:///system?socket=/proc/17/root/run/libvirt/libvirt-sock", "tare-a", ""),
-        janitor.loop(space / "data.raw"),
-        janitor.xen_domain("tare-ab12cx3"),
-        janitor.kernel_module(kmodule.NAME),
-        janitor.setting(Path("/proc/irq/43/smp_affinity_list"), "0-1", "0"),
+        HostResource("container", {**docker.facts, **removers.of_docker(container, record, mounts)}),
+        removers.podman_container("tare-ab12cx3", "tare/ab12cx3"),
+        removers.of_lxd(own, "container", "tare-ab12cx3", "tare/ab12cx3"),
+        removers.of_lxd(hosts, "storage", "tare-17abcdef"),
+        removers.libvirt_domain("lxc:///", "tare-ab12cx3", ""),
+        removers.libvirt_domain("qemu+unix:///system?socket=/proc/17/root/run/libvirt/libvirt-sock", "tare-a", ""),
+        removers.loop(space / "data.raw"),
+        removers.xen_domain("tare-ab12cx3"),
+        removers.kernel_module(kmodule.NAME),
+        removers.setting(Path("/proc/irq/43/smp_affinity_list"), "0-1", "0"),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("thing", ours(), ids=str)
-def test_what_tare_makes_is_taken(thing):
-    assert fault(thing, Bounds(HOME)) is None
+def test_what_tare_makes_is_taken(resource):
+    assert fault(resource, Bounds(HOME)) is None
 
 
 def test_every_kind_has_a_remover_and_a_claim():
-    assert claims.kinds() == janitor._REMOVERS.keys()
-    assert {thing.kind for thing in ours()} | {"iptables"} == claims.kinds()
+    assert claims.kinds() == removers._REMOVERS.keys()
+    assert {resource.kind for resource in ours()} | {"iptables"} == claims.kinds()
 
 
 @pytest.mark.parametrize("machine", [machines.LAPTOP, machines.SERVER], ids=["laptop", "server"])
@@ -78,85 +78,85 @@ def test_every_setting_that_is_tuned_may_be_given_back(tmp_path, machine):
     planned = [one for one in tuning.plan(seen, (1,)) if one.wanted is not None]
     assert len(planned) > 5
     for one in planned:
-        assert fault(janitor.setting(Path("/", one.path), one.present, one.wanted), Bounds(HOME)) is None
+        assert fault(removers.setting(Path("/", one.path), one.present, one.wanted), Bounds(HOME)) is None
 
 
 @pytest.mark.parametrize(
     "thing",
     [
-        janitor.folder(Path("/etc")),
-        janitor.folder(WORK),
-        janitor.folder(HOME / "images"),
-        janitor.folder(WORK / ".." / ".." / "etc"),
-        janitor.folder(Path("/var/lib/tare/workshop")),
-        janitor.folder(WORK / "x", below=Path("/etc")),
-        Thing("folder", {"path": f"{WORK}//x"}),
-        Thing("folder", {"path": f"{WORK}/x\n/etc"}),
-        Thing("folder", {"path": f"{WORK}/x", "colour": "blue"}),
-        Thing("folder", {"path": [f"{WORK}/x"]}),
-        Thing("folder", {}),
-        janitor.mount(Path("/")),
-        janitor.mount(Path("/home")),
-        janitor.file(Path("/etc/passwd")),
-        janitor.file(NSPAWN / "locks" / "inode-1:2" / ".." / ".." / "x"),
-        janitor.control_group("system.slice"),
-        janitor.control_group("tare/../system.slice"),
-        janitor.control_group("/"),
-        janitor.control_group(""),
-        janitor.control_group("tares"),
-        janitor.network_namespace("vpn"),
-        janitor.link("eth0"),
-        janitor.link("tare"),
-        janitor.iptables_rule("INPUT", "-i", "tare0", "-j", "ACCEPT"),
-        janitor.iptables_rule("FORWARD", "-i", "eth0", "-j", "ACCEPT"),
-        janitor.iptables_rule("FORWARD", "-i", "tare0", "-j", "ACCEPT", "--modprobe=/x"),
-        janitor.oci_container("/tmp/evil", WORK / "x", "tare-x"),
-        janitor.oci_container("runc", Path("/run/runc"), "tare-x"),
-        janitor.oci_container("runc", WORK / "x", "somebodys"),
-        Thing("oci", {**janitor.oci_container("runc", WORK / "x", "tare-x").facts, "within": ["sh", "-c", "id"]}),
-        janitor.docker_container("somebodys"),
-        Thing("container", {"name": "tare-x", "host": "ssh://-oProxyCommand=id/"}),
-        Thing("container", {"name": "tare-x", "host": "", "id": "1", "record": "/x", "mounts": []}),
-        Thing("container", {"name": "tare-x", "host": "", "id": "1" * 64, "record": "/x", "mounts": ["/home"]}),
-        janitor.podman_container("somebodys", "tare/x"),
-        janitor.podman_container("tare-x", "user.slice"),
-        janitor.of_lxd(lxd.Reach("lxc", Path("/tmp/x"), None, WORK / "c"), "container", "tare-x"),
-        janitor.of_lxd(lxd.Reach("lxc", WORK, Path("/tmp/x/unix.socket"), WORK / "c"), "container", "tare-x"),
-        janitor.of_lxd(lxd.Reach("lxc", WORK / "x", None, WORK / "c"), "container", "somebodys"),
-        janitor.libvirt_domain("qemu+ext:///system?command=/tmp/evil", "tare-x", ""),
-        janitor.libvirt_domain("qemu:///system?command=/tmp/evil", "tare-x", ""),
-        janitor.libvirt_domain("qemu+ssh://far/system", "tare-x", ""),
-        janitor.libvirt_domain("qemu:///system", "somebodys", ""),
-        janitor.loop(Path("/srv/disk.raw")),
-        janitor.xen_domain("somebodys"),
-        janitor.kernel_module("ext4"),
-        janitor.setting(Path("/proc/sys/kernel/core_pattern"), "|/tmp/evil", "core"),
-        janitor.setting(Path("/etc/passwd"), "x", "y"),
-        Thing("teapot", {"name": "tare-x"}),
+        removers.folder(Path("/etc")),
+        removers.folder(WORK),
+        removers.folder(HOME / "images"),
+        removers.folder(WORK / ".." / ".." / "etc"),
+        removers.folder(Path("/var/lib/tare/workshop")),
+        removers.folder(WORK / "x", below=Path("/etc")),
+        HostResource("folder", {"path": f"{WORK}//x"}),
+        HostResource("folder", {"path": f"{WORK}/x\n/etc"}),
+        HostResource("folder", {"path": f"{WORK}/x", "colour": "blue"}),
+        HostResource("folder", {"path": [f"{WORK}/x"]}),
+        HostResource("folder", {}),
+        removers.mount(Path("/")),
+        removers.mount(Path("/home")),
+        removers.file(Path("/etc/passwd")),
+        removers.file(NSPAWN / "locks" / "inode-1:2" / ".." / ".." / "x"),
+        removers.control_group("system.slice"),
+        removers.control_group("tare/../system.slice"),
+        removers.control_group("/"),
+        removers.control_group(""),
+        removers.control_group("tares"),
+        removers.network_namespace("vpn"),
+        removers.link("eth0"),
+        removers.link("tare"),
+        removers.iptables_rule("INPUT", "-i", "tare0", "-j", "ACCEPT"),
+        removers.iptables_rule("FORWARD", "-i", "eth0", "-j", "ACCEPT"),
+        removers.iptables_rule("FORWARD", "-i", "tare0", "-j", "ACCEPT", "--modprobe=/x"),
+        removers.oci_container("/tmp/evil", WORK / "x", "tare-x"),
+        removers.oci_container("runc", Path("/run/runc"), "tare-x"),
+        removers.oci_container("runc", WORK / "x", "somebodys"),
+        HostResource("oci", {**removers.oci_container("runc", WORK / "x", "tare-x").facts, "within": ["sh", "-c", "id"]}),
+        removers.docker_container("somebodys"),
+        HostResource("container", {"name": "tare-x", "host": "ssh://-oProxyCommand=id/"}),
+        HostResource("container", {"name": "tare-x", "host": "", "id": "1", "record": "/x", "mounts": []}),
+        HostResource("container", {"name": "tare-x", "host": "", "id": "1" * 64, "record": "/x", "mounts": ["/home"]}),
+        removers.podman_container("somebodys", "tare/x"),
+        removers.podman_container("tare-x", "user.slice"),
+        removers.of_lxd(lxd.Reach("lxc", Path("/tmp/x"), None, WORK / "c"), "container", "tare-x"),
+        removers.of_lxd(lxd.Reach("lxc", WORK, Path("/tmp/x/unix.socket"), WORK / "c"), "container", "tare-x"),
+        removers.of_lxd(lxd.Reach("lxc", WORK / "x", None, WORK / "c"), "container", "somebodys"),
+        removers.libvirt_domain("qemu+ext:///system?command=/tmp/evil", "tare-x", ""),
+        removers.libvirt_domain("qemu:///system?command=/tmp/evil", "tare-x", ""),
+        removers.libvirt_domain("qemu+ssh://far/system", "tare-x", ""),
+        removers.libvirt_domain("qemu:///system", "somebodys", ""),
+        removers.loop(Path("/srv/disk.raw")),
+        removers.xen_domain("somebodys"),
+        removers.kernel_module("ext4"),
+        removers.setting(Path("/proc/sys/kernel/core_pattern"), "|/tmp/evil", "core"),
+        removers.setting(Path("/etc/passwd"), "x", "y"),
+        HostResource("teapot", {"name": "tare-x"}),
     ],
-    ids=lambda thing: str(thing)[:60].replace("\n", " "),
+    ids=lambda resource: str(resource)[:60].replace("\n", " "),
 )  # fmt: skip
-def test_what_is_not_tares_is_neither_written_nor_obeyed(tmp_path, thing):
-    assert fault(thing, Bounds(HOME)) is not None
+def test_what_is_not_tares_is_neither_written_nor_obeyed(tmp_path, resource):
+    assert fault(resource, Bounds(HOME)) is not None
     journal = Journal(tmp_path / "journal", Bounds(HOME))
     with pytest.raises(HostError, match="the journal takes nothing that"):
-        Belongings(journal).own(janitor.folder(WORK / "harmless"), thing)
+        CleanupStack(journal).own(removers.folder(WORK / "harmless"), resource)
     assert not (tmp_path / "journal").exists()
-    [file] = plant(tmp_path / "journal", thing)
+    [file] = plant(tmp_path / "journal", resource)
     assert journal.entries() == []
     [step] = sweep(journal)
     assert step.kept is not None
     assert file.exists()
 
 
-def plant(folder, *things, version=3):
+def plant(folder, *cleanup, version=3):
     """Write entries of a dead process, without asking anybody."""
     folder.mkdir(mode=0o700, exist_ok=True)
     files = []
-    for number, thing in enumerate(things):
+    for number, resource in enumerate(cleanup):
         owner = {"pid": 1 << 22, "start_ticks": 1, "boot": "none"}
-        file = folder / f"{number:020d}-{thing.kind}-x.json"
-        file.write_text(json.dumps({"format": version, "kind": thing.kind, "facts": thing.facts, "owner": owner}))
+        file = folder / f"{number:020d}-{resource.kind}-x.json"
+        file.write_text(json.dumps({"format": version, "kind": resource.kind, "facts": resource.facts, "owner": owner}))
         file.chmod(0o600)
         files.append(file)
     return files
@@ -164,12 +164,12 @@ def plant(folder, *things, version=3):
 
 def test_of_earlier_formats_commands_are_taken_over_that_tare_wrote_and_no_others():
     env = ["env", f"LXD_DIR={WORK}/tare-1", f"LXD_CONF={WORK}/tare-1/client", "lxc"]
-    old = Thing("lxd", {"client": env, "words": ["image", "delete", "tare-1"], "own": 1, "group": ""})
+    old = HostResource("lxd", {"client": env, "words": ["image", "delete", "tare-1"], "own": 1, "group": ""})
     reach = lxd.Reach("lxc", WORK / "tare-1", None, WORK / "tare-1/client")
-    assert brought_up(old) == janitor.of_lxd(reach, "image", "tare-1")
+    assert brought_up(old) == removers.of_lxd(reach, "image", "tare-1")
     assert fault(brought_up(old), Bounds(HOME)) is None
     for client in (["sh", "-c", "id"], ["env", "LXD_DIR=/tmp/x", *env[2:]], ["env", "LD_PRELOAD=/tmp/x", *env[1:]]):
-        assert fault(brought_up(Thing("lxd", {**old.facts, "client": client})), Bounds(HOME)) is not None
+        assert fault(brought_up(HostResource("lxd", {**old.facts, "client": client})), Bounds(HOME)) is not None
     hides = [
         "unshare",
         "--mount",
@@ -180,11 +180,11 @@ def test_of_earlier_formats_commands_are_taken_over_that_tare_wrote_and_no_other
         'umount "$0" && exec "$@"',
         "/sys/fs/cgroup/v2",
     ]
-    new = janitor.oci_container("crun", WORK / "x", "tare-x", without_v2=True)
-    assert brought_up(Thing("oci", {**new.facts, "runtime": "/usr/bin/crun", "within": hides})).facts["within"] == (
-        "without-v2"
-    )
-    assert brought_up(Thing("oci", {**new.facts, "within": []})).facts["within"] == ""
+    new = removers.oci_container("crun", WORK / "x", "tare-x", without_v2=True)
+    assert brought_up(HostResource("oci", {**new.facts, "runtime": "/usr/bin/crun", "within": hides})).facts[
+        "within"
+    ] == ("without-v2")
+    assert brought_up(HostResource("oci", {**new.facts, "within": []})).facts["within"] == ""
 
 
 def spoil_link(file):
@@ -216,31 +216,31 @@ def spoil_folder(file):
     ],
 )
 def test_an_entry_that_another_could_have_written_is_not_obeyed_and_not_deleted(tmp_path, spoil, why):
-    thing = tmp_path / "work" / "thing"
-    thing.mkdir(parents=True)
+    resource = tmp_path / "work" / "thing"
+    resource.mkdir(parents=True)
     journal = Journal(tmp_path / "journal")
-    [file] = plant(tmp_path / "journal", janitor.folder(thing))
+    [file] = plant(tmp_path / "journal", removers.folder(resource))
     spoil(file)
     [step] = sweep(journal)
     assert why in step.kept
     assert "\n" not in step.kept
-    assert thing.exists()
+    assert resource.exists()
     assert os.path.lexists(file)
 
 
 def test_a_journal_of_another_users_is_not_obeyed_and_not_written(tmp_path, monkeypatch):
     """The audit's: TARE_HOME is another user's, who planted a command and a folder for root to clean."""
-    marker, thing = tmp_path / "ran", tmp_path / "work" / "thing"
-    thing.mkdir(parents=True)
+    marker, resource = tmp_path / "ran", tmp_path / "work" / "thing"
+    resource.mkdir(parents=True)
     command = {"runtime": "runc", "root": str(tmp_path / "work"), "name": "thing", "within": ["touch", str(marker)]}
-    files = plant(tmp_path / "journal", Thing("oci", command), janitor.folder(thing), version=2)
+    files = plant(tmp_path / "journal", HostResource("oci", command), removers.folder(resource), version=2)
     journal = Journal(tmp_path / "journal")
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     [step] = sweep(journal)
-    assert step.thing.file == tmp_path / "journal"
+    assert step.resource.file == tmp_path / "journal"
     assert f"it is user {os.getuid()}'s" in step.kept
     with pytest.raises(HostError, match="not to be relied on"):
-        journal.write(janitor.folder(thing))
+        journal.write(removers.folder(resource))
     monkeypatch.undo()
     for file in files:
         file.chmod(0o600)
@@ -253,7 +253,7 @@ def test_a_journal_of_another_users_is_not_obeyed_and_not_written(tmp_path, monk
 @pytest.mark.host
 def test_an_entry_of_another_users_in_roots_own_journal(tmp_path):
     (tmp_path / "work" / "thing").mkdir(parents=True)
-    [file] = plant(tmp_path / "journal", janitor.folder(tmp_path / "work" / "thing"))
+    [file] = plant(tmp_path / "journal", removers.folder(tmp_path / "work" / "thing"))
     os.chown(file, 65534, 65534)
     [step] = sweep(Journal(tmp_path / "journal"))
     assert step.kept == (
@@ -268,7 +268,7 @@ def test_a_link_on_the_way_leads_nowhere(tmp_path):
     (outside / "x").mkdir(parents=True)
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "link").symlink_to(outside)
-    plant(tmp_path / "journal", janitor.folder(tmp_path / "work" / "link" / "x"))
+    plant(tmp_path / "journal", removers.folder(tmp_path / "work" / "link" / "x"))
     [step] = sweep(Journal(tmp_path / "journal"))
     assert "a link leads to" in step.kept
     assert (outside / "x").exists()
@@ -283,10 +283,10 @@ EVIL = ("/", "/etc", "", ".", "..", "-rf", "/outside", "tare", "tare-", "tare-x/
 @st.composite
 def mutated(draw):
     """A thing's place among `ours`, and what is done to its facts: JSON text with places to be filled in."""
-    things = ours(Path("{home}"))
-    thing = draw(st.sampled_from(things))
-    kind = draw(st.one_of(st.just(thing.kind), st.sampled_from(sorted(claims.kinds()))))
-    facts = dict(thing.facts)
+    cleanup = ours(Path("{home}"))
+    resource = draw(st.sampled_from(cleanup))
+    kind = draw(st.one_of(st.just(resource.kind), st.sampled_from(sorted(claims.kinds()))))
+    facts = dict(resource.facts)
     for _ in range(draw(st.integers(1, 3))):
         name = draw(st.sampled_from(sorted(facts) or ["path"]))
         value = facts.get(name, "")
@@ -296,7 +296,7 @@ def mutated(draw):
         elif how == "drop":
             facts.pop(name, None)
         elif how == "swap":
-            facts[name] = draw(st.sampled_from([value for other in things for value in other.facts.values()]))
+            facts[name] = draw(st.sampled_from([value for other in cleanup for value in other.facts.values()]))
         elif how == "text":
             facts[name] = draw(st.text(max_size=30))
         elif isinstance(value, str):
@@ -319,7 +319,7 @@ class Watched:
         monkeypatch.setattr(dockerd, "listens", lambda host: False)
         monkeypatch.setattr(os, "kill", lambda pid, number: pytest.fail(f"killed {pid}"))
         monkeypatch.setattr(mounts, "points", list)
-        monkeypatch.setattr(janitor, "until", lambda limit_s: 0.0)  # a daemon that does not answer is not waited for
+        monkeypatch.setattr(removers, "until", lambda limit_s: 0.0)  # a daemon that does not answer is not waited for
 
     def furnish(self):
         self.ran.clear()
@@ -351,7 +351,7 @@ def test_no_entry_makes_tare_touch_what_is_not_its_own(watched, text, flip):
     watched.furnish()
     text = text.replace("{home}", str(watched.home)).replace("{work}", str(watched.home / "work"))
     told = json.loads(text.replace("{outside}", str(watched.outside)))
-    [file] = plant(watched.home / "journal", Thing(told["kind"], told["facts"]))
+    [file] = plant(watched.home / "journal", HostResource(told["kind"], told["facts"]))
     if flip is not None:
         data = bytearray(file.read_bytes())
         data[flip[0] % len(data)] = flip[1]

@@ -14,7 +14,7 @@ import pytest
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.host import fence, network, processes, state
 from tare.host.fence import BRIDGE, Client, rules
-from tare.host.journal import Belongings, Journal
+from tare.host.journal import CleanupStack, Journal
 from tare.image import build
 from tare.model import Arm, Resources
 from tare.platforms import registry
@@ -125,9 +125,9 @@ def unfenced(net, links):
 def net(tmp_path):
     """The campaign's network with two instances, a and b, in namespaces of their own."""
     made = network.Network(network.choose_subnet())
-    with Belongings(Journal(state.journal())) as things:
-        made.create(things)
-        made.a, made.b = (made.new_namespace(things, name) for name in ("fencex1", "fencex2"))
+    with CleanupStack(Journal(state.journal())) as cleanup:
+        made.create(cleanup)
+        made.a, made.b = (made.new_namespace(cleanup, name) for name in ("fencex1", "fencex2"))
         made.links = ("tarefencex1", "tarefencex2")
         yield made
 
@@ -351,19 +351,19 @@ def test_from_inside_of_a_platform_nobody_but_the_client_is_reached(name):
     image = build.ensure(build.agent_path(), progress=lambda _: None)
     resources = Resources(default_cpus(), 512 << 20)
     with HostSession() as host, contextlib.ExitStack() as made:
-        nursery, _ = host.prepare(image, resources)
+        launcher, _ = host.prepare(image, resources)
         made.callback(platform.close)
         platform.prepare(image)
-        net = nursery.network
-        other = nursery.start(registry.choose(["native-veth"])[0], Arm("native-veth"), measured=False)
+        net = launcher.network
+        other = launcher.start(registry.choose(["native-veth"])[0], Arm("native-veth"), measured=False)
         made.callback(other.stop)
-        live = nursery.start(platform, Arm(platform.name), measured=True)
-        made.callback(live.stop)
+        running = launcher.start(platform, Arm(platform.name), measured=True)
+        made.callback(running.stop)
         lan = made.enter_context(another_network())
         arm = other.instance.address.host
         listeners = [("", "0.0.0.0"), ("tarelan", lan), (f"tare-{other.instance.spec.id}", arm)]
         for where, address in [*listeners, (network.CLIENT_NAMESPACE, net.client)]:
             made.enter_context(listening(where, address))
         asked = [f"{address}:{PORT}" for address in (net.host, "198.18.99.1", lan, arm, net.client)]
-        done = live.session.execute(["perl", "-e", REACH, *asked], time_limit_s=120)
+        done = running.session.execute(["perl", "-e", REACH, *asked], time_limit_s=120)
         assert done.stdout.decode().split() == [f"{net.client}:{PORT}"], done.stderr

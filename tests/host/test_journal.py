@@ -1,6 +1,5 @@
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -12,18 +11,18 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError
-from tare.host import janitor, mounts, unremoved
+from tare.host import mounts, removers, unremoved
 from tare.host.claims import LXC_LOCKS, Bounds
-from tare.host.journal import FORMAT, Belongings, Journal, Owner, clear_the_way, sweep
+from tare.host.journal import FORMAT, CleanupStack, Journal, Owner, clear_the_way, sweep
 
 
 def test_a_thing_is_on_the_disk_before_it_is_made_and_forgotten_when_it_is_gone(tmp_path):
     journal = Journal(tmp_path / "journal")
     wanted = tmp_path / "work" / "thing"
-    with Belongings(journal) as things:
-        things.own(janitor.folder(wanted))
+    with CleanupStack(journal) as cleanup:
+        cleanup.own(removers.folder(wanted))
         assert not wanted.exists()
-        assert [entry.thing for entry in journal.entries()] == [janitor.folder(wanted)]
+        assert [entry.resource for entry in journal.entries()] == [removers.folder(wanted)]
         (wanted / "below").mkdir(parents=True)
     assert not wanted.exists()
     assert journal.entries() == []
@@ -35,26 +34,26 @@ def test_things_go_in_reverse_order_and_one_failure_does_not_keep_the_others(tmp
 
     one, two, three = (tmp_path / "work" / name for name in ("one", "two", "three"))
 
-    def remove(thing):
-        seen.append(thing)
-        if thing == janitor.folder(two):
+    def remove(resource):
+        seen.append(resource)
+        if resource == removers.folder(two):
             raise HostError("two stays")
 
-    monkeypatch.setattr(janitor, "remove", remove)
-    things = Belongings(journal)
-    things.own(janitor.folder(one), janitor.folder(two))
-    things.own(janitor.folder(three))
+    monkeypatch.setattr(removers, "remove", remove)
+    cleanup = CleanupStack(journal)
+    cleanup.own(removers.folder(one), removers.folder(two))
+    cleanup.own(removers.folder(three))
     with pytest.raises(HostError, match="two stays"):
-        things.release()
-    assert seen == [janitor.folder(three), janitor.folder(two), janitor.folder(one)]
-    assert [entry.thing for entry in journal.entries()] == [janitor.folder(two)]
+        cleanup.release()
+    assert seen == [removers.folder(three), removers.folder(two), removers.folder(one)]
+    assert [entry.resource for entry in journal.entries()] == [removers.folder(two)]
 
 
 def test_the_error_under_way_is_not_hidden_by_one_of_the_cleaning(tmp_path, monkeypatch):
-    monkeypatch.setattr(janitor, "remove", lambda thing: (_ for _ in ()).throw(HostError("cannot be removed")))
+    monkeypatch.setattr(removers, "remove", lambda resource: (_ for _ in ()).throw(HostError("cannot be removed")))
     journal = Journal(tmp_path / "journal")
-    with pytest.raises(ValueError, match="first"), Belongings(journal) as things:  # noqa: PT012
-        things.own(janitor.folder(tmp_path / "work" / "x"))
+    with pytest.raises(ValueError, match="first"), CleanupStack(journal) as cleanup:  # noqa: PT012
+        cleanup.own(removers.folder(tmp_path / "work" / "x"))
         raise ValueError("first")
     assert len(journal.entries()) == 1
 
@@ -63,7 +62,7 @@ def test_a_sweep_leaves_the_things_of_a_living_run_alone(tmp_path):
     journal = Journal(tmp_path / "journal")
     wanted = tmp_path / "work" / "thing"
     wanted.mkdir(parents=True)
-    Belongings(journal).own(janitor.folder(wanted))
+    CleanupStack(journal).own(removers.folder(wanted))
     steps = list(sweep(journal))
     assert wanted.exists()
     assert len(steps) == 1
@@ -73,10 +72,10 @@ def test_a_sweep_leaves_the_things_of_a_living_run_alone(tmp_path):
 def test_a_sweep_removes_what_a_killed_run_left(tmp_path):
     program = textwrap.dedent("""
         import os, pathlib, sys, time
-        from tare.host import janitor
-        from tare.host.journal import Belongings, Journal
+        from tare.host import removers
+        from tare.host.journal import CleanupStack, Journal
         base = pathlib.Path(sys.argv[1])
-        Belongings(Journal(base / "journal")).own(janitor.folder(base / "work" / "thing"))
+        CleanupStack(Journal(base / "journal")).own(removers.folder(base / "work" / "thing"))
         (base / "work" / "thing").mkdir(parents=True)
         print("made", flush=True)
         time.sleep(60)
@@ -88,7 +87,7 @@ def test_a_sweep_removes_what_a_killed_run_left(tmp_path):
     process.stdout.close()
     journal = Journal(tmp_path / "journal")
     would = list(sweep(journal, dry_run=True))
-    assert [step.thing.kind for step in would] == ["folder"]
+    assert [step.resource.kind for step in would] == ["folder"]
     assert (tmp_path / "work" / "thing").exists()
     assert [step.kept for step in sweep(journal)] == [None]
     assert not (tmp_path / "work" / "thing").exists()
@@ -115,20 +114,20 @@ def nobodys(entry, **changes):
 )
 def test_an_entry_that_cannot_be_read_is_kept_and_told(tmp_path, content, why, dry_run):
     journal = Journal(tmp_path / "journal")
-    [entry] = journal.write(janitor.folder(tmp_path / "work" / "thing"))
+    [entry] = journal.write(removers.folder(tmp_path / "work" / "thing"))
     nobodys(entry, colour="blue")
     if content is not None:
         entry.file.write_text(content)
     before = entry.file.read_text()
     [step] = sweep(journal, dry_run=dry_run)
-    assert str(entry.file) in str(step.thing)
+    assert str(entry.file) in str(step.resource)
     assert why in step.kept
     assert entry.file.read_text() == before
 
 
 def test_an_entry_of_a_later_format_says_who_can_clean(tmp_path):
     journal = Journal(tmp_path / "journal")
-    [entry] = journal.write(janitor.folder(tmp_path / "work" / "thing"))
+    [entry] = journal.write(removers.folder(tmp_path / "work" / "thing"))
     assert json.loads(entry.file.read_text())["format"] == FORMAT
     nobodys(entry, format=FORMAT + 1, colour="blue")
     [step] = sweep(journal)
@@ -146,25 +145,25 @@ def test_entries_of_the_last_release_are_read(tmp_path):
         shutil.copy(file, tmp_path)
     entries = Journal(tmp_path, Bounds(Path("/var/lib/tare"))).entries()
     assert [entry.file.name for entry in entries] == [file.name for file in OLDER]
-    assert {entry.thing.kind for entry in entries} == {
+    assert {entry.resource.kind for entry in entries} == {
         "setting", "iptables", "container", "netns", "link", "oci", "mount", "cgroup", "folder",
     }  # fmt: skip
     for entry, file in zip(entries, OLDER, strict=True):
         facts = json.loads(file.read_text())["facts"]
-        assert entry.thing.facts == facts | ({"within": ""} if entry.thing.kind == "oci" else {})
-        assert not entry.owner.lives()
+        assert entry.resource.facts == facts | ({"within": ""} if entry.resource.kind == "oci" else {})
+        assert not entry.owner.running_instances()
 
 
 def test_an_entry_never_stands_half_written_under_its_name(tmp_path):
     """A reader that looks all the time sees whole entries, and a writer that is killed leaves none that is not."""
     program = textwrap.dedent("""
         import pathlib, sys
-        from tare.host import janitor
+        from tare.host import removers
         from tare.host.journal import Journal
         journal = Journal(pathlib.Path(sys.argv[1]) / "journal")
         print("begins", flush=True)
         while True:
-            [entry] = journal.write(janitor.folder(pathlib.Path(sys.argv[1], "work", "x" * 4000)))
+            [entry] = journal.write(removers.folder(pathlib.Path(sys.argv[1], "work", "x" * 4000)))
             journal.forget(entry)
     """)
     journal, seen = Journal(tmp_path / "journal"), 0
@@ -194,11 +193,11 @@ def test_what_a_dead_writer_began_is_removed_and_that_of_a_living_one_is_not(tmp
 def test_what_cannot_be_written_leaves_no_entry(tmp_path):
     journal = Journal(tmp_path / "journal")
     (tmp_path / "journal").mkdir()
-    thing = janitor.folder(tmp_path / "work" / "x")
+    resource = removers.folder(tmp_path / "work" / "x")
     resource.setrlimit(resource.RLIMIT_FSIZE, (600, resource.RLIM_INFINITY))
     try:
         with pytest.raises(HostError, match="cannot be written"):
-            journal.write(thing, janitor.folder(tmp_path / "work" / ("x" * 900)))  # a longer entry
+            journal.write(resource, removers.folder(tmp_path / "work" / ("x" * 900)))  # a longer entry
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     assert list((tmp_path / "journal").iterdir()) == []
@@ -209,19 +208,19 @@ def test_whatever_a_remover_trips_over_is_noted_and_the_others_come_to_their_tur
     def fails(facts):
         raise error
 
-    monkeypatch.setitem(janitor._REMOVERS, "xen", fails)
+    monkeypatch.setitem(removers._REMOVERS, "xen", fails)
     monkeypatch.setattr(unremoved, "_noted", {})
     journal = Journal(tmp_path / "journal")
-    thing = tmp_path / "work" / "thing"
-    thing.mkdir(parents=True)
-    things = Belongings(journal)
-    things.own(janitor.folder(thing), janitor.xen_domain("tare-x"))
-    with pytest.raises(ValueError, match="first"), things:
+    resource = tmp_path / "work" / "thing"
+    resource.mkdir(parents=True)
+    cleanup = CleanupStack(journal)
+    cleanup.own(removers.folder(resource), removers.xen_domain("tare-x"))
+    with pytest.raises(ValueError, match="first"), cleanup:
         raise ValueError("first")
-    assert not thing.exists()
+    assert not resource.exists()
     [left] = unremoved.still_there()
     assert str(left).startswith("left on this host: xen tare-x (")
-    assert [entry.thing.kind for entry in journal.entries()] == ["xen"]
+    assert [entry.resource.kind for entry in journal.entries()] == ["xen"]
     left.entry.unlink()
     assert unremoved.still_there() == []
 
@@ -231,17 +230,17 @@ def test_what_is_in_the_way_of_a_campaign_and_stays_is_noted(tmp_path, monkeypat
     journal = Journal(tmp_path / "journal")
     folder = tmp_path / "work" / "folder"
     folder.mkdir(parents=True)
-    lives, stays, odd = journal.write(*(janitor.file(folder) for _ in range(3)))
+    running_instances, stays, odd = journal.write(*(removers.file(folder) for _ in range(3)))
     nobodys(stays)
     odd.file.write_text("")
     clear_the_way(journal)
     assert [left.entry for left in unremoved.still_there()] == [stays.file, odd.file]
-    assert lives.file.exists()
+    assert running_instances.file.exists()
 
 
 def test_a_thing_of_a_later_version_stays_and_is_named(tmp_path):
     journal = Journal(tmp_path / "journal")
-    [entry] = journal.write(janitor.xen_domain("tare-x"))
+    [entry] = journal.write(removers.xen_domain("tare-x"))
     nobodys(entry, kind="teapot")
     [step] = list(sweep(journal))
     assert "teapot" in step.kept
@@ -254,32 +253,32 @@ def test_a_folder_with_a_mount_in_it_is_not_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(mounts, "points", lambda: [str(tmp_path / "thing" / "root")])
     (tmp_path / "thing").mkdir()
     with pytest.raises(HostError, match="is mounted in it"):
-        janitor.remove(janitor.folder(tmp_path / "thing"))
+        removers.remove(removers.folder(tmp_path / "thing"))
     assert (tmp_path / "thing").exists()
 
 
 def test_removing_what_was_never_made_does_nothing(tmp_path):
-    for thing in (
-        janitor.folder(tmp_path / "no"),
-        janitor.mount(tmp_path / "no"),
-        janitor.network_namespace("tare-no-such"),
-        janitor.link("tareno"),
-        janitor.control_group("tare-no-such/group"),
-        janitor.oci_container("runc", tmp_path / "state", "tare-no"),
-        janitor.kernel_module("tare_no_such"),
+    for resource in (
+        removers.folder(tmp_path / "no"),
+        removers.mount(tmp_path / "no"),
+        removers.network_namespace("tare-no-such"),
+        removers.link("tareno"),
+        removers.control_group("tare-no-such/group"),
+        removers.oci_container("runc", tmp_path / "state", "tare-no"),
+        removers.kernel_module("tare_no_such"),
     ):
-        janitor.remove(thing)
+        removers.remove(resource)
 
 
 def test_more_is_learned_of_a_thing_in_its_place(tmp_path):
     journal = Journal(tmp_path / "journal")
-    things = Belongings(journal)
-    first, last = janitor.folder(tmp_path / "work" / "a"), janitor.file(tmp_path / "work" / "b")
-    things.own(first, last)
-    things.learn(first, {"below": str(LXC_LOCKS)})
-    assert {str(entry.thing.facts) for entry in journal.entries()} == {
+    cleanup = CleanupStack(journal)
+    first, last = removers.folder(tmp_path / "work" / "a"), removers.file(tmp_path / "work" / "b")
+    cleanup.own(first, last)
+    cleanup.learn(first, {"below": str(LXC_LOCKS)})
+    assert {str(entry.resource.facts) for entry in journal.entries()} == {
         str({**first.facts, "below": str(LXC_LOCKS)}),
         str(last.facts),
     }
-    things.release()
+    cleanup.release()
     assert journal.entries() == []

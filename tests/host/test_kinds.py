@@ -9,11 +9,11 @@ import pytest
 
 from tare import plugins
 from tare.errors import HostError, UsageError
-from tare.host import claims, janitor, kinds
-from tare.host.journal import Belongings, Journal, Unreadable, sweep
+from tare.host import claims, kinds, removers
+from tare.host.journal import CleanupStack, Journal, Unreadable, sweep
 from tare.host.kinds import OneOf, ResourceKind, Rule
 from tare.host.owner import Owner
-from tare.host.thing import Thing
+from tare.host.resource import HostResource
 
 REMOVED = []
 KIND = ResourceKind(
@@ -36,12 +36,12 @@ def journal(tmp_path):
 
 
 def test_a_registered_kind_goes_through_the_journal_to_its_remover(plugged, journal):
-    things = Belongings(journal)
-    box = KIND.thing(name="tare-ab12cx0", mode="soft")
-    things.own(box)
-    assert [entry.thing for entry in journal.entries()] == [box]
-    things.learn(box, {"process": kinds.process(1)})
-    things.release()
+    cleanup = CleanupStack(journal)
+    box = KIND.resource(name="tare-ab12cx0", mode="soft")
+    cleanup.own(box)
+    assert [entry.resource for entry in journal.entries()] == [box]
+    cleanup.learn(box, {"process": kinds.process(1)})
+    cleanup.release()
     assert [facts["name"] for facts in REMOVED] == ["tare-ab12cx0"]
     assert journal.entries() == []
 
@@ -62,26 +62,26 @@ def test_a_registered_kind_goes_through_the_journal_to_its_remover(plugged, jour
 )
 def test_facts_beyond_its_rules_are_neither_written_nor_obeyed(plugged, journal, facts):
     with pytest.raises(HostError, match="the journal takes nothing"):
-        journal.write(Thing(KIND.name, facts))
-    [entry] = journal.write(KIND.thing(name="tare-a", mode="soft"))
+        journal.write(HostResource(KIND.name, facts))
+    [entry] = journal.write(KIND.resource(name="tare-a", mode="soft"))
     record = json.loads(entry.file.read_text())
     record["facts"] = facts
     record["owner"]["pid"] = 2**22 + 1
     entry.file.write_text(json.dumps(record))
     [step] = list(sweep(journal))
-    assert isinstance(step.thing, Unreadable)
+    assert isinstance(step.resource, Unreadable)
     assert entry.file.exists()
     assert REMOVED == []
 
 
 def test_a_kind_that_nobody_registers_is_told_by_name_and_never_removed(plugged, journal, monkeypatch):
-    [entry] = journal.write(KIND.thing(name="tare-a", mode="soft"))
+    [entry] = journal.write(KIND.resource(name="tare-a", mode="soft"))
     monkeypatch.setattr(kinds, "registered", dict)
     [told] = journal.unreadable()
     assert "'tare-x:box', which no plug-in that is installed here registers" in told.why
     assert "install the package tare-x again, and then `tare clean`" in told.why
     with pytest.raises(HostError, match="no plug-in that is installed here"):
-        janitor.remove(entry.thing)
+        removers.remove(entry.resource)
     assert next(iter(sweep(journal))).kept is not None
     assert entry.file.exists()
 
@@ -89,10 +89,10 @@ def test_a_kind_that_nobody_registers_is_told_by_name_and_never_removed(plugged,
 def test_what_a_remover_trips_over_stays_and_others_come_to_their_turn(journal, monkeypatch):
     failing = dataclasses.replace(KIND, remove=lambda facts: 1 / 0)
     monkeypatch.setattr(kinds, "registered", lambda: {KIND.name: failing})
-    things = Belongings(journal)
-    things.own(failing.thing(name="tare-a", mode="soft"))
+    cleanup = CleanupStack(journal)
+    cleanup.own(failing.resource(name="tare-a", mode="soft"))
     with pytest.raises(HostError, match="tare-x:box tare-a soft cannot be removed: ZeroDivisionError"):
-        things.release()
+        cleanup.release()
     assert len(journal.entries()) == 1
 
 
@@ -100,7 +100,7 @@ def test_a_place_behind_a_link_is_not_the_place(plugged, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "work").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(HostError, match="a link leads to"):
-        janitor.remove(KIND.thing(name="tare-a", mode="soft", place=str(tmp_path / "work" / "box")))
+        removers.remove(KIND.resource(name="tare-a", mode="soft", place=str(tmp_path / "work" / "box")))
     assert REMOVED == []
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError
-from tare.host import janitor, lock, processes
+from tare.host import lock, processes, removers
 from tare.host.journal import Journal, sweep
-from tare.host.thing import Thing
+from tare.host.resource import HostResource
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="sessions are root's")
 
@@ -28,10 +28,10 @@ with lock.held():
 MAKER = """\
 import sys
 from pathlib import Path
-from tare.host import janitor
+from tare.host import removers
 from tare.host.journal import Journal
 journal = Journal(Path(sys.argv[1], "journal"))
-journal.write(janitor.control_group("tare"), janitor.control_group("tare/ab12cx3"), janitor.link("tare0"))
+journal.write(removers.control_group("tare"), removers.control_group("tare/ab12cx3"), removers.link("tare0"))
 """
 
 
@@ -122,12 +122,14 @@ def test_other_control_groups_and_another_network_are_another_host():
 def test_what_a_living_run_uses_by_the_same_name_is_not_swept(tmp_path, monkeypatch):
     """The run with another TARE_HOME that made it is dead; the one that uses it now has another journal."""
     removed = []
-    monkeypatch.setattr(janitor, "remove", removed.append)
+    monkeypatch.setattr(removers, "remove", removed.append)
     processes.run([sys.executable, "-c", MAKER, str(tmp_path)]).require()
     journal = Journal(tmp_path / "journal")
     with another() as process:
-        kept = {str(step.thing): step.kept for step in sweep(journal)}
-        assert [str(thing) for thing in removed] == ["cgroup tare/ab12cx3"], "a name with a label is nobody else's"
+        kept = {str(step.resource): step.kept for step in sweep(journal)}
+        assert [str(resource) for resource in removed] == ["cgroup tare/ab12cx3"], (
+            "a name with a label is nobody else's"
+        )
         for name in ("cgroup tare", "link tare0"):
             assert kept[name].startswith(f"another run uses it: process {process.pid} (`tare run -o ")
     assert [step.kept for step in sweep(journal)] == [None, None]
@@ -137,14 +139,14 @@ def test_what_a_living_run_uses_by_the_same_name_is_not_swept(tmp_path, monkeypa
 @pytest.mark.parametrize(
     ("thing", "shared"),
     [
-        (janitor.control_group("tare/client"), True),
-        (janitor.control_group("tare-detect12ab"), False),
-        (janitor.network_namespace("tare-client"), True),
-        (janitor.network_namespace("tare-ab12cx3"), False),
-        (janitor.iptables_rule("FORWARD", "-i", "tare0", "-o", "tare0", "-j", "ACCEPT"), True),
-        (janitor.setting(Path("/proc/sys/vm/swappiness"), "60", "0"), True),
-        (Thing("folder", {"path": "/var/lib/tare/work/ab12cx3"}), False),
+        (removers.control_group("tare/client"), True),
+        (removers.control_group("tare-detect12ab"), False),
+        (removers.network_namespace("tare-client"), True),
+        (removers.network_namespace("tare-ab12cx3"), False),
+        (removers.iptables_rule("FORWARD", "-i", "tare0", "-o", "tare0", "-j", "ACCEPT"), True),
+        (removers.setting(Path("/proc/sys/vm/swappiness"), "60", "0"), True),
+        (HostResource("folder", {"path": "/var/lib/tare/work/ab12cx3"}), False),
     ],
 )
-def test_what_is_shared_has_no_label(thing, shared):
-    assert lock.is_shared(thing) is shared
+def test_what_is_shared_has_no_label(resource, shared):
+    assert lock.is_shared(resource) is shared

@@ -15,8 +15,8 @@ import pytest
 
 from hostile import Exchanging, nest
 from tare.errors import HostError
-from tare.host import beneath, cgroup, janitor, mounts, removal
-from tare.host.journal import Belongings, Journal, sweep
+from tare.host import beneath, cgroup, mounts, removal, removers
+from tare.host.journal import CleanupStack, Journal, sweep
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights: mounts, devices, attributes")
 
@@ -24,7 +24,7 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights: mou
 @pytest.mark.parametrize("depth", [1_500, 5_000])
 def test_no_depth_is_too_deep(tmp_path, depth):
     os.close(nest(tmp_path / "space", depth))
-    janitor.remove(janitor.folder(tmp_path / "space"))
+    removers.remove(removers.folder(tmp_path / "space"))
     assert not (tmp_path / "space").exists()
 
 
@@ -115,7 +115,7 @@ def test_mounts_in_mounts_are_unmounted_and_what_they_show_stays(tmp_path):
     (space / "disk with\nname" / "inner").mkdir()
     mounts.mount("none", space / "disk with\nname" / "inner", source=str(own), flags=mounts.BIND)
     mounts.mount("none", space, source=str(space), flags=mounts.BIND)
-    janitor.remove(janitor.folder(space))
+    removers.remove(removers.folder(space))
     assert not space.exists()
     assert (own / "below" / "file").read_text() == "stays"
     assert not [point for point in mounts.points() if point.startswith(str(tmp_path))]
@@ -148,7 +148,7 @@ def test_a_mount_at_a_path_that_is_too_long_is_unmounted(tmp_path):
     mounts.mount("tmpfs", Path(f"/proc/self/fd/{point}"))
     os.close(point)
     os.close(here)
-    janitor.remove(janitor.folder(tmp_path / "space"))
+    removers.remove(removers.folder(tmp_path / "space"))
     assert not (tmp_path / "space").exists()
 
 
@@ -166,7 +166,7 @@ def test_one_bad_entry_keeps_no_other_and_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "unlink", failing)
     with pytest.raises(HostError, match=r"cannot be removed: 'broken\\n': Input/output error$"):
-        janitor.remove(janitor.folder(tmp_path / "space"))
+        removers.remove(removers.folder(tmp_path / "space"))
     assert [path.name for path in sorted((tmp_path / "space").rglob("*"))] == ["m", "below", "broken\n"]
 
 
@@ -235,8 +235,8 @@ def test_a_sweep_goes_on_after_a_tree_that_stays(tmp_path, monkeypatch):
     deep, bad = tmp_path / "work" / "deep", tmp_path / "work" / "bad"
     deep.parent.mkdir()
     monkeypatch.setattr("tare.host.owner._start_ticks", lambda _: 1)
-    things = Belongings(journal)
-    things.own(janitor.folder(deep), janitor.folder(bad))
+    cleanup = CleanupStack(journal)
+    cleanup.own(removers.folder(deep), removers.folder(bad))
     os.close(nest(deep, 1_500))
     bad.mkdir()
     monkeypatch.setattr("tare.host.owner._start_ticks", lambda _: 2)
@@ -252,7 +252,7 @@ def test_a_sweep_goes_on_after_a_tree_that_stays(tmp_path, monkeypatch):
     assert [step.kept is None for step in steps] == [False, True]
     assert "Read-only file system" in steps[0].kept
     assert not deep.exists()
-    assert [entry.thing for entry in journal.entries()] == [janitor.folder(bad)]
+    assert [entry.resource for entry in journal.entries()] == [removers.folder(bad)]
 
 
 @AS_ROOT

@@ -16,7 +16,7 @@ import pytest
 from hostile import Exchanging, nest
 from tare.errors import HostError
 from tare.host import beneath, mounts, removal, roots
-from tare.host.journal import Belongings, Journal
+from tare.host.journal import CleanupStack, Journal
 
 
 def test_links_and_pipes_of_a_sandbox_are_passed_over(tmp_path):
@@ -187,7 +187,7 @@ def test_what_a_file_s_windows_hold_adds_up(tmp_path, monkeypatch):
     assert roots.cached_share(tmp_path, "file") == 1
     roots.drop_page_cache(tmp_path)
     assert roots.cached_share(tmp_path, "file") == 0
-    monkeypatch.setattr(roots, "MOST_WINDOWS", 5)
+    monkeypatch.setattr(roots, "MAX_WINDOWS", 5)
     assert roots.cached_share(tmp_path, "file") is None
 
 
@@ -209,9 +209,9 @@ def test_a_guest_s_tree_has_no_privilege_on_the_host_and_goes_whole(tmp_path):
     image = tmp_path / "image"
     (image / "bin").mkdir(parents=True)
     journal = Journal(tmp_path / "journal")
-    with Belongings(journal) as things:
-        space = roots.new_workspace(things, tmp_path / "work" / "space")
-        root = roots.overlay_root(things, space, image)
+    with CleanupStack(journal) as cleanup:
+        space = roots.new_workspace(cleanup, tmp_path / "work" / "space")
+        root = roots.overlay_root(cleanup, space, image)
         for folder in (space.data, root):
             shutil.copy(shutil.which("id"), folder / "id")
             (folder / "id").chmod(0o4755)

@@ -8,9 +8,9 @@ import pytest
 
 from host import machines
 from tare.errors import HostError
-from tare.host import cpulist, janitor, settings, tuning
+from tare.host import cpulist, removers, settings, tuning
 from tare.host.claims import Bounds
-from tare.host.journal import Belongings, Journal, sweep
+from tare.host.journal import CleanupStack, Journal, sweep
 
 
 def journal_of(tmp_path):
@@ -116,20 +116,20 @@ def test_what_somebody_else_set_meanwhile_stays(tmp_path):
 
 def test_giving_back_twice_or_what_was_never_set_does_nothing(tmp_path):
     file = tmp_path / "swappiness"
-    thing = janitor.setting(file, "60", "0")
-    janitor.remove(thing)  # no such file any more
+    resource = removers.setting(file, "60", "0")
+    removers.remove(resource)  # no such file any more
     assert not file.exists()
     file.write_text("0\n")
-    janitor.remove(thing)
-    janitor.remove(thing)
+    removers.remove(resource)
+    removers.remove(resource)
     assert settings.read(file) == "60"
 
 
 def test_after_a_reboot_a_setting_is_the_boots_own(tmp_path):
     file = tmp_path / "swappiness"
     file.write_text("0\n")
-    thing = janitor.setting(file, "60", "0")
-    janitor.remove(janitor.Thing(thing.kind, {**thing.facts, "boot": "another"}))
+    resource = removers.setting(file, "60", "0")
+    removers.remove(removers.Thing(resource.kind, {**resource.facts, "boot": "another"}))
     assert settings.read(file) == "0"
 
 
@@ -162,14 +162,14 @@ def test_a_setting_that_cannot_be_given_back_stays_in_the_journal(tmp_path, monk
     file.parent.mkdir(parents=True)
     file.write_text("60\n")
     journal = journal_of(tmp_path)
-    things = Belongings(journal)
-    things.own(janitor.setting(file, "60", "0"))
+    cleanup = CleanupStack(journal)
+    cleanup.own(removers.setting(file, "60", "0"))
     settings.write(file, "0")
     monkeypatch.setattr(settings, "write", lambda *_: (_ for _ in ()).throw(OSError(1, "Operation not permitted")))
     with pytest.raises(HostError, match="cannot be set to 60 again") as error:
-        things.release()
+        cleanup.release()
     assert error.value.fix == f"echo 60 > {file}"
-    assert [str(entry.thing) for entry in journal.entries()] == [f"setting {file} 60"]
+    assert [str(entry.resource) for entry in journal.entries()] == [f"setting {file} 60"]
 
 
 _KILLED = """
@@ -204,7 +204,7 @@ def test_a_signal_in_the_middle(tmp_path, how):
     assert changed > 10
     if how == "SIGKILL":
         assert tuning.look(root) != before
-        assert {step.thing.kind for step in sweep(journal)} == {"setting"}
+        assert {step.resource.kind for step in sweep(journal)} == {"setting"}
     assert tuning.look(root) == before
     assert journal.entries() == []
 

@@ -50,7 +50,7 @@ def test_a_limit_holds_for_bytes_and_for_files(taken, beyond):
 
 def test_an_instance_may_take_a_share_of_what_is_free(tmp_path):
     free, may = volumes.free(tmp_path), volumes.allowance(tmp_path)
-    assert 0 < may.bytes <= volumes.MOST_BYTES
+    assert 0 < may.bytes <= volumes.MAX_BYTES
     assert may.bytes < free.bytes
     assert may.files < free.files
 

@@ -54,13 +54,13 @@ def test_a_header_as_large_as_memory_is_not_read():
 
 
 def test_more_members_than_there_are_in_any(monkeypatch):
-    monkeypatch.setattr(archives, "MOST_MEMBERS", 10)
+    monkeypatch.setattr(archives, "MAX_MEMBERS", 10)
     with pytest.raises(tarfile.ReadError, match="more than 10 members"):
         list(archives.members(io.BytesIO(_tar(*(_info(f"{n}") for n in range(11)))), 1 << 20))
 
 
 def test_a_bomb_of_a_reading_is_refused(monkeypatch):
-    monkeypatch.setattr(gcov, "MOST_COUNTERS", 1 << 20)
+    monkeypatch.setattr(gcov, "MAX_COUNTERS", 1 << 20)
     with pytest.raises(ParseError, match="more than 1 MiB"):
         gcov.counters_in(gzip.compress(bytes(2 << 20)))
 

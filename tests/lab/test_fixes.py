@@ -93,8 +93,8 @@ def test_all_lines_together_have_as_many_fixes_as_were_found(tmp_path):
     file.write_text(fixes.as_toml(found))
     told = load_weights(file)
     assert "5.2.7-1 to 6.1.187-1" in told.title
-    things = {f"{path}:{number}" for path, count in LINES.items() for number in range(count)}
-    whole = attack_profile(things, told, lambda thing: thing.partition(":")[0])
+    cleanup = {f"{path}:{number}" for path, count in LINES.items() for number in range(count)}
+    whole = attack_profile(cleanup, told, lambda thing: thing.partition(":")[0])
     assert whole.score == pytest.approx(5, rel=1e-4)
     # One fix in 10 lines; one in 100, of which 40 are this file's; none.
     assert tomllib.loads(file.read_text())["density"]["arch/x86/kernel/cpu/bugs.c"] == pytest.approx(0.1)

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import cgroup, janitor, processes, state
-from tare.host.journal import Belongings, Journal
+from tare.host import cgroup, processes, removers, state
+from tare.host.journal import CleanupStack, Journal
 from tare.host.network import ip_batch
 from tare.model import Resources
 
@@ -56,10 +56,10 @@ def remote_host(disk_bytes: int | None = None, name: str = "far") -> Iterator[Re
     if processes.find("sshd") is None:
         raise HostError("sshd is not installed", fix="apt-get install --no-install-recommends openssh-server")
     name = f"tare-{name}-{os.getpid()}"
-    with Belongings(Journal(state.journal())) as things, tempfile.TemporaryDirectory(prefix=f"{name}-") as scratch:
-        address = _network(things, name)
+    with CleanupStack(Journal(state.journal())) as cleanup, tempfile.TemporaryDirectory(prefix=f"{name}-") as scratch:
+        address = _network(cleanup, name)
         folder, disk, drop = Path(scratch), state.work() / name, CONFIGURATION / f"{name}.conf"
-        things.own(janitor.folder(disk), janitor.control_group(name))
+        cleanup.own(removers.folder(disk), removers.control_group(name))
         disk.mkdir()
         _keys(folder, name)
         drop.write_text(_client_settings(folder, name, address))
@@ -92,12 +92,12 @@ def _own_groups(name: str) -> str:
     return f"mount --bind {root}/{name} {root}"
 
 
-def _network(things: Belongings, name: str) -> str:
+def _network(cleanup: CleanupStack, name: str) -> str:
     """A veth pair between this host and the far one, out of the network for benchmarks (RFC 2544)."""
     third, fourth = divmod(zlib.crc32(name.encode()) % 16384 * 4, 256)
     here, there = f"198.18.{third}.{fourth + 1}", f"198.18.{third}.{fourth + 2}"
     link = f"tare{zlib.crc32(name.encode()):08x}"
-    things.own(janitor.network_namespace(name), janitor.link(link))
+    cleanup.own(removers.network_namespace(name), removers.link(link))
     ip_batch(
         f"netns add {name}",
         f"link add {link} type veth peer name eth0 netns {name}",

@@ -25,11 +25,11 @@ PROGRAMS = ("uml-ubd", "qemu-tcg", "libvirt-qemu")
     ],
     ids=["in one order", "in the other", "all in one order", "all in the other"],
 )
-def test_none_keeps_the_others_from_the_image(nursery, names):
+def test_none_keeps_the_others_from_the_image(launcher, names):
     with contextlib.ExitStack() as after:
         for platform in registry.choose([name for name in names if not cannot_be(name)]):
             after.callback(platform.close)
-            platform.prepare(nursery.image)
-            live = nursery.start(platform, Arm(platform.name), measured=False)
-            after.callback(live.stop)
-            assert live.session.execute(["true"]).code == 0
+            platform.prepare(launcher.image)
+            running = launcher.start(platform, Arm(platform.name), measured=False)
+            after.callback(running.stop)
+            assert running.session.execute(["true"]).code == 0

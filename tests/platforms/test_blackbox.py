@@ -185,22 +185,22 @@ def test_a_program_that_does_not_compile_is_one_line(monkeypatch, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def nursery(prepared):
+def launcher(prepared):
     assert OWN.detect().available, OWN.detect().reason
     OWN.prepare(prepared[0].image)
     return prepared[0]
 
 
 @pytest.fixture(scope="module")
-def live(nursery):
-    live = nursery.start(OWN, Arm(OWN.name), measured=True)
-    yield live
-    live.stop()
+def running(launcher):
+    running = launcher.start(OWN, Arm(OWN.name), measured=True)
+    yield running
+    running.stop()
 
 
 @pytest.mark.host
-def test_it_starts_and_its_start_is_seen_from_outside(live):
-    marks = live.marks
+def test_it_starts_and_its_start_is_seen_from_outside(running):
+    marks = running.marks
     assert 0 < marks.ping_ns < 60e9
     assert 0 < marks.answer_ns < 60e9
     assert marks.first_byte_ns is None
@@ -210,18 +210,21 @@ def test_it_starts_and_its_start_is_seen_from_outside(live):
 
 
 @pytest.mark.host
-def test_every_service_answers(live):
+def test_every_service_answers(running):
     services = [
-        Service(kind, live.instance.address.host, port) for kind, port in live.instance.address.services.items()
+        Service(kind, running.instance.address.host, port) for kind, port in running.instance.address.services.items()
     ]
     assert {one.kind for one in services} == {"udp-echo", "tcp-echo", "http"}
     assert FirstAnswer(services).wait(20) is not None
 
 
 @pytest.mark.host
-def test_tcp_echoes_a_mebibyte_unharmed(live):
+def test_tcp_echoes_a_mebibyte_unharmed(running):
     data = os.urandom(1 << 20)
-    with socket.create_connection((live.instance.address.host, 7), timeout=30) as echo, ThreadPoolExecutor(1) as pool:
+    with (
+        socket.create_connection((running.instance.address.host, 7), timeout=30) as echo,
+        ThreadPoolExecutor(1) as pool,
+    ):
         sending = pool.submit(echo.sendall, data)
         got = b""
         while len(got) < len(data) and (piece := echo.recv(1 << 16)):
@@ -231,76 +234,76 @@ def test_tcp_echoes_a_mebibyte_unharmed(live):
 
 
 @pytest.mark.host
-def test_a_request_rate_is_measured_from_the_clients_namespace(live, prepared):
+def test_a_request_rate_is_measured_from_the_clients_namespace(running, prepared):
     workload = workloads.get("udp-rtt")
-    measured = run_trial(workload, workload.profiles["quick"], live, prepared[1])
+    measured = run_trial(workload, workload.profiles["quick"], running, prepared[1])
     assert measured.outcome.samples["rate"] > 10
     assert measured.cpu_ns > 10_000_000, "QEMU's work is in the instance's group"
 
 
 @pytest.mark.host
-def test_what_needs_an_agent_is_refused_with_the_reason(live, prepared):
+def test_what_needs_an_agent_is_refused_with_the_reason(running, prepared):
     for name in ("sysbench-cpu", "iperf3-tcp", "sysbench-fileio-seqrd"):
         workload = workloads.get(name)
         with pytest.raises(HostError, match="is a black box: no agent runs inside"):
-            run_trial(workload, workload.profiles["quick"], live, prepared[1])
-    assert live.session.dead is None
+            run_trial(workload, workload.profiles["quick"], running, prepared[1])
+    assert running.session.dead is None
 
 
 @pytest.mark.host
-def test_slices_are_refused_with_the_reason(live):
+def test_slices_are_refused_with_the_reason(running):
     workload = workloads.get("primes")
     assert workload.mode is Mode.SLICES
 
-    stage = Stage("primes", Mode.SLICES, (live.arm,), ((live.arm,),))
-    sliced = run_slices(workload, workload.profiles["quick"], stage, {live.arm: live})[live.arm]
+    stage = Stage("primes", Mode.SLICES, (running.arm,), ((running.arm,),))
+    sliced = run_slices(workload, workload.profiles["quick"], stage, {running.arm: running})[running.arm]
     assert isinstance(sliced.error, HostError)
 
 
 @pytest.mark.host
-def test_its_processes_are_in_its_group_and_on_its_cpus(live):
-    pids = live.instance.host_processes()
+def test_its_processes_are_in_its_group_and_on_its_cpus(running):
+    pids = running.instance.host_processes()
     assert pids
     for pid in pids:
-        assert os.sched_getaffinity(pid) <= set(live.instance.spec.resources.cpus)
+        assert os.sched_getaffinity(pid) <= set(running.instance.spec.resources.cpus)
 
 
 @pytest.mark.host
-def test_four_at_once_each_answer(nursery):
+def test_four_at_once_each_answer(launcher):
     with ThreadPoolExecutor(4) as pool:
-        lives = list(pool.map(lambda _: nursery.start(OWN, Arm(OWN.name), measured=False), range(4)))
+        running_instances = list(pool.map(lambda _: launcher.start(OWN, Arm(OWN.name), measured=False), range(4)))
     try:
-        assert len({live.instance.address.host for live in lives}) == 4
-        for live in lives:
-            services = [Service(kind, live.instance.address.host, port) for kind, port in
-                        live.instance.address.services.items()]  # fmt: skip
+        assert len({running.instance.address.host for running in running_instances}) == 4
+        for running in running_instances:
+            services = [Service(kind, running.instance.address.host, port) for kind, port in
+                        running.instance.address.services.items()]  # fmt: skip
             assert FirstAnswer(services).wait(30) is not None
     finally:
-        for live in lives:
-            live.stop()
+        for running in running_instances:
+            running.stop()
 
 
 @pytest.mark.host
-def test_a_killed_machine_is_noticed_within_a_second(nursery):
-    live = nursery.start(OWN, Arm(OWN.name), measured=False)
+def test_a_killed_machine_is_noticed_within_a_second(launcher):
+    running = launcher.start(OWN, Arm(OWN.name), measured=False)
     try:
-        assert live.session.dead is None
-        for pid in live.instance.host_processes():
+        assert running.session.dead is None
+        for pid in running.instance.host_processes():
             os.kill(pid, signal.SIGKILL)
         began = time.monotonic()
-        while live.session.dead is None and time.monotonic() - began < 5:
+        while running.session.dead is None and time.monotonic() - began < 5:
             time.sleep(0.01)
         assert time.monotonic() - began < 1
     finally:
-        live.stop()
+        running.stop()
 
 
 @pytest.mark.host
-def test_stopping_leaves_nothing(nursery):
-    live = nursery.start(OWN, Arm(OWN.name), measured=True)
-    label = live.instance.spec.id
+def test_stopping_leaves_nothing(launcher):
+    running = launcher.start(OWN, Arm(OWN.name), measured=True)
+    label = running.instance.spec.id
     assert left_on_host(label)
-    live.stop()
+    running.stop()
     assert left_on_host(label) == []
 
 
@@ -322,30 +325,30 @@ def _of(own_file, more):
 
 @pytest.mark.host
 @pytest.mark.parametrize("more", ['console = "^blackbox: in service$"', 'link = "user"\nnetwork = "virtio-net-pci"'])
-def test_a_box_of_a_file_boots(nursery, own_file, more):
+def test_a_box_of_a_file_boots(launcher, own_file, more):
     platform = _of(own_file, more)
     assert platform.detect().available
-    live = nursery.start(platform, Arm(platform.name), measured=True)
-    assert live.marks.answer_ns > 0
-    live.stop()
+    running = launcher.start(platform, Arm(platform.name), measured=True)
+    assert running.marks.answer_ns > 0
+    running.stop()
 
 
 @pytest.mark.host
-def test_a_box_that_does_not_answer_is_one_line_with_its_last_words(nursery, own_file, monkeypatch):
-    monkeypatch.setattr(nursery, "start_limit_s", 20.0)
+def test_a_box_that_does_not_answer_is_one_line_with_its_last_words(launcher, own_file, monkeypatch):
+    monkeypatch.setattr(launcher, "start_limit_s", 20.0)
     platform = _of(own_file, 'console = "never said"')
     with pytest.raises(PlatformError, match="does not answer by 'never said' on its console") as caught:
-        nursery.start(platform, Arm(platform.name), measured=False)
+        launcher.start(platform, Arm(platform.name), measured=False)
     assert "blackbox: in service" in caught.value.what
 
 
 @pytest.mark.host
-def test_a_box_that_ends_is_one_line_with_its_last_words(nursery, own_file):
+def test_a_box_that_ends_is_one_line_with_its_last_words(launcher, own_file):
     file = own_file.with_name("ends.toml")
     file.write_text(own_file.read_text().replace("MORE", "").replace("box_prefix={prefix}", "{mac}"))
     [platform] = registry.choose([f"blackbox:{file}"])
     with pytest.raises(PlatformError, match="ended before it answered") as caught:
-        nursery.start(platform, Arm(platform.name), measured=False)
+        launcher.start(platform, Arm(platform.name), measured=False)
     assert "box_ip and box_prefix are not on the command line" in caught.value.what
 
 
@@ -353,11 +356,11 @@ def test_a_box_that_ends_is_one_line_with_its_last_words(nursery, own_file):
 @pytest.mark.parametrize(
     ("more", "what"), [("cpus = 64", "cpus: the box takes 64"), ("console = '1'", "memory: the box takes 4096 MiB")]
 )
-def test_a_box_that_takes_too_much_is_one_line(nursery, own_file, more, what):
+def test_a_box_that_takes_too_much_is_one_line(launcher, own_file, more, what):
     file = own_file.with_name("large.toml")
     text = own_file.read_text().replace("MORE", more)
     file.write_text(text.replace("memory = 128", "memory = 4096") if "memory" in what else text)
     [platform] = registry.choose([f"blackbox:{file}"])
     with pytest.raises(PlatformError, match=what) as caught:
-        nursery.start(platform, Arm(platform.name), measured=False)
+        launcher.start(platform, Arm(platform.name), measured=False)
     assert "in the box's file" in caught.value.fix

@@ -145,7 +145,7 @@ def _bench(platform, bench_of, last):
         return answer.reason
     assert answer.version
     bench = bench_of(platform)
-    assert platform.prepare(bench.nursery.image).disk_bytes > 50 << 20
+    assert platform.prepare(bench.launcher.image).disk_bytes > 50 << 20
     last.callback(bench.close)
     return bench
 

@@ -15,8 +15,8 @@ from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.plan import Job, Plan
 from tare.campaign.runner import Runner
 from tare.contract.leftovers import left_on_host
-from tare.host import daemons, janitor, processes, state
-from tare.host.journal import Belongings, Journal
+from tare.host import daemons, processes, removers, state
+from tare.host.journal import CleanupStack, Journal
 from tare.image import build
 from tare.model import Direction, Family, Metric, Resources
 from tare.platforms import registry
@@ -67,10 +67,10 @@ class Killer(RunWorkload):
 class Dockerd:
     """A daemon of the test's own, with its own image store, on no bridge."""
 
-    def __init__(self, folder, things):
+    def __init__(self, folder, cleanup):
         self.folder = folder
         self.host = f"unix://{folder}/sock"
-        self._things = things
+        self._things = cleanup
         (folder / "config.json").write_text("{}")
         self.start()
 
@@ -106,16 +106,16 @@ class Dockerd:
 
 def _journaled(label):
     """Entries that name a campaign's things."""
-    return [entry for entry in Journal(state.journal()).entries() if label in str(entry.thing)]
+    return [entry for entry in Journal(state.journal()).entries() if label in str(entry.resource)]
 
 
 @pytest.fixture(scope="module")
 def dockerd():
     folder = state.work() / f"dockerd{os.getpid()}"
     folder.mkdir()
-    with Belongings(Journal(state.journal())) as things, pytest.MonkeyPatch.context() as patch:
-        things.own(janitor.folder(folder), janitor.mount(folder / "data"))
-        one = Dockerd(folder, things)
+    with CleanupStack(Journal(state.journal())) as cleanup, pytest.MonkeyPatch.context() as patch:
+        cleanup.own(removers.folder(folder), removers.mount(folder / "data"))
+        one = Dockerd(folder, cleanup)
         patch.setenv("DOCKER_HOST", one.host)
         yield one
         one.daemon.stop()
@@ -132,15 +132,15 @@ def _campaign(names, jobs, file):
     with contextlib.ExitStack() as last:
         for platform in platforms:
             last.callback(platform.close)
-        nursery, client = last.enter_context(HostSession()).prepare(image, resources)
+        launcher, client = last.enter_context(HostSession()).prepare(image, resources)
         store = last.enter_context(create_store(file, a_record(plan)))
         for platform in platforms:
             platform.prepare(image)
         for job in jobs:
             if isinstance(job.workload, Killer):
                 job.workload.victim = job.workload.find(platforms[-1])
-        Runner(plan, store, nursery, client, Quiet()).run()
-        return nursery.campaign, store.trials()
+        Runner(plan, store, launcher, client, Quiet()).run()
+        return launcher.campaign, store.trials()
 
 
 @pytest.fixture(scope="module")
@@ -192,9 +192,9 @@ def test_nothing_of_a_killed_dockerds_containers_stays_and_clean_copes(outcome, 
     assert dockerd.mounts() == []
     # What stays is the container in the daemon's records, which only the daemon can remove.
     [entry] = _journaled(label)
-    assert entry.thing.kind == "container"
+    assert entry.resource.kind == "container"
     _disown(entry)
-    name = f"container {entry.thing.facts['name']} unix:"
+    name = f"container {entry.resource.facts['name']} unix:"
     assert f"kept {name}" in (said := _clean(monkeypatch, capsys))
     assert f"{ANSWERS_NOT} (fix: start the dockerd that has it, then `tare clean`)" in said
     dockerd.start()
@@ -222,9 +222,9 @@ def _clean(monkeypatch, capsys):
 
 def test_a_record_that_is_gone_too_is_the_end_of_a_container(tmp_path, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")
-    thing = janitor.docker_container("tare-none")
-    more = janitor.of_docker("c" * 64, tmp_path / "containers" / ("c" * 64), [str(tmp_path / "merged")])
-    janitor.remove(janitor.Thing(thing.kind, {**thing.facts, **more}))
+    resource = removers.docker_container("tare-none")
+    more = removers.of_docker("c" * 64, tmp_path / "containers" / ("c" * 64), [str(tmp_path / "merged")])
+    removers.remove(removers.Thing(resource.kind, {**resource.facts, **more}))
 
 
 def test_only_a_containers_own_shim_and_proxies_are_its_helpers():

@@ -49,7 +49,7 @@ def of_the_host():
 def test_where_all_is_open_it_is_found_and_the_host_is_left_as_it_was(bench_of):
     bench = bench_of(Undeclared())
     try:
-        _ = bench.live
+        _ = bench.running
         before = of_the_host()
         with pytest.raises(BrokenPromiseError, match=r"core-pattern .*chroot .*ptrace .*host-ipc"):
             escape(bench)
@@ -86,7 +86,7 @@ def test_a_setuid_file_is_found_where_another_user_can_run_it(tmp_path):
 def test_bait_is_there_while_it_lies_and_then_gone(bench_of):
     bench = bench_of(Native())
     try:
-        with bait.laid(bench.nursery, bench.live) as laid:
+        with bait.laid(bench.launcher, bench.running) as laid:
             mark = laid.given["process"]
             assert Path(laid.given["canary"]).read_text() == laid.host.secret
             assert laid.host.secret not in laid.given.values()
@@ -110,7 +110,7 @@ def _command(process):
 
 def test_what_is_open_by_design_is_in_the_record_and_the_manifest(bench_of):
     platform = Native()
-    nursery = bench_of(platform).nursery
-    ready = preflight._try(platform, platform.detect(), nursery.image, nursery)
+    launcher = bench_of(platform).launcher
+    ready = preflight._try(platform, platform.detect(), launcher.image, launcher)
     assert ready.record.open_by_design == dict(platform.open_by_design) != {}
     assert ready.fairness["open to the host by design"] == ready.record.open_by_design

@@ -53,18 +53,18 @@ _LATER = {"docker": {"/proc/interrupts"}, "podman": {"/proc/interrupts"}}
 
 @pytest.mark.host
 @pytest.mark.parametrize("name", SHARED)
-def test_root_inside_opens_no_door_of_the_hosts_kernel(nursery, name):
+def test_root_inside_opens_no_door_of_the_hosts_kernel(launcher, name):
     platform = registry.choose([name])[0]
     try:
         answer = platform.detect()
         assert answer.available, answer.reason
-        platform.prepare(nursery.image)
-        live = nursery.start(platform, Arm(name), measured=False)
+        platform.prepare(launcher.image)
+        running = launcher.start(platform, Arm(name), measured=False)
         try:
             secrets = sorted(set(rights.MASKED) - _LATER.get(name, set()))
-            tried = live.session.execute(["/bin/sh", "-c", TRY, "sh", *secrets])
+            tried = running.session.execute(["/bin/sh", "-c", TRY, "sh", *secrets])
         finally:
-            live.stop()
+            running.stop()
     finally:
         platform.close()
     assert tried.code == 0

@@ -75,15 +75,15 @@ def test_a_broken_one_is_left_out_with_one_line_that_says_whose_it_is(plugin, tm
 
 
 @pytest.mark.host
-def test_it_runs_and_leaves_nothing(plugin, nursery):
+def test_it_runs_and_leaves_nothing(plugin, launcher):
     [platform] = registry.choose(["unshare"])
     assert platform.detect().available
-    platform.prepare(nursery.image)
-    live = nursery.start(platform, Arm("unshare"), measured=True)
-    assert live.session.hello.pid == 1
-    assert live.session.execute(["hostname", "other"], time_limit_s=10).code == 0
-    assert live.marks.datagram_ns > 0
-    label = live.instance.spec.id
-    live.stop()
+    platform.prepare(launcher.image)
+    running = launcher.start(platform, Arm("unshare"), measured=True)
+    assert running.session.hello.pid == 1
+    assert running.session.execute(["hostname", "other"], time_limit_s=10).code == 0
+    assert running.marks.datagram_ns > 0
+    label = running.instance.spec.id
+    running.stop()
     assert left_on_host(label) == []
     assert Path("/proc/sys/kernel/hostname").read_text().strip() != "other"

@@ -19,17 +19,17 @@ PRIVILEGED = "grep ' / / ' /proc/self/mountinfo | tail -n 1"
 
 @pytest.mark.timeout(170)
 @pytest.mark.parametrize("name", ["native", "runc", "nspawn", "lxc"])
-def test_what_root_in_a_sandbox_makes_has_no_rights_on_the_host_and_goes(nursery, name):
+def test_what_root_in_a_sandbox_makes_has_no_rights_on_the_host_and_goes(launcher, name):
     [platform] = registry.choose([name])
     answer = platform.detect()
     if not answer.available:
         pytest.skip(f"{name}: {answer.reason}")
-    live = nursery.start(platform, Arm(name), measured=False)
-    folder = live.instance.spec.space.folder
+    running = launcher.start(platform, Arm(name), measured=False)
+    folder = running.instance.spec.space.folder
     try:
-        made = live.session.execute(["sh", "-c", TREE, "sh", NODES.get(name, "")], time_limit_s=60)
+        made = running.session.execute(["sh", "-c", TREE, "sh", NODES.get(name, "")], time_limit_s=60)
         assert made.code == 0, made.stderr
-        seen = live.session.execute(["sh", "-c", PRIVILEGED], time_limit_s=10)
+        seen = running.session.execute(["sh", "-c", PRIVILEGED], time_limit_s=10)
         for path in (folder / "data" / "id", folder / "upper/var/tmp/id", folder / "root/var/tmp/id"):
             assert path.stat().st_mode & 0o7777 == 0o4755
             # By a shell: setpriv itself has root's capabilities until it has become another program.
@@ -45,5 +45,5 @@ def test_what_root_in_a_sandbox_makes_has_no_rights_on_the_host_and_goes(nursery
             assert b"nosuid" not in seen.stdout.split()[5], seen.stdout
         roots.drop_page_cache(folder / "data")
     finally:
-        live.stop()
+        running.stop()
     assert not folder.exists()

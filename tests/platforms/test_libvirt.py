@@ -8,7 +8,7 @@ import pytest
 
 from tare.contract import suite
 from tare.errors import PlatformError, UsageError
-from tare.host import janitor, processes, state
+from tare.host import processes, removers, state
 from tare.model import Arm
 from tare.platforms import libvirt, libvirt_at, registry
 from tare.platforms.libvirt_at import Place
@@ -110,7 +110,7 @@ def test_what_is_not_installed_is_named_with_its_package(monkeypatch):
 
 
 def test_a_domain_of_a_daemon_that_is_gone_is_gone():
-    janitor.remove(janitor.libvirt_domain("lxc:///", "tare-x", "/nowhere/libvirt-sock"))
+    removers.remove(removers.libvirt_domain("lxc:///", "tare-x", "/nowhere/libvirt-sock"))
 
 
 @pytest.mark.host
@@ -129,15 +129,15 @@ def test_a_domain_whose_instance_has_gone_does_not_start():
 def test_a_libvirtd_that_dies_is_one_line_and_the_next_start_has_another():
     [platform] = registry.choose(["libvirt-lxc"])
     with suite.benches(lambda _: None) as bench_of:
-        nursery = bench_of(platform).nursery
+        launcher = bench_of(platform).launcher
         try:
-            live = nursery.start(platform, Arm(platform.name), measured=False)
+            running = launcher.start(platform, Arm(platform.name), measured=False)
             os.kill(platform._home().pid, signal.SIGKILL)
             platform._house._daemon.process.wait()
-            assert live.session.execute(["true"], time_limit_s=10).code == 0  # a domain outlives its daemon
-            live.stop()
+            assert running.session.execute(["true"], time_limit_s=10).code == 0  # a domain outlives its daemon
+            running.stop()
             with pytest.raises(PlatformError, match="libvirtd was ended by signal 9 in the middle of its work"):
-                nursery.start(platform, Arm(platform.name), measured=False)
-            nursery.start(platform, Arm(platform.name), measured=False).stop()
+                launcher.start(platform, Arm(platform.name), measured=False)
+            launcher.start(platform, Arm(platform.name), measured=False).stop()
         finally:
             platform.close()

@@ -4,7 +4,7 @@ import socket
 import tarfile
 from pathlib import Path
 
-from tare.host import janitor, lxd
+from tare.host import lxd, removers
 from tare.platforms.lxd import Lxd
 from tare.platforms.parts.lxd_server import INCUS, LXD, answering, container, empty_image
 
@@ -45,14 +45,14 @@ def test_a_host_without_it_is_told_how_to_get_it():
 
 def test_what_was_in_a_daemon_of_tares_own_goes_with_it(tmp_path):
     reach = lxd.Reach("lxc", tmp_path / "gone", None, tmp_path / "client")
-    janitor.remove(janitor.of_lxd(reach, "container", "tare-x"))
+    removers.remove(removers.of_lxd(reach, "container", "tare-x"))
 
 
 def test_folders_between_go_once_they_are_empty(tmp_path):
     kept, gone = tmp_path / "a" / "b" / "kept", tmp_path / "a" / "c" / "d"
     for folder in (kept, gone):
         folder.mkdir(parents=True)
-    thing = janitor.folder(gone, below=tmp_path)
+    resource = removers.folder(gone, below=tmp_path)
     for _ in range(2):
-        janitor.remove(thing)
+        removers.remove(resource)
         assert sorted(map(Path, tmp_path.rglob("*"))) == [tmp_path / "a", tmp_path / "a" / "b", kept]

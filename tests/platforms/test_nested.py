@@ -136,24 +136,24 @@ BAD = {
 
 @pytest.mark.host
 @pytest.mark.parametrize(("order", "said"), BAD.values(), ids=BAD)
-def test_an_inner_platform_that_fails_ends_the_machine_with_its_words(nursery, order, said):
+def test_an_inner_platform_that_fails_ends_the_machine_with_its_words(launcher, order, said):
     broken = Nested("runc-in-qemu", replace(runtime("runc"), order=lambda _: order))
     with pytest.raises(PlatformError) as caught:
-        nursery.start(broken, Arm(broken.name), measured=True)
+        launcher.start(broken, Arm(broken.name), measured=True)
     assert said in caught.value.console.decode()
     assert "the platform inside has ended with" in caught.value.what
-    assert left_on_host(f"{nursery.campaign}x") == []
+    assert left_on_host(f"{launcher.campaign}x") == []
 
 
 @pytest.mark.host
-def test_a_docker_daemon_that_does_not_start_in_the_guest_says_why(nursery):
+def test_a_docker_daemon_that_does_not_start_in_the_guest_says_why(launcher):
     order = DOCKER.order(TASK).replace("--storage-driver overlay2", "--storage-driver no-such-driver")
     # Of the runtime's kind otherwise: no store is needed to see a daemon fail.
     broken = Nested("docker-in-qemu", replace(DOCKER, order=lambda _: order, store=False))
     with pytest.raises(PlatformError) as caught:
-        nursery.start(broken, Arm(broken.name), measured=True)
+        launcher.start(broken, Arm(broken.name), measured=True)
     assert "driver not supported" in caught.value.what
-    assert left_on_host(f"{nursery.campaign}x") == []
+    assert left_on_host(f"{launcher.campaign}x") == []
 
 
 def test_what_a_program_is_linked_with_is_taken_from_the_loader(tmp_path):

@@ -57,7 +57,7 @@ def test_a_form_that_is_none_is_an_error_with_words(form):
 
 def test_a_launch_that_starts_nothing_is_an_error_with_words():
     platform = FakePlatform("odd")
-    platform.launch = lambda spec, things: None
+    platform.launch = lambda spec, cleanup: None
     with pytest.raises(TypeError, match="the launch of odd gave NoneType, and not Instance"):
         contract.launched(platform, None, None)
 

@@ -159,7 +159,7 @@ def bench(remote):
     assert answer.available, answer.reason
     with suite.benches(lambda _: None) as bench_of:
         bench = bench_of(platform)
-        assert platform.prepare(bench.nursery.image).disk_bytes > 50 << 20
+        assert platform.prepare(bench.launcher.image).disk_bytes > 50 << 20
         yield bench
         bench.close()
 
@@ -194,67 +194,67 @@ def test_it_keeps_its_promise(bench, check):
 
 @pytest.mark.host
 def test_it_is_on_the_far_host_with_as_many_cpus(bench, remote):
-    inside = bench.live.session.execute(["sh", "-c", "nproc; ip -br addr"], time_limit_s=10).stdout.decode()
+    inside = bench.running.session.execute(["sh", "-c", "nproc; ip -br addr"], time_limit_s=10).stdout.decode()
     assert inside.split()[0] == "1"
     assert remote.address in inside
-    assert bench.live.instance.address.host == remote.address
-    assert bench.live.cpu_ns() is None
+    assert bench.running.instance.address.host == remote.address
+    assert bench.running.cpu_ns() is None
 
 
 @pytest.mark.host
 def test_stopping_leaves_the_image_and_nothing_else(bench, remote):
-    live = bench.start()
-    label = live.instance.spec.id
+    running = bench.start()
+    label = running.instance.spec.id
     assert _left(remote, label)
-    live.stop()
+    running.stop()
     assert _left(remote, label) == []
     assert [path.name for path in (remote.disk / "remote").iterdir() if path.name != "work"] == [
-        bench.platform._key(bench.nursery.image)
+        bench.platform._key(bench.launcher.image)
     ]
 
 
 @pytest.mark.host
 def test_a_connection_that_is_cut_cleans_up_there(bench, remote):
-    live = bench.start()
-    label = live.instance.spec.id
-    live.session.start(["sh", "-c", "setsid sleep 1000 & sleep 1000"], time_limit_s=1000)
-    for pid in live.instance.host_processes():
+    running = bench.start()
+    label = running.instance.spec.id
+    running.session.start(["sh", "-c", "setsid sleep 1000 & sleep 1000"], time_limit_s=1000)
+    for pid in running.instance.host_processes():
         os.kill(pid, signal.SIGKILL)
     try:
         assert _gone_within(remote, label, 10), _left(remote, label)
     finally:
-        live.stop()
+        running.stop()
 
 
 @pytest.mark.host
 def test_what_was_killed_there_is_swept_by_the_next_campaign(bench, remote):
-    live = bench.start()
-    name = f"tare-{live.instance.spec.id}"
+    running = bench.start()
+    name = f"tare-{running.instance.spec.id}"
     for pid, one in processes_by_pid().items():
         if one.argv[0] == "/bin/sh" and {"launch", name} <= set(one.argv):
             os.kill(pid, signal.SIGKILL)
-    live.stop()
+    running.stop()
     left = remote.disk / "remote" / "work" / name
     assert left.is_dir(), "it was killed before it could clean up"
     os.utime(left, (0, 0))
     [group] = Path("/sys/fs/cgroup").glob(f"**/tare-remote-{name}")
     straggler = processes.start(["sleep", "1000"], cgroup_procs=[group / "cgroup.procs"])
     try:
-        bench.platform.prepare(bench.nursery.image)
+        bench.platform.prepare(bench.launcher.image)
         assert left.is_dir(), "by it the next campaign finds a group that was busy"
     finally:
         straggler.kill()
         straggler.wait()
     os.utime(left, (0, 0))
-    bench.platform.prepare(bench.nursery.image)
-    assert _gone_within(remote, live.instance.spec.id, 5), _left(remote, live.instance.spec.id)
+    bench.platform.prepare(bench.launcher.image)
+    assert _gone_within(remote, running.instance.spec.id, 5), _left(remote, running.instance.spec.id)
 
 
 @pytest.mark.host
 def test_others_there_get_nothing_of_a_guests(bench, remote):
-    with bench.fresh() as live:
-        live.session.execute(["sh", "-c", "cp /usr/bin/id /data && chmod 6755 /data/id"], time_limit_s=30)
-        [planted] = (remote.disk / "remote" / "work").glob(f"*{live.instance.spec.id}/data/id")
+    with bench.fresh() as running:
+        running.session.execute(["sh", "-c", "cp /usr/bin/id /data && chmod 6755 /data/id"], time_limit_s=30)
+        [planted] = (remote.disk / "remote" / "work").glob(f"*{running.instance.spec.id}/data/id")
         assert planted.stat().st_mode & 0o7777 == 0o6755
         (remote.disk / "remote").parent.chmod(0o755)  # as TARE_HOME's parent may be there
         as_nobody = ["chroot", "--userspec=65534:65534", "--groups=", "/", str(planted)]
@@ -276,13 +276,13 @@ def test_what_a_guest_made_immutable_keeps_no_campaign_from_starting(bench, remo
     try:
         for folder in (kept, gone):
             os.utime(folder, (0, 0))
-        bench.platform.prepare(bench.nursery.image)
+        bench.platform.prepare(bench.launcher.image)
         assert kept.is_dir()
         assert not gone.exists()
     finally:
         processes.run([*there, "umount", far]).require()
         os.utime(kept, (0, 0))
-        bench.platform.prepare(bench.nursery.image)
+        bench.platform.prepare(bench.launcher.image)
     assert not kept.exists()
 
 
@@ -302,7 +302,7 @@ def test_a_folder_that_others_can_write_to_is_refused_there(bench, remote):
 @pytest.mark.host
 def test_the_image_is_copied_once(bench, remote):
     mark = next((remote.disk / "remote").glob("*/remote.sh")).stat()
-    bench.platform.prepare(bench.nursery.image)
+    bench.platform.prepare(bench.launcher.image)
     assert next((remote.disk / "remote").glob("*/remote.sh")).stat().st_ino == mark.st_ino
 
 
@@ -327,7 +327,7 @@ def test_a_host_that_does_not_let_us_in_is_one_line(remote, where, what):
 
 @pytest.mark.host
 def test_a_host_without_cpus_enough_is_one_line(bench):
-    spec = bench.live.instance.spec
+    spec = bench.running.instance.spec
     wide = replace(spec, resources=replace(spec.resources, cpus=tuple(range(4096))))
     with pytest.raises(PlatformError, match="CPUs, and instances are to have 4096") as caught:
         bench.platform.launch(wide, None)
@@ -336,7 +336,7 @@ def test_a_host_without_cpus_enough_is_one_line(bench):
 
 @pytest.mark.host
 def test_a_host_whose_image_was_removed_is_one_line(bench, remote):
-    spec = bench.live.instance.spec
+    spec = bench.running.instance.spec
     image = replace(spec.image, hash="0" * 64)
     with pytest.raises(PlatformError, match="the image is not there any more"):
         bench.platform.launch(replace(spec, image=image), None)

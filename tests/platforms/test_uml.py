@@ -14,7 +14,7 @@ import pytest
 
 from tare.errors import PlatformError
 from tare.host import processes, roots, state, userns
-from tare.host.journal import Belongings, Journal
+from tare.host.journal import CleanupStack, Journal
 from tare.image import guest
 from tare.platforms import registry, uml
 from tare.platforms.parts.attempt import why_not
@@ -111,9 +111,9 @@ $box chown 5:5 /root/srv/x && echo y >/root/srv/x/y && $box stat -c '%u %g' /roo
 def test_what_is_in_the_jail_of_a_kernel_sees_nothing_of_the_host_and_is_no_root_there(prepared, ubd):
     """A shell in the kernel's place: no guest's program runs on every processor (`uml.NO_ROOM`)."""
     image = prepared[0].image
-    with Belongings(Journal(state.journal())) as things:
-        space = roots.new_workspace(things, state.work() / f"jail{os.getpid()}")
-        held = uml.confined(things, space, image, ubd=ubd)
+    with CleanupStack(Journal(state.journal())) as cleanup:
+        space = roots.new_workspace(cleanup, state.work() / f"jail{os.getpid()}")
+        held = uml.confined(cleanup, space, image, ubd=ubd)
         shell = str(guest.busybox_path())
         held = replace(held, program=shell, files=[*held.files, shell])
         names = f"box={shell} outside={os.getpid()}\n"
@@ -121,12 +121,12 @@ def test_what_is_in_the_jail_of_a_kernel_sees_nothing_of_the_host_and_is_no_root
         assert (looked.text, looked.code) == ("", 0), looked.stderr.decode()
         assert (space.data / "x").stat().st_uid == userns.FIRST + 33
         assert (space.data / "kept").stat().st_uid == userns.FIRST
-        lives = processes.start([*within(held), *command(held, ["sleep", "20"])])
+        running_instances = processes.start([*within(held), *command(held, ["sleep", "20"])])
         try:
-            ids = _status_below(lives.pid, [shell, "sleep", "20"])
+            ids = _status_below(running_instances.pid, [shell, "sleep", "20"])
         finally:
-            processes.kill_group(lives)
-            lives.wait()
+            processes.kill_group(running_instances)
+            running_instances.wait()
         assert {*ids["Uid"], *ids["Gid"]} == {str(userns.FIRST)}
         assert ids["NoNewPrivs"] == ["1"]
         if not ubd:

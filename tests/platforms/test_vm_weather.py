@@ -28,17 +28,17 @@ def broken_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(forms, "ext4", lambda *_: disk)
 
 
-def _fails(nursery, name):
+def _fails(launcher, name):
     """Start an instance that cannot start; the error, after a look at what it left."""
     platform = registry.choose([name])[0]
     threads = threading.active_count()
     began = time.monotonic()
     with pytest.raises(TareError) as caught:
-        nursery.start(platform, Arm(name), measured=True)
+        launcher.start(platform, Arm(name), measured=True)
     assert time.monotonic() - began < 60
     assert "\n" not in caught.value.what
     assert threading.active_count() == threads, "somebody still watches or pings what was given up"
-    assert left_on_host(f"{nursery.campaign}x") == []
+    assert left_on_host(f"{launcher.campaign}x") == []
     return caught.value
 
 
@@ -50,57 +50,57 @@ def _fails(nursery, name):
         ("uml-ubd", "Unable to mount root fs"),
     ],
 )
-def test_a_root_disk_that_is_broken(nursery, broken_disk, name, said):
-    error = _fails(nursery, name)
+def test_a_root_disk_that_is_broken(launcher, broken_disk, name, said):
+    error = _fails(launcher, name)
     assert isinstance(error, PlatformError)
     assert said in error.what
     assert said.encode() in error.console
 
 
-def test_a_guest_kernel_that_panics(nursery, tmp_path, monkeypatch):
+def test_a_guest_kernel_that_panics(launcher, tmp_path, monkeypatch):
     initramfs = tmp_path / "initramfs"
     initramfs.write_bytes(b"not an archive" * 100)
     broken = replace(guest.ensure(), initramfs=initramfs)
     monkeypatch.setattr(guest, "ensure", lambda *_: broken)
-    error = _fails(nursery, "qemu-tcg")
+    error = _fails(launcher, "qemu-tcg")
     assert isinstance(error, PlatformError)
     assert "Kernel panic" in error.what
     assert b"Call Trace" in error.console
 
 
-def test_a_file_that_is_no_kernel(nursery, tmp_path, monkeypatch):
+def test_a_file_that_is_no_kernel(launcher, tmp_path, monkeypatch):
     kernel = tmp_path / "vmlinuz"
     kernel.write_bytes(b"not a kernel " * 1000)
     wrong = replace(guest.ensure(), kernel=kernel)
     monkeypatch.setattr(guest, "ensure", lambda *_: wrong)
-    error = _fails(nursery, "qemu-tcg")
+    error = _fails(launcher, "qemu-tcg")
     assert isinstance(error, PlatformError)
     assert b"kernel" in error.console  # in QEMU's own words
     assert "console ends: qemu" in error.what
 
 
-def test_a_program_that_is_no_user_mode_linux(nursery, monkeypatch):
+def test_a_program_that_is_no_user_mode_linux(launcher, monkeypatch):
     monkeypatch.setattr(uml, "PROGRAM", "false")
-    assert "the guest ended with 1 before it connected" in _fails(nursery, "uml").what
+    assert "the guest ended with 1 before it connected" in _fails(launcher, "uml").what
 
 
 @pytest.mark.parametrize("name", ["qemu-tcg", "uml"])
-def test_a_guest_that_does_not_answer_in_time(nursery, monkeypatch, name):
-    monkeypatch.setattr(nursery, "start_limit_s", 0.5)
-    assert re.search(r"within 0\.5\d* s", _fails(nursery, name).what)
+def test_a_guest_that_does_not_answer_in_time(launcher, monkeypatch, name):
+    monkeypatch.setattr(launcher, "start_limit_s", 0.5)
+    assert re.search(r"within 0\.5\d* s", _fails(launcher, name).what)
 
 
 @pytest.mark.parametrize("name", ["uml"])
-def test_an_agent_that_connects_and_says_nothing(nursery, monkeypatch, name):
+def test_an_agent_that_connects_and_says_nothing(launcher, monkeypatch, name):
     monkeypatch.setattr(LaunchSpec, "agent_argv", lambda *_: ["/bin/sh", "-c", "exec sleep 1000", "agent"])
-    monkeypatch.setattr(nursery, "start_limit_s", 10.0)
-    assert "has not within 10 s" in _fails(nursery, name).what
+    monkeypatch.setattr(launcher, "start_limit_s", 10.0)
+    assert "has not within 10 s" in _fails(launcher, name).what
 
 
 @pytest.mark.parametrize("name", ["qemu-tcg", "uml"])
-def test_a_tap_that_cannot_be_made(nursery, tmp_path, monkeypatch, name):
+def test_a_tap_that_cannot_be_made(launcher, tmp_path, monkeypatch, name):
     monkeypatch.setattr(network, "TUN", tmp_path / "tun")
-    error = _fails(nursery, name)
+    error = _fails(launcher, name)
     assert isinstance(error, HostError)
     assert "no TAP can be made" in error.what
     assert "modprobe tun" in error.fix
@@ -131,6 +131,6 @@ def test_kvm_that_runs_no_guest_is_told_with_the_way_out():
 
 
 @pytest.mark.parametrize("name", ["qemu-tcg", "uml"])
-def test_the_rest_goes_on(nursery, name):
-    live = nursery.start(registry.choose([name])[0], Arm(name), measured=False)
-    live.stop()
+def test_the_rest_goes_on(launcher, name):
+    running = launcher.start(registry.choose([name])[0], Arm(name), measured=False)
+    running.stop()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tare.host import janitor, processes
-from tare.host.journal import Belongings, Journal
+from tare.host import processes, removers
+from tare.host.journal import CleanupStack, Journal
 from tare.platforms import registry, xen
 
 DOMAIN = xen.Domain(
@@ -57,8 +57,8 @@ def test_a_dom0_without_xl_says_so(monkeypatch, tmp_path):
 
 
 def test_what_was_never_made_is_removed_quietly(tmp_path):
-    janitor.remove(janitor.loop(tmp_path / "nothing"))
-    janitor.remove(janitor.xen_domain("tare-nothing"))
+    removers.remove(removers.loop(tmp_path / "nothing"))
+    removers.remove(removers.xen_domain("tare-nothing"))
 
 
 @pytest.mark.host
@@ -66,10 +66,10 @@ def test_a_loop_device_is_there_and_goes_with_its_owner(tmp_path):
     file = tmp_path / "work" / "disk"
     file.parent.mkdir()
     file.write_bytes(bytes(1 << 20))
-    things = Belongings(Journal(tmp_path / "journal"))
-    device = xen.loop_device(things, file)
+    cleanup = CleanupStack(Journal(tmp_path / "journal"))
+    device = xen.loop_device(cleanup, file)
     listed = ["losetup", "--associated", str(file)]
     assert device in processes.run(listed).text
-    things.release()
+    cleanup.release()
     assert processes.run(listed).text == ""
-    janitor.remove(janitor.loop(file))
+    removers.remove(removers.loop(file))

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from tare.campaign.instances import Live
+from tare.campaign.instances import RunningInstance
 from tare.campaign.schedule import Stage
 from tare.campaign.slices import Sliced, run_slices
 from tare.errors import HostError, UnsupportedError
@@ -128,11 +128,13 @@ def sliced(session: Session, name: str, memory_bytes: int = 2**30, rounds: int =
     """One stage of some rounds on this agent, as if it was an instance."""
     spec = SimpleNamespace(resources=Resources((0,), memory_bytes))
     clock = {"cpu_ns": time.process_time_ns, "daemon_cpu_ns": lambda: None}
-    live = cast("Live", SimpleNamespace(arm=ARM, session=session, instance=SimpleNamespace(spec=spec), **clock))
+    running = cast(
+        "RunningInstance", SimpleNamespace(arm=ARM, session=session, instance=SimpleNamespace(spec=spec), **clock)
+    )
     stage = Stage(name, Mode.SLICES, (ARM,), rounds=((ARM,),) * rounds)
     schedule = {"slice_ms": 20, "rounds": rounds, "warmup_ms": 5}
     workload = WORKLOADS[name]
-    return run_slices(workload, {**workload.profiles["quick"], **schedule, **params}, stage, {ARM: live})[ARM]
+    return run_slices(workload, {**workload.profiles["quick"], **schedule, **params}, stage, {ARM: running})[ARM]
 
 
 def test_a_campaign_runs_them(session: Session) -> None:

@@ -33,8 +33,8 @@ def test_the_host_waits_longer_too(session, monkeypatch, told, waited_s):
 @pytest.mark.parametrize(("told", "in_time"), [("", False), ("12", True)])
 def test_a_workloads_command_has_it_once(session, monkeypatch, told, in_time):
     monkeypatch.setenv("TARE_PATIENCE", told)
-    live = SimpleNamespace(session=session)
+    running = SimpleNamespace(session=session)
     sleeping = Command(("sleep", "1"), time_limit_s=0.3, cwd="/")
-    assert runs._inside(sleeping, live).timed_out is not in_time
-    assert runs._start(sleeping, live).wait().timed_out is not in_time
-    assert runs._inside(Command(("sleep", "5"), time_limit_s=0.3, cwd="/"), live).timed_out  # and not twice: 43 s
+    assert runs._inside(sleeping, running).timed_out is not in_time
+    assert runs._start(sleeping, running).wait().timed_out is not in_time
+    assert runs._inside(Command(("sleep", "5"), time_limit_s=0.3, cwd="/"), running).timed_out  # and not twice: 43 s

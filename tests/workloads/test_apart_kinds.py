@@ -125,7 +125,7 @@ def _load(count, pss, group, available):
 
 def test_one_more_instance_is_the_growth_from_one_to_the_most():
     loads = [_load(1, 20, 50, 900), _load(2, 15, 45, 870), _load(4, 11, 41, 810)]
-    figures = registry.get("density-memory").weigh(960 * MIB, loads)
+    figures = registry.get("density-memory").measure_memory(960 * MIB, loads)
     assert figures == {
         "further-pss": 8, "further-group": 38, "further-available": 30,
         "first-pss": 20, "first-group": 50, "first-available": 60,
@@ -143,7 +143,7 @@ def test_one_more_instance_is_the_growth_from_one_to_the_most():
 )
 def test_memory_that_was_not_seen_is_no_figure(loads, why):
     with pytest.raises(ParseError, match=why):
-        registry.get("density-memory").weigh(960 * MIB, loads)
+        registry.get("density-memory").measure_memory(960 * MIB, loads)
 
 
 def test_the_size_of_an_image_is_in_mebibytes():

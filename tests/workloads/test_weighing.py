@@ -33,11 +33,11 @@ def test_work_that_was_not_done_is_told(broken):
 
 def test_the_figures_are_mebibytes_before_and_after():
     before, after = Weight(3 * MIB, 2 * MIB, 400 * MIB), Weight(70 * MIB, 5 * MIB, 400 * MIB)
-    figures = FOOTPRINT.weigh(before, after)
+    figures = FOOTPRINT.measure_memory(before, after)
     assert figures == {"idle-pss": 2, "idle-group": 3, "used-pss": 5, "used-group": 70, "idle-share": 0.5}
     assert list(figures) == [metric.name for metric in FOOTPRINT.metrics]
 
 
 def test_an_instance_without_memory_is_no_figure():
     with pytest.raises(ParseError, match="idle-pss is 0"):
-        FOOTPRINT.weigh(Weight(1, 0, 1), Weight(1, 1, 1))
+        FOOTPRINT.measure_memory(Weight(1, 0, 1), Weight(1, 1, 1))

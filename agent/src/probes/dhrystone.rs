@@ -13,7 +13,7 @@ use std::hint::black_box;
 use super::{Probe, Reader};
 
 const PARTS: [&str; 1] = ["runs"];
-const MOST_UNITS: u64 = 1_000_000;
+const MAX_UNITS: u64 = 1_000_000;
 
 /// A string of 30 characters, with C's end.
 type Text = [u8; 31];
@@ -284,7 +284,7 @@ impl Probe for Dhrystone {
     }
 
     fn max_units(&self) -> u64 {
-        MOST_UNITS
+        MAX_UNITS
     }
 
     fn run(&mut self, _part: usize, units: u64) -> u64 {

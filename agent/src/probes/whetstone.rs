@@ -19,7 +19,7 @@ use super::{Probe, Reader};
 const PARTS: [&str; 1] = ["kilo-instructions"];
 /// Thousands of Whetstone instructions in a unit.
 const UNIT: u64 = 100;
-const MOST_UNITS: u64 = 10_000;
+const MAX_UNITS: u64 = 10_000;
 /// Units in a pass.
 const TENTHS: u32 = 10;
 const T: f64 = 0.499975;
@@ -248,7 +248,7 @@ impl Probe for Whetstone {
     }
 
     fn max_units(&self) -> u64 {
-        MOST_UNITS
+        MAX_UNITS
     }
 
     fn run(&mut self, _part: usize, units: u64) -> u64 {

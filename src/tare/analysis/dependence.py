@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tare.estimates.grid import BlockRatios
 
 #: With fewer blocks their order can be shuffled in too few ways.
-LEAST_BLOCKS = 6
+MIN_BLOCKS = 6
 #: Shuffles of the blocks' order; and how rare among them a correlation is that is called one.
 _SHUFFLES, SURE_P = 999, 0.01
 _SEED = 20_260_103
@@ -54,13 +54,13 @@ class Dependence:
 
 
 def dependence(series: Sequence[BlockRatios]) -> Dependence | None:
-    """How much a block's ratio tells of the next one's; None below `LEAST_BLOCKS`, or without any spread.
+    """How much a block's ratio tells of the next one's; None below `MIN_BLOCKS`, or without any spread.
 
     sum z(t) z(t + 1) / sum z(t)^2 over all series, each less its mean and over its SD. It is held to the same figure
     with the blocks in random order, one order for all series: they share the baseline, so they are not independent of
     each other. Where a series lacks a block its neighbours there are no pair.
     """
-    lively = [one for one in series if one.logs.size >= LEAST_BLOCKS and np.ptp(one.logs) > 0]
+    lively = [one for one in series if one.logs.size >= MIN_BLOCKS and np.ptp(one.logs) > 0]
     if not lively:
         return None
     blocks = np.unique(np.concatenate([one.blocks for one in lively]))

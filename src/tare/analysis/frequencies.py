@@ -14,7 +14,7 @@ from tare.analysis.footprints import Exposure, View
 from tare.footprint.model import Phase
 
 #: A thing that no platform hit more often than this in a workload says nothing by its rate.
-LEAST_HITS = 100
+MIN_HITS = 100
 #: What is added to the hits of a repeat, so that a thing that never ran has a logarithm (Anscombe 1948; Haldane 1956).
 _HALF = 0.5
 
@@ -56,7 +56,7 @@ class Frequency:
 
 
 def frequencies(
-    exposure: Exposure, workload: str, baseline: str, *, top: int = 20, least_hits: int = LEAST_HITS
+    exposure: Exposure, workload: str, baseline: str, *, top: int = 20, least_hits: int = MIN_HITS
 ) -> list[Frequency]:
     """The things whose rate differs most from the baseline's in a workload.
 

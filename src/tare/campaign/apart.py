@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tare.campaign.brood import Brood
 from tare.campaign.density import Told, probes, runs, starts, weights
-from tare.campaign.least import least_memory
+from tare.campaign.minimum import least_memory
+from tare.campaign.pool import InstancePool
 from tare.campaign.runs import Client
 from tare.errors import SessionError, UsageError
 from tare.image import forms
@@ -26,44 +26,44 @@ from tare.workloads.base import Params
 from tare.workloads.contract import checked
 
 
-def run_apart(workload: ApartWorkload, params: Params, brood: Brood, client: Client) -> Told:
+def run_apart(workload: ApartWorkload, params: Params, pool: InstancePool, client: Client) -> Told:
     """Run it once, and end what it started.
 
     Raises `HostError` when it cannot be done here or on this platform, else as the platform, the session and the
     parsers do.
     """
     try:
-        told = _run(workload, params, brood, client)
+        told = _run(workload, params, pool, client)
         return replace(told, samples=checked(workload, told.samples))
     except SessionError:
-        brood.keep_last_words()
+        pool.keep_last_words()
         raise
     finally:
-        brood.clear()
+        pool.clear()
 
 
-def _run(workload: ApartWorkload, params: Params, brood: Brood, client: Client) -> Told:
+def _run(workload: ApartWorkload, params: Params, pool: InstancePool, client: Client) -> Told:
     match workload:
         case ProbeDensity():
-            return probes(workload, params, brood)
+            return probes(workload, params, pool)
         case RunDensity():
-            return runs(workload, params, brood, client)
+            return runs(workload, params, pool, client)
         case StartDensity():
-            return starts(workload, params, brood)
+            return starts(workload, params, pool)
         case WeightDensity():
-            return weights(workload, params, brood)
+            return weights(workload, params, pool)
         case LeastWorkload():
-            return least_memory(workload, params, brood)
+            return least_memory(workload, params, pool)
         case ImageWorkload():
-            return _image(workload, brood)
+            return _image(workload, pool)
     raise UsageError(
         f"{workload.name} is of no kind that a campaign can run", fix="see the classes in tare.workloads.apart"
     )
 
 
-def _image(workload: ImageWorkload, brood: Brood) -> Told:
+def _image(workload: ImageWorkload, pool: InstancePool) -> Told:
     """Look at the platform's form of the image, which is there already."""
-    platform, image = brood.platform, brood.nursery.image
+    platform, image = pool.platform, pool.launcher.image
     form = prepared(platform, image)
     unpacked = forms.unpacked_bytes(image.root) if platform.same_bits else None
     figures = workload.read(ImageSizes(form.disk_bytes, unpacked))

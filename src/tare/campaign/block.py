@@ -9,13 +9,13 @@ from functools import partial
 from typing import Protocol
 
 from tare.campaign.apart import run_apart
-from tare.campaign.brood import Brood
 from tare.campaign.clock import TrialClock
 from tare.campaign.cold import drop_start_files
 from tare.campaign.faults import Faults
-from tare.campaign.instances import Live, Nursery, stop_all
+from tare.campaign.instances import InstanceLauncher, RunningInstance, stop_all
 from tare.campaign.interim import Interim
 from tare.campaign.plan import Job, Plan
+from tare.campaign.pool import InstancePool
 from tare.campaign.runs import Client, Measured, Run, ready, together
 from tare.campaign.sampler import Sampler
 from tare.campaign.schedule import BlockSchedule, Stage
@@ -51,13 +51,13 @@ class BlockRunner:
 
     plan: Plan
     store: Store
-    nursery: Nursery
+    launcher: InstanceLauncher
     client: Client
     watcher: Watcher
     interim: Interim
     sampler: Sampler | None
     faults: Faults
-    lives: dict[Arm, Live] = field(default_factory=dict)
+    running_instances: dict[Arm, RunningInstance] = field(default_factory=dict)
     done: set[TrialKey] = field(default_factory=set)
     _seq: Mapping[TrialKey, int] = field(default_factory=dict)
 
@@ -83,11 +83,11 @@ class BlockRunner:
 
     def _stop_all(self) -> None:
         self.watcher.doing("stopping the block's instances")
-        self._end(self.lives.values())
-        self.lives.clear()
+        self._end(self.running_instances.values())
+        self.running_instances.clear()
 
-    def _end(self, lives: Iterable[Live]) -> None:
-        for failed in stop_all(lives):
+    def _end(self, running_instances: Iterable[RunningInstance]) -> None:
+        for failed in stop_all(running_instances):
             self.faults.keep("the end of an instance", failed)
 
     # Starts
@@ -103,28 +103,28 @@ class BlockRunner:
             keys = [key for key in keys if key in missing]
             self.watcher.doing(f"starting {arm}")
             clock = self._clock()
-            live = attempt(partial(self._start, arm, measured=bool(keys)))
-            if isinstance(live, Failed):
-                self._commit([self._not_started(clock, key, live) for key in keys])
+            running = attempt(partial(self._start, arm, measured=bool(keys)))
+            if isinstance(running, Failed):
+                self._commit([self._not_started(clock, key, running) for key in keys])
             else:
-                self._commit([self._started(key, live, clock) for key in keys])
+                self._commit([self._started(key, running, clock) for key in keys])
 
-    def _start(self, arm: Arm, *, measured: bool) -> Live:
+    def _start(self, arm: Arm, *, measured: bool) -> RunningInstance:
         try:
-            live = self.nursery.start(self._platform(arm), arm, measured=measured)
+            running = self.launcher.start(self._platform(arm), arm, measured=measured)
         except PlatformError as error:
             self._keep_console(arm, error.console)
             raise
-        self.lives[arm] = live
-        return live
+        self.running_instances[arm] = running
+        return running
 
-    def _started(self, key: TrialKey, live: Live, clock: TrialClock) -> Trial:
+    def _started(self, key: TrialKey, running: RunningInstance, clock: TrialClock) -> Trial:
         workload = self._job(key.workload).workload
         assert isinstance(workload, StartWorkload)
-        assert live.marks is not None, "the start was measured"
-        marks = live.marks
+        assert running.marks is not None, "the start was measured"
+        marks = running.marks
         figures = attempt(
-            lambda: (checked(workload, [Sample(*pair) for pair in workload.read(marks).items()]), live.cpu_ns())
+            lambda: (checked(workload, [Sample(*pair) for pair in workload.read(marks).items()]), running.cpu_ns())
         )
         if isinstance(figures, Failed):
             return self._failed(clock, key, figures)
@@ -133,30 +133,30 @@ class BlockRunner:
         outputs = {"not seen": unseen.encode()} if unseen else {}
         return clock.ended(key, self._seq[key], samples, cpu_ns=cpu_ns, daemon_cpu_ns=None, outputs=outputs)
 
-    def _alive(self, arm: Arm) -> Live:
+    def _alive(self, arm: Arm) -> RunningInstance:
         """The arm's instance of this block; a fresh one when it died. Raises `TareError` when it does not start."""
         self._bury(arm)  # what has no agent is only seen to be gone when it is looked at
-        live = self.lives.get(arm)
-        return live if live is not None else self._start(arm, measured=False)
+        running = self.running_instances.get(arm)
+        return running if running is not None else self._start(arm, measured=False)
 
     def _bury(self, arm: Arm) -> None:
         """End an instance that is lost or dirty, so that the arm's next trial gets a fresh one. Another stays."""
-        live = self.lives.get(arm)
-        if live is None or live.usable:
+        running = self.running_instances.get(arm)
+        if running is None or running.usable:
             return
-        del self.lives[arm]
-        if live.session.dead is not None:
-            self._keep_console(arm, live.console())
-        for failed in live.dirty:
+        del self.running_instances[arm]
+        if running.session.dead is not None:
+            self._keep_console(arm, running.console())
+        for failed in running.dirty:
             self.faults.keep(f"the clean-up after a trial on {arm}, which is started anew", failed)
-        self._end([live])
+        self._end([running])
 
     def _why_lost(self, arm: Arm, error: SessionError) -> str:
         """What is said of a lost instance: the daemon's end, where that is why."""
-        ailment = attempt(self._platform(arm).ailment)
-        if ailment is None or isinstance(ailment, Failed):
+        daemon_failure = attempt(self._platform(arm).daemon_failure)
+        if daemon_failure is None or isinstance(daemon_failure, Failed):
             return str(error)
-        return str(PlatformError(f"{ailment.what}: {error.what}", fix=ailment.fix))
+        return str(PlatformError(f"{daemon_failure.what}: {error.what}", fix=daemon_failure.fix))
 
     def _keep_console(self, arm: Arm, console: bytes) -> None:
         if console:
@@ -184,7 +184,9 @@ class BlockRunner:
             clock, ready_to_run = self._prepare(job, keys, ended, cleaning)
             runs: dict[Arm, list[Measured]] = {arm: [] for arm in ready_to_run}
             for arm in (arm for order in rounds for arm in order if arm in runs):
-                if arm in ended or (runs[arm] and not self.lives[arm].usable):  # what cannot be used has no more rounds
+                if arm in ended or (
+                    runs[arm] and not self.running_instances[arm].usable
+                ):  # what cannot be used has no more rounds
                     continue
                 measured = attempt(partial(_one_of_its_rounds, job, ready_to_run[arm]))
                 if isinstance(measured, Failed):
@@ -205,17 +207,17 @@ class BlockRunner:
         workload = job.workload
         assert isinstance(workload, RunWorkload)
         clock = self._clock()
-        lives: dict[Arm, Live] = {}
+        running_instances: dict[Arm, RunningInstance] = {}
         for arm, key in keys.items():
-            live = attempt(partial(self._alive, arm))
-            if isinstance(live, Failed):
-                ended[arm] = self._not_started(clock, key, live)
+            running = attempt(partial(self._alive, arm))
+            if isinstance(running, Failed):
+                ended[arm] = self._not_started(clock, key, running)
             else:
-                lives[arm] = live
+                running_instances[arm] = running
         clock = self._clock()
         prepared: dict[Arm, Run] = {}
-        for arm, live in lives.items():
-            run = attempt(partial(cleaning.enter_context, ready(workload, job.params, live, self.client)))
+        for arm, running in running_instances.items():
+            run = attempt(partial(cleaning.enter_context, ready(workload, job.params, running, self.client)))
             if isinstance(run, Failed):
                 ended[arm] = self._failed(clock, keys[arm], run)
             else:
@@ -245,20 +247,24 @@ class BlockRunner:
 
     def _start_cold(self, key: TrialKey) -> Trial:
         clock = self._clock()
-        dropped = attempt(partial(drop_start_files, self._platform(key.arm), self.nursery.image))
+        dropped = attempt(partial(drop_start_files, self._platform(key.arm), self.launcher.image))
         if isinstance(dropped, Failed):
             return self._failed(clock, key, dropped)
         clock = self._clock()
-        live = attempt(partial(self._start, key.arm, measured=True))
-        return self._not_started(clock, key, live) if isinstance(live, Failed) else self._started(key, live, clock)
+        running = attempt(partial(self._start, key.arm, measured=True))
+        return (
+            self._not_started(clock, key, running)
+            if isinstance(running, Failed)
+            else self._started(key, running, clock)
+        )
 
     def _run_apart(self, job: Job, key: TrialKey) -> Trial:
         workload = job.workload
         assert isinstance(workload, ApartWorkload)
         clock, keep = self._clock(), partial(self._keep_console, key.arm)
         warn = partial(self.faults.keep, f"the end of an instance of {key.arm}")
-        brood = Brood(self._platform(key.arm), key.arm, self.nursery, warn, keep)
-        told = attempt(partial(run_apart, workload, job.params, brood, self.client))
+        pool = InstancePool(self._platform(key.arm), key.arm, self.launcher, warn, keep)
+        told = attempt(partial(run_apart, workload, job.params, pool, self.client))
         if isinstance(told, Failed):
             if isinstance(told.error, PlatformError):
                 keep(told.error.console)
@@ -282,16 +288,20 @@ class BlockRunner:
         self.watcher.doing(f"{stage.workload} on all in turn")
         clock = self._clock()
         trials: list[Trial] = []
-        lives: dict[Arm, Live] = {}
+        running_instances: dict[Arm, RunningInstance] = {}
         for arm in arms:
-            live = attempt(partial(self._alive, arm))
-            if isinstance(live, Failed):
-                trials.append(self._not_started(clock, TrialKey(block, stage.workload, arm), live))
+            running = attempt(partial(self._alive, arm))
+            if isinstance(running, Failed):
+                trials.append(self._not_started(clock, TrialKey(block, stage.workload, arm), running))
             else:
-                lives[arm] = live
+                running_instances[arm] = running
         clock = self._clock()
-        ran = attempt(partial(run_slices, job.workload, job.params, stage, lives, self.plan.extra)) if lives else {}
-        sliced_by = dict.fromkeys(lives, Sliced(error=ran.error)) if isinstance(ran, Failed) else ran
+        ran = (
+            attempt(partial(run_slices, job.workload, job.params, stage, running_instances, self.plan.extra))
+            if running_instances
+            else {}
+        )
+        sliced_by = dict.fromkeys(running_instances, Sliced(error=ran.error)) if isinstance(ran, Failed) else ran
         for arm, sliced in sliced_by.items():
             self._bury(arm)
             trials.append(self._sliced(clock, TrialKey(block, stage.workload, arm), sliced))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tare.campaign.instances import Live
+from tare.campaign.instances import RunningInstance
 from tare.errors import UnsupportedError
 from tare.host import roots
 from tare.host.owner import boot_id
@@ -29,7 +29,7 @@ fi
 """
 
 
-def drop(plan: RunPlan, live: Live) -> UnsupportedError | None:
+def drop(plan: RunPlan, running: RunningInstance) -> UnsupportedError | None:
     """Drop what the plan says, the guest's first: what it writes back goes through the host's.
 
     Where a guest's cannot be dropped, that error is raised; or returned, for `require_fetched`, where it can be seen
@@ -37,16 +37,16 @@ def drop(plan: RunPlan, live: Live) -> UnsupportedError | None:
     """
     kept = None
     if plan.drop in {Drop.GUEST, Drop.BOTH}:
-        kept = _drop_within(live)
+        kept = _drop_within(running)
         if kept is not None and not (plan.drop is Drop.BOTH and plan.fetched):
             raise kept
     if plan.drop in {Drop.HOST, Drop.BOTH}:
-        roots.drop_page_cache(live.instance.spec.space.data)
+        roots.drop_page_cache(running.instance.spec.space.data)
     return kept
 
 
-def _drop_within(live: Live) -> UnsupportedError | None:
-    done = live.session.execute(["sh", "-c", _WITHIN, "drop", boot_id()], cwd="/data", time_limit_s=DROP_LIMIT_S)
+def _drop_within(running: RunningInstance) -> UnsupportedError | None:
+    done = running.session.execute(["sh", "-c", _WITHIN, "drop", boot_id()], cwd="/data", time_limit_s=DROP_LIMIT_S)
     if done.code == 0:
         return None
     said = done.stderr.decode(errors="replace").strip().splitlines()
@@ -54,24 +54,24 @@ def _drop_within(live: Live) -> UnsupportedError | None:
     return UnsupportedError(f"what the guest caches cannot be dropped: {why}")
 
 
-def require_fetched(kept: UnsupportedError | None, plan: RunPlan, live: Live) -> None:
+def require_fetched(kept: UnsupportedError | None, plan: RunPlan, running: RunningInstance) -> None:
     """Raise what `drop` returned, unless the host has the files in its cache again: then no other cache held them."""
     if kept is None:
         return
     for name in plan.fetched:
-        share = roots.cached_share(live.instance.spec.space.data, name)
+        share = roots.cached_share(running.instance.spec.space.data, name)
         if share is None or share < FETCHED:
             raise kept
 
 
-def require_uncached(plan: RunPlan, live: Live) -> None:
+def require_uncached(plan: RunPlan, running: RunningInstance) -> None:
     """Hold the plan to ``uncached``. Raises `UnsupportedError` for a file that went through the host's page cache.
 
     Only files that are the host's own can be looked at: a machine with a disk of its own has declared what is between
     that and the host's (`Platform.disk_cache`).
     """
     for name in plan.uncached:
-        share = roots.cached_share(live.instance.spec.space.data, name)
+        share = roots.cached_share(running.instance.spec.space.data, name)
         if share is not None and share > STRAY:
             raise UnsupportedError(
                 f"direct I/O goes through the host's page cache all the same, where now {share:.0%} of the file is"

@@ -49,7 +49,7 @@ from tare.workloads import registry as workloads
 from tare.workloads.base import Workload
 
 #: Below this the overlays, the data and the campaign file may not fit.
-LEAST_FREE_DISK = 2 << 30
+MIN_FREE_DISK = 2 << 30
 
 
 def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
@@ -73,8 +73,8 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
         found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=keep)
         image = host.image(job.workload for job in jobs)
         tuned = host.tune(resources.cpus) if request.tune else None
-        nursery, client = host.prepare(image, resources, request.subnet)
-        ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing, keep=keep)
+        launcher, client = host.prepare(image, resources, request.subnet)
+        ready, broken = try_each(found, image, launcher, asked=asked, progress=watcher.doing, keep=keep)
         plan, ready = _plan(request, ready, jobs, resources)
         record = record_of(plan, ready, image, [*request.left_out, *missing, *broken], asked, tuned)
         with create_store(file, record, trust.mark) as store:
@@ -82,7 +82,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
             for what, failed in failures:
                 faults.keep(what, failed)
             with closing(chosen, faults):
-                _run(Runner(plan, store, nursery, client, watcher, Sampler(resources.cpus)))
+                _run(Runner(plan, store, launcher, client, watcher, Sampler(resources.cpus)))
 
 
 def check_runs_here(names: Sequence[str], progress: Progress) -> None:
@@ -163,8 +163,8 @@ def resume(
         faults = Faults(store, watcher.fault)
         found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=faults.keep)
         tuned = host.tune(resources.cpus) if record.tuning is not None else None
-        nursery, client = host.prepare(image, resources)
-        ready, broken = try_each(found, image, nursery, asked=asked, progress=watcher.doing, keep=faults.keep)
+        launcher, client = host.prepare(image, resources)
+        ready, broken = try_each(found, image, launcher, asked=asked, progress=watcher.doing, keep=faults.keep)
         same.check_all_there([*missing, *broken])
         same.check_platforms(record, ready)
         plan = _plan_of(record, ready, jobs, resources)
@@ -174,7 +174,7 @@ def resume(
             store.add_event("warning", line)
             (warn or watcher.doing)(line)
         with closing(chosen, faults):
-            _run(Runner(plan, store, nursery, client, watcher, Sampler(resources.cpus)))
+            _run(Runner(plan, store, launcher, client, watcher, Sampler(resources.cpus)))
 
 
 def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ...], resources: Resources) -> Plan:
@@ -305,9 +305,9 @@ def _workload_record(job: Job) -> WorkloadRecord:
 def check_disk() -> None:
     """Raise `HostError` where there is too little space for instances."""
     free = shutil.disk_usage(state.home()).free
-    if free < LEAST_FREE_DISK:
+    if free < MIN_FREE_DISK:
         raise HostError(
-            f"only {free / 2**30:.1f} GiB are free below {state.home()}, {LEAST_FREE_DISK / 2**30:.0f} GiB are needed",
+            f"only {free / 2**30:.1f} GiB are free below {state.home()}, {MIN_FREE_DISK / 2**30:.0f} GiB are needed",
             fix="free some space, or set TARE_HOME to a larger disk",
         )
 
@@ -337,6 +337,6 @@ def _keep_unremoved_in(file: Path) -> None:
 def keep_unremoved(store: Store) -> None:
     """Keep in the file what could not be removed from this host, each thing once."""
     kept = {event.text for event in store.events()}
-    for thing in unremoved.still_there():
-        if not kept & {str(thing), thing.why}:
-            store.add_event("warning", str(thing))
+    for resource in unremoved.still_there():
+        if not kept & {str(resource), resource.why}:
+            store.add_event("warning", str(resource))

@@ -6,9 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tare.campaign.brood import Brood
 from tare.campaign.gate import Gate, at_once
-from tare.campaign.instances import Live
+from tare.campaign.instances import RunningInstance
+from tare.campaign.pool import InstancePool
 from tare.campaign.runs import Client, Measured, outputs_of, run_trial
 from tare.campaign.schedule import Stage
 from tare.campaign.slices import Sliced, run_slices
@@ -32,22 +32,24 @@ class Told:
     daemon_cpu_ns: int | None = None
 
 
-def probes(workload: ProbeDensity, params: Params, brood: Brood) -> Told:
+def probes(workload: ProbeDensity, params: Params, pool: InstancePool) -> Told:
     """Grow step by step, and let the probe work in all that there are."""
     inner = workload.inner_params(params)
     samples: list[Sample] = []
     slices: list[Sliced] = []
     for count in workload.counts(params):
-        slices = sliced_at_once(workload.inner, inner, brood.platform.name, brood.grow(count))
+        slices = sliced_at_once(workload.inner, inner, pool.platform.name, pool.grow(count))
         for number, rates in sorted(by_round(slices, workload.metric).items()):
             samples += _samples(workload.figures(count, rates), number)
     own, shared = _sum([one.cpu_ns for one in slices]), _most([one.daemon_cpu_ns for one in slices])
     return Told((*samples, *_cost(own, sum(one.work for one in slices))), cpu_ns=own, daemon_cpu_ns=shared)
 
 
-def sliced_at_once(inner: SliceWorkload, params: Params, name: str, lives: Sequence[Live]) -> list[Sliced]:
+def sliced_at_once(
+    inner: SliceWorkload, params: Params, name: str, running_instances: Sequence[RunningInstance]
+) -> list[Sliced]:
     """The slices of each of some instances, all at the same instants. Raises what any of them failed for."""
-    members = {Arm(name, number): live for number, live in enumerate(lives)}
+    members = {Arm(name, number): running for number, running in enumerate(running_instances)}
     order = tuple(members)
     rounds = (order,) * int(params["rounds"])
     stage = Stage(inner.name, Mode.SLICES, order, rounds, at_once=True, own_cpus=False)
@@ -72,17 +74,17 @@ def by_round(slices: Sequence[Sliced], metric: str) -> dict[int, list[float]]:
     return whole
 
 
-def runs(workload: RunDensity, params: Params, brood: Brood, client: Client) -> Told:
+def runs(workload: RunDensity, params: Params, pool: InstancePool, client: Client) -> Told:
     """Grow step by step, and run the commands of all that there are, begun at one instant."""
     inner = workload.inner_params(params)
     samples: list[Sample] = []
     outputs: dict[str, bytes] = {}
     measured: Sequence[Measured] = ()
     for count in workload.counts(params):
-        lives = brood.grow(count)
+        running_instances = pool.grow(count)
 
-        def one(number: int, gate: Gate, lives: Sequence[Live] = lives) -> Measured:
-            return run_trial(workload.inner, inner, lives[number], client, gate.wait)
+        def one(number: int, gate: Gate, running_instances: Sequence[RunningInstance] = running_instances) -> Measured:
+            return run_trial(workload.inner, inner, running_instances[number], client, gate.wait)
 
         measured = at_once(count, one)
         each = [done.outcome.samples[workload.metric] for done in measured]
@@ -94,28 +96,30 @@ def runs(workload: RunDensity, params: Params, brood: Brood, client: Client) -> 
     return Told((*samples, *cost), outputs, own, shared)
 
 
-def starts(workload: StartDensity, params: Params, brood: Brood) -> Told:
+def starts(workload: StartDensity, params: Params, pool: InstancePool) -> Told:
     """Start 1, 2, 4 ... anew, each number at one instant: the time of each, and from that instant to the last."""
     samples: list[Sample] = []
     for count in workload.counts(params):
-        brood.clear()
-        lives = brood.grow_at_once(count)
-        began = [live.instance.started.monotonic_ns for live in lives]
-        ended = [begun + live.command_ns for begun, live in zip(began, lives, strict=True)]
-        each = [live.command_ns / 1e6 for live in lives]
+        pool.clear()
+        running_instances = pool.grow_at_once(count)
+        began = [running.instance.started.monotonic_ns for running in running_instances]
+        ended = [begun + running.command_ns for begun, running in zip(began, running_instances, strict=True)]
+        each = [running.command_ns / 1e6 for running in running_instances]
         samples += _samples(workload.figures(count, each, (max(ended) - min(began)) / 1e6))
     return Told(tuple(samples))
 
 
-def weights(workload: WeightDensity, params: Params, brood: Brood) -> Told:
+def weights(workload: WeightDensity, params: Params, pool: InstancePool) -> Told:
     """Grow step by step, and weigh all that there are."""
     before = counters.memory().available
     loads = []
     for count in workload.counts(params):
-        lives = brood.grow(count)
+        running_instances = pool.grow(count)
         time.sleep(SETTLE_S)
-        loads.append(Load(tuple(live.weigh() for live in lives), counters.memory().available))
-    return Told(_samples(workload.weigh(before, loads)))
+        loads.append(
+            Load(tuple(running.measure_memory() for running in running_instances), counters.memory().available)
+        )
+    return Told(_samples(workload.measure_memory(before, loads)))
 
 
 def _samples(figures: Mapping[str, float], number: int = 0) -> tuple[Sample, ...]:

@@ -23,8 +23,8 @@ from tare.session import Session
 #: Seconds between two looks. A guest that writes 2 GB/s takes half a gigabyte meanwhile; the reserve is larger.
 INTERVAL_S = 0.25
 #: What instances may not take of a filesystem: so much, or a share of what is free when the first starts; at most half.
-LEAST_RESERVE = Room(1 << 30, 10_000)
-RESERVE_SHARE, MOST_RESERVE_SHARE = 0.1, 0.5
+MIN_RESERVE = Room(1 << 30, 10_000)
+RESERVE_SHARE, MAX_RESERVE_SHARE = 0.1, 0.5
 #: Nobody is counted again before the disk has changed by such a share of what an instance may take.
 STEP_SHARE = 1 / 16
 #: Who has taken less than that does not end for a full disk: it was not the one that filled it.
@@ -147,8 +147,8 @@ class DiskWatch:
     def _expect(self, place: Path, limit: Room) -> None:
         now, device = volumes.free(place), place.stat().st_dev
         if device not in self._filesystems:
-            share, most = now.part(RESERVE_SHARE), now.part(MOST_RESERVE_SHARE)
-            wanted = Room(max(LEAST_RESERVE.bytes, share.bytes), max(LEAST_RESERVE.files, share.files))
+            share, most = now.part(RESERVE_SHARE), now.part(MAX_RESERVE_SHARE)
+            wanted = Room(max(MIN_RESERVE.bytes, share.bytes), max(MIN_RESERVE.files, share.files))
             self._filesystems[device] = _Filesystem(volumes.top(place), volumes.least([wanted, most]), now, now)
         filesystem = self._filesystems[device]
         filesystem.slack = volumes.least([filesystem.slack, limit, now - filesystem.reserve])

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from tare.errors import HostError
-from tare.patience import stretched
+from tare.timeouts import stretched
 
 #: The last must have come to the gate by then: what is before it is preparation, not the start itself.
 GATE_LIMIT_S = 60.0

@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
 from tare.campaign.disk_watch import DiskWatch
-from tare.campaign.instances import PARENT_GROUP, Nursery
+from tare.campaign.instances import PARENT_GROUP, InstanceLauncher
 from tare.campaign.runs import Client
 from tare.errors import ImageError
-from tare.host import beside, cgroup, facts, janitor, lock, network, pinning, roots, state, topology, tuning
-from tare.host.journal import Belongings, Journal, clear_the_way
+from tare.host import beside, cgroup, facts, lock, network, pinning, removers, roots, state, topology, tuning
+from tare.host.journal import CleanupStack, Journal, clear_the_way
 from tare.host.tuning import Tuned
 from tare.image import build
 from tare.image.build import Image
@@ -96,20 +96,20 @@ class HostSession:
             self._progress(f"not tuned: {line}")
         return outcomes
 
-    def prepare(self, image: Image, resources: Resources, subnet: str | None = None) -> tuple[Nursery, Client]:
+    def prepare(self, image: Image, resources: Resources, subnet: str | None = None) -> tuple[InstanceLauncher, Client]:
         """Make the network, the client and the control group of all instances; tare keeps off the measured CPUs."""
         net = network.Network(network.choose_subnet(subnet))
         label, work = secrets.token_hex(3)[:5], state.work()
         self.enter_context(pinning.kept_off(pinning.usable() - set(harness_cpus(resources.cpus))))
-        things = self.enter_context(Belongings(self._journal))
+        cleanup = self.enter_context(CleanupStack(self._journal))
         datagram = self.enter_context(contextlib.closing(Datagram(net.host)))
-        things.own(janitor.control_group(PARENT_GROUP))
-        net.create(things)
+        cleanup.own(removers.control_group(PARENT_GROUP))
+        net.create(cleanup)
         with roots.told("the client", work):
-            client = _client(things, image, resources, work / f"{label}client")
+            client = _client(cleanup, image, resources, work / f"{label}client")
         disk = DiskWatch()
         self.enter_context(disk.watching())
-        return Nursery(label, image, resources, net, self._journal, work, datagram, disk), client
+        return InstanceLauncher(label, image, resources, net, self._journal, work, datagram, disk), client
 
 
 def image_for(workloads: Iterable[Workload], progress: Progress) -> Image:
@@ -140,13 +140,13 @@ def default_cpus(count: int = 1) -> tuple[int, ...]:
     return topology.choose(pinning.usable(), facts.cores_of_machine(), count)
 
 
-def _client(things: Belongings, image: Image, resources: Resources, folder: Path) -> Client:
+def _client(cleanup: CleanupStack, image: Image, resources: Resources, folder: Path) -> Client:
     group = cgroup.Group(f"{PARENT_GROUP}/client")
-    things.own(janitor.control_group(group.path))
+    cleanup.own(removers.control_group(group.path))
     group.create(Resources(harness_cpus(resources.cpus), resources.memory_bytes))
-    space = roots.new_workspace(things, folder)
-    root = roots.overlay_root(things, space, image.root)
-    roots.chroot_mounts(things, root, space.data)
+    space = roots.new_workspace(cleanup, folder)
+    root = roots.overlay_root(cleanup, space, image.root)
+    roots.chroot_mounts(cleanup, root, space.data)
     return Client(root, group.leaf("tool"))
 
 

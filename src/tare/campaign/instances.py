@@ -14,16 +14,16 @@ from pathlib import Path
 from tare.campaign.disk_watch import DiskWatch, Tenant
 from tare.campaign.starts import marks, marks_from_outside
 from tare.errors import Failed, HostError, PlatformError, SessionError, TareError, attempt
-from tare.host import cgroup, console, janitor, memory, roots
-from tare.host.journal import Belongings, Journal
+from tare.host import cgroup, console, memory, removers, roots
+from tare.host.journal import CleanupStack, Journal
 from tare.host.network import Network
 from tare.image.build import Image
 from tare.model import Arm, Resources
-from tare.patience import stretched
 from tare.platforms import contract
 from tare.platforms.base import Beacon, Instance, LaunchSpec, Platform
 from tare.platforms.parts.marks import Datagram
-from tare.session import Mute, Session
+from tare.session import NoAgentSession, Session
+from tare.timeouts import stretched
 from tare.workloads.base import StartMarks, Weight
 
 #: The control group that all instances are siblings in.
@@ -41,7 +41,7 @@ class Terms:
     memory_bytes: int | None = None
     start_limit_s: float | None = None
     gate: Callable[[], None] | None = None  # holds it just before its start instant, until it returns
-    number: int | None = None  # one that was asked for beforehand (`Nursery.number`)
+    number: int | None = None  # one that was asked for beforehand (`InstanceLauncher.number`)
 
 
 #: As all others.
@@ -49,13 +49,13 @@ USUAL = Terms()
 
 
 @dataclass(slots=True)
-class Live:
+class RunningInstance:
     """An instance in service, with its session and all that belongs to it."""
 
     arm: Arm
     instance: Instance
     session: Session
-    things: Belongings
+    cleanup: CleanupStack
     marks: StartMarks | None
     command_ns: int  # from the start instant until its first command had returned; without an agent: had answered
     dirty: list[Failed] = field(default_factory=list)  # what could not be undone of what a trial did in it
@@ -69,7 +69,7 @@ class Live:
         """CPU time of the whole platform so far; None where this host does not see its work."""
         return self.instance.spec.group.cpu_ns() if self.instance.accounted else None
 
-    def weigh(self) -> Weight:
+    def measure_memory(self) -> Weight:
         """What it takes of this host's memory now. Raises `HostError` where this host does not see it."""
         if not self.instance.accounted:
             raise HostError("its memory is not this host's to see")
@@ -100,7 +100,7 @@ class Live:
     def stop(self) -> None:
         """End the instance and remove what was made for it. Raises `HostError` when something stays."""
         with contextlib.ExitStack() as ends:  # each is done whatever becomes of the one before; the first comes last
-            ends.callback(self.things.release)
+            ends.callback(self.cleanup.release)
             for group in (*self.instance.daemons, self.instance.spec.group):
                 ends.callback(group.close)
             with contextlib.suppress(SessionError):
@@ -108,7 +108,7 @@ class Live:
 
 
 @dataclass(slots=True)
-class Nursery:
+class InstanceLauncher:
     """Where a campaign's instances are born."""
 
     campaign: str  # 5 hexadecimal digits: the campaign's part of every label
@@ -135,19 +135,19 @@ class Nursery:
     def _name(self, number: int) -> str:
         return f"{self.campaign}x{number}"
 
-    def start(self, platform: Platform, arm: Arm, *, measured: bool, terms: Terms = USUAL) -> Live:
+    def start(self, platform: Platform, arm: Arm, *, measured: bool, terms: Terms = USUAL) -> RunningInstance:
         """Start an instance and wait until its agent has run a first command. Several threads may do so at once.
 
         Raises `PlatformError`, `SessionError` or `HostError` with the sandbox's last words; nothing stays.
         """
         number = self.number() if terms.number is None else terms.number
         spaces = self.work / self._name(number)
-        things = Belongings(self.journal)
+        cleanup = CleanupStack(self.journal)
         try:
             with roots.told(f"an instance of {platform.name}", self.work):
-                live = self._start(platform, arm, number, spaces, things, terms, measured=measured)
-                self.daemons.update(group.path for group in live.instance.daemons)
-                return live
+                running = self._start(platform, arm, number, spaces, cleanup, terms, measured=measured)
+                self.daemons.update(group.path for group in running.instance.daemons)
+                return running
         except TareError as error:
             last = console.read(spaces / "console.log")
             said = _last_words(last)
@@ -158,14 +158,14 @@ class Nursery:
             if full is not None:
                 error.what, error.fix = f"the disk is full: {error.what}", full
             with contextlib.suppress(HostError):  # what stays is noted (`host.unremoved`)
-                things.release()
+                cleanup.release()
             if said:
                 what = f"{error.what}; its console ends: {said}"
                 raise PlatformError(what, fix=error.fix, console=last) from error
             raise
         except BaseException:
             with contextlib.suppress(HostError):
-                things.release()
+                cleanup.release()
             raise
 
     def _start(
@@ -174,17 +174,17 @@ class Nursery:
         arm: Arm,
         number: int,
         folder: Path,
-        things: Belongings,
+        cleanup: CleanupStack,
         terms: Terms,
         *,
         measured: bool,
-    ) -> Live:
+    ) -> RunningInstance:
         name = folder.name
         resources = replace(self.resources, memory_bytes=terms.memory_bytes or self.resources.memory_bytes)
         group = cgroup.Group(self.group(number))
-        things.own(janitor.control_group(group.path))
+        cleanup.own(removers.control_group(group.path))
         group.create(resources)
-        space = roots.new_workspace(things, folder, resources.data_bytes)
+        space = roots.new_workspace(cleanup, folder, resources.data_bytes)
         tenant = self.disk.add(space, group, resources.data_bytes)
         token = secrets.token_bytes(16)
         spec = LaunchSpec(
@@ -199,9 +199,9 @@ class Nursery:
             start_limit_s=terms.start_limit_s or self.start_limit_s * platform.start_patience,
             gate=terms.gate,
         )
-        instance = contract.launched(platform, spec, things)
+        instance = contract.launched(platform, spec, cleanup)
         if not platform.has_agent:
-            return self._start_mute(platform, arm, instance, things, tenant, measured=measured)
+            return self._start_mute(platform, arm, instance, cleanup, tenant, measured=measured)
         try:
             session = Session.open(instance.stream, time_limit_s=spec.start_limit_s)
             self._check(session, platform)
@@ -219,13 +219,13 @@ class Nursery:
         except BaseException:
             instance.abandon()
             raise
-        return Live(arm, instance, session, things, seen, command_ns)
+        return RunningInstance(arm, instance, session, cleanup, seen, command_ns)
 
     def _start_mute(
-        self, platform: Platform, arm: Arm, instance: Instance, things: Belongings, tenant: Tenant, *, measured: bool
-    ) -> Live:
+        self, platform: Platform, arm: Arm, instance: Instance, cleanup: CleanupStack, tenant: Tenant, *, measured: bool
+    ) -> RunningInstance:
         """Wait until what has no agent has answered from outside."""
-        session = Mute(instance.stream, platform.name)
+        session = NoAgentSession(instance.stream, platform.name)
         assert instance.answer is not None, "what has no agent is watched for its answers"
         try:
             limit_s = instance.spec.start_limit_s
@@ -242,7 +242,7 @@ class Nursery:
             instance.abandon()
             raise
         seen = marks_from_outside(instance, answered) if measured else None
-        return Live(arm, instance, session, things, seen, answered - instance.started.monotonic_ns)
+        return RunningInstance(arm, instance, session, cleanup, seen, answered - instance.started.monotonic_ns)
 
     def _check(self, session: Session, platform: Platform) -> None:
         seen = (session.hello.image or "").strip()
@@ -250,9 +250,9 @@ class Nursery:
             raise PlatformError(f"{platform.name} runs other bits: image {seen or 'unknown'}, not {self.image.hash}")
 
 
-def stop_all(lives: Iterable[Live]) -> list[Failed]:
+def stop_all(running_instances: Iterable[RunningInstance]) -> list[Failed]:
     """End instances; an error with one does not keep the others alive. Returns what failed."""
-    ends = [attempt(live.stop) for live in lives]
+    ends = [attempt(running.stop) for running in running_instances]
     return [end for end in ends if isinstance(end, Failed)]
 
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from tare.store import LeftOut
 
 DEFAULT_MEMORY = 1 << 30
-LEAST_MEMORY = 256 << 20
+MIN_MEMORY = 256 << 20
 #: In place of a platform's name: all that there are. What does not run here is left out, and the report says why.
 ALL = "all"
 DUET_CPUS = 2
 #: What SQLite, and every generator, takes.
-MOST_SEED = 2**63 - 1
+MAX_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,10 @@ def check_resources(cpus: Sequence[int], memory_bytes: int) -> None:
     for cpu in cpus:
         if cpu not in usable:
             raise UsageError(f"CPU {cpu} cannot be used here", fix=f"give --cpus out of {','.join(map(str, usable))}")
-    if memory_bytes < LEAST_MEMORY:
+    if memory_bytes < MIN_MEMORY:
         raise UsageError(
             f"{memory_bytes >> 20} MiB are too little for an instance",
-            fix=f"give --memory {LEAST_MEMORY >> 20} or more",
+            fix=f"give --memory {MIN_MEMORY >> 20} or more",
         )
     check_memory(memory_bytes)
 
@@ -100,8 +100,8 @@ def check_memory(memory_bytes: int) -> None:
 
 def check_seed(seed: int | None) -> None:
     """Raise `UsageError` for what is no seed."""
-    if seed is not None and not 0 <= seed <= MOST_SEED:
-        raise UsageError(f"{seed} is no seed", fix=f"give a whole number from 0 to {MOST_SEED}")
+    if seed is not None and not 0 <= seed <= MAX_SEED:
+        raise UsageError(f"{seed} is no seed", fix=f"give a whole number from 0 to {MAX_SEED}")
 
 
 def usable_cpus() -> list[int]:

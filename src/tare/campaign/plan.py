@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: The baseline runs twice in every block: the difference of the two is the instrument's own noise.
 BASELINE_REPLICAS = 2
 #: No time that a user gives is longer: a year.
-MOST_SECONDS = 366 * 86_400.0
+MAX_SECONDS = 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def parse_time(text: str) -> float:
         seconds = float(number) * unit
     except ValueError:
         seconds = math.nan
-    if not 0 <= seconds <= MOST_SECONDS:
+    if not 0 <= seconds <= MAX_SECONDS:
         raise UsageError(f"{text!r} is not a time", fix="write 90s, 5m or 1.5h")
     return seconds
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tare.campaign.instances import Live, Nursery
+from tare.campaign.instances import InstanceLauncher, RunningInstance
 from tare.errors import Failed, HostError, PlatformError, TareError, attempt
 from tare.host import volumes
 from tare.image.build import Image
@@ -57,7 +57,7 @@ def available(
 def try_each(
     found: Sequence[tuple[Platform, Availability]],
     image: Image,
-    nursery: Nursery,
+    launcher: InstanceLauncher,
     *,
     asked: Collection[str],
     progress: Progress,
@@ -71,7 +71,7 @@ def try_each(
     left_out: list[LeftOut] = []
     for platform, answer in found:
         progress(f"trying {platform.name}")
-        tried = attempt(partial(_try, platform, answer, image, nursery))
+        tried = attempt(partial(_try, platform, answer, image, launcher))
         if isinstance(tried, Failed):
             left_out.append(_without(platform, tried, asked, keep, "the first start of"))
         else:
@@ -93,13 +93,13 @@ def _without(platform: Platform, failed: Failed, asked: Collection[str], keep: K
     return LeftOut(platform=platform.name, reason=failed.reason)
 
 
-def _try(platform: Platform, answer: Availability, image: Image, nursery: Nursery) -> Ready:
+def _try(platform: Platform, answer: Availability, image: Image, launcher: InstanceLauncher) -> Ready:
     form = contract.prepared(platform, image)
-    live = nursery.start(platform, Arm(platform.name), measured=False)
+    running = launcher.start(platform, Arm(platform.name), measured=False)
     try:
-        fairness = _fairness(platform, live)
+        fairness = _fairness(platform, running)
     finally:
-        live.stop()
+        running.stop()
     record = PlatformRecord(
         name=platform.name,
         title=platform.title,
@@ -114,14 +114,14 @@ def _try(platform: Platform, answer: Availability, image: Image, nursery: Nurser
     return Ready(platform, record, fairness)
 
 
-def _fairness(platform: Platform, live: Live) -> dict[str, Any]:
+def _fairness(platform: Platform, running: RunningInstance) -> dict[str, Any]:
     """What each platform really got of what all should get alike."""
-    spec = live.instance.spec
+    spec = running.instance.spec
     return {
         "host": "another" if platform.elsewhere else "this one",
         "cpus pinned": list(spec.resources.cpus),
         "memory limit": spec.resources.memory_bytes,
-        **_seen_inside(platform, live),
+        **_seen_inside(platform, running),
         "clock source": _clock_source(),
         "disk cache": platform.disk_cache,
         "data volume": volumes.described(spec.space.folder, spec.resources.data_bytes),
@@ -131,26 +131,26 @@ def _fairness(platform: Platform, live: Live) -> dict[str, Any]:
     }
 
 
-def _seen_inside(platform: Platform, live: Live) -> dict[str, Any]:
+def _seen_inside(platform: Platform, running: RunningInstance) -> dict[str, Any]:
     if not platform.has_agent:
         return {"bits": "other bits, which the image's figures do not compare with", "image": None, "agent": None}
-    hello = live.session.hello
+    hello = running.session.hello
     return {
         "cpus seen inside": hello.cpus,
         "memory seen inside": hello.memory_bytes,
         "kernel seen inside": hello.kernel,
         # It differs between kernels (a guest's, gVisor's), and with it what a lossy or shaped path does to a figure.
-        "tcp congestion control": _said_inside(live, ["cat", "/proc/sys/net/ipv4/tcp_congestion_control"]),
-        "clock source inside": _said_inside(live, ["cat", CLOCK_SOURCE]),
-        "data filesystem inside": _said_inside(live, ["stat", "-f", "-c", "%T", "/data"]),
+        "tcp congestion control": _said_inside(running, ["cat", "/proc/sys/net/ipv4/tcp_congestion_control"]),
+        "clock source inside": _said_inside(running, ["cat", CLOCK_SOURCE]),
+        "data filesystem inside": _said_inside(running, ["stat", "-f", "-c", "%T", "/data"]),
         "bits": "the image" if platform.same_bits else "other bits, which the image's figures do not compare with",
         "image": hello.image,
         "agent": hello.agent,
     }
 
 
-def _said_inside(live: Live, argv: list[str]) -> str:
-    done = live.session.execute(argv, time_limit_s=10)
+def _said_inside(running: RunningInstance, argv: list[str]) -> str:
+    done = running.session.execute(argv, time_limit_s=10)
     said = done.stdout.decode(errors="replace").strip()
     return said if done.code == 0 and said else "unknown"
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from tare.campaign.block import BlockRunner, Watcher
 from tare.campaign.faults import Faults
-from tare.campaign.instances import Nursery
+from tare.campaign.instances import InstanceLauncher
 from tare.campaign.interim import Interim
 from tare.campaign.plan import Plan
 from tare.campaign.runs import Client
@@ -28,7 +28,7 @@ class Runner:
 
     plan: Plan
     store: Store
-    nursery: Nursery
+    launcher: InstanceLauncher
     client: Client
     watcher: Watcher
     sampler: Sampler | None = None
@@ -41,7 +41,7 @@ class Runner:
         self._faults = Faults(self.store, self.watcher.fault)
         self._interim = Interim(self.store)
         self._places = {key: place for place, key in enumerate(self.store.schedule())}
-        given = (self.plan, self.store, self.nursery, self.client, self.watcher, self._interim, self.sampler)
+        given = (self.plan, self.store, self.launcher, self.client, self.watcher, self._interim, self.sampler)
         self._blocks = BlockRunner(*given, self._faults)
 
     def run(self) -> None:
@@ -53,15 +53,15 @@ class Runner:
             try:
                 self._sampled()
             finally:
-                if self.nursery.disk.failed is not None:
-                    self._faults.keep("the watch over the host's disk", self.nursery.disk.failed)
+                if self.launcher.disk.failed is not None:
+                    self._faults.keep("the watch over the host's disk", self.launcher.disk.failed)
 
     def _sampled(self) -> None:
         if self.sampler is None:
             self._run()
             return
         try:
-            with self.sampler.sampling(lambda: tuple(self._blocks.lives.values()), self.nursery.daemons):
+            with self.sampler.sampling(lambda: tuple(self._blocks.running_instances.values()), self.launcher.daemons):
                 self._run()
         finally:
             # What was read after the last trial: the window that it ended in.

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from tare.campaign import caches
-from tare.campaign.instances import Live
+from tare.campaign.instances import RunningInstance
 from tare.campaign.slices import spent
 from tare.errors import OUTPUTS, Failed, HostError, ParseError, TareError, UnsupportedError, attempt
 from tare.host import processes, roots, volumes
@@ -131,10 +131,10 @@ def _sum(times: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(times) else None
 
 
-def surroundings(live: Live) -> Surroundings:
+def surroundings(running: RunningInstance) -> Surroundings:
     """What a plan may depend on, for this instance."""
-    spec = live.instance.spec
-    address = live.instance.address
+    spec = running.instance.spec
+    address = running.instance.address
     return Surroundings(
         memory_bytes=spec.resources.memory_bytes,
         cpu_count=len(spec.resources.cpus),
@@ -166,7 +166,7 @@ Run = Callable[..., Measured]
 def run_trial(
     workload: RunWorkload,
     params: Params,
-    live: Live,
+    running: RunningInstance,
     client: Client,
     gate: Callable[[], None] | None = None,
     over: Callable[[], None] | None = None,
@@ -176,56 +176,56 @@ def run_trial(
     ``gate`` is called just before what is measured, and may hold it; ``over`` just after it, if its
     commands ended well, whatever is thought of what they printed. Raises as `ready` and what it yields do.
     """
-    with ready(workload, params, live, client) as run:
+    with ready(workload, params, running, client) as run:
         return run(gate, over)
 
 
 @contextlib.contextmanager
-def ready(workload: RunWorkload, params: Params, live: Live, client: Client) -> Iterator[Run]:
+def ready(workload: RunWorkload, params: Params, running: RunningInstance, client: Client) -> Iterator[Run]:
     """A workload that is prepared in an instance: yields what runs it once, as often as it is called.
 
     Both raise `HostError` (the surroundings do not suffice), `UnsupportedError` (the platform cannot do it),
     `ParseError` (a command failed, or its output is strange) or `SessionError` (the instance is lost); and whatever the
     workload does. What could not be cleaned up at the end is in ``live.dirty``, whether the runs went well or not.
     """
-    plan = workload.plan(params, surroundings(live))
-    _require_tools(workload, plan, live)
+    plan = workload.plan(params, surroundings(running))
+    _require_tools(workload, plan, running)
     try:
-        looked_at = _of_a_full_volume(live)
-        looked_at(_all)(plan.prepare, live, client)
-        yield looked_at(partial(_beside_servers, workload, params, plan, live, client))
+        looked_at = _of_a_full_volume(running)
+        looked_at(_all)(plan.prepare, running, client)
+        yield looked_at(partial(_beside_servers, workload, params, plan, running, client))
     finally:
         for command in plan.cleanup:
-            if command.side is Side.CLIENT or not live.session.dead:
-                _tidy(live, partial(_all, (command,), live, client))
+            if command.side is Side.CLIENT or not running.session.dead:
+                _tidy(running, partial(_all, (command,), running, client))
 
 
 @contextlib.contextmanager
-def _of_a_full_volume(live: Live) -> Iterator[None]:
+def _of_a_full_volume(running: RunningInstance) -> Iterator[None]:
     """Tools say in their own ways, or not at all, that there was no space: it is looked at before it is given back."""
     try:
         yield
     except TareError as error:
-        if roots.full(live.instance.spec.space.data) is not None:
+        if roots.full(running.instance.spec.space.data) is not None:
             error.what = f"its data volume was full: {error.what}"
         raise
 
 
-def _tidy(live: Live, task: Callable[[], object]) -> None:
+def _tidy(running: RunningInstance, task: Callable[[], object]) -> None:
     """Undo what the trial did. Where that fails the trial is what it is, and the instance is not as it was."""
     result = attempt(task)
     if isinstance(result, Failed):
-        live.dirty.append(result)
+        running.dirty.append(result)
 
 
-def _require_tools(workload: RunWorkload, plan: RunPlan, live: Live) -> None:
+def _require_tools(workload: RunWorkload, plan: RunPlan, running: RunningInstance) -> None:
     """Raise `HostError` when what runs is not the image, and lacks a program that the plan runs inside."""
     commands = (*plan.prepare, *plan.servers, *plan.measures)
     programs = dict.fromkeys(one.argv[0] for one in commands if one.side is not Side.CLIENT)
-    if not programs or live.session.hello.image is not None:
+    if not programs or running.session.hello.image is not None:
         return
     for program in programs:
-        found = live.session.execute(["sh", "-c", 'command -v "$0" >/dev/null', program], time_limit_s=30)
+        found = running.session.execute(["sh", "-c", 'command -v "$0" >/dev/null', program], time_limit_s=30)
         if found.code != 0:
             fix = f"apt-get install {' '.join(workload.packages)}" if workload.packages else None
             raise HostError(f"{program} is not installed there, and what runs is not the image", fix=fix)
@@ -235,7 +235,7 @@ def _beside_servers(
     workload: RunWorkload,
     params: Params,
     plan: RunPlan,
-    live: Live,
+    running: RunningInstance,
     client: Client,
     gate: Callable[[], None] | None = None,
     over: Callable[[], None] | None = None,
@@ -243,24 +243,24 @@ def _beside_servers(
     servers: list[Execution] = []
     try:
         for command in plan.servers:
-            servers.append(_start(command, live))
+            servers.append(_start(command, running))
             if command.ready is not None:
                 servers[-1].wait_output(command.ready, time_limit_s=READY_LIMIT_S)
-        starting_ns = _starting(plan, live, client)  # ahead of the gate: it is no part of what is measured
+        starting_ns = _starting(plan, running, client)  # ahead of the gate: it is no part of what is measured
         if gate is not None:
             gate()
-        return dataclasses.replace(_measure(workload, params, plan, live, client, over), starting_ns=starting_ns)
+        return dataclasses.replace(_measure(workload, params, plan, running, client, over), starting_ns=starting_ns)
     finally:
         for server in servers:
-            if not live.session.dead:
-                _tidy(live, partial(_end, server))
+            if not running.session.dead:
+                _tidy(running, partial(_end, server))
 
 
-def _starting(plan: RunPlan, live: Live, client: Client) -> int | None:
+def _starting(plan: RunPlan, running: RunningInstance, client: Client) -> int | None:
     """CPU time of the programs with next to nothing to do, in ns; None where it could not be read."""
-    began = live.cpu_ns()
-    _all(plan.starts, live, client)
-    return spent(began, live.cpu_ns()) if plan.starts else 0
+    began = running.cpu_ns()
+    _all(plan.starts, running, client)
+    return spent(began, running.cpu_ns()) if plan.starts else 0
 
 
 def _end(server: Execution) -> None:
@@ -272,26 +272,26 @@ def _measure(
     workload: RunWorkload,
     params: Params,
     plan: RunPlan,
-    live: Live,
+    running: RunningInstance,
     client: Client,
     over: Callable[[], None] | None,
 ) -> Measured:
     weighed = isinstance(workload, WeighWorkload)
-    before = live.weigh() if weighed else None
+    before = running.measure_memory() if weighed else None
     results: list[Completed] = []
     cpu, daemon = _Meter(), _Meter()
     for command in plan.measures:
-        kept = caches.drop(plan, live)
-        cpu_began, daemon_began = live.cpu_ns(), live.daemon_cpu_ns()
-        results.append(_run(command, live, client))
-        cpu.add(cpu_began, live.cpu_ns())
-        daemon.add(daemon_began, live.daemon_cpu_ns())
-        caches.require_fetched(kept, plan, live)
+        kept = caches.drop(plan, running)
+        cpu_began, daemon_began = running.cpu_ns(), running.daemon_cpu_ns()
+        results.append(_run(command, running, client))
+        cpu.add(cpu_began, running.cpu_ns())
+        daemon.add(daemon_began, running.daemon_cpu_ns())
+        caches.require_fetched(kept, plan, running)
     if over is not None and all(done.exit_code == 0 for done in results):
         over()
-    after = live.weigh() if weighed else None
+    after = running.measure_memory() if weighed else None
     outcome, samples = _read(workload, params, results, before, after)
-    caches.require_uncached(plan, live)
+    caches.require_uncached(plan, running)
     return Measured(outcome, samples, tuple(results), cpu.spent_ns, daemon.spent_ns)
 
 
@@ -313,7 +313,9 @@ def _read(
     try:
         outcome = workload.parse(params, results)
         if isinstance(workload, WeighWorkload) and before and after:
-            outcome = dataclasses.replace(outcome, samples={**outcome.samples, **workload.weigh(before, after)})
+            outcome = dataclasses.replace(
+                outcome, samples={**outcome.samples, **workload.measure_memory(before, after)}
+            )
         require_work(workload, outcome)
         return outcome, checked(workload, outcome.as_samples())
     except Exception as error:
@@ -321,16 +323,16 @@ def _read(
         raise
 
 
-def _run(command: Command, live: Live, client: Client) -> Completed:
+def _run(command: Command, running: RunningInstance, client: Client) -> Completed:
     return (
-        _at_client(command, client.towards(live.instance.address))
+        _at_client(command, client.towards(running.instance.address))
         if command.side is Side.CLIENT
-        else _inside(command, live)
+        else _inside(command, running)
     )
 
 
-def _inside(command: Command, live: Live) -> Completed:
-    done = live.session.execute(
+def _inside(command: Command, running: RunningInstance) -> Completed:
+    done = running.session.execute(
         list(command.argv),
         env=dict(command.env),
         cwd=command.cwd,
@@ -372,15 +374,15 @@ def _assignments(command: Command) -> list[str]:
     return [f"{name}={value}" for name, value in command.env.items()]
 
 
-def _start(command: Command, live: Live) -> Execution:
-    return live.session.start(
+def _start(command: Command, running: RunningInstance) -> Execution:
+    return running.session.start(
         list(command.argv), env=dict(command.env), cwd=command.cwd, time_limit_s=command.time_limit_s
     )
 
 
-def _all(commands: Sequence[Command], live: Live, client: Client) -> None:
+def _all(commands: Sequence[Command], running: RunningInstance, client: Client) -> None:
     for command in commands:
-        done = _run(command, live, client)
+        done = _run(command, running, client)
         if done.exit_code != 0:
             said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
             if done.exit_code == UNSUPPORTED_CODE and said:

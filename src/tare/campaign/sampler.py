@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from tare.campaign.instances import PARENT_GROUP, Live
+from tare.campaign.instances import PARENT_GROUP, RunningInstance
 from tare.campaign.strays import Strays
 from tare.errors import Failed, attempt
 from tare.host import counters, state
@@ -27,7 +27,7 @@ from tare.model import Arm, CpuTick, InstanceTick, Tick
 #: that is there for less than half a second matters to none but the shortest trials.
 INTERVAL_S = 0.5
 
-Lives = Callable[[], Collection[Live]]
+Lives = Callable[[], Collection[RunningInstance]]
 
 
 @dataclass(slots=True)
@@ -43,14 +43,16 @@ class Sampler:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextlib.contextmanager
-    def sampling(self, lives: Lives, daemons: Collection[str] = ()) -> Iterator[None]:
+    def sampling(self, running_instances: Lives, daemons: Collection[str] = ()) -> Iterator[None]:
         """Read meanwhile, and once more at the end.
 
         ``lives``: the instances in service, asked by another thread. ``daemons``: the control groups of shared daemons,
         in which more may come to be.
         """
         end = threading.Event()
-        thread = threading.Thread(target=self._run, args=(lives, daemons, end), name="telemetry", daemon=True)
+        thread = threading.Thread(
+            target=self._run, args=(running_instances, daemons, end), name="telemetry", daemon=True
+        )
         thread.start()
         try:
             yield
@@ -64,21 +66,21 @@ class Sampler:
             ticks, self._ticks = self._ticks, []
         return ticks
 
-    def _run(self, lives: Lives, daemons: Collection[str], end: threading.Event) -> None:
-        ended = attempt(partial(self._read_on, lives, daemons, end))
+    def _run(self, running_instances: Lives, daemons: Collection[str], end: threading.Event) -> None:
+        ended = attempt(partial(self._read_on, running_instances, daemons, end))
         if isinstance(ended, Failed):
             self.failed = ended
 
-    def _read_on(self, lives: Lives, daemons: Collection[str], end: threading.Event) -> None:
+    def _read_on(self, running_instances: Lives, daemons: Collection[str], end: threading.Event) -> None:
         with contextlib.closing(_Host(self.cpus, daemons)) as host:
-            self._read_steadily(host, lives, end)
+            self._read_steadily(host, running_instances, end)
 
-    def _read_steadily(self, host: _Host, lives: Lives, end: threading.Event) -> None:
+    def _read_steadily(self, host: _Host, running_instances: Lives, end: threading.Event) -> None:
         due = time.monotonic()
         over = False
         while not over:
             over = end.is_set()  # looked at before: the last reading comes after the end
-            tick = host.read(lives(), first=self.readings == 0)
+            tick = host.read(running_instances(), first=self.readings == 0)
             self.readings += 1
             self.cpu_ns = time.thread_time_ns()
             with self._lock:
@@ -110,7 +112,7 @@ class _Host:
             group.close()
         self._strays.close()
 
-    def read(self, lives: Collection[Live], *, first: bool) -> Tick:
+    def read(self, running_instances: Collection[RunningInstance], *, first: bool) -> Tick:
         """All counters, as near to one moment as can be: the CPUs' first, for they are compared with each other."""
         at, at_ns = time.time(), time.monotonic_ns()
         strays_ns, strays_by_cpu = self._strays.read()
@@ -139,7 +141,7 @@ class _Host:
             net_received_bytes=received,
             net_sent_bytes=sent,
             cpus=cpus,
-            instances=self._of_instances(lives),
+            instances=self._of_instances(running_instances),
         )
 
     def _cpus(self, strays: Sequence[int] | None) -> tuple[CpuTick, ...]:
@@ -156,8 +158,10 @@ class _Host:
             found.append(CpuTick(cpu, user, nice, system, idle, iowait, irq, softirq, steal, run_ns, tare_ns))
         return tuple(found)
 
-    def _of_instances(self, lives: Collection[Live]) -> tuple[InstanceTick, ...]:
-        wanted = {live.instance.spec.group.path: live.arm for live in lives if live.instance.accounted}
+    def _of_instances(self, running_instances: Collection[RunningInstance]) -> tuple[InstanceTick, ...]:
+        wanted = {
+            running.instance.spec.group.path: running.arm for running in running_instances if running.instance.accounted
+        }
         for path in self._instances.keys() - wanted.keys():
             self._instances.pop(path).close()
         found = []

@@ -18,7 +18,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
-from tare.campaign.instances import Live
+from tare.campaign.instances import RunningInstance
 from tare.campaign.schedule import Stage
 from tare.errors import Failed, ParseError, UnsupportedError, attempt
 from tare.model import Arm, Sample, SliceFacts
@@ -36,7 +36,7 @@ LEAD_NS = 100_000_000
 WARM_LIMIT_S = 20.0
 #: A clock that ticks in steps longer than this share of a slice makes figures of its own (METHOD, trap 1); told from
 #: chance by so many readings.
-COARSEST, FEWEST_READINGS = 0.002, 6
+COARSEST, MIN_READINGS = 0.002, 6
 #: The agent's word for what its platform does not have.
 UNSUPPORTED = "unsupported"
 #: What the host waits beyond the last planned instant for the agents' answers.
@@ -95,7 +95,7 @@ def run_slices(
     workload: SliceWorkload,
     params: Params,
     stage: Stage,
-    lives: Mapping[Arm, Live],
+    running_instances: Mapping[Arm, RunningInstance],
     extra: Mapping[str, Params] = MappingProxyType({}),
 ) -> dict[Arm, Sliced]:
     """Run one stage in all live instances. An instance that fails does not disturb the others.
@@ -107,11 +107,13 @@ def run_slices(
     first = 0
     for rounds in in_parts(stage.rounds):
         there = {arm for order in rounds for arm in order}
-        sound = {arm: live for arm, live in lives.items() if arm in there and not _failed(sliced.get(arm))}
+        sound = {
+            arm: running for arm, running in running_instances.items() if arm in there and not _failed(sliced.get(arm))
+        }
         part = _run_part(_Phase(workload, params, sound, extra), stage, rounds)
         sliced |= {arm: _joined(sliced.get(arm), one, first) for arm, one in part.items()}
         first += len(rounds)
-    return {arm: sliced.get(arm, Sliced(error=ParseError("it had no slices"))) for arm in lives}
+    return {arm: sliced.get(arm, Sliced(error=ParseError("it had no slices"))) for arm in running_instances}
 
 
 def in_parts(rounds: Sequence[Sequence[Arm]]) -> list[Sequence[Sequence[Arm]]]:
@@ -136,7 +138,7 @@ def _run_part(phase: _Phase, stage: Stage, rounds: Sequence[Sequence[Arm]]) -> d
     readings = phase.watch(turns)
     if stage.at_once and stage.own_cpus:
         phase.release()
-    return {arm: phase.collect(arm, turns, readings) for arm in phase.lives}
+    return {arm: phase.collect(arm, turns, readings) for arm in phase.running_instances}
 
 
 def _failed(sliced: Sliced | None) -> bool:
@@ -186,7 +188,7 @@ class _Phase:
 
     workload: SliceWorkload
     params: Params
-    lives: Mapping[Arm, Live]
+    running_instances: Mapping[Arm, RunningInstance]
     extra: Mapping[str, Params]
     offsets: dict[Arm, ClockOffset] = field(default_factory=dict)
     probes: dict[Arm, Probe] = field(default_factory=dict)
@@ -207,18 +209,18 @@ class _Phase:
 
     def warm_up(self) -> None:
         """Let every probe allocate and warm up, one after the other: together they would size each other's chunks."""
-        for arm in self.lives:
+        for arm in self.running_instances:
             self._guarded(arm, partial(self._warm, arm))
 
     def _warm(self, arm: Arm) -> None:
-        live = self.lives[arm]
-        fitted = self.workload.fitted(self.params, live.instance.spec.resources.memory_bytes)
+        running = self.running_instances[arm]
+        fitted = self.workload.fitted(self.params, running.instance.spec.resources.memory_bytes)
         given = self.workload.probe_params(fitted)
         more = self.extra.get(arm.platform, {})
-        probe = live.session.probe(self.workload.probe, {**given, **more}, self.warmup_ns)
+        probe = running.session.probe(self.workload.probe, {**given, **more}, self.warmup_ns)
         probe.wait_ready(time_limit_s=WARM_LIMIT_S + self.warmup_ns / 1e9)
         # Only now: its clock is read while nothing else runs on its CPUs.
-        self.offsets[arm] = live.session.sync_clock()
+        self.offsets[arm] = running.session.sync_clock()
         self.probes[arm] = probe
 
     def _guarded(self, arm: Arm, task: Callable[[], T]) -> T | None:
@@ -268,24 +270,24 @@ class _Phase:
 
     def _read(self) -> Reading:
         begin = time.monotonic_ns()
-        counters = {arm: self._counters(arm) for arm in self.lives}
+        counters = {arm: self._counters(arm) for arm in self.running_instances}
         return Reading(begin, time.monotonic_ns(), counters)
 
     def _counters(self, arm: Arm) -> tuple[int | None, int | None]:
-        live = self.lives[arm]
-        read = None if arm in self.errors else self._guarded(arm, lambda: (live.cpu_ns(), live.daemon_cpu_ns()))
+        running = self.running_instances[arm]
+        read = None if arm in self.errors else self._guarded(arm, lambda: (running.cpu_ns(), running.daemon_cpu_ns()))
         return read or (None, None)
 
     def _keep_on_cpus(self, turns: Sequence[Turn]) -> None:
         for turn in turns:
             if turn.cpu is not None:
-                live = self.lives[turn.arm]
-                self._guarded(turn.arm, partial(live.keep_on, [live.instance.spec.resources.cpus[turn.cpu]]))
+                running = self.running_instances[turn.arm]
+                self._guarded(turn.arm, partial(running.keep_on, [running.instance.spec.resources.cpus[turn.cpu]]))
 
     def release(self) -> None:
         """Let all run wherever they may again."""
-        for arm, live in self.lives.items():
-            self._guarded(arm, partial(live.keep_on, live.instance.spec.resources.cpus))
+        for arm, running in self.running_instances.items():
+            self._guarded(arm, partial(running.keep_on, running.instance.spec.resources.cpus))
 
     def collect(self, arm: Arm, turns: Sequence[Turn], readings: Sequence[Reading]) -> Sliced:
         """Take in what an agent has to say."""
@@ -363,7 +365,7 @@ def read_result(workload: SliceWorkload, result: ProbeResult, mine: Sequence[Sha
 def tick(result: ProbeResult) -> int:
     """The step in which the agent's clock went while it sliced, in ns: what divides all that it read."""
     readings = [instant for done in result.slices for instant in (done.start_ns, done.end_ns)]
-    return math.gcd(*(reading - readings[0] for reading in readings)) if len(readings) >= FEWEST_READINGS else 0
+    return math.gcd(*(reading - readings[0] for reading in readings)) if len(readings) >= MIN_READINGS else 0
 
 
 def spent(before: int | None, after: int | None) -> int | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tare.patience import stretched
 from tare.platforms.base import Instance
 from tare.platforms.parts.marks import Datagram
 from tare.session import Session
+from tare.timeouts import stretched
 from tare.workloads.base import StartMarks
 
 #: After the first command has returned, the datagram and the ping have this long to come.

@@ -26,9 +26,9 @@ class Strays:
 
     def read(self) -> tuple[int, list[int] | None]:
         """CPU time of all in ns, and the same by host CPU from number 0 on; None where that is not counted."""
-        for thing in unremoved.still_there():
-            if thing.group.startswith(f"{PARENT_GROUP}/") and thing.group not in self._known:
-                self._watch(thing.group)
+        for resource in unremoved.still_there():
+            if resource.group.startswith(f"{PARENT_GROUP}/") and resource.group not in self._known:
+                self._watch(resource.group)
         for stray in self._known.values():
             _read(stray)
         by_cpu = [stray.ran_by_cpu for stray in self._known.values() if stray.ran_by_cpu is not None]

@@ -48,7 +48,7 @@ def interrupted() -> str:
     """What has become of a command that was interrupted: what is on the host is looked at, and not hoped for."""
     from tare.host import journal  # noqa: PLC0415 (costly, and by now there or not needed)
 
-    mine = [str(entry.thing) for entry in journal.of_this_process()]
+    mine = [str(entry.resource) for entry in journal.of_this_process()]
     if not mine:
         return "interrupted: what tare made on this host is removed, what was measured is kept"
     return f"interrupted: what was measured is kept; left on this host: {', '.join(mine)}; remove it by `tare clean`"
@@ -56,8 +56,8 @@ def interrupted() -> str:
 
 def _tell_unremoved(errors: Console) -> None:
     left = unremoved.still_there()
-    for thing in left:
-        errors.print(f"[bold yellow]warning:[/] {_plain(str(thing))}", soft_wrap=True)
+    for resource in left:
+        errors.print(f"[bold yellow]warning:[/] {_plain(str(resource))}", soft_wrap=True)
     if left:
         errors.print(f"[bold]fix:[/] {unremoved.FIX}", soft_wrap=True)
 

@@ -21,10 +21,10 @@ def remove_leftovers(*, dry_run: bool) -> None:
     for step in sweep(Journal(state.journal()), dry_run=dry_run):
         if step.kept is None:
             removed += 1
-            console.print(f"{'would remove' if dry_run else 'removed'} {step.thing}", markup=False, soft_wrap=True)
+            console.print(f"{'would remove' if dry_run else 'removed'} {step.resource}", markup=False, soft_wrap=True)
         else:
             kept += 1
-            console.print(f"kept {step.thing}: {step.kept}", markup=False, soft_wrap=True)
+            console.print(f"kept {step.resource}: {step.kept}", markup=False, soft_wrap=True)
     verb = "to remove" if dry_run else "removed"
     console.print(f"{removed} {verb}, {kept} kept" if removed or kept else "nothing of tare's is left on this host")
     if kept:

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.campaign.instances import Live, Nursery
+from tare.campaign.instances import InstanceLauncher, RunningInstance
 from tare.contract.doors import Host
 from tare.errors import HostError
-from tare.host import janitor, processes, state
-from tare.host.journal import Belongings
+from tare.host import processes, removers, state
+from tare.host.journal import CleanupStack
 
 #: A filesystem that cannot write: what it is asked to mount stays as it is.
 READERS = ("iso9660", "squashfs", "erofs", "cramfs", "romfs", "udf")
@@ -43,20 +43,20 @@ class Bait:
 
 
 @contextlib.contextmanager
-def laid(nursery: Nursery, live: Live) -> Iterator[Bait]:
+def laid(launcher: InstanceLauncher, running: RunningInstance) -> Iterator[Bait]:
     """Lay it out for an instance; all of it goes again."""
     secret, mark = secrets.token_hex(16), f"tare-{secrets.token_hex(8)}"
-    things = Belongings(nursery.journal)
+    cleanup = CleanupStack(launcher.journal)
     with contextlib.ExitStack() as ends:
-        ends.callback(things.release)
-        canary = _file(things, mark, secret)
+        ends.callback(cleanup.release)
+        canary = _file(cleanup, mark, secret)
         ends.enter_context(_process(mark))
         ends.enter_context(_keys(mark, secret))
         ends.enter_context(_abstract_socket(mark))
         given = {
             **dict.fromkeys(("process", "key", "socket", "file"), mark),
             "canary": str(canary),
-            "group": live.instance.spec.group.path,
+            "group": running.instance.spec.group.path,
         }
         for name, value in (("handle", _handle(canary)), ("disk", _disk()), ("reader", _reader())):
             if value is not None:
@@ -83,9 +83,9 @@ def runnable_by_nobody(paths: list[Path]) -> list[Path]:
     return [Path(os.fsdecode(path)) for path in done.stdout.split(b"\0") if path]
 
 
-def places(live: Live, name: str) -> list[Path]:
+def places(running: RunningInstance, name: str) -> list[Path]:
     """Where on this host a file may lie that was made in an instance, in /, /tmp, /data or /dev/shm."""
-    folder, data = live.instance.spec.space.folder, live.instance.spec.space.data
+    folder, data = running.instance.spec.space.folder, running.instance.spec.space.data
     below = {data, folder / "upper", folder / "root"}
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         before, _, after = line.partition(" - ")
@@ -104,9 +104,9 @@ def _is_setuid(path: Path) -> bool:
     return stat.S_ISREG(known.st_mode) and bool(known.st_mode & stat.S_ISUID) and not mounted.f_flag & os.ST_NOSUID
 
 
-def _file(things: Belongings, name: str, secret: str) -> Path:
+def _file(cleanup: CleanupStack, name: str, secret: str) -> Path:
     folder = state.work() / name
-    things.own(janitor.folder(folder))
+    cleanup.own(removers.folder(folder))
     folder.mkdir(mode=0o700)
     canary = folder / "canary"
     canary.write_text(secret)

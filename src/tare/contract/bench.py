@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tare.campaign.instances import Live, Nursery
+from tare.campaign.instances import InstanceLauncher, RunningInstance
 from tare.campaign.runs import Client
 from tare.errors import TareError
 from tare.model import Arm
@@ -28,12 +28,12 @@ class Bench:
     """A platform under test. One instance is shared by the checks that do it no harm."""
 
     platform: Platform
-    nursery: Nursery
+    launcher: InstanceLauncher
     client: Client
-    _shared: Live | None = field(default=None)
+    _shared: RunningInstance | None = field(default=None)
 
     @property
-    def live(self) -> Live:
+    def running(self) -> RunningInstance:
         """The shared instance, whose start was measured; a new one when the last has died."""
         if self._shared is not None and self._shared.session.dead is not None:
             self.close()
@@ -41,24 +41,24 @@ class Bench:
             self._shared = self.start(measured=True)
         return self._shared
 
-    def start(self, *, measured: bool = False) -> Live:
+    def start(self, *, measured: bool = False) -> RunningInstance:
         """An instance of its own; the caller stops it."""
-        return self.nursery.start(self.platform, Arm(self.platform.name), measured=measured)
+        return self.launcher.start(self.platform, Arm(self.platform.name), measured=measured)
 
     @contextlib.contextmanager
-    def fresh(self, *, measured: bool = False) -> Iterator[Live]:
+    def fresh(self, *, measured: bool = False) -> Iterator[RunningInstance]:
         """An instance of its own."""
-        live = self.start(measured=measured)
+        running = self.start(measured=measured)
         try:
-            yield live
+            yield running
         finally:
-            live.stop()
+            running.stop()
 
     def close(self) -> None:
         """Stop the shared instance."""
-        live, self._shared = self._shared, None
-        if live is not None:
-            live.stop()
+        running, self._shared = self._shared, None
+        if running is not None:
+            running.stop()
 
 
 @dataclass(frozen=True, slots=True)

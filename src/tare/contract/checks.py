@@ -11,14 +11,14 @@ import time
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from tare.campaign.instances import Live
+from tare.campaign.instances import RunningInstance
 from tare.contract.bench import Bench, BrokenPromiseError, Check, promise
 from tare.contract.escape import escape, escape_to_others
 from tare.contract.hostile import floods_are_stopped, streams_have_limits
 from tare.contract.leftovers import left_on_host, named_after, notes, packet_rules
 from tare.errors import SessionError
-from tare.patience import stretched, until
 from tare.platforms.parts.helpers import processes_by_pid
+from tare.timeouts import stretched, until
 
 #: A program that every platform must run unchanged; any of the image's would do.
 WITNESS = "usr/bin/sysbench"
@@ -36,7 +36,7 @@ HELPERS_LIMIT_S = 5.0
 #: A busy loop without end; `timeout` ends it after the same time wherever it runs, emulated or not.
 ENDLESS = "while :; do :; done"
 THRICE = 'for n in 1 2 3; do timeout 0.5 sh -c "$0" & done; wait'
-ONCE_S, LEAST_COST_NS = 0.3, 20_000_000
+ONCE_S, MIN_COST_NS = 0.3, 20_000_000
 #: Until the client serves; its arguments are the client's address and port.
 CALL_BACK = 'for n in 1 2 3 4 5; do iperf3 -c "$1" -p "$2" -n 1M && exit; sleep 0.2; done; exit 1'
 #: Takes as many bytes as it is told, and writes to all of them.
@@ -45,26 +45,26 @@ HOG = '$held = "x" x shift; print length $held'
 
 def start_is_seen(bench: Bench) -> None:
     """The marks of a start come from outside, in a sensible order, or with the reason why they cannot be seen."""
-    marks = bench.live.marks
+    marks = bench.running.marks
     assert marks is not None, "the shared instance's start is measured"
     promise(marks.first_byte_ns is not None and marks.command_ns is not None, "the stream's marks are missing")
     assert marks.first_byte_ns is not None
     assert marks.command_ns is not None
     promise(0 < marks.first_byte_ns <= marks.command_ns, "the first byte came after the first command")
-    limit_ns = stretched(bench.live.instance.spec.start_limit_s) * 1e9
+    limit_ns = stretched(bench.running.instance.spec.start_limit_s) * 1e9
     promise(marks.command_ns < limit_ns, "the first command came after the start's time limit")
     for name, seen in (("datagram_ns", marks.datagram_ns), ("ping_ns", marks.ping_ns)):
         if seen is None:
             promise(marks.reasons.get(name), f"{name} is missing without a reason")
         else:
             promise(0 < seen < limit_ns, f"{name} is {seen}")
-    if bench.live.instance.address.host is not None:
+    if bench.running.instance.address.host is not None:
         promise(marks.datagram_ns is not None, f"no datagram: {marks.reasons.get('datagram_ns')}")
 
 
 def start_is_split(bench: Bench) -> None:
     """The first byte's time is split into its parts; a guest that boots a kernel shows the kernel's."""
-    marks = bench.live.marks
+    marks = bench.running.marks
     assert marks is not None, "the shared instance's start is measured"
     promise({"runtime", "agent"} <= set(marks.parts), f"only {sorted(marks.parts)}: {marks.reasons.get('parts')}")
     promise(("kernel" in marks.parts) == bench.platform.own_kernel, "the guest's kernel is not told apart")
@@ -73,8 +73,8 @@ def start_is_split(bench: Bench) -> None:
 
 def same_bits(bench: Bench) -> None:
     """The image inside is the campaign's, by its mark and by a program's digest."""
-    session = bench.live.session
-    image = bench.nursery.image
+    session = bench.running.session
+    image = bench.launcher.image
     if bench.platform.same_bits:
         mark = session.get("/etc/tare-image", cap=200).decode(errors="replace").strip()
         promise(mark == image.hash, f"the image inside calls itself {mark!r}, not {image.hash!r}")
@@ -87,18 +87,20 @@ def same_bits(bench: Bench) -> None:
 
 def stream_is_clean(bench: Bench) -> None:
     """16 MiB of random bytes go both ways over the agent's stream unharmed."""
-    live = bench.live
+    running = bench.running
     data = secrets.token_bytes(16 << 20)
-    live.session.put("/data/blob", data, 0o644)
-    promise(live.session.get("/data/blob", cap=len(data)) == data, "what came back differs")
+    running.session.put("/data/blob", data, 0o644)
+    promise(running.session.get("/data/blob", cap=len(data)) == data, "what came back differs")
     if bench.platform.shares_data:
-        promise((live.instance.spec.space.data / "blob").read_bytes() == data, "/data is not the host's folder")
-    promise(live.session.execute(["rm", "/data/blob"], time_limit_s=30).code == 0, "a file in /data cannot be removed")
+        promise((running.instance.spec.space.data / "blob").read_bytes() == data, "/data is not the host's folder")
+    promise(
+        running.session.execute(["rm", "/data/blob"], time_limit_s=30).code == 0, "a file in /data cannot be removed"
+    )
 
 
 def codes_signals_stdin(bench: Bench) -> None:
     """Exit codes, signals and stdin reach the host and the command as they are."""
-    session = bench.live.session
+    session = bench.running.session
     promise(session.execute(["sh", "-c", "exit 7"], time_limit_s=30).code == 7, "an exit code of 7 is not 7")
     killed = session.execute(["sh", "-c", "kill -9 $$"], time_limit_s=30)
     promise((killed.code, killed.signal) == (None, 9), f"a SIGKILL arrives as {killed.code}, {killed.signal}")
@@ -110,14 +112,14 @@ def codes_signals_stdin(bench: Bench) -> None:
 def time_limits_hold(bench: Bench) -> None:
     """A command that goes on is ended at its limit, with its children."""
     began = time.monotonic()
-    done = bench.live.session.execute(["sh", "-c", "sleep 60 & wait"], time_limit_s=0.5)
+    done = bench.running.session.execute(["sh", "-c", "sleep 60 & wait"], time_limit_s=0.5)
     promise(done.timed_out, "it is not told as timed out")
     promise(time.monotonic() - began < 30, "it went on long after its limit")
 
 
 def output_is_capped(bench: Bench) -> None:
     """Output without end is capped, and the instance lives on."""
-    session = bench.live.session
+    session = bench.running.session
     done = session.execute(["sh", "-c", "yes | head -c 20000000"], time_limit_s=120, output_cap=100_000)
     promise(done.truncated and len(done.stdout) <= 100_000, f"{len(done.stdout)} bytes came back")
     promise(session.execute(["true"], time_limit_s=30).code == 0, "no command runs after it")
@@ -125,7 +127,7 @@ def output_is_capped(bench: Bench) -> None:
 
 def thousand_commands(bench: Bench) -> None:
     """1,000 commands in a row all succeed."""
-    session = bench.live.session
+    session = bench.running.session
     for number in range(1000):
         code = session.execute(["true"], time_limit_s=30).code
         promise(code == 0, f"command {number} ended with {code}")
@@ -133,39 +135,39 @@ def thousand_commands(bench: Bench) -> None:
 
 def work_is_accounted(bench: Bench) -> None:
     """The instance's processes are in its control group, and so is the CPU time of its work."""
-    live = bench.live
-    promise(live.instance.host_processes(), "no process of the instance is in its control group")
-    before = live.cpu_ns()
-    live.session.execute(["timeout", str(ONCE_S), "sh", "-c", ENDLESS], time_limit_s=120)
-    after = live.cpu_ns()
+    running = bench.running
+    promise(running.instance.host_processes(), "no process of the instance is in its control group")
+    before = running.cpu_ns()
+    running.session.execute(["timeout", str(ONCE_S), "sh", "-c", ENDLESS], time_limit_s=120)
+    after = running.cpu_ns()
     if before is None or after is None:
-        promise(not live.instance.accounted, "its CPU time cannot be read")
+        promise(not running.instance.accounted, "its CPU time cannot be read")
     else:
-        promise(after - before > LEAST_COST_NS, f"a busy loop cost {(after - before) / 1e6:.1f} ms")
+        promise(after - before > MIN_COST_NS, f"a busy loop cost {(after - before) / 1e6:.1f} ms")
 
 
 def helpers_are_counted(bench: Bench) -> None:
     """Each process that was started for an instance is in its control group, a shared daemon's helpers too."""
     before = set(processes_by_pid())
-    with bench.fresh() as live:
-        if not live.instance.accounted:
+    with bench.fresh() as running:
+        if not running.instance.accounted:
             return
         deadline = until(HELPERS_LIMIT_S)
-        while outside := _outside(live, before):  # what is short-lived ends meanwhile
+        while outside := _outside(running, before):  # what is short-lived ends meanwhile
             promise(time.monotonic() < deadline, f"not in its control group: {outside}")
             time.sleep(0.05)
 
 
-def _outside(live: Live, before: Collection[int]) -> list[str]:
+def _outside(running: RunningInstance, before: Collection[int]) -> list[str]:
     """New processes that an instance's group lacks: its processes' ancestors, its daemons' children, what names it."""
     seen = processes_by_pid()
-    group = live.instance.spec.group
-    its = {pid for daemon in live.instance.daemons for pid in daemon.pids()}
+    group = running.instance.spec.group
+    its = {pid for daemon in running.instance.daemons for pid in daemon.pids()}
     above = set(group.pids()) & set(seen)
     while above:
         its |= above
         above = {seen[pid].parent for pid in above} & set(seen)
-    its |= {pid for pid, one in seen.items() if any(live.instance.spec.id in word for word in one.argv)}
+    its |= {pid for pid, one in seen.items() if any(running.instance.spec.id in word for word in one.argv)}
     strays = []
     for pid in its & set(seen) - set(before):
         with contextlib.suppress(OSError):
@@ -176,16 +178,16 @@ def _outside(live: Live, before: Collection[int]) -> list[str]:
 
 def cpus_hold(bench: Bench) -> None:
     """All of its processes are pinned to its CPUs, and three busy loops take no more than those."""
-    live = bench.live
-    allowed = set(live.instance.spec.resources.cpus)
-    for pid in live.instance.host_processes():
+    running = bench.running
+    allowed = set(running.instance.spec.resources.cpus)
+    for pid in running.instance.host_processes():
         try:
             promise(os.sched_getaffinity(pid) <= allowed, f"process {pid} may run on other CPUs")
         except ProcessLookupError:
             continue
-    before, began = live.cpu_ns(), time.monotonic_ns()
-    live.session.execute(["sh", "-c", THRICE, ENDLESS], time_limit_s=60)
-    spent, took = live.cpu_ns(), time.monotonic_ns() - began
+    before, began = running.cpu_ns(), time.monotonic_ns()
+    running.session.execute(["sh", "-c", THRICE, ENDLESS], time_limit_s=60)
+    spent, took = running.cpu_ns(), time.monotonic_ns() - began
     if before is not None and spent is not None:
         # A tenth more than there is: a counter is read before or after the clock.
         promise(spent - before < took * len(allowed) * 1.1, "it used more CPU time than its CPUs have")
@@ -193,9 +195,9 @@ def cpus_hold(bench: Bench) -> None:
 
 def memory_holds(bench: Bench) -> None:
     """700 MiB are not to be had within 512 MiB."""
-    with bench.fresh() as live:
+    with bench.fresh() as running:
         try:
-            done = live.session.execute(["perl", "-e", HOG, "734003200"], time_limit_s=180)
+            done = running.session.execute(["perl", "-e", HOG, "734003200"], time_limit_s=180)
         except SessionError:
             return  # the whole sandbox was ended for it: so it is with gVisor
         promise(done.stdout != b"734003200", "700 MiB were held within 512 MiB")
@@ -203,47 +205,47 @@ def memory_holds(bench: Bench) -> None:
 
 def network_both_ways(bench: Bench) -> None:
     """The client reaches the instance by TCP, the instance the client; its address answers ping if it has one."""
-    live = bench.live
-    address = live.instance.address
+    running = bench.running
+    address = running.instance.address
     if address.host is None:
         promise(address.no_ping, "no network, and no reason")
-        links = live.session.execute(["ls", "/sys/class/net"], time_limit_s=30).stdout.split()
-        reached = live.session.execute(["ping", "-c1", "-W1", bench.nursery.network.client], time_limit_s=30)
+        links = running.session.execute(["ls", "/sys/class/net"], time_limit_s=30).stdout.split()
+        reached = running.session.execute(["ping", "-c1", "-W1", bench.launcher.network.client], time_limit_s=30)
         promise(reached.code != 0, f"it has no network, and reaches the client by {links}")
-        routes = live.session.execute(["cat", "/proc/net/route"], time_limit_s=30).stdout.splitlines()
+        routes = running.session.execute(["cat", "/proc/net/route"], time_limit_s=30).stdout.splitlines()
         promise(len(routes) <= 1, f"it has no network, and these routes: {routes[1:]}")
         return
     if not bench.platform.same_bits:
-        _tcp_by_perl(bench, live)
+        _tcp_by_perl(bench, running)
         return
     port = str(address.instance_port)
-    client, here = bench.client.towards(address), address.client or bench.nursery.network.client
-    server = live.session.start(["iperf3", "-s", "-1", "--forceflush", "-p", port], time_limit_s=60)
+    client, here = bench.client.towards(address), address.client or bench.launcher.network.client
+    server = running.session.start(["iperf3", "-s", "-1", "--forceflush", "-p", port], time_limit_s=60)
     server.wait_output(b"listening", 30)
     there = ["iperf3", "-c", address.host, "-p", str(address.port), "-n", "1M"]
     done = client.run(there, time_limit_s=60)
     promise(done.code == 0, f"the client does not reach it: {done.text.strip()[-200:]}")
     with client.serving(["iperf3", "-s", "-1", "-p", port]):
         back = ["sh", "-c", CALL_BACK, "call-back", here, port]
-        said = live.session.execute(back, time_limit_s=120)
+        said = running.session.execute(back, time_limit_s=120)
     promise(said.code == 0, f"it does not reach the client: {said.stdout.decode(errors='replace').strip()[-200:]}")
     if address.echo is not None:
         pinged = client.run(["ping", "-c", "1", "-W", "5", address.echo], time_limit_s=30)
         promise(pinged.code == 0, f"{address.echo} does not answer ping")
 
 
-def _tcp_by_perl(bench: Bench, live: Live) -> None:
+def _tcp_by_perl(bench: Bench, running: RunningInstance) -> None:
     """Both ways by what every Debian has: other bits may lack the image's tools."""
-    address = live.instance.address
-    client, here = bench.client.towards(address), address.client or bench.nursery.network.client
+    address = running.instance.address
+    client, here = bench.client.towards(address), address.client or bench.launcher.network.client
     serve = ["perl", "-MIO::Socket::INET", "-e", SERVE]
-    server = live.session.start([*serve, str(address.instance_port)], time_limit_s=60)
+    server = running.session.start([*serve, str(address.instance_port)], time_limit_s=60)
     server.wait_output(b"listening", 30)
     ask = ["perl", "-MIO::Socket::INET", "-e", ASK]
     done = client.run([*ask, str(address.host), str(address.port)], time_limit_s=60)
     promise(done.stdout == b"hello", f"the client does not reach it: {done}")
     with client.serving([*serve, str(address.port)]):
-        said = live.session.execute([*ask, here, str(address.port)], time_limit_s=60)
+        said = running.session.execute([*ask, here, str(address.port)], time_limit_s=60)
     promise(said.stdout == b"hello", f"it does not reach the client: {said.stderr.decode(errors='replace')[-200:]}")
 
 
@@ -251,30 +253,30 @@ def four_at_once(bench: Bench) -> None:
     """Four start in parallel, and each keeps its own files."""
     with ThreadPoolExecutor(4) as pool:
         attempts = [pool.submit(bench.start) for _ in range(4)]
-    lives = [one.result() for one in attempts if one.exception() is None]
+    running_instances = [one.result() for one in attempts if one.exception() is None]
     try:
         for one in attempts:
             error = one.exception()
             if error is not None:
                 raise error
-        for number, live in enumerate(lives):
-            live.session.put("/data/who", str(number).encode(), 0o644)
-        seen = [live.session.get("/data/who", cap=10) for live in lives]
+        for number, running in enumerate(running_instances):
+            running.session.put("/data/who", str(number).encode(), 0o644)
+        seen = [running.session.get("/data/who", cap=10) for running in running_instances]
         promise(seen == [b"0", b"1", b"2", b"3"], f"their files collide: {seen}")
     finally:
-        for live in lives:
-            live.stop()
+        for running in running_instances:
+            running.stop()
 
 
 def death_is_noticed(bench: Bench) -> None:
     """When its processes are killed, the host knows within a second; and what they had no time to remove goes too."""
-    live = bench.live
-    pids = live.instance.host_processes()
+    running = bench.running
+    pids = running.instance.host_processes()
     try:
         _kill(pids)
         began = time.monotonic()
         try:
-            live.session.execute(["true"], time_limit_s=30)
+            running.session.execute(["true"], time_limit_s=30)
         except SessionError:
             took = time.monotonic() - began
             promise(took < 1, f"it took {took:.1f} s")
@@ -288,12 +290,12 @@ def death_is_noticed(bench: Bench) -> None:
 
 def stop_leaves_nothing(bench: Bench) -> None:
     """After a stop nothing of it is on the host: processes, mounts, links, groups, files, packet filter's rules."""
-    _ = bench.live  # what a platform makes once a host is there
+    _ = bench.running  # what a platform makes once a host is there
     rules, before = packet_rules(), notes()
-    live = bench.start(measured=True)
-    label, pids = live.instance.spec.id, live.instance.host_processes()
+    running = bench.start(measured=True)
+    label, pids = running.instance.spec.id, running.instance.host_processes()
     there = left_on_host(label)
-    live.stop()
+    running.stop()
     promise(there, "nothing on the host carried its label")
     left = left_on_host(label)
     left += named_after(pids, notes() - before)

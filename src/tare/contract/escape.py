@@ -10,14 +10,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 
-from tare.campaign.instances import Live
+from tare.campaign.instances import RunningInstance
 from tare.contract import bait
 from tare.contract.bench import Bench, promise
 from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Answers, Door, Host, Outcome, State, judge, order
 from tare.host import fence
-from tare.patience import until
 from tare.platforms.base import EVERY_DOOR, Platform
 from tare.session.session import Session
+from tare.timeouts import until
 
 #: All doors on a machine that is emulated.
 LIMIT_S = 240.0
@@ -47,25 +47,25 @@ def escape_to_others(bench: Bench) -> str:
 
 def try_doors(bench: Bench) -> list[Outcome]:
     """What became of each door, in the shared instance. Raises `BrokenPromiseError` where they were not all tried."""
-    live = bench.live
-    with bait.laid(bench.nursery, live) as laid:
+    running = bench.running
+    with bait.laid(bench.launcher, running) as laid:
         began = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        answers = _answers(live.session, DOORS, laid.given)
+        answers = _answers(running.session, DOORS, laid.given)
         host = dataclasses.replace(laid.host, while_tried_ns=(began, time.clock_gettime_ns(time.CLOCK_BOOTTIME)))
-        places = bait.places(live, laid.setuid)
+        places = bait.places(running, laid.setuid)
         outside = [(f"on the host, {path}", "OK") for path in bait.runnable_by_nobody(places)[:1]]
         made = [f"{folder}/{laid.setuid}" for folder in ("/data", "/tmp", "", "/dev/shm")]  # noqa: S108 (its, inside)
-        live.session.execute(["rm", "-f", *made])
+        running.session.execute(["rm", "-f", *made])
     return _judged(DOORS, _more(answers, "setuid", outside), _host_of(bench.platform, host))
 
 
 def try_doors_to_others(bench: Bench) -> list[Outcome]:
     """What became of each door to another instance of the platform, which is started for it."""
-    live = bench.live
-    address = live.instance.address
+    running = bench.running
+    address = running.instance.address
     if address.host is None:
         return [Outcome(door, State.ABSENT, address.no_ping) for door in DOORS_TO_OTHERS]
-    with bait.laid(bench.nursery, live) as laid, bench.fresh() as other, _listener(bench, live) as listener:
+    with bait.laid(bench.launcher, running) as laid, bench.fresh() as other, _listener(bench, running) as listener:
         secret = laid.host.secret
         its = other.instance.address
         own = its.ping or its.early_ping
@@ -79,7 +79,7 @@ def try_doors_to_others(bench: Bench) -> list[Outcome]:
         client = bench.client.towards(its)
         send = ["perl", "-MIO::Socket::INET", "-e", SEND, str(its.host), str(its.port), laid.setuid + secret]
         with client.serving(send):
-            answers = _answers(live.session, DOORS_TO_OTHERS, given)
+            answers = _answers(running.session, DOORS_TO_OTHERS, given)
         came = [("on the host", "OK")] if own is not None and _came(listener, secret, own) else []
     return _judged(DOORS_TO_OTHERS, _more(answers, "spoof", came), laid.host)
 
@@ -109,9 +109,9 @@ def _host_of(platform: Platform, host: Host) -> Host:
 
 
 @contextlib.contextmanager
-def _listener(bench: Bench, live: Live) -> Iterator[socket.socket]:
+def _listener(bench: Bench, running: RunningInstance) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
-        fence.open_door(listener, live.instance.address.client or bench.nursery.network.host)
+        fence.open_door(listener, running.instance.address.client or bench.launcher.network.host)
         yield listener
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from tare.campaign.instances import Live
+from tare.campaign.instances import RunningInstance
 from tare.contract.bench import Bench, promise
 from tare.contract.leftovers import left_on_host
 from tare.errors import SessionError, SessionTimeout
 from tare.host import console
-from tare.patience import stretched, until
 from tare.session import Execution
+from tare.timeouts import stretched, until
 
 #: Writes to a descriptor of the agent's, which is its parent: opened anew, or (sockets, devices for one alone) taken
 #: by pidfd_getfd(2). Arguments: the descriptor, what is said first, and then, for ever: what is said again, every how
@@ -40,53 +40,53 @@ END_LIMIT_S = 40.0
 def streams_have_limits(bench: Bench) -> None:
     """An answer that a guest begins and leaves, or goes on with a byte a second, ends the session at the limit."""
     for manner, then in (("silent", b""), ("trickling", b" ")):
-        with bench.fresh() as live:
-            _speak(live, _STDOUT, _BEGUN, then, pause_s=1)
-            took, error = _lost(live)
+        with bench.fresh() as running:
+            _speak(running, _STDOUT, _BEGUN, then, pause_s=1)
+            took, error = _lost(running)
             promise(isinstance(error, SessionTimeout), f"{manner}: {error}")
             promise(
                 took < stretched(END_LIMIT_S), f"{manner}: a limit of {stretched(ANSWER_LIMIT_S):g} s took {took:.1f} s"
             )
-        _nothing_left(live, manner)
+        _nothing_left(running, manner)
 
 
 def floods_are_stopped(bench: Bench) -> None:
     """A guest that floods its stream loses its session in one line; one that floods its console fills no disk."""
-    with bench.fresh() as live:
-        spoken = _speak(live, _STDERR, b"x", b"tare ", pause_s=0, until_s=FLOOD_S).wait()
+    with bench.fresh() as running:
+        spoken = _speak(running, _STDERR, b"x", b"tare ", pause_s=0, until_s=FLOOD_S).wait()
         promise(spoken.code == 0, f"its console is not to be reached, so nothing is shown: {spoken.stdout!r}")
-        live.session.ping(time_limit_s=30)
-        log = live.instance.spec.space.log
+        running.session.ping(time_limit_s=30)
+        log = running.instance.spec.space.log
         kept = log.stat().st_blocks * 512 if log.exists() else 0
         promise(kept <= 3 * console.CAP, f"its console takes {kept:,} bytes of the host's disk")
-        promise(len(live.console()) <= console.CAP + len(console.CUT), "more than 1 MiB of its console is kept")
-        _speak(live, _STDOUT, b"", bytes(1), pause_s=0)
-        took, _ = _lost(live)
+        promise(len(running.console()) <= console.CAP + len(console.CUT), "more than 1 MiB of its console is kept")
+        _speak(running, _STDOUT, b"", bytes(1), pause_s=0)
+        took, _ = _lost(running)
         promise(took < stretched(END_LIMIT_S), f"a flooded stream took {took:.1f} s to end")
-    _nothing_left(live, "after a flood")
+    _nothing_left(running, "after a flood")
 
 
 def _speak(
-    live: Live, descriptor: int, first: bytes, then: bytes, *, pause_s: int, until_s: int = _SPEECH_S
+    running: RunningInstance, descriptor: int, first: bytes, then: bytes, *, pause_s: int, until_s: int = _SPEECH_S
 ) -> Execution:
     """Let the guest speak in place of its agent, or between its words."""
     words = [str(descriptor), first.hex(), then.hex(), str(pause_s), str(until_s)]
-    return live.session.start(["perl", "-e", _SPEAK, *words], time_limit_s=2 * _SPEECH_S)
+    return running.session.start(["perl", "-e", _SPEAK, *words], time_limit_s=2 * _SPEECH_S)
 
 
-def _lost(live: Live) -> tuple[float, SessionError]:
+def _lost(running: RunningInstance) -> tuple[float, SessionError]:
     """How long the last request took that ended the session, in s, and how it ended."""
     deadline = until(END_LIMIT_S)
     while True:
         began = time.monotonic()
         try:
-            live.session.ping(time_limit_s=ANSWER_LIMIT_S)
+            running.session.ping(time_limit_s=ANSWER_LIMIT_S)
         except SessionError as error:
             promise("\n" not in str(error), f"more than a line: {error}")
             return time.monotonic() - began, error
         promise(time.monotonic() < deadline, "the guest does not reach its agent's stream: it answers on")
 
 
-def _nothing_left(live: Live, manner: str) -> None:
-    left = left_on_host(live.instance.spec.id)
+def _nothing_left(running: RunningInstance, manner: str) -> None:
+    left = left_on_host(running.instance.spec.id)
     promise(not left, f"{manner}: left on the host: {left}")

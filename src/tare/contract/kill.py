@@ -45,8 +45,10 @@ def killed_after(name: str, delay_s: float) -> None:
     steps = list(sweep(journal))
     promise(steps, f"nothing was in the journal; the harness said: {' | '.join(said[-3:]) or 'nothing'}")
     # Things of others that live (a lab, say) stay in the journal, as they should.
-    whys = {str(step.thing): step.kept for step in steps}
-    kept = [f"{one.thing}: {whys.get(str(one.thing))}" for one in journal.entries() if one.owner.pid == victim.pid]
+    whys = {str(step.resource): step.kept for step in steps}
+    kept = [
+        f"{one.resource}: {whys.get(str(one.resource))}" for one in journal.entries() if one.owner.pid == victim.pid
+    ]
     promise(not kept, f"not removed: {kept}")
     left = left_on_host(label) + named_after(pids, notes() - before)
     promise(not left, f"left on the host: {left}")

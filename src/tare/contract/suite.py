@@ -44,8 +44,8 @@ def names() -> dict[str, str]:
 def benches(progress: Progress) -> Iterator[Callable[[Platform], Bench]]:
     """The host as checks want it, and what makes a bench of a platform on it."""
     with HostSession(progress) as host:
-        nursery, client = host.prepare(host.image(), Resources(default_cpus(), MEMORY))
-        yield lambda platform: Bench(platform, nursery, client)
+        launcher, client = host.prepare(host.image(), Resources(default_cpus(), MEMORY))
+        yield lambda platform: Bench(platform, launcher, client)
 
 
 def run(platform: Platform, only: Sequence[str], progress: Progress) -> Iterator[Result]:
@@ -80,7 +80,7 @@ def _on_ground(platform: Platform, checks: Sequence[Check], progress: Progress) 
     with benches(progress) as bench_of:
         bench = bench_of(platform)
         progress("making the image's form")
-        form = attempt(partial(contract.prepared, platform, bench.nursery.image))
+        form = attempt(partial(contract.prepared, platform, bench.launcher.image))
         if isinstance(form, Failed):
             raise PlatformError(f"the prepare of {platform.name} failed: {form.reason}")
         try:

@@ -22,7 +22,7 @@ from tare.platforms.base import Platform
 #: A file of these takes a few hundred bytes a door.
 MAX_BYTES = 8 << 20
 #: Of an error that quotes a guest: its end.
-MOST_SAID = 300
+MAX_SAID = 300
 
 
 class _Frozen(BaseModel):
@@ -62,7 +62,7 @@ def run(platforms: Sequence[Platform], progress: Progress) -> Iterator[Surveyed]
             surveyed = attempt(partial(_surveyed, platform, bench_of(platform)))
             attempt(platform.close)  # nothing was started that could stay
             if isinstance(surveyed, Failed):
-                why = " ".join(surveyed.reason.split())[-MOST_SAID:]
+                why = " ".join(surveyed.reason.split())[-MAX_SAID:]
                 surveyed = Surveyed(platform=platform.name, why_not=why, doors=[], failed=True)
             yield surveyed
 
@@ -72,7 +72,7 @@ def _surveyed(platform: Platform, bench: Bench) -> Surveyed:
     if not platform.has_agent or not answer.available:
         why = f"it does not run here: {answer.reason}" if platform.has_agent else "it has no agent, and runs no command"
         return Surveyed(platform=platform.name, why_not=why, doors=[])
-    contract.prepared(platform, bench.nursery.image)
+    contract.prepared(platform, bench.launcher.image)
     with contextlib.closing(bench):
         outcomes = (*try_doors(bench), *try_doors_to_others(bench))
     return Surveyed(platform=platform.name, why_not=None, doors=[_seen(platform, outcome) for outcome in outcomes])

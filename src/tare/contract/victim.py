@@ -17,11 +17,11 @@ def main(name: str) -> None:
     [platform] = registry.choose([name])
     with HostSession() as host:
         image = host.image()
-        nursery, _ = host.prepare(image, Resources(default_cpus(), MEMORY))
+        launcher, _ = host.prepare(image, Resources(default_cpus(), MEMORY))
         contract.prepared(platform, image)
-        say(nursery.campaign)
+        say(launcher.campaign)
         while True:
-            nursery.start(platform, Arm(platform.name), measured=True).stop()
+            launcher.start(platform, Arm(platform.name), measured=True).stop()
 
 
 if __name__ == "__main__":

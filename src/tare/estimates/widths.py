@@ -12,7 +12,7 @@ CLEAR = 4.0
 #: ... but its size shall be known to a tenth: "66 times" is 60 to 73.
 LOOSEST = 0.1
 #: Nobody waits for more blocks.
-MOST_BLOCKS = 10**9
+MAX_BLOCKS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ def blocks_needed(half_width: float, n_blocks: int, target: float) -> int:
 
     The least n with t(0.975, n - 1) s / sqrt(n) <= target. From few blocks s is mostly too small, so it is divided by
     the median of its distribution (the root of chi-squared over its degrees of freedom): half of the answers are too
-    high and half too low. Both widths in the same unit, natural logarithms of ratios. At most `MOST_BLOCKS`.
+    high and half too low. Both widths in the same unit, natural logarithms of ratios. At most `MAX_BLOCKS`.
     """
     if half_width <= target:
         return n_blocks
     df = n_blocks - 1
     deviation = half_width * math.sqrt(n_blocks) / float(special.stdtrit(df, 0.975))
     deviation /= math.sqrt(float(special.chdtri(df, 0.5)) / df)
-    low, high = n_blocks, MOST_BLOCKS
+    low, high = n_blocks, MAX_BLOCKS
     while high - low > 1:
         middle = (low + high) // 2
         if float(special.stdtrit(middle - 1, 0.975)) * deviation / math.sqrt(middle) <= target:

@@ -38,7 +38,7 @@ def carry_out(request: FootprintRequest, file: Path, watcher: Watcher) -> Footpr
             warnings.append(text)
 
         route = Route(tuple(ready.platform for ready in site.ready), jobs, request.repeats, request.idle_s, wish.seed)
-        counted, missed = _walk(Walk(route, counter, site.nursery, site.client, watcher, warn), site.store)
+        counted, missed = _walk(Walk(route, counter, site.launcher, site.client, watcher, warn), site.store)
     return FootprintResult(
         footprints=tuple(counted),
         missed=tuple(missed),

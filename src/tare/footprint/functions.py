@@ -16,8 +16,8 @@ from pathlib import Path
 from tare.errors import HostError, ParseError
 from tare.footprint import kmodule
 from tare.footprint.model import Counts, Level, Scope
-from tare.host import cgroup, janitor, processes, state
-from tare.host.journal import Belongings, Entry, Journal
+from tare.host import cgroup, processes, removers, state
+from tare.host.journal import CleanupStack, Entry, Journal
 
 #: What to do where functions cannot be counted.
 LAB = "tare footprint --level functions, without --here: it boots a lab, where they can"
@@ -37,7 +37,7 @@ class FunctionCounter:
     reads_itself = False  # counting is held while it is read
 
     def __init__(self) -> None:
-        self._things: Belongings | None = None
+        self._things: CleanupStack | None = None
         self._ctl: int | None = None
         self._made: tuple[Path, Entry] | None = None  # a control group that was not there
 
@@ -46,7 +46,7 @@ class FunctionCounter:
         if self._things is None:
             check()
             module = kmodule.find()
-            self._things = Belongings(Journal(state.journal()))
+            self._things = CleanupStack(Journal(state.journal()))
             try:
                 self._load(module)
             except BaseException:
@@ -83,7 +83,7 @@ class FunctionCounter:
 
     def _load(self, module: Path) -> None:
         assert self._things is not None
-        self._things.own(janitor.kernel_module(kmodule.NAME))
+        self._things.own(removers.kernel_module(kmodule.NAME))
         loaded = processes.run(["insmod", str(module)])
         if loaded.code != 0:
             message = loaded.stderr.decode(errors="replace").strip()
@@ -102,7 +102,7 @@ class FunctionCounter:
         root = cgroup.hierarchies().v2
         assert root is not None
         if not (root / group).is_dir():
-            [entry] = Journal(state.journal()).write(janitor.control_group(group))
+            [entry] = Journal(state.journal()).write(removers.control_group(group))
             self._made = (root / group, entry)
             (root / group).mkdir(parents=True)
 

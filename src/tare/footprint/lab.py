@@ -14,7 +14,7 @@ from pathlib import Path
 
 import tare
 from tare.campaign.host_session import image_for
-from tare.campaign.order import LEAST_MEMORY
+from tare.campaign.order import MIN_MEMORY
 from tare.campaign.plan import make_jobs
 from tare.errors import HostError, StoreError, TareError, UsageError
 from tare.footprint import kmodule, wire
@@ -88,10 +88,10 @@ def _check_fits(request: FootprintRequest) -> None:
             raise UsageError(
                 f"CPU {cpu} is not in the lab", fix=f"give --cpus out of {','.join(map(str, range(CPUS)))}"
             )
-    if not LEAST_MEMORY <= request.memory_bytes < MEMORY_BYTES:
+    if not MIN_MEMORY <= request.memory_bytes < MEMORY_BYTES:
         raise UsageError(
             f"an instance cannot have {request.memory_bytes >> 20} MiB in the lab",
-            fix=f"give --memory from {LEAST_MEMORY >> 20} to less than {MEMORY_BYTES >> 20}",
+            fix=f"give --memory from {MIN_MEMORY >> 20} to less than {MEMORY_BYTES >> 20}",
         )
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from tare.errors import HostError, ParseError
 from tare.footprint.model import Counts, Footprint, Level, Scope
-from tare.host import janitor, state
-from tare.host.journal import Belongings, Journal
+from tare.host import removers, state
+from tare.host.journal import CleanupStack, Journal
 from tare.lab import gcov
 from tare.lab.kernel import TOP, Counting
 
@@ -117,7 +117,7 @@ def _reading(footprint: Footprint, readings: Path) -> bytes:
         raise ParseError("a footprint of lines names no reading: it is completed already, or not of a lab")
     try:
         with (readings / names[0]).open("rb") as file:
-            return file.read(gcov.MOST_COUNTERS)
+            return file.read(gcov.MAX_COUNTERS)
     except OSError as error:
         raise ParseError(f"the reading {names[0]} is not in {readings}: {error.strerror}") from error
 
@@ -125,9 +125,9 @@ def _reading(footprint: Footprint, readings: Path) -> bytes:
 @contextlib.contextmanager
 def summing(kernel: Counting) -> Iterator[Callable[[bytes], gcov.Coverage]]:
     """A function that makes lines of a reading, while its folder with the compiler's notes is there."""
-    with Belongings(Journal(state.journal())) as resources:
+    with CleanupStack(Journal(state.journal())) as resources:
         space = state.work() / f"lines-{os.getpid()}"
-        resources.own(janitor.folder(space))
+        resources.own(removers.folder(space))
         space.mkdir()
         objects = kernel.unpack_notes(space)
         program = kernel.gcov()

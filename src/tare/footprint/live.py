@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.instances import Nursery
+from tare.campaign.instances import InstanceLauncher
 from tare.campaign.order import ALL
 from tare.errors import Failed, HostError, TareError, UsageError, attempt
 from tare.footprint.model import Surface
@@ -46,20 +46,20 @@ def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Look
     reader = Reader()
     with HostSession(progress) as host:
         image = host.image()
-        nursery, _ = host.prepare(image, Resources(default_cpus(), MEMORY))
+        launcher, _ = host.prepare(image, Resources(default_cpus(), MEMORY))
         for platform in platforms:
             progress(f"looking for {platform.name}")
-            looked = attempt(partial(_looked, reader, platform, image, nursery, progress))
+            looked = attempt(partial(_looked, reader, platform, image, launcher, progress))
             attempt(platform.close)  # nothing was started that could stay
             yield _not_looked(platform, looked) if isinstance(looked, Failed) else looked
 
 
-def _looked(reader: Reader, platform: Platform, image: Image, nursery: Nursery, progress: Progress) -> Looked:
+def _looked(reader: Reader, platform: Platform, image: Image, launcher: InstanceLauncher, progress: Progress) -> Looked:
     answer = contract.detected(platform)
     if not answer.available:
         return Looked(platform.name, None, answer.reason, answer.fix)
     contract.prepared(platform, image)
-    return Looked(platform.name, _started(reader, platform, nursery, progress))
+    return Looked(platform.name, _started(reader, platform, launcher, progress))
 
 
 def _not_looked(platform: Platform, failed: Failed) -> Looked:
@@ -80,7 +80,7 @@ def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looke
         for missing in left_out:
             yield Looked(missing.platform, None, missing.reason, missing.fix or "")
         for ready in site.ready:
-            surface = attempt(partial(_started, reader, ready.platform, site.nursery, progress))
+            surface = attempt(partial(_started, reader, ready.platform, site.launcher, progress))
             if isinstance(surface, Failed):
                 looked = _not_looked(ready.platform, surface)
                 site.store.add_event("warning", f"no surface of {ready.platform.name}: {looked.reason}")
@@ -90,9 +90,9 @@ def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looke
                 yield Looked(ready.platform.name, surface)
 
 
-def _started(reader: Reader, platform: Platform, nursery: Nursery, progress: Progress) -> Surface:
+def _started(reader: Reader, platform: Platform, launcher: InstanceLauncher, progress: Progress) -> Surface:
     progress(f"starting {platform.name}")
-    live = nursery.start(platform, Arm(platform.name), measured=False)
+    live = launcher.start(platform, Arm(platform.name), measured=False)
     try:
         progress(f"reading the filters of {platform.name}")
         return _read(reader, platform, live.instance)

@@ -20,7 +20,7 @@ from pathlib import Path
 from tare.errors import HostError
 from tare.host import processes
 from tare.host.checks import Check
-from tare.patience import until
+from tare.timeouts import until
 
 #: linux/ptrace.h, linux/wait.h
 _SEIZE, _INTERRUPT, _DETACH, _GET_FILTER = 0x4206, 0x4207, 17, 0x420C

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tare.campaign import conduct, preflight, same, trust
 from tare.campaign.host_session import HostSession
-from tare.campaign.instances import Nursery
+from tare.campaign.instances import InstanceLauncher
 from tare.campaign.order import DEFAULT_MEMORY, CampaignRequest, check_resources
 from tare.campaign.plan import Job, Plan
 from tare.campaign.preflight import Ready
@@ -48,7 +48,7 @@ class Site:
     """What is there."""
 
     ready: tuple[Ready, ...]
-    nursery: Nursery
+    launcher: InstanceLauncher
     client: Client
     store: Store
 
@@ -81,8 +81,8 @@ def opened(
         found, missing = preflight.available(chosen, asked=(), progress=doing, keep=keep)
         image = _image(wish, there, host)
         resources = _resources(wish, there)
-        nursery, client = host.prepare(image, resources, wish.subnet)
-        ready, broken = preflight.try_each(found, image, nursery, asked=(), progress=doing, keep=keep)
+        launcher, client = host.prepare(image, resources, wish.subnet)
+        ready, broken = preflight.try_each(found, image, launcher, asked=(), progress=doing, keep=keep)
         store = there or host.enter_context(_new(wish, ready, [*missing, *broken], resources, image))
         host.callback(conduct.keep_unremoved, store)
         for what, failed in failures:
@@ -91,7 +91,7 @@ def opened(
             store.add_event("warning", f"no {wish.what} of {one.platform}: {one.reason}")
             left_out(one)
         with _status(store, new=there is None):
-            yield Site(tuple(ready), nursery, client, store)
+            yield Site(tuple(ready), launcher, client, store)
 
 
 def _image(wish: Wish, there: Store | None, host: HostSession) -> Image:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from tare.campaign.instances import PARENT_GROUP, Live, Nursery, Terms, stop_all
+from tare.campaign.instances import PARENT_GROUP, InstanceLauncher, RunningInstance, Terms, stop_all
 from tare.campaign.plan import Job
 from tare.campaign.runs import Client, run_trial
 from tare.campaign.schedule import Stage
@@ -99,7 +99,7 @@ class Walk:
 
     route: Route
     counter: Counter
-    nursery: Nursery
+    launcher: InstanceLauncher
     client: Client
     watcher: Watcher
     warn: Callable[[str], None]  # told of what could not be removed
@@ -135,7 +135,7 @@ class Walk:
 
     def _visit(self, platform: Platform, jobs: Sequence[Job], repeat: int) -> Iterator[Footprint | Missed]:
         after = self._done + 1 + len(jobs)
-        live: Live | None = None
+        live: RunningInstance | None = None
         try:
             live, seen = self._start(platform, None, repeat)
             yield from seen
@@ -153,12 +153,12 @@ class Walk:
 
     def _start(
         self, platform: Platform, job: Job | None, repeat: int
-    ) -> tuple[Live | None, list[Footprint] | list[Missed]]:
+    ) -> tuple[RunningInstance | None, list[Footprint] | list[Missed]]:
         """Start an instance, for a workload or for itself, and say what was counted, or why there is none."""
         self._tell(f"starting {platform.name}", repeat)
-        number = self.nursery.number()
+        number = self.launcher.number()
         window = _Window(self.counter)
-        self.counter.start(self.nursery.group(number))
+        self.counter.start(self.launcher.group(number))
         live = attempt(partial(self._launch, platform, window, Terms(gate=window.open, number=number)))
         if isinstance(live, Failed):
             return None, [self._missed(platform, job, repeat, live)]
@@ -169,11 +169,11 @@ class Walk:
             raise
         return live, list(window.footprints(platform.name, Phase.START, None, repeat, _scopes(live)))
 
-    def _launch(self, platform: Platform, window: _Window, terms: Terms) -> Live:
+    def _launch(self, platform: Platform, window: _Window, terms: Terms) -> RunningInstance:
         if platform.elsewhere:
             raise UnsupportedError("it runs on another host, whose kernel is not seen from here")
         window.open()
-        return self.nursery.start(platform, Arm(platform.name), measured=False, terms=terms)
+        return self.launcher.start(platform, Arm(platform.name), measured=False, terms=terms)
 
     def _missed(self, platform: Platform, job: Job | None, repeat: int, failed: Failed) -> Missed:
         """Say why there is no footprint; of a fault in somebody's code the traceback is kept."""
@@ -182,7 +182,7 @@ class Walk:
         self._missed_count += 1
         return Missed(platform.name, job.workload.name if job else None, repeat, failed.reason)
 
-    def _work(self, platform: Platform, job: Job, live: Live, repeat: int) -> Iterator[Footprint | Missed]:
+    def _work(self, platform: Platform, job: Job, live: RunningInstance, repeat: int) -> Iterator[Footprint | Missed]:
         workload = job.workload
         self._tell(f"{workload.name} on {platform.name}", repeat)
         window = _Window(self.counter)
@@ -193,7 +193,7 @@ class Walk:
             return
         yield from window.footprints(platform.name, Phase.STEADY, workload.name, repeat, _scopes(live))
 
-    def _run(self, job: Job, live: Live, window: _Window) -> None:
+    def _run(self, job: Job, live: RunningInstance, window: _Window) -> None:
         workload = job.workload
         if isinstance(workload, RunWorkload):
             run_trial(workload, job.params, live, self.client, window.open, window.close)
@@ -207,7 +207,7 @@ class Walk:
         if sliced.error is not None:
             raise sliced.error
 
-    def _end(self, live: Live | None) -> None:
+    def _end(self, live: RunningInstance | None) -> None:
         for failed in stop_all([live] if live is not None else []):
             self.warn(failed.reason)
 
@@ -262,7 +262,7 @@ class _Window:
             )
 
 
-def _scopes(live: Live) -> tuple[Scope, ...]:
+def _scopes(live: RunningInstance) -> tuple[Scope, ...]:
     """Whose work is told: where the host does not see an instance's processes in its group, everybody's alone."""
     return tuple(Scope) if live.instance.accounted else (Scope.HOST,)
 

@@ -1,1 +1,1 @@
-"""The host: processes, control groups, networks, roots, the journal and the janitor."""
+"""The host: processes, control groups, networks, roots, the journal and the removers."""

@@ -21,7 +21,7 @@ SLOWED = 0.85
 #: Turns with the other CPU busy and as many without, and how long each is.
 TURNS, TURN_S = 8, 0.02
 #: Above so many CPUs it would take longer than it is worth; such guests are mostly shown their topology.
-MOST = 16
+MAX = 16
 
 
 def completed(host: HostFacts, measured: Sequence[int]) -> HostFacts:
@@ -39,7 +39,7 @@ def cores(measured: tuple[int, ...]) -> Cores | None:
     By trial, once a process, the cores of other CPUs are not found: each of those is listed by itself.
     """
     known, usable = facts.cores_of_machine(), os.sched_getaffinity(0)
-    if known is not None or len(usable) > MOST or not usable.issuperset(measured):
+    if known is not None or len(usable) > MAX or not usable.issuperset(measured):
         return known
     return by_trial(measured, usable, slowed)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from tare.errors import HostError
 from tare.host import beneath, cpulist
 from tare.model import Resources
-from tare.patience import until
+from tare.timeouts import until
 
 #: The controllers that tare sets or reads.
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")

@@ -16,9 +16,9 @@ State = Literal["ok", "warn", "fail"]
 
 GIB = 1 << 30
 #: `tare run` refuses below the first; image, overlays and the 5 GB files of the full profile fit in the second.
-LEAST_DISK, GOOD_DISK = 2 * GIB, 10 * GIB
+MIN_DISK, GOOD_DISK = 2 * GIB, 10 * GIB
 #: Instances get 1 GiB, and the page cache of file workloads must not fight with them.
-LEAST_MEMORY = 2 * GIB
+MIN_MEMORY = 2 * GIB
 #: Runnable tasks a CPU; above it, neighbours take turns with what is measured.
 QUIET_LOAD = 0.25
 #: From this share on, the hypervisor's other guests show in single runs.
@@ -131,7 +131,7 @@ def _memory(facts: HostFacts) -> Iterator[Check]:
     yield _judge(
         "memory",
         f"{facts.memory_bytes / GIB:.1f} GiB",
-        bad=facts.memory_bytes < LEAST_MEMORY,
+        bad=facts.memory_bytes < MIN_MEMORY,
         advice="give instances less than the usual 1 GiB: tare run --memory 512",
     )
     found = f"{facts.swap_bytes / GIB:.1f} GiB" if facts.swap_bytes else "none"
@@ -150,7 +150,7 @@ def _disk(facts: HostFacts) -> Iterator[Check]:
     free = facts.disk_free_bytes
     found = f"{free / GIB:.1f} GiB free, {facts.filesystem}"
     advice = "free some space, or set TARE_HOME to a larger disk"
-    if free < LEAST_DISK:
+    if free < MIN_DISK:
         yield Check("disk", "fail", found, advice)
     else:
         yield _judge(

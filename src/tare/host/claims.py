@@ -16,7 +16,7 @@ from typing import Final
 
 from tare.host import kinds as plugged
 from tare.host.kinds import OneOf, Rule
-from tare.host.thing import Fact, Thing
+from tare.host.resource import Fact, HostResource
 
 #: Runtimes without a daemon that a bundle of tare's may be given to.
 OCI_RUNTIMES: Final = ("runc", "crun", "runsc", "youki")
@@ -183,20 +183,20 @@ class Bounds:
     root: Path = Path("/")
 
 
-def fault(thing: Thing, bounds: Bounds) -> str | None:
+def fault(resource: HostResource, bounds: Bounds) -> str | None:
     """Why a thing cannot be tare's, in words that follow "it"; None when it can. A pure function."""
-    claim = of(thing.kind)
-    if claim is None and ":" in thing.kind:
-        return f"names a {thing.kind!r}, which no plug-in that is installed here registers"
+    claim = of(resource.kind)
+    if claim is None and ":" in resource.kind:
+        return f"names a {resource.kind!r}, which no plug-in that is installed here registers"
     if claim is None:
-        return f"names a {thing.kind!r}, which this version of tare does not know"
+        return f"names a {resource.kind!r}, which this version of tare does not know"
     known = {**claim.must, **claim.may}
-    missing, unknown = claim.must.keys() - thing.facts.keys(), thing.facts.keys() - known.keys()
+    missing, unknown = claim.must.keys() - resource.facts.keys(), resource.facts.keys() - known.keys()
     if missing or unknown:
-        return f"does not tell what a {thing.kind} is told by: {', '.join(sorted(missing | unknown))}"
-    for name, value in thing.facts.items():
+        return f"does not tell what a {resource.kind} is told by: {', '.join(sorted(missing | unknown))}"
+    for name, value in resource.facts.items():
         if not _fits(value, known[name], bounds):
-            return f"names a {thing.kind} that is not tare's: {name} {str(value)[:200]!r}"
+            return f"names a {resource.kind} that is not tare's: {name} {str(value)[:200]!r}"
     return None
 
 
@@ -223,18 +223,24 @@ _OLD_LXD = re.compile(
 _OLD_WITHIN = re.compile(r'unshare --mount --propagation slave sh -c umount "\$0" && exec "\$@" /\S+')
 
 
-def brought_up(thing: Thing) -> Thing:
+def brought_up(resource: HostResource) -> HostResource:
     """What an entry of an earlier format names, as one of this format would; what is no such thing as it is."""
-    facts = thing.facts
-    if thing.kind == "oci" and isinstance(within := facts.get("within"), list):
+    facts = resource.facts
+    if resource.kind == "oci" and isinstance(within := facts.get("within"), list):
         hides = _OLD_WITHIN.fullmatch(" ".join(within)) is not None
-        return thing if within and not hides else Thing("oci", {**facts, "within": "without-v2" if hides else ""})
+        return (
+            resource
+            if within and not hides
+            else HostResource("oci", {**facts, "within": "without-v2" if hides else ""})
+        )
     client, words = facts.get("client"), facts.get("words")
-    if thing.kind == "lxd" and isinstance(client, list) and isinstance(words, list):
+    if resource.kind == "lxd" and isinstance(client, list) and isinstance(words, list):
         told = _OLD_LXD.fullmatch(" ".join((*client, *words)))
         if told is not None:
             place = {"folder": "", "socket": "", ("folder" if told["where"] == "DIR" else "socket"): told["place"]}
             kept = {name: facts[name] for name in ("own", "group") if name in facts}
             what = {"what": told["pool"] or "container", "name": told["name"]}
-            return Thing("lxd", {"client": told["client"], **place, "settings": told["settings"], **what, **kept})
-    return thing
+            return HostResource(
+                "lxd", {"client": told["client"], **place, "settings": told["settings"], **what, **kept}
+            )
+    return resource

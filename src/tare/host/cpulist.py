@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 #: More than any kernel has (8,192 is the most that Linux can be built for): a list from elsewhere may say anything.
-MOST = 1 << 16
+MAX = 1 << 16
 
 
 def parse(text: str) -> tuple[int, ...]:
@@ -14,7 +14,7 @@ def parse(text: str) -> tuple[int, ...]:
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
         begin, end = int(first), int(last or first)
-        if not (numbers[-1] if numbers else -1) < begin <= end < MOST:
+        if not (numbers[-1] if numbers else -1) < begin <= end < MAX:
             raise ValueError(f"list of CPUs: {part[:40]!r}")
         numbers.extend(range(begin, end + 1))
     return tuple(numbers)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import cgroup, janitor, pinning, processes
-from tare.host.journal import Belongings
+from tare.host import cgroup, pinning, processes, removers
+from tare.host.journal import CleanupStack
 from tare.model import Resources
-from tare.patience import stretched, until
+from tare.timeouts import stretched, until
 
 #: How long a daemon may take to be gone, once its connections are: its memory is given back in between.
 DYING_S = 1.0
@@ -57,7 +57,7 @@ class Daemon:
 
 
 def start(
-    things: Belongings,
+    cleanup: CleanupStack,
     name: str,
     argv: Sequence[str],
     *,
@@ -72,7 +72,7 @@ def start(
     """
     # A name for this one alone: another tare on the host (`tare doctor` beside a campaign) may start its own.
     group = cgroup.Group(f"{PREFIX}-{name}-{os.getpid()}{secrets.token_hex(2)}")
-    things.own(janitor.control_group(group.path))
+    cleanup.own(removers.control_group(group.path))
     group.create(Resources(tuple(sorted(pinning.usable())), _all_memory()))
     with log.open("wb") as file:
         procs = group.leaf("daemon", everywhere=True)

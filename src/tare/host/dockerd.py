@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
-from tare.patience import stretched
+from tare.timeouts import stretched
 
 SOCKET = "/var/run/docker.sock"
 LIMIT_S = 5.0

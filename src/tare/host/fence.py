@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tare.errors import HostError
-from tare.host import janitor, processes
-from tare.host.journal import Belongings
+from tare.host import processes, removers
+from tare.host.journal import CleanupStack
 
 BRIDGE = "tare0"
 #: Ports of the host at which instances may begin: agents of guests by TCP, the marks of starts by UDP. What the host
@@ -91,17 +91,17 @@ def lie_about_address(router: str | None = None) -> tuple[str, ...]:
     return ("-m", "bpf", "--bytecode", ",".join(words))
 
 
-def filter_packets(things: Belongings, client: Client) -> None:
+def filter_packets(cleanup: CleanupStack, client: Client) -> None:
     """Set the rules before all others. Raises `HostError` when the packet filter does not take them."""
     if processes.find("iptables") is None:
         return
     drops = "-P FORWARD ACCEPT" not in processes.run(["iptables", "-w", "-S", "FORWARD"]).text.splitlines()
     # A kernel may have a filter that knows no MACs: then it is by address, which an instance could lie about.
-    by_mac = _insert(things, rules(client, drops=drops)[-1]).code == 0
+    by_mac = _insert(cleanup, rules(client, drops=drops)[-1]).code == 0
     wanted = rules(client, drops=drops, by_mac=by_mac)
     for rule in reversed(wanted[:-1] if by_mac else wanted):
-        _insert(things, rule).require(fix="load the kernel's packet filter, or remove iptables where there is none")
-    _insert(things, true_addresses())  # a kernel without xt_bpf has no such rule: SECURITY.md says what is open then
+        _insert(cleanup, rule).require(fix="load the kernel's packet filter, or remove iptables where there is none")
+    _insert(cleanup, true_addresses())  # a kernel without xt_bpf has no such rule: SECURITY.md says what is open then
 
 
 def guard_client(namespace: str, host: str) -> None:
@@ -117,8 +117,8 @@ def true_addresses() -> tuple[str, ...]:
     return ("INPUT", "-i", BRIDGE, *lie_about_address(), "-j", "DROP")
 
 
-def _insert(things: Belongings, rule: Sequence[str]) -> processes.Finished:
-    things.own(janitor.iptables_rule(*rule))
+def _insert(cleanup: CleanupStack, rule: Sequence[str]) -> processes.Finished:
+    cleanup.own(removers.iptables_rule(*rule))
     return processes.run(["iptables", "-w", "-I", rule[0], "1", *rule[1:]])
 
 

@@ -1,7 +1,7 @@
 """What tare makes on a host, written down before it exists, so that it can be removed after any kill.
 
-One small file an entry, in the order of making. An entry is forgotten when its thing is gone. `Belongings` is how
-the rest of tare makes things: journal first, then make, and remove in reverse through the one janitor.
+One small file an entry, in the order of making. An entry is forgotten when its thing is gone. `CleanupStack` is how
+the rest of tare makes things: journal first, then make, and remove in reverse through the one removers.
 
 An entry appears whole or not at all: it is written under the name of its writer (`_unfinished_name`), synced, and then
 renamed. What cannot be read all the same is another version's, or was damaged: it is told and never deleted, since what
@@ -29,9 +29,9 @@ from typing import Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tare.errors import HostError
-from tare.host import claims, janitor, lock, state, unremoved
+from tare.host import claims, lock, removers, state, unremoved
 from tare.host.owner import Owner
-from tare.host.thing import Fact, Thing
+from tare.host.resource import Fact, HostResource
 from tare.host.unremoved import Unremoved
 
 #: Of the entries that are written. 1: those of tare up to November 2026, which name none and were written in place.
@@ -40,7 +40,7 @@ FORMAT: Final = 3
 #: What to do about a folder that others may write.
 _OWN: Final = "see what its entries name; then remove it, or chown and chmod it to be its user's alone"
 #: No entry is nearly as long.
-MOST_BYTES: Final = 1 << 16
+MAX_BYTES: Final = 1 << 16
 
 
 class _Told(BaseModel):
@@ -67,7 +67,7 @@ class Entry:
     """A thing in the journal."""
 
     file: Path
-    thing: Thing
+    resource: HostResource
     owner: Owner
 
 
@@ -91,18 +91,18 @@ class Journal:
         self._bounds = bounds or claims.Bounds(folder.parent.resolve())
         self._owner = Owner.me()
 
-    def write(self, *things: Thing) -> list[Entry]:
+    def write(self, *cleanup: HostResource) -> list[Entry]:
         """Record things that are about to be made; on return they are on the disk. Raises `HostError`: none is."""
-        for thing in things:
-            self._require_ours(thing)
+        for resource in cleanup:
+            self._require_ours(resource)
         entries: list[Entry] = []
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             whose = _strangers(self._folder.lstat())
             if whose is not None:
                 raise HostError(f"the journal {self._folder} is not to be relied on: {whose}", fix=_OWN)
-            for thing in things:
-                entries.append(self._write(thing))
+            for resource in cleanup:
+                entries.append(self._write(resource))
             _sync_folder(self._folder)
         except OSError as error:
             for entry in entries:
@@ -132,8 +132,8 @@ class Journal:
             if writer is not None and not writer.lives() and _strangers(file.lstat()) is None:
                 file.unlink(missing_ok=True)
 
-    def _require_ours(self, thing: Thing) -> None:
-        fault = claims.fault(thing, self._bounds)
+    def _require_ours(self, resource: HostResource) -> None:
+        fault = claims.fault(resource, self._bounds)
         if fault is not None:
             raise HostError(
                 f"the journal takes nothing that {fault}",
@@ -173,16 +173,16 @@ class Journal:
             return Unreadable(file, f"it cannot be read: {error.strerror}")
         except ValidationError as error:
             return Unreadable(file, _why_unreadable(error))
-        thing = claims.brought_up(Thing(record.kind, record.facts))
-        fault = claims.fault(thing, self._bounds)
+        resource = claims.brought_up(HostResource(record.kind, record.facts))
+        fault = claims.fault(resource, self._bounds)
         if fault is not None:
-            return Unreadable(file, f"it {fault}; {_elsewhere(record, thing.kind)}")
-        return Entry(file, thing, Owner(**record.owner.model_dump()))
+            return Unreadable(file, f"it {fault}; {_elsewhere(record, resource.kind)}")
+        return Entry(file, resource, Owner(**record.owner.model_dump()))
 
-    def _write(self, thing: Thing) -> Entry:
-        file = self._folder / f"{time.time_ns():020d}-{thing.kind}-{uuid.uuid4().hex[:8]}.json"
+    def _write(self, resource: HostResource) -> Entry:
+        file = self._folder / f"{time.time_ns():020d}-{resource.kind}-{uuid.uuid4().hex[:8]}.json"
         owner = _OwnerRecord(**asdict(self._owner))
-        record = _Record(format=FORMAT, kind=thing.kind, facts=dict(thing.facts), owner=owner)
+        record = _Record(format=FORMAT, kind=resource.kind, facts=dict(resource.facts), owner=owner)
         unfinished = self._folder / _unfinished_name(file.name, self._owner)
         try:
             descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -194,7 +194,7 @@ class Journal:
         except OSError:
             unfinished.unlink(missing_ok=True)
             raise
-        return Entry(file, thing, self._owner)
+        return Entry(file, resource, self._owner)
 
 
 def _unfinished_name(name: str, writer: Owner) -> str:
@@ -228,9 +228,9 @@ def _contents(folder: int, name: str) -> bytes:
         whose = _strangers(seen)
         if whose is not None:
             raise HostError(whose)
-        if seen.st_size > MOST_BYTES:
-            raise HostError(f"it has {seen.st_size} bytes, and no entry has more than {MOST_BYTES}")
-        return os.read(descriptor, MOST_BYTES)
+        if seen.st_size > MAX_BYTES:
+            raise HostError(f"it has {seen.st_size} bytes, and no entry has more than {MAX_BYTES}")
+        return os.read(descriptor, MAX_BYTES)
     finally:
         os.close(descriptor)
 
@@ -270,21 +270,21 @@ def _why_unreadable(error: ValidationError) -> str:
     return "it is no whole entry; see what it names, remove that by hand, and then this file"
 
 
-class Belongings:
+class CleanupStack:
     """Things that belong together and go together, in reverse order. Use as a context manager or `release`."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self._entries: list[Entry] = []
 
-    def own(self, *things: Thing) -> None:
+    def own(self, *cleanup: HostResource) -> None:
         """Journal things; call just before they are made. They are removed by `release` even if half made."""
-        self._entries += self.journal.write(*things)
+        self._entries += self.journal.write(*cleanup)
 
-    def learn(self, thing: Thing, more: Mapping[str, Fact]) -> None:
+    def learn(self, resource: HostResource, more: Mapping[str, Fact]) -> None:
         """Note more of a thing that is owned: what is only known once it is made, and its remover may need."""
-        place = next(at for at, entry in enumerate(self._entries) if entry.thing == thing)
-        [entry] = self.journal.write(Thing(thing.kind, {**thing.facts, **more}))
+        place = next(at for at, entry in enumerate(self._entries) if entry.resource == resource)
+        [entry] = self.journal.write(HostResource(resource.kind, {**resource.facts, **more}))
         self.journal.forget(self._entries[place])
         self._entries[place] = entry
 
@@ -317,7 +317,7 @@ class Belongings:
 def _remove(journal: Journal, entry: Entry) -> HostError | None:
     """Remove a thing and forget it; where that fails it stays in the journal, and the error is returned."""
     try:
-        janitor.remove(entry.thing)
+        removers.remove(entry.resource)
     except HostError as error:
         return error
     journal.forget(entry)
@@ -325,15 +325,15 @@ def _remove(journal: Journal, entry: Entry) -> HostError | None:
 
 
 def _left(entry: Entry, error: HostError) -> Unremoved:
-    group = str(entry.thing.facts.get("path", "")) if entry.thing.kind == "cgroup" else ""
-    return Unremoved(entry.file, str(entry.thing), str(error), group)
+    group = str(entry.resource.facts.get("path", "")) if entry.resource.kind == "cgroup" else ""
+    return Unremoved(entry.file, str(entry.resource), str(error), group)
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
     """One step of a sweep: what was (or would be) removed, or why it was not."""
 
-    thing: Thing | Unreadable
+    resource: HostResource | Unreadable
     kept: str | None = None  # the reason why it stays
     left: Unremoved | None = None  # where it should not have stayed: its owner is dead, or unknown
 
@@ -353,12 +353,12 @@ def sweep(journal: Journal, *, dry_run: bool = False) -> Iterator[Swept]:
 
 def _sweep(journal: Journal, entry: Entry, *, dry_run: bool) -> Swept:
     if entry.owner.lives():
-        return Swept(entry.thing, f"its run (process {entry.owner.pid}) is still going")
-    with lock.held_if_free() if lock.is_shared(entry.thing) else contextlib.nullcontext() as holder:
+        return Swept(entry.resource, f"its run (process {entry.owner.pid}) is still going")
+    with lock.held_if_free() if lock.is_shared(entry.resource) else contextlib.nullcontext() as holder:
         if holder is not None:
-            return Swept(entry.thing, f"another run uses it: {holder}")
+            return Swept(entry.resource, f"another run uses it: {holder}")
         error = None if dry_run else _remove(journal, entry)
-    return Swept(entry.thing) if error is None else Swept(entry.thing, str(error), _left(entry, error))
+    return Swept(entry.resource) if error is None else Swept(entry.resource, str(error), _left(entry, error))
 
 
 def clear_the_way(journal: Journal) -> None:

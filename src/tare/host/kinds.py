@@ -1,4 +1,4 @@
-"""Kinds of resources that plug-ins make on a host, besides those that tare has removers for itself (`janitor`).
+"""Kinds of resources that plug-ins make on a host, besides those that tare has removers for itself (`removers`).
 
 A platform from outside of tare names its kinds in ``RESOURCES`` of a module that is registered under the entry point
 group ``tare.resources``. A kind says what its entries in the journal may hold, by rules from a closed list, and how
@@ -18,7 +18,7 @@ from typing import Final
 from tare.errors import HostError, UsageError
 from tare.host import cgroup, mounts, removal
 from tare.host.owner import Owner
-from tare.host.thing import Fact, Thing
+from tare.host.resource import Fact, HostResource
 from tare.plugins import with_plugins
 
 GROUP: Final = "tare.resources"
@@ -61,11 +61,11 @@ class ResourceKind:
     name: str  # "PACKAGE:WORD", such as "tare-firejail:notes"
     must: Mapping[str, Rule | OneOf]  # every one has these
     remove: Callable[[Facts], None]
-    may: Mapping[str, Rule | OneOf] = field(default_factory=dict)  # and perhaps these (`Belongings.learn`)
+    may: Mapping[str, Rule | OneOf] = field(default_factory=dict)  # and perhaps these (`CleanupStack.learn`)
 
-    def thing(self, **facts: str) -> Thing:
-        """One of them, for `Belongings.own`."""
-        return Thing(self.name, facts)
+    def resource(self, **facts: str) -> HostResource:
+        """One of them, for `CleanupStack.own`."""
+        return HostResource(self.name, facts)
 
 
 def process(pid: int) -> str:

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host.thing import Thing
+from tare.host.resource import HostResource
 
 FOLDER = Path("/run/tare")
 #: More of a command line does not tell more.
@@ -76,10 +76,11 @@ def held_if_free() -> Iterator[Holder | None]:
         yield holder
 
 
-def is_shared(thing: Thing) -> bool:
+def is_shared(resource: HostResource) -> bool:
     """Whether every session has it by the same name, so that a living one may use what a dead one made."""
     return (
-        thing.kind in _SHARED_KINDS or (thing.kind, thing.facts.get("path", thing.facts.get("name"))) in _SHARED_NAMES
+        resource.kind in _SHARED_KINDS
+        or (resource.kind, resource.facts.get("path", resource.facts.get("name"))) in _SHARED_NAMES
     )
 
 

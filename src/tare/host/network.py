@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import fence, janitor, processes, subnets
+from tare.host import fence, processes, removers, subnets
 from tare.host.fence import BRIDGE
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 
 CLIENT_NAMESPACE = "tare-client"
 #: What makes TAPs.
@@ -63,12 +63,12 @@ class Network:
         """Length of the subnet's prefix."""
         return self.subnet.prefixlen
 
-    def create(self, things: Belongings) -> None:
+    def create(self, cleanup: CleanupStack) -> None:
         """Make bridge, client and their fence."""
         if Path("/sys/class/net", BRIDGE).exists():
             fix = "tare clean, with the TARE_HOME of the run that left it"
             raise HostError(f"the link {BRIDGE} exists already", fix=fix)
-        things.own(janitor.link(BRIDGE), janitor.network_namespace(CLIENT_NAMESPACE))
+        cleanup.own(removers.link(BRIDGE), removers.network_namespace(CLIENT_NAMESPACE))
         # A bridge without a MAC of its own takes the lowest of its ports', and so another with every instance that
         # comes or goes: the client would talk to an address that nobody has.
         ip_batch(
@@ -79,8 +79,8 @@ class Network:
         )
         _without_ipv6(BRIDGE)
         client = Endpoint(self.client, fence.mac(self.client))
-        fence.filter_packets(things, fence.Client(client.address, client.mac))
-        self._plug(things, CLIENT_NAMESPACE, "tarec0", client, isolated=False)
+        fence.filter_packets(cleanup, fence.Client(client.address, client.mac))
+        self._plug(cleanup, CLIENT_NAMESPACE, "tarec0", client, isolated=False)
         _without_ipv6("all", CLIENT_NAMESPACE)
         fence.guard_client(CLIENT_NAMESPACE, self.host)
         ip_batch(
@@ -88,7 +88,7 @@ class Network:
             f"-n {CLIENT_NAMESPACE} route add default via {self.host}",
         )
 
-    def new_namespace(self, things: Belongings, name: str, holder: int | None = None) -> Endpoint:
+    def new_namespace(self, cleanup: CleanupStack, name: str, holder: int | None = None) -> Endpoint:
         """A network namespace ``tare-NAME`` with ``eth0`` on the bridge; its path is `namespace_path`.
 
         ``holder``: a process whose own that namespace already is (`userns.new`).
@@ -96,23 +96,23 @@ class Network:
         address = self._claim()
         endpoint = Endpoint(address, fence.mac(address))
         namespace = f"tare-{name}"
-        things.own(janitor.network_namespace(namespace))
+        cleanup.own(removers.network_namespace(namespace))
         ip_batch(f"netns add {namespace}" if holder is None else f"netns attach {namespace} {holder}")
-        self._plug(things, namespace, f"tare{name}"[:15], endpoint)
+        self._plug(cleanup, namespace, f"tare{name}"[:15], endpoint)
         ip_batch(f"-n {namespace} route add default via {self.host}")
         return endpoint
 
-    def new_endpoint(self, things: Belongings, name: str) -> tuple[Endpoint, str]:
+    def new_endpoint(self, cleanup: CleanupStack, name: str) -> tuple[Endpoint, str]:
         """For a platform that makes its link on the bridge itself: the address and MAC, and the link's name, owned."""
         address = self._claim()
         endpoint = Endpoint(address, fence.mac(address))
         outer = f"tare{name}"[:15]
-        things.own(janitor.link(outer))
+        cleanup.own(removers.link(outer))
         ip_batch(*_known(endpoint))
         self._unpinned[name] = (outer, endpoint)
         return endpoint, outer
 
-    def new_tap(self, things: Belongings, name: str, owner: int = 0) -> tuple[Endpoint, str]:
+    def new_tap(self, cleanup: CleanupStack, name: str, owner: int = 0) -> tuple[Endpoint, str]:
         """A TAP on the bridge for a guest, which is to have the endpoint's address and MAC; and the TAP's name.
 
         ``owner``: the user who may open it.
@@ -120,7 +120,7 @@ class Network:
         lacking = no_tun()
         if lacking is not None:
             raise lacking
-        endpoint, tap = self.new_endpoint(things, name)
+        endpoint, tap = self.new_endpoint(cleanup, name)
         ip_batch(f"tuntap add {tap} mode tap user {owner}", f"link set {tap} master {BRIDGE} up")
         self.pin(name)
         return endpoint, tap
@@ -148,9 +148,9 @@ class Network:
         return str(self.subnet[next(self._hosts)])
 
     def _plug(
-        self, things: Belongings, namespace: str, outer: str, endpoint: Endpoint, *, isolated: bool = True
+        self, cleanup: CleanupStack, namespace: str, outer: str, endpoint: Endpoint, *, isolated: bool = True
     ) -> None:
-        things.own(janitor.link(outer))
+        cleanup.own(removers.link(outer))
         address = f"{endpoint.address}/{self.prefix}"
         ip_batch(
             f"link add {outer} type veth peer name eth0 address {endpoint.mac} netns {namespace}",

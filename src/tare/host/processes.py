@@ -19,7 +19,7 @@ from typing import IO
 
 from tare.errors import HostError
 from tare.host import pinning
-from tare.patience import stretched, until
+from tare.timeouts import stretched, until
 
 #: bash, because dash cannot name descriptors above 9.
 _WAIT = """\

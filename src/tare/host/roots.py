@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from tare import lazily
 from tare.errors import HostError
-from tare.host import beneath, janitor, mounts, userns, volumes
-from tare.host.journal import Belongings
+from tare.host import beneath, mounts, removers, userns, volumes
+from tare.host.journal import CleanupStack
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +34,7 @@ class Workspace:
 
 
 #: A filesystem with less than this is full: the smallest disk that a platform makes takes more.
-LEAST_BYTES = 1 << 20
+MIN_BYTES = 1 << 20
 FREE_SPACE = "free disk space below {place}: bytes, and also inodes (df -i)"
 #: What a filesystem says that takes no more, and the fix.
 _DISK = {
@@ -46,7 +46,7 @@ _DISK = {
 #: How trees that guests write to are mounted on the host.
 UNPRIVILEGED = mounts.NO_SUID | mounts.NO_DEV
 #: A file is looked at in such parts, so that its size takes no memory, and at no more of them: some seconds' work.
-WINDOW_BYTES, MOST_WINDOWS = 64 << 20, 1 << 16
+WINDOW_BYTES, MAX_WINDOWS = 64 << 20, 1 << 16
 
 
 @contextlib.contextmanager
@@ -71,29 +71,29 @@ def full(place: Path) -> str | None:
         at = os.statvfs(place)
     except OSError:
         return None
-    if at.f_bavail * at.f_frsize >= LEAST_BYTES and (at.f_files == 0 or at.f_favail > 0):
+    if at.f_bavail * at.f_frsize >= MIN_BYTES and (at.f_files == 0 or at.f_favail > 0):
         return None
     return FREE_SPACE.format(place=place)
 
 
-def new_workspace(things: Belongings, folder: Path, size: int | None = None) -> Workspace:
+def new_workspace(cleanup: CleanupStack, folder: Path, size: int | None = None) -> Workspace:
     """Make the folders of an instance. On this host nothing in them has set-user-ID rights, or opens as a device.
 
     ``size``: of a filesystem of its own for all of them, in bytes.
     """
-    things.own(janitor.folder(folder))
+    cleanup.own(removers.folder(folder))
     folder.mkdir(mode=0o700, parents=True)
     if size is None:
-        things.own(janitor.mount(folder))
+        cleanup.own(removers.mount(folder))
         mounts.on_itself(folder, UNPRIVILEGED)
     else:
-        volumes.make(things, folder, size)
+        volumes.make(cleanup, folder, size)
     data = folder / "data"
     data.mkdir()
     return Workspace(folder, data, folder / "console.log")
 
 
-def overlay_root(things: Belongings, space: Workspace, image_root: Path, users: Path | None = None) -> Path:
+def overlay_root(cleanup: CleanupStack, space: Workspace, image_root: Path, users: Path | None = None) -> Path:
     """Mount the image, writable and throw-away, and return where; on the host with no more privilege than the folders.
 
     `privileged_within` is for platforms whose users have it in the sandbox. ``users``: the user namespace
@@ -105,10 +105,10 @@ def overlay_root(things: Belongings, space: Workspace, image_root: Path, users: 
     if users is not None:
         shown = space.folder / "image"
         shown.mkdir()
-        userns.show(things, image_root, shown, users)
+        userns.show(cleanup, image_root, shown, users)
         userns.give(upper, work, space.data)
         image_root = shown
-    things.own(janitor.mount(merged))
+    cleanup.own(removers.mount(merged))
     options = f"lowerdir={image_root},upperdir={upper},workdir={work}"
     fix = "tare needs overlayfs, and TARE_HOME on a filesystem that can be its upper layer (ext4, xfs)"
     mounts.mount("overlay", merged, flags=UNPRIVILEGED, options=options, fix=fix)
@@ -154,7 +154,7 @@ def _in_mounts_of_its_own(root: Path, *covered: Path) -> list[str]:
     return ["unshare", "--mount", "--propagation", "slave", "sh", "-c", _IN_MOUNTS, "sh", *arguments]
 
 
-def chroot_mounts(things: Belongings, root: Path, data: Path) -> None:
+def chroot_mounts(cleanup: CleanupStack, root: Path, data: Path) -> None:
     """What a program expects below /: proc, sys, dev of the host, and the data folder."""
     plan = (
         ("proc", "proc", 0),
@@ -164,7 +164,7 @@ def chroot_mounts(things: Belongings, root: Path, data: Path) -> None:
     )
     for source, name, flags in plan:
         where = root / name
-        things.own(janitor.mount(where))
+        cleanup.own(removers.mount(where))
         where.mkdir(exist_ok=True)
         mounts.mount("none" if flags & mounts.BIND else source, where, source=source, flags=flags)
 
@@ -219,7 +219,7 @@ def cached_share(folder: Path, name: str) -> float | None:
     """What share of a file's data the host's page cache holds, 0 to 1 (mincore(2)); None where there is no such file.
 
     ``name``: the file's path below a folder that a sandbox writes to. Of a sparse file the windows that are all hole do
-    not count. None too where data is scattered over more than `MOST_WINDOWS`: no workload writes such a file.
+    not count. None too where data is scattered over more than `MAX_WINDOWS`: no workload writes such a file.
     """
     with beneath.unless_vanished(), _descriptor(os.open(folder, beneath.FOLDER)) as top:
         file = beneath.regular(top, name)
@@ -234,7 +234,7 @@ def _cached_share(file: int) -> float | None:
     try:
         for offset, length in _data(file):
             windows += 1
-            if windows > MOST_WINDOWS:
+            if windows > MAX_WINDOWS:
                 return None
             with mmap.mmap(file, length, prot=mmap.PROT_READ, offset=offset) as window:
                 states = _resident(window)

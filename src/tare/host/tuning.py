@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tare.host import cpulist, janitor, settings
+from tare.host import cpulist, removers, settings
 from tare.host.facts import FULL_ASLR
-from tare.host.journal import Belongings, Journal
+from tare.host.journal import CleanupStack, Journal
 
 ROOT = Path("/")
 
@@ -91,17 +91,17 @@ def plan(seen: Mapping[str, str], measured: Collection[int]) -> list[Setting]:
 @contextlib.contextmanager
 def tuned(journal: Journal, measured: Collection[int], root: Path = ROOT) -> Iterator[list[Tuned]]:
     """Set what can be set, and give all back at the end, however it ends. Raises `HostError` when that fails."""
-    with Belongings(journal) as things:
-        yield [_apply(setting, things, root) for setting in plan(look(root), measured)]
+    with CleanupStack(journal) as cleanup:
+        yield [_apply(setting, cleanup, root) for setting in plan(look(root), measured)]
 
 
-def _apply(setting: Setting, things: Belongings, root: Path) -> Tuned:
+def _apply(setting: Setting, cleanup: CleanupStack, root: Path) -> Tuned:
     if setting.wanted is None or setting.present is None:
         return Tuned(setting, "not changed", setting.why)
     if setting.wanted == setting.present:
         return Tuned(setting, "as wanted")
     file = root / setting.path
-    things.own(janitor.setting(file, setting.present, setting.wanted))
+    cleanup.own(removers.setting(file, setting.present, setting.wanted))
     try:
         settings.write(file, setting.wanted)
     except OSError as error:

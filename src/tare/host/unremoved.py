@@ -28,11 +28,11 @@ class Unremoved:
 _noted: dict[Path, Unremoved] = {}
 
 
-def note(thing: Unremoved) -> None:
+def note(resource: Unremoved) -> None:
     """Something could not be removed. Safe from every thread."""
-    _noted[thing.entry] = thing
+    _noted[resource.entry] = resource
 
 
 def still_there() -> list[Unremoved]:
     """What was noted and was not removed since, in the order in which it was first noted."""
-    return [thing for thing in list(_noted.values()) if thing.entry.exists()]
+    return [resource for resource in list(_noted.values()) if resource.entry.exists()]

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import janitor, mounts, processes
-from tare.host.journal import Belongings
+from tare.host import mounts, processes, removers
+from tare.host.journal import CleanupStack
 
 #: Ids that no distribution hands out.
 FIRST = 2_000_000_000
@@ -27,7 +27,7 @@ FIX = "see /proc/sys/user/max_user_namespaces: user namespaces must be allowed"
 
 
 @contextlib.contextmanager
-def new(things: Belongings, place: Path) -> Iterator[int]:
+def new(cleanup: CleanupStack, place: Path) -> Iterator[int]:
     """A user namespace, kept at ``place``, with a network namespace that is its own; a process that is in both."""
     pipe = subprocess.PIPE
     holder = processes.start(_HOLDER, stdin=pipe, stdout=pipe)
@@ -38,7 +38,7 @@ def new(things: Belongings, place: Path) -> Iterator[int]:
         for kind in ("uid", "gid"):
             Path(f"/proc/{holder.pid}/{kind}_map").write_text(f"0 {FIRST} {COUNT}\n")
         place.touch()
-        things.own(janitor.mount(place))
+        cleanup.own(removers.mount(place))
         mounts.mount("none", place, source=f"/proc/{holder.pid}/ns/user", flags=mounts.BIND, fix=FIX)
         yield holder.pid
     finally:
@@ -46,9 +46,9 @@ def new(things: Belongings, place: Path) -> Iterator[int]:
         holder.communicate()
 
 
-def show(things: Belongings, source: Path, target: Path, users: Path) -> None:
+def show(cleanup: CleanupStack, source: Path, target: Path, users: Path) -> None:
     """Mount a folder or file of root's where it belongs to the namespace's root, read-only."""
-    things.own(janitor.mount(target))
+    cleanup.own(removers.mount(target))
     namespace = os.open(users, os.O_RDONLY | os.O_CLOEXEC)
     try:
         mounts.mapped(source, target, namespace)

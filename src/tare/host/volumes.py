@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import ext4, janitor, mounts, processes, state
-from tare.host.journal import Belongings
+from tare.host import ext4, mounts, processes, removers, state
+from tare.host.journal import CleanupStack
 
 #: What an instance may take without a volume of its own: as much as the largest disk of a machine, with its root's.
-MOST_BYTES = 20 << 30
+MAX_BYTES = 20 << 30
 #: Of what is free when it starts, so that all that are left can take some too.
-MOST_SHARE = 0.6
+MAX_SHARE = 0.6
 #: Below this no workload's files and no machine's root disk fit.
-LEAST_VOLUME = 2 << 30
+MIN_VOLUME = 2 << 30
 #: A tree that takes longer to count counts as more than it may have.
 COUNT_LIMIT_S = 5.0
 
@@ -75,8 +75,8 @@ def top(place: Path) -> Path:
 
 def allowance(place: Path) -> Room:
     """The most that an instance that starts now may take there."""
-    share = free(place).part(MOST_SHARE)
-    return Room(min(MOST_BYTES, share.bytes), share.files)
+    share = free(place).part(MAX_SHARE)
+    return Room(min(MAX_BYTES, share.bytes), share.files)
 
 
 def room(data: Path, size: int | None) -> int:
@@ -138,10 +138,10 @@ def upper_folders(pids: Sequence[int]) -> set[Path]:
     return {folder for folder in folders if folder.is_absolute() and folder.is_dir()}
 
 
-def make(things: Belongings, place: Path, size: int) -> None:
+def make(cleanup: CleanupStack, place: Path, size: int) -> None:
     """Mount a filesystem of this size, in bytes, on a folder. It lies in a sparse file beside that; all is owned."""
     file = _file(place)
-    things.own(janitor.file(file), janitor.loop(file), janitor.mount(place))
+    cleanup.own(removers.file(file), removers.loop(file), removers.mount(place))
     # Nothing is left to be done in the background: the file is all zeros, and the kernel need not make it so.
     option, prepared = ext4.AT_ONCE
     made = ext4.make(file, size, "-m", "0", option, f"{prepared},assume_storage_prezeroed=1")
@@ -161,7 +161,7 @@ def described(folder: Path, size: int | None) -> str:
     if size is not None:
         below = state.filesystem(folder.parent)
         return f"ext4 of {size / 2**30:.1f} GiB on a loop device of its own over the host's {below}"
-    return f"a folder on the host's {state.filesystem(folder)}, watched: ended beyond {MOST_BYTES >> 30} GiB"
+    return f"a folder on the host's {state.filesystem(folder)}, watched: ended beyond {MAX_BYTES >> 30} GiB"
 
 
 def check_size(size: int | None, place: Path) -> None:
@@ -169,9 +169,9 @@ def check_size(size: int | None, place: Path) -> None:
     if size is None:
         return
     room = free(place).bytes
-    if size < LEAST_VOLUME:
+    if size < MIN_VOLUME:
         raise HostError(
-            f"a volume of {size >> 20} MiB is too small for an instance", fix=f"give {LEAST_VOLUME >> 30}G or more"
+            f"a volume of {size >> 20} MiB is too small for an instance", fix=f"give {MIN_VOLUME >> 30}G or more"
         )
     if size > room:
         what = f"a volume of {size / 2**30:.1f} GiB does not fit on the {room / 2**30:.1f} GiB free below {place}"

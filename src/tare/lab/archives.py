@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import IO
 
 #: Members of one archive.
-MOST_MEMBERS = 100_000
+MAX_MEMBERS = 100_000
 #: What is read at once: contents are copied in smaller pieces, and so only a header of that length wants more.
 _LONGEST_READ = 16 << 20
 
@@ -39,12 +39,12 @@ def members(file: IO[bytes], most: int) -> Iterator[tuple[PurePosixPath, IO[byte
     """Name and contents (None: a folder) of each plain file and folder with a place of its own; nothing else is seen.
 
     ``file`` is uncompressed; no more than ``most`` bytes are read of it, and no holes are filled: what comes out is
-    never larger. Raises `tarfile.TarError` beyond that, and for more than `MOST_MEMBERS`.
+    never larger. Raises `tarfile.TarError` beyond that, and for more than `MAX_MEMBERS`.
     """
     with tarfile.open(fileobj=_Bounded(file, most), mode="r:") as tar:  # type: ignore[call-overload]
         for number, member in enumerate(tar):
-            if number == MOST_MEMBERS:
-                raise tarfile.ReadError(f"it has more than {MOST_MEMBERS} members")
+            if number == MAX_MEMBERS:
+                raise tarfile.ReadError(f"it has more than {MAX_MEMBERS} members")
             if member.issparse():
                 raise tarfile.ReadError("it has a file with holes in it")
             name = PurePosixPath(member.name)

@@ -33,7 +33,7 @@ BATCH = 24
 #: Most that one process of gcov may say of a batch.
 _SAID_CAP = 256 << 20
 #: Bytes of one reading, unpacked: a kernel's counters are some 30 MiB.
-MOST_COUNTERS = 256 << 20
+MAX_COUNTERS = 256 << 20
 _MAGIC = 0x67636461  # "gcda"
 _FUNCTION = 0x01000000
 #: Tags of the eight kinds of counters; a kernel that counts lines has the first.
@@ -172,12 +172,12 @@ def counters_in(packed: bytes) -> dict[str, bytes]:
     """The counters in a tar that gzip(1) compressed, by path without suffix. Raises `ParseError`."""
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
-            plain = file.read(MOST_COUNTERS + 1)
-        if len(plain) > MOST_COUNTERS:
-            raise ParseError(f"a reading of counters has more than {MOST_COUNTERS >> 20} MiB")
+            plain = file.read(MAX_COUNTERS + 1)
+        if len(plain) > MAX_COUNTERS:
+            raise ParseError(f"a reading of counters has more than {MAX_COUNTERS >> 20} MiB")
         return {
             str(name).removesuffix(COUNTERS): contents.read()
-            for name, contents in archives.members(io.BytesIO(plain), 2 * MOST_COUNTERS)
+            for name, contents in archives.members(io.BytesIO(plain), 2 * MAX_COUNTERS)
             if contents is not None and name.suffix == COUNTERS
         }
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:

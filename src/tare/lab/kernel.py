@@ -26,7 +26,7 @@ from tare.host import pinning, processes
 from tare.image.places import beside, locked
 from tare.lab import build, gcov, recipe
 from tare.model import Progress
-from tare.patience import stretched, until
+from tare.timeouts import stretched, until
 
 #: Where the tree is in the build root, and so in the kernel's own names for its counters.
 TOP = "/usr/src/linux"

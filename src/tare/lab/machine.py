@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, PlatformError, SessionError
-from tare.host import cgroup, console, janitor, pinning, processes, state
-from tare.host.journal import Belongings, Journal
+from tare.host import cgroup, console, pinning, processes, removers, state
+from tare.host.journal import CleanupStack, Journal
 from tare.image import guest
 from tare.lab.build import HOME_INSIDE
 from tare.model import Progress, Resources
@@ -139,8 +139,8 @@ def running(
     space = state.work() / label
     group = cgroup.Group(f"tare-{label}")
     log = space / "console.log"
-    with Belongings(Journal(state.journal())) as resources:
-        resources.own(janitor.folder(space), janitor.control_group(group.path))
+    with CleanupStack(Journal(state.journal())) as resources:
+        resources.own(removers.folder(space), removers.control_group(group.path))
         space.mkdir()
         group.create(Resources(tuple(sorted(pinning.usable())), memory_bytes + MONITOR_BYTES))
         initramfs = space / "initramfs"

@@ -14,14 +14,14 @@ from pathlib import Path, PurePosixPath
 from tare import outputs
 from tare.errors import HostError, PlatformError, SessionTimeout, TareError, UsageError
 from tare.image import build as image_build
-from tare.lab import archives, build, goods, kernel, recipe
+from tare.lab import archives, build, kernel, payload, recipe
 from tare.lab.machine import Parts, running
 from tare.model import Progress
-from tare.patience import stretched
 from tare.session import Session
 from tare.session.frames import STDERR, STDOUT
 from tare.session.messages import MAX_OUTPUT_CAP
 from tare.session.requests import Execution
+from tare.timeouts import stretched
 
 #: Output of a command: the channel (1 or 2), and some bytes.
 Output = Callable[[int, bytes], None]
@@ -33,7 +33,7 @@ PACK_LIMIT_S = 3600.0
 #: How much of the results comes at once, and what is left free of the disk that gets them.
 PIECE, SPARED = 32 << 20, 256 << 20
 #: What QEMU takes of the machine that labs are.
-MOST_CPUS = 255
+MAX_CPUS = 255
 #: Exit code of a command that was ended at its time limit, as of timeout(1).
 TIMED_OUT = 124
 #: How often output is looked for, in seconds.
@@ -73,8 +73,8 @@ class LabCommand:
             raise UsageError("no command is given", fix="tare lab run -- COMMAND")
         if self.memory_bytes < 1 << 30:
             raise UsageError("a lab needs at least 1G of memory", fix="--memory 4G")
-        if not 1 <= self.cpus <= MOST_CPUS:
-            raise UsageError(f"a lab has 1 to {MOST_CPUS} processors", fix="--cpus 2")
+        if not 1 <= self.cpus <= MAX_CPUS:
+            raise UsageError(f"a lab has 1 to {MAX_CPUS} processors", fix="--cpus 2")
         if self.time_limit_s <= 0:
             raise UsageError("a command needs some time", fix="--time-limit 30m")
         recipe.load().require(self.flavour)
@@ -93,7 +93,7 @@ def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Parts:
     host = build.host(flavour, progress)
     emulator = build.emulator(progress)
     image = image_build.ensure(image_build.agent_path(), progress=progress)
-    packed = goods.ensure(image, progress)
+    packed = payload.ensure(image, progress)
     counting = kernel.ensure(flavour, progress, renew=renew)
     return Parts(emulator, host, packed, counting.image if counting else None)
 
@@ -115,7 +115,7 @@ def run(command: LabCommand, output: Output, progress: Progress) -> int:
 
 
 def _prepare(session: Session, command: LabCommand) -> None:
-    session.put("/lab/checkout.tar", goods.checkout(), time_limit_s=FILE_LIMIT_S)
+    session.put("/lab/checkout.tar", payload.checkout(), time_limit_s=FILE_LIMIT_S)
     script = Path(__file__).with_name("prepare.sh").read_bytes()
     session.put("/lab/prepare.sh", script, 0o755)
     done = session.execute(["/lab/prepare.sh", command.flavour], time_limit_s=PREPARE_LIMIT_S)

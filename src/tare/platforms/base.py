@@ -8,7 +8,7 @@ The campaign calls, in this order:
 1. `Platform.detect`, once: by really trying, within seconds. Nothing stays on the host.
 2. `Platform.prepare`, once: makes the form of the image that the platform runs. It may be cached across campaigns.
 3. `Platform.launch`, once an instance: returns when the platform's own start command has done its part; the agent
-   may still be starting. All that is made is owned by the `Belongings` given, whose owner (not the platform)
+   may still be starting. All that is made is owned by the `CleanupStack` given, whose owner (not the platform)
    releases it, also when `launch` raises: nothing half-made stays.
 4. `Platform.close`, once.
 
@@ -29,7 +29,7 @@ from typing import ClassVar, Self
 
 from tare.errors import TareError
 from tare.host.cgroup import Group
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.host.network import Network
 from tare.host.roots import Workspace
 from tare.image.build import Image
@@ -241,10 +241,10 @@ class Platform(ABC):
         """Make the form of the image that the platform runs; cached. Raises `PlatformError`."""
 
     @abstractmethod
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Start an instance whose agent speaks on ``Instance.stream``. Raises `PlatformError`."""
 
-    def ailment(self) -> TareError | None:
+    def daemon_failure(self) -> TareError | None:
         """What ails all instances at once, asked when one was lost: a daemon that is gone. None: nothing is known."""
         return None
 

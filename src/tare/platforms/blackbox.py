@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from tare import lazily
 from tare.errors import HostError, ImageError, PlatformError, SessionError
 from tare.host import processes
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.image import blackbox, forms
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
@@ -122,13 +122,13 @@ class BlackBox(Platform):
         files = [path for path in (box.kernel, box.initrd, box.disk) if path is not None]
         return Prepared("what is in the box", sum(map(forms.disk_bytes, files)), tuple(files))
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Boot the box, and ask it until it answers."""
         box = self._box()
         _check_fits(box, spec)
-        seat, address = _plug(box, spec, things)
+        seat, address = _plug(box, spec, cleanup)
         monitor = MONITORS[box.vmm]
-        argv = monitor.ready(box, seat, things)
+        argv = monitor.ready(box, seat, cleanup)
         started, process = vm.begin(spec, argv)
         stream = Silent(process, lambda: monitor.off(seat))
         services = [
@@ -155,7 +155,7 @@ def _check_fits(box: Box, spec: LaunchSpec) -> None:
         raise PlatformError(what, fix="give more with --cpus, or less in the box's file")
 
 
-def _plug(box: Box, spec: LaunchSpec, things: Belongings) -> tuple[Seat, Address]:
+def _plug(box: Box, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[Seat, Address]:
     """Its network, the address, and the command line with all of it."""
     ports = {UDP_ECHO: box.answers.udp, TCP_ECHO: box.answers.tcp, HTTP: box.answers.http}
     inside = {kind: port for kind, port in ports.items() if port is not None}
@@ -163,7 +163,7 @@ def _plug(box: Box, spec: LaunchSpec, things: Belongings) -> tuple[Seat, Address
     if box.link == "tap":
         # Xen's tools make their end of the link themselves.
         new = spec.network.new_endpoint if box.vmm == "xen" else spec.network.new_tap
-        endpoint, link = new(things, spec.id)
+        endpoint, link = new(cleanup, spec.id)
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address, services=inside)
         places = (endpoint.address, str(spec.network.prefix), spec.network.host)
         netdev, mac = tap(link), endpoint.mac

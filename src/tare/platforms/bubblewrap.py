@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.host import network, processes, roots, userns
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
@@ -77,18 +77,18 @@ class Bubblewrap(Platform):
         """The image as a folder."""
         return Prepared("folder", disk_bytes(image.root), (image.root,), ("bwrap",))
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run bwrap in the foreground; bwrap itself is pid 1 inside, and reaps."""
         root, data, users = spec.space.folder / "root", spec.space.data, spec.space.folder / "users"
         # Not nsenter: bwrap binds the /sys that it finds, and `ip netns exec` brings the namespace's own.
         within = ["ip", "netns", "exec", network.namespace_path(spec.id).name]
         if self._users:
-            address = own_users(spec, things, users)
+            address = own_users(spec, cleanup, users)
             within += [*room.made({"root": root, "data": data}), *userns.entered(users)]
             root, data = Path(room.inside("root")), Path(room.inside("data"))
         else:
-            address = Address.on_veth(spec, spec.network.new_namespace(things, spec.id).address)
-            roots.overlay_root(things, spec.space, spec.image.root)
+            address = Address.on_veth(spec, spec.network.new_namespace(cleanup, spec.id).address)
+            roots.overlay_root(cleanup, spec.space, spec.image.root)
         began = start(spec, sandbox_argv(root, data, spec.agent_argv()), within)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import TypeVar
 
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.image.build import Image
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 
@@ -90,9 +90,9 @@ def prepared(platform: Platform, image: Image) -> Prepared:
     return form
 
 
-def launched(platform: Platform, spec: LaunchSpec, things: Belongings) -> Instance:
+def launched(platform: Platform, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
     """What `Platform.launch` starts. Raises `TypeError` where that is no `Instance`, and what it raises."""
-    return _require(platform, platform.launch(spec, things), Instance, "launch")
+    return _require(platform, platform.launch(spec, cleanup), Instance, "launch")
 
 
 def _require(platform: Platform, given: object, kind: type[T], method: str) -> T:

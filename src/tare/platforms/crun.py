@@ -8,8 +8,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from tare.host import cgroup, janitor, pinning, processes, state
-from tare.host.journal import Belongings
+from tare.host import cgroup, pinning, processes, removers, state
+from tare.host.journal import CleanupStack
 from tare.host.runtimes import surroundings
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
@@ -89,16 +89,16 @@ class Crun(Platform):
         state = ground.folder / "state"
         name = f"tare-{ground.folder.name}"
         within = surroundings(cgroup.hierarchies())
-        ground.things.own(janitor.oci_container("crun", state, name, without_v2=bool(within)))
+        ground.cleanup.own(removers.oci_container("crun", state, name, without_v2=bool(within)))
         return [*within, "crun", "--root", str(state), "run", "--bundle", str(ground.folder), name]
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
         return Prepared("folder", disk_bytes(image.root), (image.root,), ("crun",))
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""
-        return launch_bundle(spec, things, "crun", [], self._net, without_v2=True, users=self._users)
+        return launch_bundle(spec, cleanup, "crun", [], self._net, without_v2=True, users=self._users)
 
 
 PLATFORMS = (Crun("crun"), Crun("crun-none", Net.NONE), Crun("crun-userns", users=True))

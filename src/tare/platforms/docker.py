@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from tare import lazily
 from tare.errors import PlatformError, SessionError, TareError
-from tare.host import cgroup, dockerd, janitor
-from tare.host.journal import Belongings
+from tare.host import cgroup, dockerd, removers
+from tare.host.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import oci_tar
-from tare.patience import stretched
 from tare.platforms import crun
 from tare.platforms.base import (
     NO_NETWORK,
@@ -32,6 +31,7 @@ from tare.platforms.parts import helpers, left_open
 from tare.platforms.parts.layers import stored
 from tare.platforms.parts.marks import FirstByte, Ping
 from tare.session.streams import SocketStream
+from tare.timeouts import stretched
 
 if TYPE_CHECKING:
     import docker
@@ -111,11 +111,11 @@ class Docker(Platform):
                 found = self._client.images.get(_tag(image))
         return stored(_tag(image), found.attrs, ("containerd-shim-runc-v2", *_programs(self._runtime)))
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Create, attach and start: what ``docker run`` does."""
         api = self._client_api()
-        container = janitor.docker_container(f"tare-{spec.id}")
-        things.own(container)
+        container = removers.docker_container(f"tare-{spec.id}")
+        cleanup.own(container)
         config = self._host_config(spec, api)
         with _told():
             started = spec.begin()
@@ -140,12 +140,12 @@ class Docker(Platform):
         ping = Ping(address.ping) if spec.measured and address.ping else None
 
         def settle() -> None:
-            things.learn(container, janitor.of_docker(made["Id"], *_leftovers(seen)))
+            cleanup.learn(container, removers.of_docker(made["Id"], *_leftovers(seen)))
             helpers.adopt(spec.group, lambda argv: helps(argv, made["Id"], address.port))
 
         return Instance(spec, stream, started, address, first_byte, ping, daemons=daemon_groups(), settle=settle)
 
-    def ailment(self) -> TareError | None:
+    def daemon_failure(self) -> TareError | None:
         """A daemon that no longer answers."""
         try:
             with _told():

@@ -22,15 +22,15 @@ from typing import Any
 
 from tare.errors import HostError, ImageError, PlatformError
 from tare.host import mounts, network, processes
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
-from tare.patience import stretched, until
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open, vm
 from tare.platforms.parts.callback import CallbackStream, connected, end
 from tare.platforms.parts.marks import FirstByte, Ping
 from tare.platforms.parts.microvm import MicroVm, listening, probe, requests, settings
+from tare.timeouts import stretched, until
 
 PROGRAM, JAILER = "firecracker", "jailer"
 KIND = "firecracker"
@@ -114,9 +114,9 @@ class Firecracker(Platform):
         """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
         return vm.prepared(vm.root_disk(image), guest.ensure(KIND), PROGRAM)
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make TAP, disks and sockets, and start the machine."""
-        endpoint, tap = spec.network.new_tap(things, spec.id)
+        endpoint, tap = spec.network.new_tap(cleanup, spec.id)
         place = self._place(spec)
         made = guest.ensure(KIND)
         machine = MicroVm(

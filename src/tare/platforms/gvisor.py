@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from tare.host import processes, runtimes
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
@@ -68,12 +68,12 @@ class Gvisor(Platform):
         """The image as a folder."""
         return Prepared("folder", disk_bytes(image.root), (image.root,), (find_runsc() or "runsc",))
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""
         runsc = find_runsc()
         assert runsc is not None, "launch follows a successful detect"
         options = [f"--platform={self._trap}", f"--network={'sandbox' if self._netstack else 'host'}"]
-        return launch_bundle(spec, things, runsc, options, Net.OWN_STACK if self._netstack else Net.VETH)
+        return launch_bundle(spec, cleanup, runsc, options, Net.OWN_STACK if self._netstack else Net.VETH)
 
 
 PLATFORMS = (

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import console, daemons, janitor, processes
+from tare.host import console, daemons, processes, removers
 from tare.host.fence import BRIDGE
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.host.network import no_tun
 from tare.image import forms, guest
 from tare.image.build import Image
@@ -75,9 +75,9 @@ class Libvirt(Platform):
         except (PlatformError, HostError, ImageError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "see what `libvirtd` says on this host")
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make a domain by ``virsh create``."""
-        return self._launch(spec, things, self._home())
+        return self._launch(spec, cleanup, self._home())
 
     def close(self) -> None:
         """End the libvirtd that was started."""
@@ -94,7 +94,7 @@ class Libvirt(Platform):
     def _try(self, house: libvirtd.House) -> Availability: ...
 
     @abstractmethod
-    def _launch(self, spec: LaunchSpec, things: Belongings, house: libvirtd.House) -> Instance: ...
+    def _launch(self, spec: LaunchSpec, cleanup: CleanupStack, house: libvirtd.House) -> Instance: ...
 
     def _home(self) -> libvirtd.House:
         """The libvirtd, started if need be. Raises `PlatformError` once when it has died meanwhile."""
@@ -166,10 +166,10 @@ class LibvirtLxc(Libvirt):
         version = house.connection.version()
         return Availability(True, version=version, details={"hidden from it": libvirtd.hidden() or "nothing"})
 
-    def _launch(self, spec: LaunchSpec, things: Belongings, house: libvirtd.House) -> Instance:
-        endpoint, link = spec.network.new_endpoint(things, spec.id)
+    def _launch(self, spec: LaunchSpec, cleanup: CleanupStack, house: libvirtd.House) -> Instance:
+        endpoint, link = spec.network.new_endpoint(cleanup, spec.id)
         name = f"tare-{spec.id}"
-        with house.container_root(spec, things) as root:
+        with house.container_root(spec, cleanup) as root:
             container = domain.Container(
                 name=name,
                 cpus=spec.resources.cpus,
@@ -184,7 +184,7 @@ class LibvirtLxc(Libvirt):
                 read_only=[path for path in rights.present(rights.READ_ONLY) if path.name != "sys"],  # so by itself
                 masked={path: None if path.is_dir() else Path("/dev/null") for path in rights.present(rights.MASKED)},
             )
-            things.own(janitor.libvirt_domain(house.connection.uri, name, house.socket))
+            cleanup.own(removers.libvirt_domain(house.connection.uri, name, house.socket))
             ours, theirs = socket.socketpair()
             stream = DomainStream(ours, spec.group)
             with theirs, console.opened(spec.space.log) as log, contextlib.ExitStack() as on_failure:
@@ -239,8 +239,8 @@ class LibvirtQemu(Libvirt):
         if asked.code != 0:
             raise self._refusal(house, asked.stderr)
 
-    def _launch(self, spec: LaunchSpec, things: Belongings, house: libvirtd.House) -> Instance:
-        endpoint, tap = spec.network.new_tap(things, spec.id)
+    def _launch(self, spec: LaunchSpec, cleanup: CleanupStack, house: libvirtd.House) -> Instance:
+        endpoint, tap = spec.network.new_tap(cleanup, spec.id)
         made = guest.ensure()
         name, control = f"tare-{spec.id}", spec.space.folder / "control"
         words = ["console=ttyS0 panic=-1 reboot=t", f"tare.ip={endpoint.address}/{spec.network.prefix}"]
@@ -263,7 +263,7 @@ class LibvirtQemu(Libvirt):
         )
         console.watch(spec.space.log)  # QEMU, which libvirt starts, opens it by its path
         house.machine(spec)
-        things.own(janitor.libvirt_domain(house.connection.uri, name, house.socket))
+        cleanup.own(removers.libvirt_domain(house.connection.uri, name, house.socket))
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(control))
             listener.listen(1)

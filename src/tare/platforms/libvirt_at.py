@@ -16,9 +16,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tare.errors import PlatformError, UsageError
-from tare.host import cgroup, console, janitor, processes, roots
+from tare.host import cgroup, console, processes, removers, roots
 from tare.host.fence import BRIDGE
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms import xen
@@ -89,9 +89,9 @@ class Given(libvirtd.House):
         return list(found.values())
 
     @contextlib.contextmanager
-    def container_root(self, spec: LaunchSpec, things: Belongings) -> Iterator[Path]:
+    def container_root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Iterator[Path]:
         """An overlay on the host, which the daemon must see."""
-        yield roots.overlay_root(things, spec.space, spec.image.root)
+        yield roots.overlay_root(cleanup, spec.space, spec.image.root)
 
     def settle(self, spec: LaunchSpec, name: str) -> None:
         """Move all processes of the domain, and let it go on if it was made paused."""
@@ -187,8 +187,8 @@ class XenAt(Named):
     def _try(self, house: libvirtd.House) -> Availability:
         return Availability(True, version=house.connection.version())
 
-    def _launch(self, spec: LaunchSpec, things: Belongings, house: libvirtd.House) -> Instance:
-        endpoint, link = spec.network.new_endpoint(things, spec.id)
+    def _launch(self, spec: LaunchSpec, cleanup: CleanupStack, house: libvirtd.House) -> Instance:
+        endpoint, link = spec.network.new_endpoint(cleanup, spec.id)
         made = guest.ensure(xen.KIND)
         name = f"tare-{spec.id}"
         with spec.network.listener() as listener:
@@ -203,15 +203,15 @@ class XenAt(Named):
                 kernel=made.kernel,
                 initramfs=made.initramfs,
                 command_line=" ".join(words),
-                root=Path(xen.loop_device(things, xen.root(spec))),
+                root=Path(xen.loop_device(cleanup, xen.root(spec))),
                 root_format="phy",
-                data=Path(xen.loop_device(things, vm.data_volume(spec.space.data))),
+                data=Path(xen.loop_device(cleanup, vm.data_volume(spec.space.data))),
                 console=spec.space.log,
                 link=domain.Link(link, endpoint.mac, BRIDGE),
                 control=None,
             )
             console.watch(spec.space.log)  # libvirt's tools open it by its path
-            things.own(janitor.libvirt_domain(house.connection.uri, name, house.socket))
+            cleanup.own(removers.libvirt_domain(house.connection.uri, name, house.socket))
             creation = Creation(spec, house.connection, domain.machine_xml(machine))
             started = creation.go()
             complaint = creation.wait()
@@ -232,7 +232,7 @@ class XenAt(Named):
 
 
 def _destroy(house: libvirtd.House, name: str) -> None:
-    """End a domain; what stays is the janitor's."""
+    """End a domain; what stays is the removers's."""
     house.connection.ask("destroy", name)
 
 
@@ -268,7 +268,7 @@ class Unbootable(Platform):
         """There is nothing to make."""
         raise PlatformError(f"{self._what} cannot run tare's guests", fix=BY_HAND)
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:  # noqa: ARG002
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:  # noqa: ARG002
         """It cannot."""
         raise PlatformError(f"{self._what} cannot run tare's guests", fix=BY_HAND)
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tare.host import janitor, processes, roots
+from tare.host import processes, removers, roots
 from tare.host.claims import LXC_LOCKS
 from tare.host.fence import BRIDGE
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.host.network import Endpoint
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
@@ -42,10 +42,10 @@ def config(name: str, group: str, *more: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def start_argv(things: Belongings, folder: Path, name: str, argv: Sequence[str]) -> list[str]:
+def start_argv(cleanup: CleanupStack, folder: Path, name: str, argv: Sequence[str]) -> list[str]:
     """The command that starts a container whose configuration is in the folder."""
     # liblxc keeps a lock a container, below the path that it is told its containers are in, for good.
-    things.own(janitor.file(LXC_LOCKS / f".{name}"))
+    cleanup.own(removers.file(LXC_LOCKS / f".{name}"))
     # Where containers are said to be: as the configuration is given, it only says where their locks are.
     return ["lxc-start", "-P", "/.", "-n", name, "-f", str(folder / "config"), "-F", "--", *argv]
 
@@ -74,25 +74,25 @@ class Lxc(Platform):
     def _command(self, ground: Ground) -> list[str]:
         name = f"tare-{ground.folder.name}"
         (ground.folder / "config").write_text(config(name, ground.group.path, "lxc.net.0.type = empty"))
-        return start_argv(ground.things, ground.folder, name, ["true"])
+        return start_argv(ground.cleanup, ground.folder, name, ["true"])
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""
         return Prepared("folder", disk_bytes(image.root), (image.root,), ("lxc-start",))
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Write the configuration and start it in the foreground: its stdin and stdout are the agent's."""
-        endpoint, link = spec.network.new_endpoint(things, spec.id)
+        endpoint, link = spec.network.new_endpoint(cleanup, spec.id)
         name = f"tare-{spec.id}"
         folder = spec.space.folder
-        root = roots.overlay_root(things, spec.space, spec.image.root)
+        root = roots.overlay_root(cleanup, spec.space, spec.image.root)
         settings = [
             f"lxc.rootfs.path = dir:{root}",
             f"lxc.mount.entry = {spec.space.data} data none bind,create=dir 0 0",
             *_network(spec, endpoint, link),
         ]
         (folder / "config").write_text(config(name, spec.group.path, *settings))
-        argv = start_argv(things, folder, name, spec.agent_argv())
+        argv = start_argv(cleanup, folder, name, spec.agent_argv())
         began = start(spec, argv, roots.privileged_within(root))
         ping = Ping(endpoint.address) if spec.measured else None
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tare.errors import TareError
 from tare.host import pinning, processes, roots
 from tare.host.fence import BRIDGE
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
@@ -64,12 +64,12 @@ class Lxd(Platform):
         self._server()
         return Prepared("folder", disk_bytes(image.root), (image.root,))
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make the container; then start it and run the agent in it."""
         server = self._server()
-        endpoint, link = spec.network.new_endpoint(things, spec.id)
+        endpoint, link = spec.network.new_endpoint(cleanup, spec.id)
         name = f"tare-{spec.id}"
-        root = roots.overlay_root(things, spec.space, spec.image.root)
+        root = roots.overlay_root(cleanup, spec.space, spec.image.root)
         settings = [
             f"lxc.rootfs.path = dir:{root}",
             f"lxc.net.0.ipv4.address = {endpoint.address}/{spec.network.prefix}",
@@ -80,7 +80,7 @@ class Lxd(Platform):
             "eth0": {**nic, "host_name": link, "hwaddr": endpoint.mac},
             "data": {"type": "disk", "path": "/data", "source": str(spec.space.data)},
         }
-        server.new_container(things, name, spec.group, spec.resources.cpus, settings, devices)
+        server.new_container(cleanup, name, spec.group, spec.resources.cpus, settings, devices)
         group = server.group()
         began = start(spec, server.start_argv(name, spec.agent_argv()), server.environment)
         ping = Ping(endpoint.address) if spec.measured else None
@@ -94,7 +94,7 @@ class Lxd(Platform):
             spec, began.stream, began.at, address, began.first_byte, ping=ping, daemons=daemons, settle=settle
         )
 
-    def ailment(self) -> TareError | None:
+    def daemon_failure(self) -> TareError | None:
         """A daemon of tare's that has died."""
         return self._held.ended() if self._held is not None else None
 
@@ -130,7 +130,7 @@ def _trivial(server: Server, ground: Ground) -> list[str]:
     ]
     name = f"tare-{ground.folder.name}"
     settings = [f"lxc.rootfs.path = dir:{root}", *binds]
-    server.new_container(ground.things, name, ground.group, sorted(pinning.usable()), settings, {})
+    server.new_container(ground.cleanup, name, ground.group, sorted(pinning.usable()), settings, {})
     return [*server.environment, *server.start_argv(name, ["true"])]
 
 

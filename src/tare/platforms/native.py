@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from tare.errors import PlatformError
 from tare.host import network, roots
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import AGENT, Address, Availability, Instance, LaunchSpec, Platform, Prepared
@@ -44,25 +44,25 @@ class Native(Platform):
         """The image as a folder."""
         return Prepared("folder", disk_bytes(image.root), (image.root,), ("chroot",))
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Start the agent in a chroot, in the instance's control group."""
-        address, within = self._network(spec, things)
-        root = self._root(spec, things)
-        roots.chroot_mounts(things, root, spec.space.data)
+        address, within = self._network(spec, cleanup)
+        root = self._root(spec, cleanup)
+        roots.chroot_mounts(cleanup, root, spec.space.data)
         began = start(spec, ["chroot", str(root), *spec.agent_argv()], within)
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 
     def _network(
         self,
         spec: LaunchSpec,
-        things: Belongings,  # noqa: ARG002 (a variant makes a namespace)
+        cleanup: CleanupStack,  # noqa: ARG002 (a variant makes a namespace)
     ) -> tuple[Address, Sequence[str]]:
         """How it is reached, and what joins its network before the start."""
         return Address.on_host(spec), ()
 
-    def _root(self, spec: LaunchSpec, things: Belongings) -> Path:
+    def _root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Path:
         """What it runs in."""
-        return roots.overlay_root(things, spec.space, spec.image.root)
+        return roots.overlay_root(cleanup, spec.space, spec.image.root)
 
 
 class NativeVeth(Native):
@@ -75,8 +75,8 @@ class NativeVeth(Native):
     by_default = False
     not_honoured = ("the namespace is joined before the start instant, so that its start-up is native's",)
 
-    def _network(self, spec: LaunchSpec, things: Belongings) -> tuple[Address, Sequence[str]]:
-        endpoint = spec.network.new_namespace(things, spec.id)
+    def _network(self, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[Address, Sequence[str]]:
+        endpoint = spec.network.new_namespace(cleanup, spec.id)
         joined = ["nsenter", f"--net={network.namespace_path(spec.id)}", "--"]
         return Address.on_veth(spec, endpoint.address), joined
 
@@ -107,8 +107,8 @@ class NativeUserland(Native):
         facts = os.statvfs("/")
         return Prepared("the host's own /", (facts.f_blocks - facts.f_bfree) * facts.f_frsize)
 
-    def _root(self, spec: LaunchSpec, things: Belongings) -> Path:
-        root = roots.overlay_root(things, spec.space, Path("/"))
+    def _root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Path:
+        root = roots.overlay_root(cleanup, spec.space, Path("/"))
         agent = root / AGENT.lstrip("/")
         try:
             agent.parent.mkdir(parents=True, exist_ok=True)

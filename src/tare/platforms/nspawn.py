@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tare.host import janitor, network, processes, roots
+from tare.host import network, processes, removers, roots
 from tare.host.claims import NSPAWN
-from tare.host.journal import Belongings
-from tare.host.thing import Thing
+from tare.host.journal import CleanupStack
+from tare.host.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
@@ -31,16 +31,16 @@ TAKEN = (
 )  # fmt: skip
 
 
-def traces(root: Path, name: str, group: str) -> list[Thing]:
+def traces(root: Path, name: str, group: str) -> list[HostResource]:
     """What an nspawn that is killed forgets, below /run; its processes go before, lest they make it anew."""
     seen = root.stat()
     export = NSPAWN / "unix-export" / name  # systemd 256 and later
     return [
-        janitor.folder(export),
-        janitor.mount(export),
-        janitor.folder(NSPAWN / "propagate" / name),
-        janitor.file(NSPAWN / "locks" / f"inode-{seen.st_dev}:{seen.st_ino}"),
-        janitor.control_group(f"{group}/tool"),
+        removers.folder(export),
+        removers.mount(export),
+        removers.folder(NSPAWN / "propagate" / name),
+        removers.file(NSPAWN / "locks" / f"inode-{seen.st_dev}:{seen.st_ino}"),
+        removers.control_group(f"{group}/tool"),
     ]
 
 
@@ -62,7 +62,7 @@ def trial_argv(ground: Ground) -> list[str]:
     root = ground.folder / "root"
     (root / "usr").mkdir(parents=True)  # what nspawn knows a root by
     name = f"tare-{ground.folder.name}"
-    ground.things.own(*traces(root, name, ground.group.path))
+    ground.cleanup.own(*traces(root, name, ground.group.path))
     binds = [f"--bind-ro={path}" for path in system_folders()]
     return [*sandbox_argv(name, root, "--private-network", *binds), "true"]
 
@@ -93,12 +93,12 @@ class Nspawn(Platform):
         """The image as a folder."""
         return Prepared("folder", disk_bytes(image.root), (image.root,), ("systemd-nspawn",))
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run it in the foreground."""
-        endpoint = spec.network.new_namespace(things, spec.id)
-        root = roots.overlay_root(things, spec.space, spec.image.root)
+        endpoint = spec.network.new_namespace(cleanup, spec.id)
+        root = roots.overlay_root(cleanup, spec.space, spec.image.root)
         name = f"tare-{spec.id}"
-        things.own(*traces(root, name, spec.group.path))
+        cleanup.own(*traces(root, name, spec.group.path))
         joined = f"--network-namespace-path={network.namespace_path(spec.id)}"
         argv = sandbox_argv(name, root, *guards(), joined, f"--bind={spec.space.data}:/data")
         # It makes groups for itself and its payload in hierarchies that tare has no use for.

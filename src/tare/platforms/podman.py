@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import janitor, processes
-from tare.host.journal import Belongings
+from tare.host import processes, removers
+from tare.host.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms import crun
@@ -78,7 +78,7 @@ class Podman(Platform):
         name = f"tare-{ground.folder.name}"
         root = ground.folder / "root"
         root.mkdir()
-        ground.things.own(janitor.podman_container(name, ground.group.path))
+        ground.cleanup.own(removers.podman_container(name, ground.group.path))
         binds = [f"--volume={path.resolve()}:{path}:ro" for path in map(Path, SYSTEM) if path.exists()]
         argv = self._run(name, ground.group.path)
         return [*argv, "--network=none", *binds, "--rootfs", str(root), "/bin/true"]
@@ -92,10 +92,10 @@ class Podman(Platform):
         [shown] = json.loads(_told([*PODMAN, "image", "inspect", tag]))
         return stored(tag, shown, ("podman", "conmon", _path(self._runtime) or self._runtime))
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """``podman run -i``: its stdin and stdout are the agent's."""
         name = f"tare-{spec.id}"
-        things.own(janitor.podman_container(name, spec.group.path))
+        cleanup.own(removers.podman_container(name, spec.group.path))
         argv = [
             *self._run(name, spec.group.path),
             f"--cpuset-cpus={','.join(map(str, spec.resources.cpus))}",

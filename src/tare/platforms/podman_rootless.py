@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import cgroup, janitor, processes, state, userns
-from tare.host.journal import Belongings
+from tare.host import cgroup, processes, removers, state, userns
+from tare.host.journal import CleanupStack
 from tare.host.runtimes import surroundings
 from tare.image.build import Image
 from tare.image.forms import oci_tar
@@ -145,7 +145,7 @@ class PodmanRootless(Platform):
             _told([*podman, "import", "--quiet", f"--change=LABEL {LABEL}={image.hash}", room.inside("root.tar"), tag])
         return Prepared(f"image {tag}", int(_told([*podman, "image", "inspect", "--format", "{{.Size}}", tag])))
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """``podman run -i`` with storage of its own, which goes with the instance; the image's store is only read."""
         account = self._account()
         home = spec.space.folder / "home"
@@ -165,7 +165,7 @@ class PodmanRootless(Platform):
         seen = {"home": home, "data": spec.space.data, "images": _kept(account) / "images"}
         warm = ["sh", "-ec", _WARM, image_tag(spec.image)]
         # All of it goes at once, before its folder does: podman, pause process, conmon, slirp4netns, ports.
-        things.own(janitor.control_group(f"{spec.group.path}/tool"))
+        cleanup.own(removers.control_group(f"{spec.group.path}/tool"))
         began = start(spec, argv, [*_room(account, seen), *warm])
         why = "its address is the host's, which answers before the start"
         address = Address(spec.network.host, spec.port, spec.port, None, why)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
 from tare.host import network, processes, tsc
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
@@ -88,9 +88,9 @@ class Qemu(Platform):
         """The image as an ext4 filesystem; guests write to a copy that is thrown away."""
         return vm.prepared(self._root(image), guest.ensure(), vm.PROGRAM)
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make network, data volume and control socket, and start the machine."""
-        plug, address = self._plug(spec, things)
+        plug, address = self._plug(spec, cleanup)
         made = guest.ensure()
         machine = self._machine(spec, made, plug)
         with socket.socket(socket.AF_UNIX) as listener:
@@ -103,11 +103,11 @@ class Qemu(Platform):
         ping = Ping(address.ping) if spec.measured and address.ping else None
         return Instance(spec, stream, started, address, first_byte, ping)
 
-    def _plug(self, spec: LaunchSpec, things: Belongings) -> tuple[Plug, Address]:
+    def _plug(self, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[Plug, Address]:
         if self._kind.user:
             host, port = spec.network.host, spec.port
             return Plug(user(host, port), *USER_NETWORK), Address(host, port, port, None, NO_PING)
-        endpoint, name = spec.network.new_tap(things, spec.id)
+        endpoint, name = spec.network.new_tap(cleanup, spec.id)
         inside = f"{endpoint.address}/{spec.network.prefix}"
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
         return Plug(tap(name), endpoint.mac, inside, spec.network.host), address

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tare.host import processes
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
@@ -38,9 +38,9 @@ class Runc(Platform):
         """The image as a folder."""
         return Prepared("folder", disk_bytes(image.root), (image.root,), ("runc",))
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run the bundle."""
-        return launch_bundle(spec, things, "runc", [], self._net, users=self._users)
+        return launch_bundle(spec, cleanup, "runc", [], self._net, users=self._users)
 
 
 PLATFORMS = (Runc("runc"), Runc("runc-none", Net.NONE), Runc("runc-userns", users=True))

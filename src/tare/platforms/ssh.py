@@ -20,15 +20,15 @@ from pathlib import Path
 
 from tare.errors import PlatformError, UsageError
 from tare.host import console, cpulist, processes
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.host.processes import Finished
 from tare.image import forms
 from tare.image.build import Image
-from tare.patience import stretched, until
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open
 from tare.platforms.parts.marks import FirstByte
 from tare.platforms.parts.pipes import ProcessStream
+from tare.timeouts import stretched, until
 
 HOME = "/var/lib/tare/remote"
 #: A script for sh(1), in quotes that take it past the login shell; a folder, and the file in it that gets the input.
@@ -194,7 +194,7 @@ class Ssh(Platform):
         self._run("/bin/sh", script, "sweep", limit_s=LOOK_LIMIT_S)
         return Prepared("folder on the remote host", forms.disk_bytes(image.root))
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:  # noqa: ARG002 (nothing is made on this host)
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:  # noqa: ARG002 (nothing is made on this host)
         """Let the remote host make the surroundings, then give the word: the agent is on ssh's stdin and stdout."""
         facts = self._facts or self._look("")
         self._take(facts)

@@ -20,11 +20,10 @@ from pathlib import Path
 
 from tare.errors import PlatformError
 from tare.host import network, processes, roots, userns
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.host.roots import Workspace
 from tare.image import forms, outer
 from tare.image.build import Image
-from tare.patience import stretched, until
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open, vm
 from tare.platforms.parts.attempt import Ground, complaint, system_folders
@@ -32,6 +31,7 @@ from tare.platforms.parts.jail import FIX as CONFINE_FIX
 from tare.platforms.parts.jail import PROGRAM as CONFINER
 from tare.platforms.parts.jail import Jail, command, within
 from tare.platforms.parts.marks import FirstByte, Ping
+from tare.timeouts import stretched, until
 
 PROGRAM = "linux.uml"
 #: Of the instance's memory limit, for the processes on the host that the guest's are.
@@ -151,11 +151,11 @@ class Uml(Platform):
         form = "ext4 file and kernel" if self._ubd else "folder and kernel"
         return Prepared(form, forms.disk_bytes(root) + forms.disk_bytes(program), (root, program), (PROGRAM,))
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make TAP, root and first script, start the kernel, and wait until the guest connects."""
-        endpoint, tap = spec.network.new_tap(things, spec.id, userns.FIRST)
+        endpoint, tap = spec.network.new_tap(cleanup, spec.id, userns.FIRST)
         memory = spec.resources.memory_bytes - KERNEL_BYTES
-        held = confined(things, spec.space, spec.image, ubd=self._ubd)
+        held = confined(cleanup, spec.space, spec.image, ubd=self._ubd)
         argv = command(held, words(Machine(spec.id, memory, tap, endpoint.mac, self._ubd)))
         mount = "-t ext4 /dev/ubdb" if self._ubd else "-t hostfs none -o /data"
         with spec.network.listener() as listener:
@@ -177,21 +177,21 @@ class Uml(Platform):
         return Instance(spec, stream, started, address_seen, FirstByte(stream.fileno()), ping)
 
 
-def confined(things: Belongings, space: Workspace, image: Image, *, ubd: bool) -> Jail:
+def confined(cleanup: CleanupStack, space: Workspace, image: Image, *, ubd: bool) -> Jail:
     """A kernel's jail, with root and data for it, which belong to the jail's root."""
     folder, disk = space.folder, None
     for name in ("guest", "uml"):
         (folder / name).mkdir()
     userns.give(folder / "uml")
-    with userns.new(things, folder / "users"):
+    with userns.new(cleanup, folder / "users"):
         pass
     if ubd:
         disk = folder / "image.ext4"
         disk.touch()
-        userns.show(things, vm.root_disk(image), disk, folder / "users")
+        userns.show(cleanup, vm.root_disk(image), disk, folder / "users")
         userns.give(space.data, vm.data_volume(space.data))
     else:
-        roots.overlay_root(things, space, image.root, folder / "users")
+        roots.overlay_root(cleanup, space, image.root, folder / "users")
     return jail(folder, folder / "users", disk=disk)
 
 
@@ -234,7 +234,7 @@ def _trivial(ground: Ground) -> list[str]:
     for name in ("guest", "uml", "root/proc"):
         (folder / name).mkdir(parents=True)
     userns.give(folder / "uml")
-    with userns.new(ground.things, users):
+    with userns.new(ground.cleanup, users):
         pass
     held = jail(folder, users, disk=None)
     # In place of an image the host's own programs, to be read.

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, ImageError
-from tare.host import janitor, pinning, processes
+from tare.host import pinning, processes, removers
 from tare.host.fence import BRIDGE
-from tare.host.journal import Belongings
+from tare.host.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
@@ -121,9 +121,9 @@ class Xen(Platform):
         """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
         return vm.prepared(vm.root_disk(image), guest.ensure(KIND), "xl")
 
-    def launch(self, spec: LaunchSpec, things: Belongings) -> Instance:
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make the disks, listen for the agent, and create the guest."""
-        endpoint, link = spec.network.new_endpoint(things, spec.id)
+        endpoint, link = spec.network.new_endpoint(cleanup, spec.id)
         made = guest.ensure(KIND)
         files = (root(spec), vm.data_volume(spec.space.data))
         name = f"tare-{spec.id}"
@@ -138,11 +138,11 @@ class Xen(Platform):
                 words=words,
                 memory_bytes=spec.resources.memory_bytes,
                 cpus=spec.resources.cpus,
-                disks=[loop_device(things, file) for file in files],
+                disks=[loop_device(cleanup, file) for file in files],
                 link=link,
                 mac=endpoint.mac,
             )
-            started, process = _create(spec, things, domain)
+            started, process = _create(spec, cleanup, domain)
             ping = Ping(endpoint.address) if spec.measured else None
             try:
                 connection = connected(listener, process, limit_s=spec.start_limit_s, what="Xen", peer=endpoint.address)
@@ -166,9 +166,9 @@ def is_dom0() -> bool:
         return False
 
 
-def loop_device(things: Belongings, file: Path) -> str:
+def loop_device(cleanup: CleanupStack, file: Path) -> str:
     """A block device over a file: Xen's back end takes no files."""
-    things.own(janitor.loop(file))
+    cleanup.own(removers.loop(file))
     return processes.run(["losetup", "--find", "--show", str(file)]).require(fix="modprobe loop").text.strip()
 
 
@@ -178,20 +178,20 @@ def _trivial(ground: Ground, made: guest.Guest) -> list[str]:
     file = ground.folder / "config"
     cpus = sorted(pinning.usable())[-1:]
     file.write_text(config(Domain(name, made.kernel, made.initramfs, words, 256 << 20, cpus)))
-    ground.things.own(janitor.xen_domain(name))
+    ground.cleanup.own(removers.xen_domain(name))
     # xl itself ends well whatever becomes of the guest.
     return ["sh", "-c", _UNTIL, RUNS, *CONSOLE, str(file)]
 
 
-def _create(spec: LaunchSpec, things: Belongings, domain: Domain) -> tuple[Instant, subprocess.Popen[bytes]]:
+def _create(spec: LaunchSpec, cleanup: CleanupStack, domain: Domain) -> tuple[Instant, subprocess.Popen[bytes]]:
     file = spec.space.folder / "config"
     file.write_text(config(domain))
-    things.own(janitor.xen_domain(domain.name))
+    cleanup.own(removers.xen_domain(domain.name))
     return vm.begin(spec, [*CONSOLE, str(file)])
 
 
 def off(name: str) -> None:
-    """End the guest, if it is there; what stays is the janitor's."""
+    """End the guest, if it is there; what stays is the removers's."""
     processes.run(["xl", "destroy", name], time_limit_s=DESTROY_LIMIT_S)
 
 

@@ -27,8 +27,8 @@ LATEST_CALIBRATION = "calibration.json"
 TIMES_S = (60.0, 300.0, 1800.0)
 #: What is held against the figures (docs/method.md).
 #: Lengths of the comparisons in which "equivalent" is looked for, in seconds, where so many are whole.
-LONGER_S, FEWEST = (30.0, 60.0, 180.0), 6
-MOST_ALARMS, COVERED, MOST_BIAS, MOST_MISS = 0.01, (0.93, 0.97), 0.001, 0.002
+LONGER_S, MIN = (30.0, 60.0, 180.0), 6
+MAX_ALARMS, COVERED, MAX_BIAS, MAX_MISS = 0.01, (0.93, 0.97), 0.001, 0.002
 
 
 class _Frozen(BaseModel):
@@ -152,7 +152,7 @@ def condition(load: str, found: Trust, longer: Sequence[tuple[float, Trust]] = (
         proofs=[
             Proof(seconds=seconds, equivalent=_rate(one.equivalent))
             for seconds, one in longer
-            if one.metric == found.metric and one.equivalent.of >= FEWEST
+            if one.metric == found.metric and one.equivalent.of >= MIN
         ],
         dependence=_dependence(found.dependence) if found.dependence is not None else None,
     )
@@ -235,12 +235,12 @@ def _judged(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
     """What does not hold, in words. A rate or a mean fails only where its interval lies wholly beyond what is asked."""
     for one in conditions:
         where = f"{one.load}, {one.metric}"
-        if one.false_alarms.low > MOST_ALARMS:
-            yield _bad(f"{where}: more than {percent(MOST_ALARMS)} false alarms")
+        if one.false_alarms.low > MAX_ALARMS:
+            yield _bad(f"{where}: more than {percent(MAX_ALARMS)} false alarms")
         if one.covered.high < COVERED[0] or one.covered.low > COVERED[1]:
             yield _bad(f"{where}: its 95 % intervals hold zero in {percent(one.covered.count / one.covered.of)}")
         low, high = _bias(one)
-        if low > MOST_BIAS or high < -MOST_BIAS:
+        if low > MAX_BIAS or high < -MAX_BIAS:
             yield _bad(f"{where}: the mean of no difference is {_mean(one)}")
 
 
@@ -295,7 +295,7 @@ def _missed(injected: Sequence[InjectedReport]) -> Iterator[Text]:
     for one in injected:
         if not one.is_found:
             yield _bad(f"{one.platform}, {one.metric}: {percent(one.added)} more work was not found")
-        if one.low - MOST_MISS > one.added or one.high + MOST_MISS < one.added:
+        if one.low - MAX_MISS > one.added or one.high + MAX_MISS < one.added:
             yield _bad(f"{one.platform}, {one.metric}: {percent(one.added)} more work looks like {percent(one.found)}")
 
 

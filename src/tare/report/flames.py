@@ -14,7 +14,7 @@ from tare.report.footprint_model import FootprintsReport, StacksReport
 from tare.report.stacks import cases
 
 #: Frames with a smaller share of the samples are less than a pixel wide.
-LEAST = 0.0008
+MIN = 0.0008
 #: Of a frame, in pixels.
 ROW = 18
 #: What stands for a start, and for the idle host, where a workload's name would.
@@ -75,7 +75,7 @@ def folded(exposure: Exposure, scope: Scope | None = None) -> Iterator[str]:
 
 def figure(pool: Pool) -> Figure:
     """All frames that are wide enough to be seen: names by their number, as most come more than once."""
-    nodes = tree(pool.hits, LEAST)
+    nodes = tree(pool.hits, MIN)
     names = list(dict.fromkeys(node.name for node in nodes))
     number = {name: at for at, name in enumerate(names)}
     return {

@@ -10,7 +10,7 @@ from tare import lazily
 
 if TYPE_CHECKING:
     from tare.session.messages import MAX_SLICES
-    from tare.session.mute import Mute
+    from tare.session.no_agent import NoAgentSession
     from tare.session.requests import Execution, Probe
     from tare.session.results import ClockOffset, ExecResult, PartResult, ProbeResult, ProbeSlice, Refused
     from tare.session.session import Session
@@ -22,7 +22,7 @@ __all__ = [
     "ClockOffset",
     "ExecResult",
     "Execution",
-    "Mute",
+    "NoAgentSession",
     "PartResult",
     "PipeStream",
     "Probe",
@@ -41,7 +41,7 @@ __getattr__ = lazily.exports(
         "ClockOffset": "results",
         "ExecResult": "results",
         "Execution": "requests",
-        "Mute": "mute",
+        "NoAgentSession": "mute",
         "PartResult": "results",
         "PipeStream": "streams",
         "Probe": "requests",

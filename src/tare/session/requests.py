@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tare.errors import SessionError, UsageError
-from tare.patience import until
 from tare.session import frames, messages
 from tare.session.results import ExecResult, PartResult, ProbeResult, ProbeSlice, Refused
 from tare.session.text import shown
+from tare.timeouts import until
 
 #: how much longer than a command's own limit the host waits for the agent to say that it is over, in seconds
 GRACE_S = 10.0

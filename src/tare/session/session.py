@@ -12,12 +12,12 @@ from typing import NoReturn, Self, TypeVar
 from pydantic import ValidationError
 
 from tare.errors import SessionError, SessionTimeout, UsageError
-from tare.patience import stretched, until
 from tare.session import frames, messages
 from tare.session.requests import Clocked, Execution, Pending, Probe, Transfer
 from tare.session.results import ClockOffset, ExecResult
 from tare.session.streams import ByteStream
 from tare.session.text import shown
+from tare.timeouts import stretched, until
 
 _RECEIVE = 65_536
 #: how many of the last received bytes an error shows

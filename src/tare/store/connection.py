@@ -17,7 +17,6 @@ from pydantic import ValidationError
 
 import tare
 from tare.errors import StoreError
-from tare.patience import stretched, until
 from tare.store import shape
 from tare.store.limits import LONGEST_RECORD, Bounded
 from tare.store.migrations import READABLE, bring_up, version
@@ -26,6 +25,7 @@ from tare.store.reading import known_part, may_be_newer, why_not
 from tare.store.record import CampaignRecord
 from tare.store.rows import BrokenError, UnknownError
 from tare.store.schema import APPLICATION_ID
+from tare.timeouts import stretched, until
 
 _BUSY_S = 10.0
 _SPACE_LIMIT_S, _LEAST_SPACE = 5.0, 64 << 10

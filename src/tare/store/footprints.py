@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pydantic import ValidationError
 
 from tare.footprint.model import Footprint
-from tare.store.limits import MOST
+from tare.store.limits import MAX
 from tare.store.reading import why_not
 from tare.store.rows import UnknownError, frame
 
@@ -65,5 +65,5 @@ def read(db: sqlite3.Connection) -> Iterator[Footprint]:
 
 def _require_possible(one: Footprint, number: int) -> None:
     counts = (sum(one.hits.values()), one.repeat, one.lost, one.known or 0)
-    if not math.isfinite(one.seconds) or max(counts) > MOST:
+    if not math.isfinite(one.seconds) or max(counts) > MAX:
         raise UnknownError(f"footprint {number} does not hold: no kernel can have run so long, or so much")

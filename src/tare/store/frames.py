@@ -11,7 +11,7 @@ from typing import Literal
 import polars as pl
 
 from tare.model import Arm, Status, TrialKey
-from tare.store.limits import MOST_SAMPLES, MOST_TICKS
+from tare.store.limits import MAX_SAMPLES, MAX_TICKS
 from tare.store.record import CampaignRecord
 from tare.store.rows import BrokenError, frame, frames, named, require_below
 from tare.store.store import Telemetry
@@ -75,7 +75,7 @@ class Names:
 
 def samples(db: sqlite3.Connection, names: Names, first: int = 0, end: int | None = None) -> pl.DataFrame:
     """block, workload, platform, replica, metric, round, value; of trials that ended ok, in blocks of this range."""
-    found = frame(db, _SAMPLES, (first, _LAST if end is None else end), MOST_SAMPLES)
+    found = frame(db, _SAMPLES, (first, _LAST if end is None else end), MAX_SAMPLES)
     metric = named(found["metric"], [name for _, name in names.metrics])
     # A NaN has no form in SQLite: it is kept as NULL, and comes back as what it was.
     value = found["value"].fill_null(float("nan"))
@@ -101,7 +101,7 @@ def trials(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
 
 def slices(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
     """block, workload, platform, replica, round, position, and the host's times of each slice in ns."""
-    return _with_names(frame(db, _SLICES, most=MOST_SAMPLES), names)
+    return _with_names(frame(db, _SLICES, most=MAX_SAMPLES), names)
 
 
 def keys(db: sqlite3.Connection, names: Names, table: Literal["schedule", "trial"]) -> list[TrialKey]:
@@ -114,9 +114,9 @@ def keys(db: sqlite3.Connection, names: Names, table: Literal["schedule", "trial
 
 def telemetry(db: sqlite3.Connection, names: Names) -> Telemetry:
     """All ticks in order."""
-    instances = frame(db, _TICK_INSTANCES, most=MOST_TICKS)
+    instances = frame(db, _TICK_INSTANCES, most=MAX_TICKS)
     return Telemetry(
-        frame(db, _TICKS, most=MOST_TICKS), frame(db, _TICK_CPUS, most=MOST_TICKS), _with_names(instances, names)
+        frame(db, _TICKS, most=MAX_TICKS), frame(db, _TICK_CPUS, most=MAX_TICKS), _with_names(instances, names)
     )
 
 
@@ -124,7 +124,7 @@ def rows(db: sqlite3.Connection, names: Names) -> Iterator[dict[str, object]]:
     """Every trial with its samples, a row each, as they come from the file."""
     found = frame(db, _FACTS)
     facts = dict(zip(found["trial"], _with_names(found, names).drop("trial").iter_rows(named=True), strict=True))
-    for batch in frames(db, _FIGURES, most=MOST_SAMPLES):
+    for batch in frames(db, _FIGURES, most=MAX_SAMPLES):
         require_below(batch["metric"], len(names.metrics))
         for trial, metric, number, value in batch.iter_rows():
             if metric is None:

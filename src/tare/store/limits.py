@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 import time
 
-from tare.patience import stretched
+from tare.timeouts import stretched
 
 #: Bytes that are kept of each raw output; the length before the cap is stored beside it.
 OUTPUT_CAP = 1 << 20
@@ -19,13 +19,13 @@ LONGEST = ATTACHMENT_CAP + (1 << 20)
 #: Characters of the record. pydantic's own limit for JSON within JSON is some 200 levels.
 LONGEST_RECORD = 1 << 24
 #: Rows of each table: samples, the ticks of the telemetry, and what has less of them.
-MOST_SAMPLES, MOST_TICKS, MOST_ROWS = 200_000_000, 20_000_000, 5_000_000
+MAX_SAMPLES, MAX_TICKS, MAX_ROWS = 200_000_000, 20_000_000, 5_000_000
 #: Events, and characters of all of them.
-MOST_EVENTS, MOST_EVENT_TEXT = 100_000, 1 << 26
+MAX_EVENTS, MAX_EVENT_TEXT = 100_000, 1 << 26
 #: Arms times metrics: the cells of a report.
-MOST_CELLS = 100_000
+MAX_CELLS = 100_000
 #: The largest integer of SQLite, and of every counter.
-MOST = 2**63 - 1
+MAX = 2**63 - 1
 #: A moment beyond that (the year 5138) is none, in UNIX seconds; a clock that was never set is in 1970.
 LAST_MOMENT = 1e11
 

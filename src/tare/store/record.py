@@ -9,15 +9,15 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tare.model import Arm, Design, Direction, Family, Mode
-from tare.store.limits import LAST_MOMENT, MOST, MOST_CELLS
+from tare.store.limits import LAST_MOMENT, MAX, MAX_CELLS
 
 #: A file may come from a stranger: what is a name is no book, and what is a number is one that a machine can have.
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(max_length=10_000)]
-Bytes = Annotated[int, Field(ge=0, le=MOST)]
+Bytes = Annotated[int, Field(ge=0, le=MAX)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 #: The value of a workload's parameter.
-Value = Annotated[int, Field(strict=True, ge=-MOST, le=MOST)] | Finite | Name | bool
+Value = Annotated[int, Field(strict=True, ge=-MAX, le=MAX)] | Finite | Name | bool
 
 
 class _Frozen(BaseModel):
@@ -99,7 +99,7 @@ class CampaignRecord(_Frozen):
     id: Name  # uuid4
     created: float = Field(ge=0, le=LAST_MOMENT)  # UNIX time, seconds
     tare_version: Name
-    seed: int = Field(ge=-MOST, le=MOST)
+    seed: int = Field(ge=-MAX, le=MAX)
     profile: Name
     baseline: Name  # name of the platform that the others are compared with
     arms: list[tuple[Name, Annotated[int, Field(ge=0, le=127)]]]  # platform, replica
@@ -110,7 +110,7 @@ class CampaignRecord(_Frozen):
     image: dict[str, Any]
     agent_hash: str
     fairness: dict[str, Any] = {}
-    blocks: int | None = Field(default=None, ge=0, le=MOST)
+    blocks: int | None = Field(default=None, ge=0, le=MAX)
     time_budget_s: Finite | None = None
     left_out: list[LeftOut] = []
     asked: list[Name] = []  # platforms that the user named: what is unfair of them is compared all the same
@@ -132,8 +132,8 @@ class CampaignRecord(_Frozen):
         if self.arms and self.baseline not in {platform for platform, _ in self.arms}:
             raise ValueError(f"its baseline {self.baseline} is none of its arms")
         cells = len(self.arms) * sum(len(workload.metrics) for workload in self.workloads)
-        if cells > MOST_CELLS:
-            raise ValueError(f"it has {cells:,} cells of arms and metrics, and {MOST_CELLS:,} is the most")
+        if cells > MAX_CELLS:
+            raise ValueError(f"it has {cells:,} cells of arms and metrics, and {MAX_CELLS:,} is the most")
         return self
 
     def all_arms(self) -> list[Arm]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tare.store.limits import LAST_MOMENT, MOST, MOST_ROWS
+from tare.store.limits import LAST_MOMENT, MAX, MAX_ROWS
 
 _BATCH = 100_000
 #: No share, and no load, is larger.
@@ -43,14 +43,14 @@ class Column:
 
 _CODE = Column(pl.UInt32)  # an index into the record's names, which `named` checks
 _NUMBER = Column(pl.Int32, (0, _LAST))
-_COUNT = Column(pl.Int64, (0, MOST))
+_COUNT = Column(pl.Int64, (0, MAX))
 _COUNTER = Column(pl.Int64)
 _MOMENT = Column(pl.Float64, (0, LAST_MOMENT))
 _REAL = Column(pl.Float64, (-_MOST_REAL, _MOST_REAL))
 #: Missing where it is a NaN, for which SQLite has no form; what is neither zero nor endless lies between these.
 _FIGURE = Column(pl.Float64, magnitude=(1e-30, 1e30))
 #: How often something was there; seconds that it took are any that are no text (`tare.store.footprints`).
-_SOME = Column(pl.Int64, (1, MOST))
+_SOME = Column(pl.Int64, (1, MAX))
 _TEXT = Column(pl.String)
 _KINDS: Mapping[Column, str] = {
     _CODE: "workload arm metric",
@@ -74,13 +74,13 @@ _KINDS: Mapping[Column, str] = {
 COLUMNS: Mapping[str, Column] = {name: column for column, names in _KINDS.items() for name in names.split()}
 
 
-def frame(db: sqlite3.Connection, sql: str, values: Sequence[object] = (), most: int = MOST_ROWS) -> pl.DataFrame:
+def frame(db: sqlite3.Connection, sql: str, values: Sequence[object] = (), most: int = MAX_ROWS) -> pl.DataFrame:
     """All rows of a query; its columns have names of `COLUMNS`. Raises `BrokenError`."""
     return pl.concat(frames(db, sql, values, most))
 
 
 def frames(
-    db: sqlite3.Connection, sql: str, values: Sequence[object] = (), most: int = MOST_ROWS
+    db: sqlite3.Connection, sql: str, values: Sequence[object] = (), most: int = MAX_ROWS
 ) -> Iterator[pl.DataFrame]:
     """The same in batches, the first of which is empty: a million rows never are a million Python tuples at once."""
     cursor = db.execute(sql, values)

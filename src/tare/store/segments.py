@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tare.store.limits import MOST_EVENTS
+from tare.store.limits import MAX_EVENTS
 from tare.store.rows import frame
 
 #: The event that a resumed campaign begins with.
@@ -56,7 +56,7 @@ def estimated(trials: Iterable[tuple[float, float]], resumed: Sequence[float]) -
 def estimate(db: sqlite3.Connection) -> list[Segment]:
     """`estimated` from the rows of a campaign's file."""
     trials = frame(db, "SELECT started, wall_ns FROM trial")
-    resumed = frame(db, "SELECT at FROM event WHERE text = ?", (RESUMED,), MOST_EVENTS)["at"].to_list()
+    resumed = frame(db, "SELECT at FROM event WHERE text = ?", (RESUMED,), MAX_EVENTS)["at"].to_list()
     return estimated(((began, began + wall_ns / 1e9) for began, wall_ns in trials.iter_rows()), resumed)
 
 
@@ -77,7 +77,7 @@ def fill(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
 
 def kept(db: sqlite3.Connection) -> list[Segment]:
     """What a file of version 3 tells."""
-    found = frame(db, "SELECT began, ended, boot FROM segment ORDER BY id", most=MOST_EVENTS)
+    found = frame(db, "SELECT began, ended, boot FROM segment ORDER BY id", most=MAX_EVENTS)
     return [Segment(*row) for row in found.iter_rows()]
 
 

@@ -22,7 +22,7 @@ from tare.footprint.model import Footprint, Surface
 from tare.model import Tick, Trial, TrialKey
 from tare.store import attachments, connection, footprints, frames, migrations, segments, surfaces
 from tare.store.durations import with_turns
-from tare.store.limits import ATTACHMENT_CAP, MOST_EVENT_TEXT, MOST_EVENTS, OUTPUT_CAP, Bounded
+from tare.store.limits import ATTACHMENT_CAP, MAX_EVENT_TEXT, MAX_EVENTS, OUTPUT_CAP, Bounded
 from tare.store.packed import Output, unpack
 from tare.store.places import local, require_file
 from tare.store.record import CampaignRecord
@@ -161,9 +161,9 @@ class SqliteStore:
         """All events in order."""
         with self._translated():
             length = self._db.execute("SELECT total(length(text)) FROM event").fetchone()[0]
-            if length > MOST_EVENT_TEXT:
-                raise BrokenError(f"its events have more than {MOST_EVENT_TEXT >> 20} Mi characters")
-            found = frame(self._db, "SELECT at, level, text FROM event ORDER BY id", most=MOST_EVENTS)
+            if length > MAX_EVENT_TEXT:
+                raise BrokenError(f"its events have more than {MAX_EVENT_TEXT >> 20} Mi characters")
+            found = frame(self._db, "SELECT at, level, text FROM event ORDER BY id", most=MAX_EVENTS)
         return [Event(*row) for row in found.iter_rows()]
 
     def add_attachment(self, name: str, data: bytes) -> None:

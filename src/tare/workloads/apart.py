@@ -116,7 +116,7 @@ class WeightDensity(DensityWorkload):
     """Idle instances are weighed, all of them after each step."""
 
     @abstractmethod
-    def weigh(self, before: int, loads: Sequence[Load]) -> dict[str, float]:
+    def measure_memory(self, before: int, loads: Sequence[Load]) -> dict[str, float]:
         """The figures of one trial. ``before``: available without any instance, in bytes; ``loads``: by step."""
 
 

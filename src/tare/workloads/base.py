@@ -206,7 +206,7 @@ class WeighWorkload(RunWorkload):
         return self.metrics
 
     @abstractmethod
-    def weigh(self, before: Weight, after: Weight) -> dict[str, float]:
+    def measure_memory(self, before: Weight, after: Weight) -> dict[str, float]:
         """The figures of one trial by metric name."""
 
 

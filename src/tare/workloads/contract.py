@@ -20,7 +20,7 @@ from tare.workloads.base import Outcome, Params, SliceWorkload, Workload
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 PROFILES = ("quick", "full")
 #: The largest number that a parameter may have: bytes, requests, milliseconds.
-MOST_PARAM = 1e12
+MAX_PARAM = 1e12
 #: The campaign computes this metric; a workload must not have its own of that name.
 RESERVED = frozenset({"cpu-cost"})
 _KINDS: Mapping[str, type] = {
@@ -80,7 +80,7 @@ def require_work(workload: Workload, outcome: Outcome) -> None:
 def require_params(workload: Workload, params: Params) -> None:
     """Raise `UsageError` unless these are the workload's parameters: those of its profiles, by name and type.
 
-    A number is from 0 to `MOST_PARAM`, and a text one that a profile has: it goes into a command's arguments.
+    A number is from 0 to `MAX_PARAM`, and a text one that a profile has: it goes into a command's arguments.
     """
     declared = {name: [told[name] for told in workload.profiles.values()] for name in workload.profiles["quick"]}
     if params.keys() != declared.keys():
@@ -93,7 +93,7 @@ def require_params(workload: Workload, params: Params) -> None:
         elif isinstance(known[0], str):
             fits = value in known
         else:
-            fits = isinstance(value, int | float) and 0 <= value <= MOST_PARAM
+            fits = isinstance(value, int | float) and 0 <= value <= MAX_PARAM
         if not fits:
             raise UsageError(f"{workload.name} cannot have {name} {str(value)[:100]!r}", fix=f"such as {known[0]}")
 

@@ -13,7 +13,7 @@ use super::text::text;
 
 const PARTS: [&str; 1] = ["bytes"];
 const BYTES: usize = 1 << 16;
-const MOST_UNITS: u64 = 100;
+const MAX_UNITS: u64 = 100;
 /// What md5sum and sha1sum of coreutils say of the text.
 const MD5: [u8; 16] = [0x35, 0xa8, 0xb6, 0x53, 0x2c, 0xa2, 0xdd, 0x8b, 0xb0, 0x44, 0x03, 0xfd, 0xf7, 0x2e, 0x91, 0x63];
 const SHA1: [u8; 20] = [
@@ -36,7 +36,7 @@ impl Probe for CryptoHash {
     }
 
     fn max_units(&self) -> u64 {
-        MOST_UNITS
+        MAX_UNITS
     }
 
     fn run(&mut self, _part: usize, units: u64) -> u64 {

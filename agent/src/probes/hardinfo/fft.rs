@@ -10,7 +10,7 @@ use super::super::{Probe, Reader};
 
 const PARTS: [&str; 1] = ["solutions"];
 const N: usize = 100;
-const MOST_UNITS: u64 = 100;
+const MAX_UNITS: u64 = 100;
 const SEED: i64 = 1325;
 /// Largest error of all rows together: some thousand operations each, on numbers below 1.
 const TOLERANCE: f64 = 1e-9;
@@ -111,7 +111,7 @@ impl Probe for Fft {
     }
 
     fn max_units(&self) -> u64 {
-        MOST_UNITS
+        MAX_UNITS
     }
 
     fn run(&mut self, _part: usize, units: u64) -> u64 {

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use super::super::{Probe, Reader};
 
 const PARTS: [&str; 1] = ["calls"];
-const MOST_UNITS: u64 = 1000;
+const MAX_UNITS: u64 = 1000;
 /// Takes some tens of microseconds.
 const LEAF: u64 = 20;
 
@@ -81,7 +81,7 @@ impl Probe for Fibonacci {
     }
 
     fn max_units(&self) -> u64 {
-        MOST_UNITS
+        MAX_UNITS
     }
 
     fn run(&mut self, _part: usize, units: u64) -> u64 {

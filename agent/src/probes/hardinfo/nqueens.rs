@@ -8,17 +8,17 @@ use std::hint::black_box;
 use super::super::{Probe, Reader};
 
 const PARTS: [&str; 1] = ["squares"];
-const MOST: usize = 12;
+const MAX: usize = 12;
 /// Squares that a unit tries.
 const UNIT: u64 = 100;
-const MOST_UNITS: u64 = 100_000;
+const MAX_UNITS: u64 = 100_000;
 /// Ways for 4 queens and more: the On-Line Encyclopedia of Integer Sequences, A000170.
-const KNOWN: [u64; MOST - 3] = [2, 10, 4, 40, 92, 352, 724, 2680, 14_200];
+const KNOWN: [u64; MAX - 3] = [2, 10, 4, 40, 92, 352, 724, 2680, 14_200];
 
 struct NQueens {
     queens: usize,
     /// The column of the queen in each row above `row`.
-    columns: [usize; MOST],
+    columns: [usize; MAX],
     /// The square that is tried next.
     row: usize,
     column: usize,
@@ -28,18 +28,18 @@ struct NQueens {
 }
 
 pub fn make(params: &mut Reader<'_>) -> Result<Box<dyn Probe>, String> {
-    let queens = params.integer("queens", 11, 4, MOST as u64)?;
+    let queens = params.integer("queens", 11, 4, MAX as u64)?;
     Ok(Box::new(NQueens::new(queens as usize)))
 }
 
 impl NQueens {
     fn new(queens: usize) -> Self {
-        Self { queens, columns: [0; MOST], row: 0, column: 0, found: 0, searches: 0, wrong: 0 }
+        Self { queens, columns: [0; MAX], row: 0, column: 0, found: 0, searches: 0, wrong: 0 }
     }
 
     /// Whether no queen of the rows above takes one here.
     fn safe(&self) -> bool {
-        let above = &self.columns[..self.row.min(MOST)];
+        let above = &self.columns[..self.row.min(MAX)];
         above.iter().rev().zip(1..).all(|(&taken, distance)| {
             taken != self.column && taken + distance != self.column && taken != self.column + distance
         })
@@ -48,7 +48,7 @@ impl NQueens {
     fn try_square(&mut self) {
         if self.safe() {
             if self.row + 1 < self.queens {
-                self.columns[self.row % MOST] = self.column;
+                self.columns[self.row % MAX] = self.column;
                 self.row += 1;
                 self.column = 0;
                 return;
@@ -62,7 +62,7 @@ impl NQueens {
                 return;
             }
             self.row -= 1;
-            self.column = self.columns[self.row % MOST] + 1;
+            self.column = self.columns[self.row % MAX] + 1;
         }
     }
 
@@ -80,7 +80,7 @@ impl Probe for NQueens {
     }
 
     fn max_units(&self) -> u64 {
-        MOST_UNITS
+        MAX_UNITS
     }
 
     fn run(&mut self, _part: usize, units: u64) -> u64 {

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use super::super::{Probe, Reader};
 
 const PARTS: [&str; 1] = ["designs"];
-const MOST_UNITS: u64 = 10_000;
+const MAX_UNITS: u64 = 10_000;
 const APERTURE: f64 = 4.0;
 /// Wavelengths of the spectral lines C, D and F in Angstroms.
 const LINE_C: f64 = 6562.816;
@@ -137,7 +137,7 @@ impl Probe for Raytracing {
     }
 
     fn max_units(&self) -> u64 {
-        MOST_UNITS
+        MAX_UNITS
     }
 
     fn run(&mut self, _part: usize, units: u64) -> u64 {

@@ -17,7 +17,7 @@ use super::text::text;
 const PARTS: [&str; 2] = ["compress", "uncompress"];
 const BLOCK: usize = 1 << 14;
 const BLOCKS: usize = 4;
-const MOST_UNITS: u64 = 1000;
+const MAX_UNITS: u64 = 1000;
 /// zlib's default.
 const LEVEL: i32 = 6;
 /// Marks the format with zlib's header and sum.
@@ -86,7 +86,7 @@ impl Probe for Zlib {
     }
 
     fn max_units(&self) -> u64 {
-        MOST_UNITS
+        MAX_UNITS
     }
 
     fn run(&mut self, part: usize, units: u64) -> u64 {

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import console, fence
-from tare.patience import stretched, until
+from tare.timeouts import stretched, until
 
 #: The services that are known; the ports are those that a `Service` names.
 UDP_ECHO, TCP_ECHO, HTTP = "udp-echo", "tcp-echo", "http"

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.host import cgroup, janitor, pinning, processes, state
-from tare.host.journal import Belongings, Journal
+from tare.host import cgroup, pinning, processes, removers, state
+from tare.host.journal import CleanupStack, Journal
 from tare.model import Resources
-from tare.patience import stretched
+from tare.timeouts import stretched
 
 MEMORY = 1 << 30
 LIMIT_S = 10.0
@@ -23,7 +23,7 @@ class Ground:
 
     folder: Path
     group: cgroup.Group
-    things: Belongings
+    cleanup: CleanupStack
 
 
 def system_folders() -> list[Path]:
@@ -37,9 +37,9 @@ def complaint(command: Callable[[Ground], Sequence[str]], telling: str = "") -> 
     ``telling``: words of the line that says why, where others follow (a kernel's stack).
     """
     label = f"detect{os.getpid()}{secrets.token_hex(2)}"
-    ground = Ground(state.work() / label, cgroup.Group(f"tare-{label}"), Belongings(Journal(state.journal())))
-    with ground.things as things:
-        things.own(janitor.folder(ground.folder), janitor.control_group(ground.group.path))
+    ground = Ground(state.work() / label, cgroup.Group(f"tare-{label}"), CleanupStack(Journal(state.journal())))
+    with ground.cleanup as cleanup:
+        cleanup.own(removers.folder(ground.folder), removers.control_group(ground.group.path))
         ground.folder.mkdir()
         ground.group.create(Resources(tuple(sorted(pinning.usable())), MEMORY))
         argv = command(ground)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from tare.errors import PlatformError
 from tare.host import processes
-from tare.patience import stretched, until
 from tare.session.streams import SocketStream
+from tare.timeouts import stretched, until
 
 #: How often it is seen to whether the machine still runs, in seconds.
 TURN_S = 0.2

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tare.errors import PlatformError
 from tare.host.cgroup import Group
-from tare.patience import until
+from tare.timeouts import until
 
 #: A daemon may start one more while the others are moved; by then it is to have done so.
 MOVE_LIMIT_S = 5.0

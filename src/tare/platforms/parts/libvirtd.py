@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import cgroup, console, daemons, janitor, processes, state
-from tare.host.journal import Belongings, Journal
+from tare.host import cgroup, console, daemons, processes, removers, state
+from tare.host.journal import CleanupStack, Journal
 from tare.platforms.base import LaunchSpec
 from tare.platforms.parts.virsh import Connection
 
@@ -92,7 +92,7 @@ class House(ABC):
         """The daemon's control groups, to read what it takes."""
 
     @abstractmethod
-    def container_root(self, spec: LaunchSpec, things: Belongings) -> contextlib.AbstractContextManager[Path]:
+    def container_root(self, spec: LaunchSpec, cleanup: CleanupStack) -> contextlib.AbstractContextManager[Path]:
         """A container's writable root; it is made while this lasts."""
 
     def machine(self, spec: LaunchSpec) -> None:  # noqa: B027 (most need nothing)
@@ -117,7 +117,7 @@ class Private(House):
         self._program = program
         label = f"{name}-{os.getpid()}"
         self.folder = state.work() / label
-        self._things = Belongings(Journal(state.journal()))
+        self._things = CleanupStack(Journal(state.journal()))
         self.entrance = _entrance(program)
         try:
             self._daemon = self._start(label)
@@ -147,7 +147,7 @@ class Private(House):
         self._things.release()
 
     @contextlib.contextmanager
-    def container_root(self, spec: LaunchSpec, things: Belongings) -> Iterator[Path]:  # noqa: ARG002
+    def container_root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Iterator[Path]:  # noqa: ARG002
         """A container's writable root, in a mount namespace in which the instance's groups are the whole hierarchies.
 
         libvirt_lxc joins that namespace while this lasts; it and all mounts in it go with the last process there. It is
@@ -185,7 +185,7 @@ class Private(House):
         (spec.space.folder / "enter").write_text("".join(f"{line}\n" for line in lines))
 
     def _start(self, label: str) -> daemons.Daemon:
-        self._things.own(janitor.folder(self.folder))
+        self._things.own(removers.folder(self.folder))
         pairs = [(str(self.folder / name), place) for name, place in FOLDERS.items()]
         for folder, _ in pairs:
             Path(folder).mkdir(parents=True)

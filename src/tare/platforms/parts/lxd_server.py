@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import PlatformError
-from tare.host import cgroup, daemons, janitor, lxd, processes, state
+from tare.host import cgroup, daemons, lxd, processes, removers, state
 from tare.host.claims import LXC_LOCKS
-from tare.host.journal import Belongings, Journal
-from tare.patience import stretched
+from tare.host.journal import CleanupStack, Journal
 from tare.platforms.parts import rights
+from tare.timeouts import stretched
 
 LIMIT_S = 30.0
 
@@ -72,12 +72,12 @@ class Server:
     def __init__(self, kind: Kind) -> None:
         """Find the host's or start one. Raises `PlatformError`, `HostError`."""
         self._kind = kind
-        self._things = Belongings(Journal(state.journal()))
+        self._things = CleanupStack(Journal(state.journal()))
         self.label = f"tare-{os.getpid()}{secrets.token_hex(3)}"
         self._folder = state.work() / self.label
         self._daemon: daemons.Daemon | None = None
         try:
-            self._things.own(janitor.folder(self._folder))
+            self._things.own(removers.folder(self._folder))
             (self._folder / "client").mkdir(parents=True, mode=0o700)
             found = answering(kind.sockets)
             self.own = found is None
@@ -101,7 +101,7 @@ class Server:
 
     def new_container(
         self,
-        things: Belongings,
+        cleanup: CleanupStack,
         name: str,
         group: cgroup.Group,
         cpus: Sequence[int],
@@ -115,11 +115,11 @@ class Server:
         text = container(self.label, group.path, cpus, settings, devices)
         folder, variable = self._place, self._kind.variable.lower()
         # A daemon forgets the logs of containers that it removes; and killed, their disks' mounts.
-        things.own(*(janitor.folder(logs / name) for logs in (folder / "logs", Path("/var/log", variable))))
+        cleanup.own(*(removers.folder(logs / name) for logs in (folder / "logs", Path("/var/log", variable))))
         if self.own:
             disks = [device["path"].strip("/") for device in devices.values() if "source" in device]
-            things.own(*(janitor.mount(folder / f"devices/{name}/disk.{path}.{path}") for path in disks))
-        things.own(janitor.of_lxd(self._reach, "container", name, group.path))
+            cleanup.own(*(removers.mount(folder / f"devices/{name}/disk.{path}.{path}") for path in disks))
+        cleanup.own(removers.of_lxd(self._reach, "container", name, group.path))
         init = ["init", "--quiet", "--no-profiles", self.label, name]
         self.ask(*init, stdin=text.encode(), procs=group.leaf("tool"))
 
@@ -136,9 +136,9 @@ class Server:
         if not self.own or (self._daemon is not None and self._daemon.ended() is None):
             return
         # liblxc keeps its locks here, each below the path of the folder that its container is in.
-        locks = janitor.folder(LXC_LOCKS / str(folder).lstrip("/"), below=LXC_LOCKS)
+        locks = removers.folder(LXC_LOCKS / str(folder).lstrip("/"), below=LXC_LOCKS)
         mounts = [folder / "shmounts", folder / f"dev{kind.variable.lower()}", folder / "guestapi"]
-        self._things.own(locks, *map(janitor.mount, mounts))
+        self._things.own(locks, *map(removers.mount, mounts))
         path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
         env = {**os.environ, "PATH": path, f"{kind.variable}_DIR": str(folder)}
         wait = ["env", f"{kind.variable}_DIR={folder}", kind.daemon, "waitready", "--timeout=5"]
@@ -186,7 +186,7 @@ class Server:
         tar = self._folder / "empty.tar"
         empty_image(tar)
         for what in ("storage", "image"):
-            self._things.own(janitor.of_lxd(self._reach, what, self.label))
+            self._things.own(removers.of_lxd(self._reach, what, self.label))
         self.ask("storage", "create", self.label, "dir")
         self.ask("image", "import", str(tar), "--alias", self.label)
 

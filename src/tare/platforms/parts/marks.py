@@ -10,7 +10,7 @@ import time
 
 from tare.errors import HostError
 from tare.host import fence
-from tare.patience import stretched, until
+from tare.timeouts import stretched, until
 
 #: An echo request is sent this often until one is answered.
 PING_INTERVAL_S = 0.001

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import janitor, network, processes
-from tare.host.journal import Belongings
+from tare.host import network, processes, removers
+from tare.host.journal import CleanupStack
 from tare.image import guest
 from tare.platforms import firecracker, xen
 from tare.platforms.base import Availability
@@ -42,7 +42,7 @@ class Monitor:
     #: Whether it runs here, as tried; of a box as it is.
     detect: Callable[[Box], Availability]
     #: The command that boots a box. What it makes for that beside files in the folder is owned first.
-    ready: Callable[[Box, Seat, Belongings], list[str]]
+    ready: Callable[[Box, Seat, CleanupStack], list[str]]
     #: What it takes of the instance's memory beside the guest's.
     own_bytes: int = 0
     #: Whether the guest's work is in the instance's group.
@@ -122,23 +122,23 @@ def _detect_qemu(box: Box) -> Availability:
     return Availability(True, version=f"{version}, {accel}", details={"accelerator": f"{accel}: {why}"})
 
 
-def _ready_qemu(box: Box, seat: Seat, things: Belongings) -> list[str]:  # noqa: ARG001 (another monitor needs it)
+def _ready_qemu(box: Box, seat: Seat, cleanup: CleanupStack) -> list[str]:  # noqa: ARG001 (another monitor needs it)
     # TMPDIR: what is written to the disk goes to a nameless file there.
     return ["env", f"TMPDIR={seat.folder}", *qemu_command(box, seat, vm.accelerated(guest.ensure())[0])]
 
 
-def _ready_firecracker(box: Box, seat: Seat, things: Belongings) -> list[str]:  # noqa: ARG001 (another monitor needs it)
+def _ready_firecracker(box: Box, seat: Seat, cleanup: CleanupStack) -> list[str]:  # noqa: ARG001 (another monitor needs it)
     file = seat.folder / "config.json"
     file.write_text(json.dumps(firecracker_settings(box, seat, _copied(box, seat))))
     return [firecracker.PROGRAM, *firecracker.QUIET, "--no-api", "--config-file", str(file)]
 
 
-def _ready_xen(box: Box, seat: Seat, things: Belongings) -> list[str]:
+def _ready_xen(box: Box, seat: Seat, cleanup: CleanupStack) -> list[str]:
     disk = _copied(box, seat)
-    disks = [] if disk is None else [xen.loop_device(things, disk)]
+    disks = [] if disk is None else [xen.loop_device(cleanup, disk)]
     file = seat.folder / "config"
     file.write_text(xen.config(xen_domain(box, seat, disks)))
-    things.own(janitor.xen_domain(seat.name))
+    cleanup.own(removers.xen_domain(seat.name))
     return [*xen.CONSOLE, str(file)]
 
 

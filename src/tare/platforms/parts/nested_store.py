@@ -17,10 +17,10 @@ from tare.host import console, ext4, pinning, processes
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.image.places import beside, locked
-from tare.patience import stretched, until
 from tare.platforms.parts.inner import docker_import, padded
 from tare.platforms.parts.machine import Machine, Plug, command
 from tare.platforms.parts.vm import accept, root_bytes, root_disk
+from tare.timeouts import stretched, until
 
 #: Of the guest that imports.
 MEMORY_BYTES = 1 << 30

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tare.host import cgroup, janitor, network, roots, runtimes, userns
-from tare.host.journal import Belongings
+from tare.host import cgroup, network, removers, roots, runtimes, userns
+from tare.host.journal import CleanupStack
 from tare.model import Resources
 from tare.platforms.base import NO_NETWORK, Address, Instance, LaunchSpec
 from tare.platforms.parts import room
@@ -96,7 +96,7 @@ def bundle_config(
 
 def launch_bundle(
     spec: LaunchSpec,
-    things: Belongings,
+    cleanup: CleanupStack,
     runtime: str,
     options: Sequence[str],
     net: Net = Net.VETH,
@@ -113,13 +113,13 @@ def launch_bundle(
     surroundings = runtimes.surroundings(cgroup.hierarchies()) if without_v2 else []
     surroundings += roots.privileged_within(root)
     if users:
-        address = own_users(spec, things, mapped)
+        address = own_users(spec, cleanup, mapped)
         # runc's own side of it has no rights to come by TARE_HOME.
         surroundings += room.made({"root": root, "data": data})
         root, data = Path(room.inside("root")), Path(room.inside("data"))
     else:
-        address = _address(spec, things, net)
-        roots.overlay_root(things, spec.space, spec.image.root)
+        address = _address(spec, cleanup, net)
+        roots.overlay_root(cleanup, spec.space, spec.image.root)
     netns = None if net is Net.NONE else network.namespace_path(spec.id)
     group = f"{spec.group.path}/box"
     config = bundle_config(spec.agent_argv(), root, data, spec.resources, group, netns, mapped if users else None)
@@ -127,28 +127,28 @@ def launch_bundle(
     name = f"tare-{spec.id}"
     # State of its own: nothing is shared with other containers of the runtime, and it goes with the instance.
     state = spec.space.folder / "state"
-    container = janitor.oci_container(runtime, state, name, without_v2=without_v2)
-    things.own(janitor.mount(state / NULL_NETNS), container)
+    container = removers.oci_container(runtime, state, name, without_v2=without_v2)
+    cleanup.own(removers.mount(state / NULL_NETNS), container)
     # Goes first: a runtime whose tare was killed would go on, and mount after what it mounted was removed.
-    things.own(janitor.control_group(f"{spec.group.path}/tool"))
+    cleanup.own(removers.control_group(f"{spec.group.path}/tool"))
     argv = [runtime, "--root", str(state), *options, "run", "--bundle", str(spec.space.folder), name]
     began = start(spec, argv, surroundings)
     ping = Ping(address.ping) if address.ping and spec.measured else None
     return Instance(spec, began.stream, began.at, address, began.first_byte, ping)
 
 
-def own_users(spec: LaunchSpec, things: Belongings, place: Path) -> Address:
+def own_users(spec: LaunchSpec, cleanup: CleanupStack, place: Path) -> Address:
     """A user namespace at ``place``, with a network namespace of its own on the bridge, and a root that is its own."""
-    with userns.new(things, place) as holder:
-        endpoint = spec.network.new_namespace(things, spec.id, holder)
-    roots.overlay_root(things, spec.space, spec.image.root, place)
+    with userns.new(cleanup, place) as holder:
+        endpoint = spec.network.new_namespace(cleanup, spec.id, holder)
+    roots.overlay_root(cleanup, spec.space, spec.image.root, place)
     return Address.on_veth(spec, endpoint.address)
 
 
-def _address(spec: LaunchSpec, things: Belongings, net: Net) -> Address:
+def _address(spec: LaunchSpec, cleanup: CleanupStack, net: Net) -> Address:
     if net is Net.NONE:
         return Address.nowhere(spec)
-    endpoint = spec.network.new_namespace(things, spec.id)
+    endpoint = spec.network.new_namespace(cleanup, spec.id)
     if net is Net.VETH:
         return Address.on_veth(spec, endpoint.address)
     # The kernel must not answer pings in the stack's stead.

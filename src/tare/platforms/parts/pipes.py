@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tare.host import console, processes
-from tare.patience import stretched
 from tare.platforms.base import Instant, LaunchSpec
 from tare.platforms.parts.marks import FirstByte
 from tare.session.streams import PipeStream
+from tare.timeouts import stretched
 
 
 class ProcessStream(PipeStream):

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from tare.errors import PlatformError
 from tare.host import cgroup, console, processes
-from tare.patience import stretched, until
 from tare.platforms.base import Instant, LaunchSpec
 from tare.session.streams import SocketStream
+from tare.timeouts import stretched, until
 
 VIRSH_LIMIT_S = 30.0
 CREATE_LIMIT_S = 60.0

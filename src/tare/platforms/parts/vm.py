@@ -16,9 +16,9 @@ from tare.errors import PlatformError
 from tare.host import console, ext4, processes, state
 from tare.image import forms, guest
 from tare.image.build import Image
-from tare.patience import stretched, until
 from tare.platforms.base import Instant, LaunchSpec, Prepared
 from tare.session.streams import SocketStream
+from tare.timeouts import stretched, until
 
 PROGRAM = "qemu-system-x86_64"
 #: The image's filesystem, with room for what the guest writes beside /data.

@@ -37,7 +37,7 @@ class DensityMemory(WeightDensity):
     work_unit = "instance"
     profiles: ClassVar[Mapping[str, Params]] = {"quick": {"most": 4}, "full": {"most": 8}}
 
-    def weigh(self, before: int, loads: Sequence[Load]) -> dict[str, float]:
+    def measure_memory(self, before: int, loads: Sequence[Load]) -> dict[str, float]:
         first, last = loads[0], loads[-1]
         more = len(last.weights) - len(first.weights)
         if more < 1:

@@ -56,7 +56,7 @@ class MemoryFootprint(WeighWorkload):
             raise ParseError(f"the work of {wanted} bytes was not done: {said[-300:] or 'no output'}")
         return Outcome({}, work=0)
 
-    def weigh(self, before: Weight, after: Weight) -> dict[str, float]:
+    def measure_memory(self, before: Weight, after: Weight) -> dict[str, float]:
         figures = {
             "idle-pss": before.pss, "idle-group": before.group, "used-pss": after.pss, "used-group": after.group
         }  # fmt: skip

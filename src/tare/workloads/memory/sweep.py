@@ -24,7 +24,7 @@ SIZES: Mapping[str, str] = {"4k": "4 KiB", "16k": "16 KiB", "64k": "64 KiB", "25
 #: ``total_bytes`` 0 is this part of the instance's memory; page tables and the kernel's own come on top.
 DEFAULT_PART, LARGEST_PART = 0.25, 0.5
 #: A MiB of each size.
-LEAST = len(SIZES) * MIB
+MIN = len(SIZES) * MIB
 
 Parts = Mapping[str, tuple[float, int]]
 
@@ -45,10 +45,10 @@ class Sweep(SliceWorkload):
     def fitted(self, params: Params, memory_bytes: int) -> Params:
         largest = int(memory_bytes * LARGEST_PART)
         total = int(params["total_bytes"]) or int(memory_bytes * DEFAULT_PART)
-        if not LEAST <= total <= largest:
+        if not MIN <= total <= largest:
             raise HostError(
                 f"{total >> 20} MiB cannot stay mapped in an instance of {memory_bytes >> 20} MiB",
-                fix=f"give total_bytes from {LEAST} to {largest}, or the instances more --memory",
+                fix=f"give total_bytes from {MIN} to {largest}, or the instances more --memory",
             )
         return {**params, "total_bytes": total}
 

@@ -15,7 +15,7 @@ from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, Si
 from tare.workloads.output import agree, positive, read_lines, text_of
 
 #: More than this lost, and the rest is no picture of the platform.
-MOST_LOST = 0.01
+MAX_LOST = 0.01
 GRACE_S = 15.0
 METRICS = (
     Metric("rate", "requests/s", Direction.HIGHER, "answers a second"),
@@ -79,7 +79,7 @@ def read(params: Params, results: Sequence[Completed]) -> Outcome:
     answered, lost, seconds = int(told["answered"]), int(told["lost"]), float(told["seconds"])
     rate, median, p99 = (positive("the client", name, told[name]) for name in ("rate", "median", "p99"))
     mean = positive("the client", "a mean", told["mean"])
-    if lost > MOST_LOST * (answered + lost):
+    if lost > MAX_LOST * (answered + lost):
         raise ParseError(f"{lost} of {answered + lost} requests were not answered")
     if seconds < 0.9 * float(params["time_s"]):
         raise ParseError(f"the client ended after {seconds:.2f} s, {params['time_s']} s were asked for")

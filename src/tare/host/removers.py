@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Literal
 from tare import lazily
 from tare.errors import HostError
 from tare.host import cgroup, dockerd, kinds, lxd, mounts, processes, removal, runtimes, settings
-from tare.host.thing import Fact, Thing
-from tare.patience import stretched, until
+from tare.host.resource import Fact, HostResource
+from tare.timeouts import stretched, until
 
 if TYPE_CHECKING:
     import docker
@@ -31,53 +31,53 @@ else:
 DOCKER_MAKES_S = 2.0
 
 
-def mount(path: Path) -> Thing:
+def mount(path: Path) -> HostResource:
     """A mount point of tare's."""
-    return Thing("mount", {"path": str(path)})
+    return HostResource("mount", {"path": str(path)})
 
 
-def folder(path: Path, below: Path | None = None) -> Thing:
+def folder(path: Path, below: Path | None = None) -> HostResource:
     """A folder of tare's with all in it. ``below``: the folders between that one and this go too, once empty."""
-    return Thing("folder", {"path": str(path)} | ({"below": str(below)} if below else {}))
+    return HostResource("folder", {"path": str(path)} | ({"below": str(below)} if below else {}))
 
 
-def file(path: Path) -> Thing:
+def file(path: Path) -> HostResource:
     """A single file outside tare's folders."""
-    return Thing("file", {"path": str(path)})
+    return HostResource("file", {"path": str(path)})
 
 
-def control_group(path: str) -> Thing:
+def control_group(path: str) -> HostResource:
     """A control group (path below each hierarchy's root) and the processes in it."""
-    return Thing("cgroup", {"path": path})
+    return HostResource("cgroup", {"path": path})
 
 
-def network_namespace(name: str) -> Thing:
+def network_namespace(name: str) -> HostResource:
     """A named network namespace."""
-    return Thing("netns", {"name": name})
+    return HostResource("netns", {"name": name})
 
 
-def link(name: str) -> Thing:
+def link(name: str) -> HostResource:
     """A network link: a bridge, one end of a veth pair, a TAP."""
-    return Thing("link", {"name": name})
+    return HostResource("link", {"name": name})
 
 
-def iptables_rule(chain: str, *rule: str) -> Thing:
+def iptables_rule(chain: str, *rule: str) -> HostResource:
     """A rule of the host's packet filter, by chain and specification."""
-    return Thing("iptables", {"rule": [chain, *rule]})
+    return HostResource("iptables", {"rule": [chain, *rule]})
 
 
-def oci_container(runtime: str, root: Path, name: str, *, without_v2: bool = False) -> Thing:
+def oci_container(runtime: str, root: Path, name: str, *, without_v2: bool = False) -> HostResource:
     """A container of an OCI runtime that is used without a daemon.
 
     ``runtime``: one of `claims.OCI_RUNTIMES`, or its path. ``without_v2``: it is started in `runtimes.surroundings`.
     """
     within = runtimes.WITHOUT_V2 if without_v2 else ""
-    return Thing("oci", {"runtime": Path(runtime).name, "root": str(root), "name": name, "within": within})
+    return HostResource("oci", {"runtime": Path(runtime).name, "root": str(root), "name": name, "within": within})
 
 
-def docker_container(name: str) -> Thing:
+def docker_container(name: str) -> HostResource:
     """A container, by name, of the Docker daemon that the environment names."""
-    return Thing("container", {"name": name, "host": dockerd.named()})
+    return HostResource("container", {"name": name, "host": dockerd.named()})
 
 
 def of_docker(container: str, record: Path, mounts: Sequence[str]) -> Mapping[str, Fact]:
@@ -88,12 +88,14 @@ def of_docker(container: str, record: Path, mounts: Sequence[str]) -> Mapping[st
     return {"id": container, "record": str(record), "mounts": list(mounts)}
 
 
-def podman_container(name: str, group: str) -> Thing:
+def podman_container(name: str, group: str) -> HostResource:
     """A container of podman's, by name, and the control group whose leaf ``tool`` has the podman that makes it."""
-    return Thing("podman", {"name": name, "group": group})
+    return HostResource("podman", {"name": name, "group": group})
 
 
-def of_lxd(reach: lxd.Reach, what: Literal["container", "storage", "image"], name: str, group: str = "") -> Thing:
+def of_lxd(
+    reach: lxd.Reach, what: Literal["container", "storage", "image"], name: str, group: str = ""
+) -> HostResource:
     """Something in a daemon of LXD's, by kind and name. Where the daemon is tare's own, all in it goes with it anyway.
 
     ``group``: the control group whose leaf ``tool`` has the client that makes it.
@@ -101,55 +103,55 @@ def of_lxd(reach: lxd.Reach, what: Literal["container", "storage", "image"], nam
     own = reach.socket is None
     place = {"folder": str(reach.folder) if own else "", "socket": "" if own else str(reach.socket)}
     facts = {"client": reach.client, **place, "settings": str(reach.settings), "what": what, "name": name}
-    return Thing("lxd", {**facts, "own": int(own), "group": group})
+    return HostResource("lxd", {**facts, "own": int(own), "group": group})
 
 
-def libvirt_domain(uri: str, name: str, socket: str) -> Thing:
+def libvirt_domain(uri: str, name: str, socket: str) -> HostResource:
     """A domain of the libvirtd that a URI names; ``socket``: without this file that daemon is no more ("": ask it)."""
-    return Thing("domain", {"uri": uri, "name": name, "socket": socket})
+    return HostResource("domain", {"uri": uri, "name": name, "socket": socket})
 
 
-def loop(file: Path) -> Thing:
+def loop(file: Path) -> HostResource:
     """The loop devices over a file."""
-    return Thing("loop", {"file": str(file)})
+    return HostResource("loop", {"file": str(file)})
 
 
-def xen_domain(name: str) -> Thing:
+def xen_domain(name: str) -> HostResource:
     """A guest of Xen's that `xl` made, by name."""
-    return Thing("xen", {"name": name})
+    return HostResource("xen", {"name": name})
 
 
-def kernel_module(name: str) -> Thing:
+def kernel_module(name: str) -> HostResource:
     """A kernel module of tare's."""
-    return Thing("module", {"name": name})
+    return HostResource("module", {"name": name})
 
 
-def setting(file: Path, former: str, written: str) -> Thing:
+def setting(file: Path, former: str, written: str) -> HostResource:
     """A setting of the kernel's that is about to be changed; removing it gives the former value back."""
-    return Thing("setting", {"path": str(file), "former": former, "written": written, "boot": settings.boot()})
+    return HostResource("setting", {"path": str(file), "former": former, "written": written, "boot": settings.boot()})
 
 
-def remove(thing: Thing) -> None:
+def remove(resource: HostResource) -> None:
     """Remove a thing if it is there. Raises `HostError`, whatever it is that its remover trips over."""
     try:
-        remover = _plugged(thing) if ":" in thing.kind else _REMOVERS[thing.kind]
-        if thing.kind in _IN_PLACES:
-            kinds.require_in_place(Path(str(thing.facts["path"])))
-        remover(thing.facts)
+        remover = _plugged(resource) if ":" in resource.kind else _REMOVERS[resource.kind]
+        if resource.kind in _IN_PLACES:
+            kinds.require_in_place(Path(str(resource.facts["path"])))
+        remover(resource.facts)
     except HostError:
         raise
     except Exception as error:  # the others' removers are to come to their turn
-        raise HostError(f"{thing} cannot be removed: {error!r}") from error
+        raise HostError(f"{resource} cannot be removed: {error!r}") from error
 
 
-def _plugged(thing: Thing) -> Callable[[Mapping[str, Fact]], None]:
+def _plugged(resource: HostResource) -> Callable[[Mapping[str, Fact]], None]:
     """The remover of a plug-in's kind of thing, whose places are as they are named."""
-    kind = kinds.registered().get(thing.kind)
+    kind = kinds.registered().get(resource.kind)
     if kind is None:
-        raise HostError(f"no plug-in that is installed here knows how to remove a {thing.kind}")
+        raise HostError(f"no plug-in that is installed here knows how to remove a {resource.kind}")
     for name, rule in {**kind.must, **kind.may}.items():
-        if rule is kinds.Rule.PLACE and name in thing.facts:
-            kinds.require_in_place(Path(str(thing.facts[name])))
+        if rule is kinds.Rule.PLACE and name in resource.facts:
+            kinds.require_in_place(Path(str(resource.facts[name])))
     return kind.remove
 
 

@@ -13,7 +13,7 @@ UNSAID = frozenset({"id", "record", "mounts", "written", "boot"})
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class HostResource:
     """Something on the host that carries tare's label: its kind, and what its remover must know."""
 
     kind: str

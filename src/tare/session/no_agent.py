@@ -12,7 +12,7 @@ from tare.session.session import Session
 from tare.session.streams import ByteStream
 
 
-class Mute(Session):
+class NoAgentSession(Session):
     """Refuses every request. The stream polls readable when the instance has ended, and never before."""
 
     def __init__(self, stream: ByteStream, name: str) -> None:
