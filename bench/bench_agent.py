@@ -10,7 +10,7 @@ import statistics
 import time
 
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.order import DEFAULT_MEMORY
+from tare.campaign.plan.request import DEFAULT_MEMORY
 from tare.errors import TareError
 from tare.image import build
 from tare.model import Arm, Resources

@@ -19,11 +19,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import fake_campaign
 from tare.analysis.estimates import headlines
-from tare.campaign.interim import Interim
-from tare.report.build import build, platform_names, results_of
-from tare.report.export import Format, export
-from tare.report.html import write_html
-from tare.report.terminal import headline
+from tare.campaign.plan.interim import Interim
+from tare.report.campaign.build import build, platform_names, results_of
+from tare.report.campaign.terminal import headline
+from tare.report.formats.export import Format, export
+from tare.report.formats.html import write_html
 from tare.store import read_store
 
 PLATFORMS = {"native": 1.0, "runc": 1.0, "docker": 1.01, "podman": 1.02, "gvisor": 1.5, "microvm": 1.1}

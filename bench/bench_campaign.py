@@ -10,8 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tare.campaign import conduct
-from tare.campaign.order import CampaignRequest
+from tare.campaign.execution import conduct
+from tare.campaign.plan.request import CampaignRequest
 from tare.store import read_store
 
 BLOCKS = 3

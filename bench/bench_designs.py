@@ -19,8 +19,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from tare.analysis import MetricResult, analyse
-from tare.campaign import conduct
-from tare.campaign.order import CampaignRequest
+from tare.campaign.execution import conduct
+from tare.campaign.plan.request import CampaignRequest
 from tare.host import load
 from tare.model import Design
 from tare.store import read_store

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.order import DEFAULT_MEMORY
+from tare.campaign.plan.request import DEFAULT_MEMORY
 from tare.errors import TareError
 from tare.host import cgroup, processes, roots
 from tare.host.cgroup import Group

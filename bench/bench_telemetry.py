@@ -10,7 +10,7 @@ import sys
 import time
 
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.sampler import INTERVAL_S, Sampler
+from tare.campaign.telemetry.sampler import INTERVAL_S, Sampler
 from tare.image import build
 from tare.model import Arm, Resources
 from tare.platforms import registry

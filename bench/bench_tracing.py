@@ -18,11 +18,11 @@ import sys
 
 from scipy import stats
 
+from tare.campaign.execution.slices import run_slices
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.order import DEFAULT_MEMORY
-from tare.campaign.plan import make_jobs
-from tare.campaign.schedule import Stage
-from tare.campaign.slices import run_slices
+from tare.campaign.plan.plan import make_jobs
+from tare.campaign.plan.request import DEFAULT_MEMORY
+from tare.campaign.plan.schedule import Stage
 from tare.footprint.stacks import StackCounter
 from tare.footprint.syscalls import SyscallCounter
 from tare.footprint.walk import NO_GROUP

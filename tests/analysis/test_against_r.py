@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tare.analysis.components import components
-from tare.analysis.many import Method, all_pairs, holm
-from tare.analysis.spread import sd_ratio_f, sd_ratio_pitman
-from tare.analysis.unpaired import games_howell, kruskal_wallis, one_way, rank_pairs, tukey, welch
+from tare.analysis.comparisons.many import Method, all_pairs, holm
+from tare.analysis.comparisons.unpaired import games_howell, kruskal_wallis, one_way, rank_pairs, tukey, welch
+from tare.analysis.trust.components import components
+from tare.analysis.trust.spread import sd_ratio_f, sd_ratio_pitman
 from tare.estimates.hodges_lehmann import hodges_lehmann
 from tare.estimates.intervals import t_interval
 from tare.host import processes

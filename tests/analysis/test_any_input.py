@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tare.analysis.change_points import change_points
-from tare.analysis.components import components
+from tare.analysis.comparisons.many import all_pairs
+from tare.analysis.comparisons.unpaired import games_howell, kruskal_wallis, one_way, rank_pairs, tukey, welch
 from tare.analysis.inputs import NoAnswer
-from tare.analysis.many import all_pairs
-from tare.analysis.scores import percent_of_baseline, row_scores, standardised
-from tare.analysis.spread import sd_ratio_bonett, sd_ratio_f, sd_ratio_pitman
-from tare.analysis.unpaired import games_howell, kruskal_wallis, one_way, rank_pairs, tukey, welch
+from tare.analysis.studies.scores import percent_of_baseline, row_scores, standardised
+from tare.analysis.trust.change_points import change_points
+from tare.analysis.trust.components import components
+from tare.analysis.trust.spread import sd_ratio_bonett, sd_ratio_f, sd_ratio_pitman
 from tare.estimates.intervals import Interval
 from tare.model import Direction
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tare.analysis.attack_profile import Weights, attack_profile, load_weights
-from tare.analysis.overlaps import place_of
+from tare.analysis.exposure.attack_profile import Weights, attack_profile, load_weights
+from tare.analysis.exposure.overlaps import place_of
 from tare.errors import UsageError
 from tare.footprint.model import Level
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tare.analysis.change_points import LONGEST, SHORTEST, _divergence, change_points
 from tare.analysis.inputs import NoAnswer
+from tare.analysis.trust.change_points import LONGEST, SHORTEST, _divergence, change_points
 
 
 def test_the_divergence_is_that_of_the_formula_written_out() -> None:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tare.analysis.components import Components, best_rounds, components, standard_error
 from tare.analysis.inputs import NoAnswer
+from tare.analysis.trust.components import Components, best_rounds, components, standard_error
 from tare.estimates.intervals import Interval
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import signal, stats
 
-from tare.analysis.dependence import MIN_BLOCKS, dependence
+from tare.analysis.trust.dependence import MIN_BLOCKS, dependence
 from tare.estimates.grid import BlockRatios
 
 

@@ -4,8 +4,8 @@ import pytest
 
 import fake_campaign
 from tare.analysis import Kind, analyse
-from tare.analysis.fairness import differences, refusals
-from tare.analysis.verdicts import Reason
+from tare.analysis.comparisons.verdicts import Reason
+from tare.analysis.trust.fairness import differences, refusals
 from tare.store import read_store
 
 NATIVE = {

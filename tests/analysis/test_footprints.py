@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import fake_footprints as footprints
 from tare import literature
-from tare.analysis.footprints import Exposure, Pool, View, beyond, pooled
+from tare.analysis.exposure.footprints import Exposure, Pool, View, beyond, pooled
 from tare.analysis.inputs import NoAnswer
 from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
 

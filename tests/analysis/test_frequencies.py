@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 import fake_footprints as footprints
-from tare.analysis.footprints import Exposure
-from tare.analysis.frequencies import Frequency, frequencies
+from tare.analysis.exposure.footprints import Exposure
+from tare.analysis.exposure.frequencies import Frequency, frequencies
 from tare.footprint.model import IDLE, Footprint, Level, Scope
 
 

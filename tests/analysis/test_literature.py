@@ -1,6 +1,6 @@
 """The studies' derived figures, computed again from their own tables; where they do not follow, that is a listed slip.
 
-`tare.analysis.published` computes them for ``tare literature --check``; what is found wrong must be exactly the slips
+`tare.analysis.studies.published` computes them for ``tare literature --check``; what is found wrong must be exactly the slips
 that the studies' files list, and the numbers of statements here say that none was lost.
 """
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tare.analysis.profile import checked, evaluate
-from tare.analysis.published import Line, Statement, check
-from tare.analysis.scores import row_scores
+from tare.analysis.studies.profile import checked, evaluate
+from tare.analysis.studies.published import Line, Statement, check
+from tare.analysis.studies.scores import row_scores
 from tare.errors import UsageError
 from tare.literature import Study, load, names, studies
 from tare.literature.library import parse

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tare.analysis.comparisons.many import MAX_T_FROM, Gap, Method, Unanswered, all_pairs, holm
 from tare.analysis.inputs import NoAnswer
-from tare.analysis.many import MAX_T_FROM, Gap, Method, Unanswered, all_pairs, holm
 
 NAMES = ["native", "docker", "gvisor"]
 

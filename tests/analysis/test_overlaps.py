@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tare import literature
-from tare.analysis.overlaps import UNKNOWN, by_directory, by_file, directories, place_of, regions, shared
+from tare.analysis.exposure.overlaps import UNKNOWN, by_directory, by_file, directories, place_of, regions, shared
 from tare.footprint.model import Level
 
 NAMES = "ABCDE"

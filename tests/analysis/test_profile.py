@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tare.analysis.inputs import NoAnswer
-from tare.analysis.profile import Feature, evaluate, load, parse, points
+from tare.analysis.studies.profile import Feature, evaluate, load, parse, points
 from tare.errors import UsageError
 from tare.model import Direction
 from tare.workloads.registry import all_workloads

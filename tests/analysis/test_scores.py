@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tare.analysis.inputs import NoAnswer
-from tare.analysis.scores import (
+from tare.analysis.studies.scores import (
     overhead_ratio,
     percent_of_baseline,
     row_scores,

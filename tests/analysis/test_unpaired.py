@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tare.analysis.comparisons.unpaired import games_howell, kruskal_wallis, one_way, rank_pairs, tukey, welch
 from tare.analysis.inputs import NoAnswer
-from tare.analysis.unpaired import games_howell, kruskal_wallis, one_way, rank_pairs, tukey, welch
 
 # Agreement with R's aov, TukeyHSD, oneway.test, kruskal.test and pairwise.wilcox.test: test_against_r.py
 RNG = np.random.default_rng(17)

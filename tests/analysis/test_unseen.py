@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tare.analysis.exposure.unseen import chao2, jaccard, jaccards
 from tare.analysis.inputs import NoAnswer
-from tare.analysis.unseen import chao2, jaccard, jaccards
 
 #: Of each thing, the repeats that it was seen in, a bit each: quick to draw.
 MASKS = st.lists(st.integers(0, 63), max_size=30)

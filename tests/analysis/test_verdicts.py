@@ -6,8 +6,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tare.analysis.hidden import Hidden
-from tare.analysis.verdicts import Kind, LogIntervals, Question, Reason, Seen, Side, decide, gate, judge, too_few
+from tare.analysis.comparisons.verdicts import (
+    Kind,
+    LogIntervals,
+    Question,
+    Reason,
+    Seen,
+    Side,
+    decide,
+    gate,
+    judge,
+    too_few,
+)
+from tare.analysis.trust.hidden import Hidden
 from tare.estimates.intervals import Amount, Interval, t_interval
 from tare.model import Direction
 

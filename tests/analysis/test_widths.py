@@ -11,7 +11,7 @@ from scipy import stats
 import fake_campaign
 from tare.analysis import analyse
 from tare.analysis.estimates import headlines
-from tare.campaign.interim import Interim
+from tare.campaign.plan.interim import Interim
 from tare.estimates.intervals import Interval
 from tare.estimates.running import RunningEstimates
 from tare.estimates.widths import CLEAR, LOOSEST, MAX_BLOCKS, Known, Row, blocks_needed

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from campaign.fakes import FakeFresh, FakeNursery, FakePlatform, FakeStart, Quiet, a_plan, a_record
-from tare.campaign import cold, density, minimum
-from tare.campaign.gate import Gate, at_once
-from tare.campaign.plan import Job
-from tare.campaign.pool import InstancePool
-from tare.campaign.runner import Runner
-from tare.campaign.slices import Sliced, plan_turns
+from tare.campaign.execution import cold, density, minimum
+from tare.campaign.execution.gate import Gate, at_once
+from tare.campaign.execution.runner import Runner
+from tare.campaign.execution.slices import Sliced, plan_turns
+from tare.campaign.instances.pool import InstancePool
+from tare.campaign.plan.plan import Job
 from tare.errors import HostError, ParseError, PlatformError, SessionError
 from tare.model import Arm, Resources, Sample, TrialKey
 from tare.platforms.base import Prepared
@@ -189,7 +189,7 @@ def test_who_fails_after_the_gate_leaves_the_others_alone():
 
 
 def test_a_gate_is_not_waited_at_for_ever(monkeypatch):
-    monkeypatch.setattr("tare.campaign.gate.GATE_LIMIT_S", 0.01)
+    monkeypatch.setattr("tare.campaign.execution.gate.GATE_LIMIT_S", 0.01)
     with pytest.raises(HostError, match="did not come so far"):
         Gate(2).wait()
 

@@ -3,8 +3,8 @@
 import pytest
 
 from campaign.fakes import FakePlatform
-from tare.campaign.conduct import platforms_for
-from tare.campaign.preflight import available
+from tare.campaign.execution.conduct import platforms_for
+from tare.campaign.execution.preflight import available
 from tare.errors import HostError, UsageError
 from tare.platforms import registry
 from tare.platforms.base import Availability

@@ -1,4 +1,4 @@
-from tare.campaign.clock import HostReading
+from tare.campaign.execution.clock import HostReading
 from tare.host.counters import parse_steal_and_total
 
 STAT = """cpu  2255 34 2290 22625563 6290 127 456 500 0 0

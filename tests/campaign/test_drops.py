@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from campaign.fakes import FakeNursery, FakeRun, Quiet, a_plan, a_record
-from tare.campaign import caches
-from tare.campaign.plan import Job
-from tare.campaign.runner import Runner
-from tare.campaign.runs import run_trial
+from tare.campaign.execution import caches
+from tare.campaign.execution.runner import Runner
+from tare.campaign.execution.runs import run_trial
+from tare.campaign.plan.plan import Job
 from tare.errors import UnsupportedError
 from tare.host import roots
 from tare.host.owner import boot_id

@@ -9,14 +9,14 @@ from types import SimpleNamespace
 import pytest
 
 from campaign.fakes import FakeFresh, FakeNursery, FakePlatform, FakeRun, FakeStart, Quiet, a_plan, a_record
-from tare.campaign import block as blocks
-from tare.campaign import conduct, runs
-from tare.campaign.instances import RunningInstance, stop_all
-from tare.campaign.plan import Job
-from tare.campaign.pool import InstancePool
-from tare.campaign.preflight import available, try_each
-from tare.campaign.runner import Runner
-from tare.campaign.stopping import LOOK_FROM
+from tare.campaign.execution import block as blocks
+from tare.campaign.execution import conduct, runs
+from tare.campaign.execution.preflight import available, try_each
+from tare.campaign.execution.runner import Runner
+from tare.campaign.instances.launcher import RunningInstance, stop_all
+from tare.campaign.instances.pool import InstancePool
+from tare.campaign.plan.plan import Job
+from tare.campaign.plan.stopping import LOOK_FROM
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionTimeout, StoreError, attempt
 from tare.estimates.running import RunningEstimates
 from tare.model import Arm, Status, TrialKey

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign.apart import run_apart
-from tare.campaign.cold import drop_start_files, libraries
-from tare.campaign.pool import InstancePool
+from tare.campaign.execution.apart import run_apart
+from tare.campaign.execution.cold import drop_start_files, libraries
+from tare.campaign.instances.pool import InstancePool
 from tare.errors import HostError, PlatformError
 from tare.host import processes
 from tare.image.build import AGENT_INSIDE

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from campaign.fakes import Quiet, a_record
+from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.plan import Job, Plan
-from tare.campaign.runner import Runner
+from tare.campaign.plan.plan import Job, Plan
 from tare.contract.leftovers import left_on_host
 from tare.host import processes, state, volumes
 from tare.host.volumes import Room

@@ -20,9 +20,9 @@ import host_state
 from campaign.fakes import Quiet, a_record
 from campaign.test_host_disks import MIB, Shell
 from platforms.test_daemon_weather import Dockerd, loses_sockets
+from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.plan import Job, Plan
-from tare.campaign.runner import Runner
+from tare.campaign.plan.plan import Job, Plan
 from tare.errors import StoreError
 from tare.host import processes, removers, state
 from tare.host.journal import CleanupStack, Journal, of_this_process

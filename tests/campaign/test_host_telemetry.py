@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from campaign.fakes import a_plan, a_record
-from tare.analysis import contamination
-from tare.campaign.sampler import Sampler
+from tare.analysis.trust import contamination
+from tare.campaign.telemetry.sampler import Sampler
 from tare.host import processes
 from tare.model import Arm
 from tare.platforms import registry

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from campaign.fakes import Quiet, a_record
-from tare.campaign.plan import Job, Plan
-from tare.campaign.runner import Runner
-from tare.campaign.runs import Client
+from tare.campaign.execution.runner import Runner
+from tare.campaign.execution.runs import Client
+from tare.campaign.plan.plan import Job, Plan
 from tare.contract.leftovers import left_on_host
 from tare.errors import TareError
 from tare.host import processes

@@ -8,9 +8,9 @@ import pytest
 import fake_campaign
 from campaign.fakes import FakeNursery, Quiet, a_plan, a_record
 from tare.analysis.estimates import headlines
-from tare.campaign.interim import Interim
-from tare.campaign.runner import Runner
-from tare.campaign.stopping import still_wanted
+from tare.campaign.execution.runner import Runner
+from tare.campaign.plan.interim import Interim
+from tare.campaign.plan.stopping import still_wanted
 from tare.model import Design, Status
 from tare.store import block_durations, create_store, open_store, read_store, workload_seconds
 from tare.store.sqlite import SqliteStore

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tare.campaign.instances import _last_words
+from tare.campaign.instances.launcher import _last_words
 
 GAVE_UP = """\
 [    2.11] virtio_blk virtio2: [vda] 4194304 512-byte logical blocks

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from campaign.fakes import FakeNursery, Quiet, a_plan, a_record
-from tare.campaign.runner import Runner
+from tare.campaign.execution.runner import Runner
 from tare.model import Design
 from tare.store import create_store, open_store
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tare.campaign.plan import Plan, arms_of, how_long, make_jobs, parse_margins, parse_time
+from tare.campaign.plan.plan import Plan, arms_of, how_long, make_jobs, parse_margins, parse_time
 from tare.errors import UsageError
 from tare.model import Arm, Resources
 from tare.platforms import registry

@@ -8,10 +8,10 @@ import pytest
 
 from campaign.fakes import FakeNursery, FakeRun, Quiet, a_plan, a_record
 from tare import literature
-from tare.campaign.plan import Job
-from tare.campaign.runner import Runner
-from tare.campaign.runs import run_trial
-from tare.campaign.schedule import schedule_block
+from tare.campaign.execution.runner import Runner
+from tare.campaign.execution.runs import run_trial
+from tare.campaign.plan.plan import Job
+from tare.campaign.plan.schedule import schedule_block
 from tare.model import Arm, Design, Mode, TrialKey
 from tare.store import create_store
 from tare.workloads import registry

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from campaign.fakes import FakeFresh, FakeNursery, FakeRun, Quiet, a_plan, a_record
-from tare.campaign.plan import Job
-from tare.campaign.runner import Runner
-from tare.campaign.schedule import schedule_block
+from tare.campaign.execution.runner import Runner
+from tare.campaign.plan.plan import Job
+from tare.campaign.plan.schedule import schedule_block
 from tare.errors import ParseError, PlatformError, UnsupportedError
 from tare.model import Arm, Design, Status, TrialKey
 from tare.store import create_store, open_store

@@ -6,9 +6,9 @@ import pytest
 
 import tare
 from campaign.fakes import FakePlatform, a_plan, a_record
-from tare.campaign import conduct, same, trust
+from tare.campaign.execution import conduct, same, trust
+from tare.campaign.execution.preflight import Ready
 from tare.campaign.host_session import HostSession
-from tare.campaign.preflight import Ready
 from tare.errors import HostError, StoreError, UsageError
 from tare.host import facts
 from tare.platforms.base import Availability

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from campaign.fakes import FakeNursery, Quiet, a_plan, a_record
-from tare.campaign import sampler
-from tare.campaign.runner import Runner
-from tare.campaign.sampler import Sampler
+from tare.campaign.execution.runner import Runner
+from tare.campaign.telemetry import sampler
+from tare.campaign.telemetry.sampler import Sampler
 from tare.model import Arm, CpuTick, InstanceTick, Tick
 from tare.store import create_store, open_store
 

@@ -1,8 +1,8 @@
 import itertools
 from collections import Counter
 
-from tare.campaign.schedule import schedule_block
-from tare.campaign.slices import in_parts, plan_turns
+from tare.campaign.execution.slices import in_parts, plan_turns
+from tare.campaign.plan.schedule import schedule_block
 from tare.model import Arm, Design, Mode
 from tare.session import MAX_SLICES
 from tare.workloads import registry

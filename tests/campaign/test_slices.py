@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from campaign.fakes import FakeLive, FakeNursery
-from tare.campaign import slices
-from tare.campaign.schedule import Stage
+from tare.campaign.execution import slices
+from tare.campaign.plan.schedule import Stage
 from tare.model import Arm, Mode
 from tare.session import ClockOffset
 from tare.session.results import PartResult, ProbeResult, ProbeSlice

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tare.campaign.starts import parts
+from tare.campaign.instances.starts import parts
 
 MS = 1_000_000
 

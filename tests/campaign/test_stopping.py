@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from campaign.fakes import FakeNursery, Quiet, a_plan, a_record
-from tare.campaign import stopping
-from tare.campaign.runner import Runner
-from tare.campaign.stopping import parse_precision, still_wanted, targets
+from tare.campaign.execution.runner import Runner
+from tare.campaign.plan import stopping
+from tare.campaign.plan.stopping import parse_precision, still_wanted, targets
 from tare.errors import UsageError
 from tare.estimates.running import RunningEstimates
 from tare.store import create_store, open_store

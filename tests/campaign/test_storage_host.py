@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tare.campaign.runs import run_trial
+from tare.campaign.execution.runs import run_trial
 from tare.errors import UnsupportedError
 from tare.model import Arm
 from tare.platforms import registry

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tare.campaign.order import CampaignRequest
-from tare.campaign.plan import make_jobs
-from tare.campaign.schedule import schedule_block
-from tare.campaign.study import foreword, full_length, ordered
+from tare.campaign.plan.plan import make_jobs
+from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.plan.schedule import schedule_block
+from tare.campaign.plan.study import foreword, full_length, ordered
 from tare.errors import UsageError
 from tare.literature import Scale, load, names, studies
 from tare.model import Arm, Design

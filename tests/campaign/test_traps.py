@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign.slices import Share, Turn, read_result, tick
+from tare.campaign.execution.slices import Share, Turn, read_result, tick
 from tare.errors import ParseError
 from tare.host import cgroup
 from tare.model import Arm

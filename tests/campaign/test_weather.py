@@ -7,10 +7,10 @@ import time
 import pytest
 
 from campaign.fakes import Quiet, a_record
-from tare.campaign import instances
+from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.plan import Job, Plan
-from tare.campaign.runner import Runner
+from tare.campaign.instances import launcher as instances
+from tare.campaign.plan.plan import Job, Plan
 from tare.errors import HostError, TareError
 from tare.host import cgroup, processes, state
 from tare.host.journal import Journal

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 import fake_campaign
-from tare.campaign.interim import Interim
+from tare.campaign.plan.interim import Interim
 from tare.cli import progress
 from tare.cli.progress import CampaignDisplay
 from tare.store import read_store

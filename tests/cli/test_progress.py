@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 import fake_campaign
-from tare.campaign.interim import Interim
+from tare.campaign.plan.interim import Interim
 from tare.cli.progress import CampaignDisplay
-from tare.report import build
+from tare.report.campaign import build
 from tare.store import read_store
 from tare.store.sqlite import SqliteStore
 

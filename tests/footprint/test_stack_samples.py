@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from footprint.leftovers import check_nothing_stays
-from tare.analysis.stacks import Entered, Entry, Parts, entries, own_time
+from tare.analysis.exposure.stacks import Entered, Entry, Parts, entries, own_time
 from tare.errors import HostError
 from tare.footprint import clock, stacks, symbols
 from tare.footprint.model import GUEST, NO_PATH, USER, Scope

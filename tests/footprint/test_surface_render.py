@@ -7,9 +7,9 @@ from rich.console import Console
 from fake_surfaces import CALLS, surface, tasks
 from tare import literature
 from tare.footprint.model import Call
-from tare.report import surface_terminal as shown
-from tare.report.cells import EMPTY
-from tare.report.surfaces import surfaces_report, to_data
+from tare.report.campaign.cells import EMPTY
+from tare.report.surface import terminal as shown
+from tare.report.surface.build import surfaces_report, to_data
 
 STUDY = literature.load("anjali-2020")
 

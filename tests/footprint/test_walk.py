@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from campaign.fakes import FakeFresh, FakeNursery, FakePlatform, FakeRun, FakeStart
-from tare.campaign.plan import Job
+from tare.campaign.plan.plan import Job
 from tare.errors import HostError, ParseError, UnsupportedError
 from tare.footprint.model import EMPTY, IDLE, Counts, Footprint, Level, Phase, Scope
 from tare.footprint.result import Missed

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from tare.analysis import attack_profile, profile
+from tare.analysis.exposure import attack_profile
+from tare.analysis.studies import profile
 from tare.errors import ImageError, ParseError, StoreError, UsageError
 from tare.footprint.model import Footprint, Surface
 from tare.image import recipe

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tare.campaign.host_session import image_for
-from tare.campaign.plan import make_jobs
+from tare.campaign.plan.plan import make_jobs
 from tare.errors import ImageError
 from tare.image import build, forms, recipe
 from tare.model import Layer

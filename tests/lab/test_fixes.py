@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.analysis.attack_profile import attack_profile, load_weights
+from tare.analysis.exposure.attack_profile import attack_profile, load_weights
 from tare.cli.commands.lab import weights
 from tare.errors import UsageError
 from tare.lab import fixes, kernel

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tare.analysis.stacks import Parts
+from tare.analysis.exposure.stacks import Parts
 from tare.footprint import bpf, stacks
 from tare.footprint.model import GUEST
 from tare.lab import run as lab_run

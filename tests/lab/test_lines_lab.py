@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.analysis.footprints import Exposure, View
+from tare.analysis.exposure.footprints import Exposure, View
 from tare.footprint.lines import READINGS, completed
 from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
 from tare.lab import kernel

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign.runs import run_trial
-from tare.campaign.schedule import Stage
-from tare.campaign.slices import run_slices
+from tare.campaign.execution.runs import run_trial
+from tare.campaign.execution.slices import run_slices
+from tare.campaign.plan.schedule import Stage
 from tare.contract.leftovers import left_on_host
 from tare.errors import HostError, PlatformError, UsageError
 from tare.model import Arm, Mode

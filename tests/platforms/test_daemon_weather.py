@@ -11,9 +11,9 @@ import pytest
 
 from campaign.fakes import Quiet, a_record
 from tare import cli
+from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.plan import Job, Plan
-from tare.campaign.runner import Runner
+from tare.campaign.plan.plan import Job, Plan
 from tare.contract.leftovers import left_on_host
 from tare.host import daemons, processes, removers, state
 from tare.host.journal import CleanupStack, Journal

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign import preflight
+from tare.campaign.execution import preflight
 from tare.contract import bait, suite
 from tare.contract.bench import BrokenPromiseError
 from tare.contract.doors import State

@@ -11,12 +11,12 @@ from rich.console import Console
 
 import fake_campaign
 from tare.literature import load
-from tare.report import beside as module
-from tare.report.beside import beside, lines, ours_text, theirs_text
-from tare.report.build import build
-from tare.report.html import write_html
-from tare.report.model import BesideRow, PlatformReport, ResultReport
-from tare.report.terminal import render
+from tare.report.campaign.build import build
+from tare.report.campaign.model import BesideRow, PlatformReport, ResultReport
+from tare.report.campaign.terminal import render
+from tare.report.formats.html import write_html
+from tare.report.study import beside as module
+from tare.report.study.beside import beside, lines, ours_text, theirs_text
 
 KARNA, LI, GIALLORENZO = load("karna-2021"), load("li-2017"), load("giallorenzo-2021")
 

@@ -11,13 +11,13 @@ from types import ModuleType
 import pytest
 
 import fake_campaign
-from tare.analysis.contamination import Disturbance
-from tare.analysis.findings import FindingKind
-from tare.analysis.verdicts import Kind, Reason
+from tare.analysis.comparisons.verdicts import Kind, Reason
+from tare.analysis.trust.contamination import Disturbance
+from tare.analysis.trust.findings import FindingKind
 from tare.errors import StoreError
-from tare.report.build import build, build_all
-from tare.report.cells import cell
-from tare.report.model import (
+from tare.report.campaign.build import build, build_all
+from tare.report.campaign.cells import cell
+from tare.report.campaign.model import (
     BesideReport,
     BesideRow,
     Contamination,

@@ -10,13 +10,13 @@ import pytest
 from rich.console import Console
 
 import fake_campaign
-from tare.analysis import profile as profiles
-from tare.analysis.compare import NoRatios, Procedure, compare
-from tare.analysis.many import Gap, Method, Unanswered
-from tare.analysis.sheet import score
+from tare.analysis.comparisons.compare import NoRatios, Procedure, compare
+from tare.analysis.comparisons.many import Gap, Method, Unanswered
+from tare.analysis.studies import profile as profiles
+from tare.analysis.studies.sheet import score
 from tare.model import Design
-from tare.report import compare as compare_report
-from tare.report import score as score_report
+from tare.report.campaign import compare as compare_report
+from tare.report.campaign import score as score_report
 from tare.store import read_store
 
 PROFILE = """

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import fake_campaign
-from tare.report import export as export_module
-from tare.report.export import COLUMNS, Format, Table, export, export_telemetry
+from tare.report.formats import export as export_module
+from tare.report.formats.export import COLUMNS, Format, Table, export, export_telemetry
 from tare.store import Store, create_store, read_store
 
 

@@ -12,18 +12,18 @@ from test_html import Page
 
 import fake_footprints
 import old_files
-from tare.analysis.attack_profile import Weights
-from tare.analysis.footprints import Exposure, View
+from tare.analysis.exposure.attack_profile import Weights
+from tare.analysis.exposure.footprints import Exposure, View
 from tare.errors import StoreError, UsageError
 from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
-from tare.report import footprint_words
-from tare.report.build import build
-from tare.report.export import FOOTPRINT_COLUMNS, Format, export_footprints
-from tare.report.footprint_model import FootprintsReport, LevelReport
-from tare.report.footprints import Asked, exposures, footprints_report, read_files
-from tare.report.html import write_html
-from tare.report.model import to_json
-from tare.report.terminal import render
+from tare.report.campaign.build import build
+from tare.report.campaign.model import to_json
+from tare.report.campaign.terminal import render
+from tare.report.footprint import words as footprint_words
+from tare.report.footprint.build import Asked, exposures, footprints_report, read_files
+from tare.report.footprint.model import FootprintsReport, LevelReport
+from tare.report.formats.export import FOOTPRINT_COLUMNS, Format, export_footprints
+from tare.report.formats.html import write_html
 from tare.store import read_store
 
 

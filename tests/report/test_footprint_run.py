@@ -3,9 +3,9 @@
 import pytest
 from rich.console import Console, Group
 
-from tare.analysis.footprints import Exposure
+from tare.analysis.exposure.footprints import Exposure
 from tare.footprint.model import EMPTY, IDLE, Footprint, Level, Phase, Scope
-from tare.report.footprint_run import render, rows
+from tare.report.footprint.run import render, rows
 
 
 def _one(platform, workload, hits, *, scope=Scope.INSTANCE, repeat=0, seconds=2.0, lost=0):

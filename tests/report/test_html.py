@@ -14,10 +14,10 @@ import pytest
 
 import fake_campaign
 from tare.errors import UsageError
-from tare.report import figures
-from tare.report.build import build
-from tare.report.html import write_html
-from tare.report.model import Report
+from tare.report.campaign import figures
+from tare.report.campaign.build import build
+from tare.report.campaign.model import Report
+from tare.report.formats.html import write_html
 from tare.store import CampaignRecord, SettingRecord, create_store, read_store
 
 VOID = {"input", "meta", "br"}

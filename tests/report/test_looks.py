@@ -12,11 +12,11 @@ from rich.console import Console
 
 import fake_campaign
 from tare.model import Arm
-from tare.report.build import build
-from tare.report.cells import MARKS, MEANINGS, added, cell, look
-from tare.report.html import write_html
-from tare.report.model import PlatformReport, Report, ResultReport, to_json
-from tare.report.terminal import STYLES, render
+from tare.report.campaign.build import build
+from tare.report.campaign.cells import MARKS, MEANINGS, added, cell, look
+from tare.report.campaign.model import PlatformReport, Report, ResultReport, to_json
+from tare.report.campaign.terminal import STYLES, render
+from tare.report.formats.html import write_html
 from tare.store import create_store
 
 QUIET = fake_campaign.Shape(stolen=False, failing=None, unsupported=None)

@@ -7,18 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from tare.analysis.compare import NoRatios, Procedure
-from tare.analysis.contamination import Disturbance
-from tare.analysis.dependence import Dependence
-from tare.analysis.fairness import ALIKE
-from tare.analysis.findings import Finding, FindingKind
-from tare.analysis.hidden import Hidden
-from tare.analysis.many import Gap, Unanswered
-from tare.analysis.published import Line, Statement
-from tare.analysis.results import Counts, Description, FloorReason, NoiseFloor, PlatformResult, Unmarked
-from tare.analysis.stacks import Entered, Entry
-from tare.analysis.steadiness import NoParts
-from tare.analysis.verdicts import (
+from tare.analysis.comparisons.compare import NoRatios, Procedure
+from tare.analysis.comparisons.many import Gap, Unanswered
+from tare.analysis.comparisons.verdicts import (
     Closed,
     Enough,
     Kind,
@@ -31,6 +22,15 @@ from tare.analysis.verdicts import (
     judge,
     too_few,
 )
+from tare.analysis.exposure.stacks import Entered, Entry
+from tare.analysis.results import Counts, Description, FloorReason, NoiseFloor, PlatformResult, Unmarked
+from tare.analysis.studies.published import Line, Statement
+from tare.analysis.trust.contamination import Disturbance
+from tare.analysis.trust.dependence import Dependence
+from tare.analysis.trust.fairness import ALIKE
+from tare.analysis.trust.findings import Finding, FindingKind
+from tare.analysis.trust.hidden import Hidden
+from tare.analysis.trust.steadiness import NoParts
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead
 from tare.model import CPU_COST, Direction, Family

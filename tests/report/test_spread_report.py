@@ -10,9 +10,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import fake_campaign
-from tare.analysis.steadiness import NoParts, steadiness, trajectories
+from tare.analysis.trust.steadiness import NoParts, steadiness, trajectories
 from tare.cli import app
-from tare.report import spread as spread_report
+from tare.report.campaign import spread as spread_report
 from tare.store import read_store
 
 SHAPE = replace(fake_campaign.Shape(), failing=None, unsupported=None, workloads=("prime-slices", "sysbench-cpu"))

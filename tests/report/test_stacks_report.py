@@ -14,11 +14,11 @@ from test_html import Page
 import fake_footprints
 from tare import cli
 from tare.footprint.model import IDLE, SAMPLES_A_SECOND, USER, Footprint, Level, Phase, Scope
-from tare.report.build import build
-from tare.report.export import export_stacks
-from tare.report.footprint_model import StacksReport
-from tare.report.html import write_html
-from tare.report.terminal import render
+from tare.report.campaign.build import build
+from tare.report.campaign.terminal import render
+from tare.report.footprint.model import StacksReport
+from tare.report.formats.export import export_stacks
+from tare.report.formats.html import write_html
 from tare.store import read_store
 
 _IN = "entry_SYSCALL_64_after_hwframe;do_syscall_64"

@@ -17,12 +17,12 @@ import old_files
 from fake_surfaces import CALLS, surface, tasks
 from tare.errors import StoreError
 from tare.footprint.model import Call
-from tare.report.build import build
-from tare.report.export import SURFACE_COLUMNS, Format, export_surfaces
-from tare.report.html import write_html
-from tare.report.model import Report, to_json
-from tare.report.surface_model import SurfacesReport
-from tare.report.terminal import render
+from tare.report.campaign.build import build
+from tare.report.campaign.model import Report, to_json
+from tare.report.campaign.terminal import render
+from tare.report.formats.export import SURFACE_COLUMNS, Format, export_surfaces
+from tare.report.formats.html import write_html
+from tare.report.surface.model import SurfacesReport
 from tare.store import open_store, read_store
 
 

@@ -9,9 +9,9 @@ from rich.console import Console
 
 import fake_campaign
 from tare.clean import clean
-from tare.report.build import build
-from tare.report.model import Report, SettingReport
-from tare.report.terminal import render, render_all
+from tare.report.campaign.build import build
+from tare.report.campaign.model import Report, SettingReport
+from tare.report.campaign.terminal import render, render_all
 from tare.store import create_store
 
 SNAPSHOT = Path(__file__).parent / "headline.txt"

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from tare.campaign.instances import RunningInstance
-from tare.campaign.schedule import Stage
-from tare.campaign.slices import Sliced, run_slices
+from tare.campaign.execution.slices import Sliced, run_slices
+from tare.campaign.instances.launcher import RunningInstance
+from tare.campaign.plan.schedule import Stage
 from tare.errors import HostError, UnsupportedError
 from tare.host import processes
 from tare.model import Arm, Mode, Resources

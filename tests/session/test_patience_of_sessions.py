@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tare.campaign import runs
+from tare.campaign.execution import runs
 from tare.errors import SessionTimeout
 from tare.workloads.base import Command
 

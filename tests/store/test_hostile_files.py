@@ -8,7 +8,7 @@ import pytest
 
 from tare.cli.commands.app import COMMANDS, load
 from tare.errors import StoreError
-from tare.report.tables import Table
+from tare.report.formats.tables import Table
 from tare.store import read_store
 
 #: How each command is given a file, {}; {new} is a place for what it writes.

@@ -8,9 +8,9 @@ import pytest
 import fake_campaign
 from tare import __version__
 from tare.errors import StoreError
-from tare.report.build import build
-from tare.report.export import Format, export
-from tare.report.terminal import render
+from tare.report.campaign.build import build
+from tare.report.campaign.terminal import render
+from tare.report.formats.export import Format, export
 from tare.store import open_store, read_store
 from tare.store.migrations import FORMAT_VERSION
 

@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from campaign.fakes import FakeNursery, Quiet, a_plan
-from tare.campaign import same
-from tare.campaign.runner import Runner
+from tare.campaign.execution import same
+from tare.campaign.execution.runner import Runner
 from tare.cli import app
 from tare.errors import StoreError
-from tare.report.build import build
+from tare.report.campaign.build import build
 from tare.store import open_store, read_store
 from tare.store.durations import block_durations
 from tare.store.migrations import FORMAT_VERSION, READABLE

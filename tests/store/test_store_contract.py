@@ -21,8 +21,8 @@ import fake_surfaces
 from tare.errors import StoreError
 from tare.footprint.model import Footprint
 from tare.model import Arm, Sample, Status, Trial
-from tare.report.build import report_on
-from tare.report.footprints import of_store
+from tare.report.campaign.build import report_on
+from tare.report.footprint.build import of_store
 from tare.store import OUTPUT_CAP, Store, read_store
 from tare.store.opening import Backend, backend
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from campaign.fakes import Quiet
-from tare.campaign import conduct
-from tare.campaign.order import CampaignRequest
+from tare.campaign.execution import conduct
+from tare.campaign.plan.request import CampaignRequest
 from tare.model import Mode, Status
 from tare.store import read_store
 from tare.workloads import registry

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tare.campaign.slices import plan_turns
+from tare.campaign.execution.slices import plan_turns
 from tare.errors import HostError, ParseError
 from tare.model import DEFAULT_MARGINS, Arm, Family
 from tare.workloads import registry

@@ -10,20 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.analysis import contamination
 from tare.analysis.amounts import Scale, amount, scale
-from tare.analysis.caveats import caveats
-from tare.analysis.counts import CountsByArm, count_trials, trials_of
-from tare.analysis.drift import drift
-from tare.analysis.evidence import Evidence, evidence
-from tare.analysis.fairness import refusals
-from tare.analysis.findings import Finding, FindingKind
-from tare.analysis.inputs import NoAnswer
-from tare.analysis.results import Counts, Description, FloorReason, Lone, MetricResult, NoiseFloor, PlatformResult
-from tare.analysis.spread import sd_ratio_bonett, variability
-from tare.analysis.tails import tails
-from tare.analysis.unmarked import beside
-from tare.analysis.verdicts import (
+from tare.analysis.comparisons.verdicts import (
     EQUAL,
     Closed,
     Enough,
@@ -39,6 +27,18 @@ from tare.analysis.verdicts import (
     too_few,
     within_noise,
 )
+from tare.analysis.counts import CountsByArm, count_trials, trials_of
+from tare.analysis.evidence import Evidence, evidence
+from tare.analysis.inputs import NoAnswer
+from tare.analysis.results import Counts, Description, FloorReason, Lone, MetricResult, NoiseFloor, PlatformResult
+from tare.analysis.trust import contamination
+from tare.analysis.trust.caveats import caveats
+from tare.analysis.trust.drift import drift
+from tare.analysis.trust.fairness import refusals
+from tare.analysis.trust.findings import Finding, FindingKind
+from tare.analysis.trust.spread import sd_ratio_bonett, variability
+from tare.analysis.trust.tails import tails
+from tare.analysis.trust.unmarked import beside
 from tare.estimates.grid import Grid, harmonic, reference, weighted
 from tare.estimates.intervals import Interval, smallest_effect, standard_error
 from tare.estimates.overhead import overhead, ratio, variability_overhead

@@ -12,9 +12,9 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from tare.analysis.dependence import Dependence, dependence
+from tare.analysis.comparisons.verdicts import EQUAL, Kind, LogIntervals, Question, decide, gate
 from tare.analysis.evidence import evidence
-from tare.analysis.verdicts import EQUAL, Kind, LogIntervals, Question, decide, gate
+from tare.analysis.trust.dependence import Dependence, dependence
 from tare.estimates.grid import BlockRatios, Grid, block_ratios, harmonic
 from tare.estimates.intervals import Interval, smallest_effect, t_interval
 from tare.estimates.overhead import overhead

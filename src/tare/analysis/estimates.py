@@ -9,10 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.analysis.counts import trials_of
-from tare.analysis.hidden import Hidden, hidden
-from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
-from tare.analysis.verdicts import (
+from tare.analysis.comparisons.verdicts import (
     EQUAL,
     Closed,
     Kind,
@@ -24,6 +21,9 @@ from tare.analysis.verdicts import (
     judge,
     too_few,
 )
+from tare.analysis.counts import trials_of
+from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
+from tare.analysis.trust.hidden import Hidden, hidden
 from tare.estimates.intervals import MIN_BLOCKS, t_interval
 from tare.estimates.overhead import overhead, ratio
 from tare.estimates.running import BlockFigures, RunningEstimates

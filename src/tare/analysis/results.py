@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tare.analysis.findings import Finding
-from tare.analysis.verdicts import Kind, Reason, Verdict
+from tare.analysis.comparisons.verdicts import Kind, Reason, Verdict
+from tare.analysis.trust.findings import Finding
 from tare.estimates.grid import BlockRatios
 from tare.estimates.intervals import Amount, Interval
 from tare.model import Direction

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.analysis.calibration import injected, longer_trust, trust
-from tare.campaign import calibrate as campaigns
-from tare.campaign import conduct
-from tare.campaign.interim import Interim
+from tare.campaign.execution import conduct
+from tare.campaign.plan import calibrate as campaigns
+from tare.campaign.plan.interim import Interim
 from tare.cli.commands.calibrate import NEIGHBOURS, Load
 from tare.cli.consent import agreed
 from tare.cli.console import Console, emit
@@ -20,7 +20,7 @@ from tare.errors import UsageError
 from tare.host import facts, load, state
 from tare.model import Trial
 from tare.outputs import check_new_campaign, written
-from tare.report.calibration import (
+from tare.report.campaign.calibration import (
     LATEST_CALIBRATION,
     LONGER_S,
     CalibrationReport,

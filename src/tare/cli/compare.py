@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from tare.analysis.compare import compare as compared_of
+from tare.analysis.comparisons.compare import compare as compared_of
 from tare.cli.console import emit
 from tare.cli.report import to_read
-from tare.report.compare import render, to_data
+from tare.report.campaign.compare import render, to_data
 from tare.store import read_store
 
 

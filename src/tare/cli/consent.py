@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from tare.campaign import trust
+from tare.campaign.execution import trust
 from tare.clean import clean
 from tare.cli.console import Console
 from tare.store import read_store

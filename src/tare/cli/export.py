@@ -7,9 +7,15 @@ from pathlib import Path
 
 from tare.cli.console import emitting
 from tare.outputs import written
-from tare.report.export import export as write
-from tare.report.export import export_footprints, export_output, export_stacks, export_surfaces, export_telemetry
-from tare.report.tables import Format, Table
+from tare.report.formats.export import export as write
+from tare.report.formats.export import (
+    export_footprints,
+    export_output,
+    export_stacks,
+    export_surfaces,
+    export_telemetry,
+)
+from tare.report.formats.tables import Format, Table
 from tare.store import read_store
 
 

@@ -15,7 +15,7 @@ from tare.cli.progress import Drawn
 from tare.footprint import conduct, lab
 from tare.footprint.levels import SCHEMA
 from tare.footprint.request import FootprintRequest
-from tare.report.footprint_run import render
+from tare.report.footprint.run import render
 from tare.report.sentences.numbers import span
 
 

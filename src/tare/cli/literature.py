@@ -7,10 +7,10 @@ import json
 import typer
 
 from tare import literature as library
-from tare.analysis.published import check as check_again
+from tare.analysis.studies.published import check as check_again
 from tare.cli.console import emit
 from tare.cli.report import to_read
-from tare.report.literature import checks, checks_to_data, overview, shown, to_csv, to_data
+from tare.report.study.literature import checks, checks_to_data, overview, shown, to_csv, to_data
 
 
 def show_studies(study: str | None, *, check: bool, as_json: bool, as_csv: bool) -> None:

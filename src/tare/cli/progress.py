@@ -15,13 +15,13 @@ from rich.segment import Segments
 from rich.text import Text
 
 from tare.analysis.estimates import headlines
-from tare.campaign.interim import Interim
+from tare.campaign.plan.interim import Interim
 from tare.cli.console import Console
 from tare.errors import Failed, attempt
 from tare.model import Status, Trial
-from tare.report.build import platform_names, results_of
+from tare.report.campaign.build import platform_names, results_of
+from tare.report.campaign.terminal import headline
 from tare.report.sentences.numbers import span
-from tare.report.terminal import headline
 
 #: Redraws a second: progress must not cost what is measured (at most 1 % of a core).
 REDRAWS = 0.5

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tare.analysis.attack_profile import Weights, load_weights
+from tare.analysis.exposure.attack_profile import Weights, load_weights
 from tare.cli.console import Console, emit
 from tare.outputs import check_page
-from tare.report.footprints import Asked, read_files
-from tare.report.html import materials, write_page
-from tare.report.model import to_json
-from tare.report.terminal import render_all
+from tare.report.campaign.model import to_json
+from tare.report.campaign.terminal import render_all
+from tare.report.footprint.build import Asked, read_files
+from tare.report.formats.html import materials, write_page
 
 #: Width of the tables where the output is not a terminal.
 PLAIN_WIDTH = 120

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tare.campaign import conduct
-from tare.campaign.order import CampaignRequest
-from tare.campaign.study import foreword
+from tare.campaign.execution import conduct
+from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.plan.study import foreword
 from tare.cli.consent import agreed
 from tare.cli.console import Console
 from tare.cli.progress import CampaignDisplay
 from tare.cli.report import show
 from tare.host import facts, state
 from tare.outputs import page_of
-from tare.report import calibration
+from tare.report.campaign import calibration
 
 
 def measure(order: CampaignRequest, file: Path, *, as_json: bool) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tare.analysis import profile as profiles
-from tare.analysis.sheet import score as scored
+from tare.analysis.studies import profile as profiles
+from tare.analysis.studies.sheet import score as scored
 from tare.cli.console import emit
 from tare.cli.report import to_read
-from tare.report.score import render, to_data
+from tare.report.campaign.score import render, to_data
 from tare.store import read_store
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tare.analysis import steadiness as steady
+from tare.analysis.trust import steadiness as steady
 from tare.cli.console import emit
 from tare.cli.report import to_read
-from tare.report.spread import render, to_data
+from tare.report.campaign.spread import render, to_data
 from tare.store import read_store
 
 

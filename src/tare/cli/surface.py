@@ -13,8 +13,8 @@ from tare.cli.report import to_read
 from tare.footprint import calls, live
 from tare.footprint.model import Surface
 from tare.footprint.request import SurfaceRequest
-from tare.report import surface_terminal as shown
-from tare.report.surfaces import STUDY, surfaces_report, to_data
+from tare.report.surface import terminal as shown
+from tare.report.surface.build import STUDY, surfaces_report, to_data
 
 
 def show_surfaces(request: SurfaceRequest, *, listed: bool, published: bool, as_json: bool) -> None:

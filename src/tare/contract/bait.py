@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.campaign.instances import InstanceLauncher, RunningInstance
+from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.contract.doors import Host
 from tare.errors import HostError
 from tare.host import processes, removers, state

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tare.campaign.instances import InstanceLauncher, RunningInstance
-from tare.campaign.runs import Client
+from tare.campaign.execution.runs import Client
+from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import TareError
 from tare.model import Arm
 from tare.platforms.base import Platform

@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from tare.campaign.instances import RunningInstance
+from tare.campaign.instances.launcher import RunningInstance
 from tare.contract.bench import Bench, BrokenPromiseError, Check, promise
 from tare.contract.escape import escape, escape_to_others
 from tare.contract.hostile import floods_are_stopped, streams_have_limits

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 
-from tare.campaign.instances import RunningInstance
+from tare.campaign.instances.launcher import RunningInstance
 from tare.contract import bait
 from tare.contract.bench import Bench, promise
 from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Answers, Door, Host, Outcome, State, judge, order

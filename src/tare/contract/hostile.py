@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tare.campaign.instances import RunningInstance
+from tare.campaign.instances.launcher import RunningInstance
 from tare.contract.bench import Bench, promise
 from tare.contract.leftovers import left_on_host
 from tare.errors import SessionError, SessionTimeout

@@ -7,7 +7,7 @@ import secrets
 from functools import partial
 from pathlib import Path
 
-from tare.campaign.plan import Job, make_jobs
+from tare.campaign.plan.plan import Job, make_jobs
 from tare.footprint.counters import counter_of
 from tare.footprint.model import Counter, Footprint
 from tare.footprint.record import numbered_after

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import tare
 from tare.campaign.host_session import image_for
-from tare.campaign.order import MIN_MEMORY
-from tare.campaign.plan import make_jobs
+from tare.campaign.plan.plan import make_jobs
+from tare.campaign.plan.request import MIN_MEMORY
 from tare.errors import HostError, StoreError, TareError, UsageError
 from tare.footprint import kmodule, wire
 from tare.footprint.lines import READINGS, completed

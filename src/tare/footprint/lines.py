@@ -5,7 +5,7 @@ reading is a tar of all counters beside the results, and what `LineCounter.read`
 puts the lines in its place. Such a kernel has one set of counters for everybody: there is the host's scope alone, and
 the idle host is what it is to be set against. The reading itself is in what it reads, as files that come late in it see
 those that came before. A footprint has it too, as it was read; what a reading leaves by itself is counted apart
-(`tare.footprint.model.EMPTY`), and taken off by whoever makes sets of footprints (`tare.analysis.footprints`).
+(`tare.footprint.model.EMPTY`), and taken off by whoever makes sets of footprints (`tare.analysis.exposure.footprints`).
 """
 
 from __future__ import annotations

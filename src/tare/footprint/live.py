@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.instances import InstanceLauncher
-from tare.campaign.order import ALL
+from tare.campaign.instances.launcher import InstanceLauncher
+from tare.campaign.plan.request import ALL
 from tare.errors import Failed, HostError, TareError, UsageError, attempt
 from tare.footprint.model import Surface
 from tare.footprint.request import SurfaceRequest

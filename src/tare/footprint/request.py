@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tare.campaign.order import DEFAULT_MEMORY, check_seed
+from tare.campaign.plan.request import DEFAULT_MEMORY, check_seed
 from tare.errors import UsageError
 from tare.footprint.levels import Level
 from tare.host import subnets

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.campaign import conduct, preflight, same, trust
+from tare.campaign.execution import conduct, preflight, same, trust
+from tare.campaign.execution.preflight import Ready
+from tare.campaign.execution.runs import Client
 from tare.campaign.host_session import HostSession
-from tare.campaign.instances import InstanceLauncher
-from tare.campaign.order import DEFAULT_MEMORY, CampaignRequest, check_resources
-from tare.campaign.plan import Job, Plan
-from tare.campaign.preflight import Ready
-from tare.campaign.runs import Client
+from tare.campaign.instances.launcher import InstanceLauncher
+from tare.campaign.plan.plan import Job, Plan
+from tare.campaign.plan.request import DEFAULT_MEMORY, CampaignRequest, check_resources
 from tare.errors import Failed
 from tare.host import facts
 from tare.image.build import Image

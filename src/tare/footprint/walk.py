@@ -23,11 +23,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from tare.campaign.instances import PARENT_GROUP, InstanceLauncher, RunningInstance, Terms, stop_all
-from tare.campaign.plan import Job
-from tare.campaign.runs import Client, run_trial
-from tare.campaign.schedule import Stage
-from tare.campaign.slices import run_slices
+from tare.campaign.execution.runs import Client, run_trial
+from tare.campaign.execution.slices import run_slices
+from tare.campaign.instances.launcher import PARENT_GROUP, InstanceLauncher, RunningInstance, Terms, stop_all
+from tare.campaign.plan.plan import Job
+from tare.campaign.plan.schedule import Stage
 from tare.errors import Failed, ParseError, UnsupportedError, attempt
 from tare.footprint.model import EMPTY, IDLE, Counter, Counts, Footprint, Phase, Scope
 from tare.footprint.result import Missed, Skipped

@@ -136,7 +136,7 @@ class Above(_Strict):
 class Slip(_Strict):
     """Where a study's own text does not follow from its own figures.
 
-    computed: found from the data (`tare.analysis.published`), with what is printed and what follows. words: found by
+    computed: found from the data (`tare.analysis.studies.published`), with what is printed and what follows. words: found by
     reading.
     """
 
@@ -276,7 +276,7 @@ class Study(_Strict):
     deviations: list[Above] = []
     points: dict[Name, dict[Name, dict[Name, int]]] = {}  # printed scores by table, metric and platform
     sums: dict[Name, dict[Name, int]] = {}  # printed sums of scores by priority and platform
-    profile: dict[str, Any] | None = None  # DESMET (`tare.analysis.profile`)
+    profile: dict[str, Any] | None = None  # DESMET (`tare.analysis.studies.profile`)
     slip: list[Slip] = []
     unread: list[Unread] = []
     run: Run

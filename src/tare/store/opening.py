@@ -30,7 +30,7 @@ def backend(location: Location) -> Backend:
 
 
 def create_store(location: Location, record: CampaignRecord, marked: Marker | None = None) -> Store:
-    """A new campaign. ``marked``: makes of the record's text what shows who wrote it (`tare.campaign.trust`).
+    """A new campaign. ``marked``: makes of the record's text what shows who wrote it (`tare.campaign.execution.trust`).
 
     Raises `StoreError` when there is something already (nothing is ever overwritten) or nothing can be made there.
     """

@@ -119,7 +119,9 @@ class CampaignRecord(_Frozen):
     scale: Annotated[str, Field(pattern="^(scaled|full)$")] | None = None  # of a study's profile: "scaled" or "full"
     targets: dict[Name, Finite] = {}  # half-width at which a workload has blocks enough, as a fraction
     tuning: list[SettingRecord] | None = None  # None: the campaign ran without --tune
-    slowed: list[Finite] = []  # shares of more sliced work: every platform has a copy for each (`tare.campaign.slowed`)
+    slowed: list[
+        Finite
+    ] = []  # shares of more sliced work: every platform has a copy for each (`tare.campaign.plan.slowed`)
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

@@ -22,7 +22,7 @@ from tare.store.record import CampaignRecord
 from tare.store.segments import Segment
 
 Location = Path | str
-#: Makes of the record's text what shows who wrote it (`tare.campaign.trust`).
+#: Makes of the record's text what shows who wrote it (`tare.campaign.execution.trust`).
 Marker = Callable[[str], str]
 
 

@@ -8,7 +8,7 @@ import typer
 
 from tare.errors import UsageError
 from tare.outputs import check_new, require_campaign
-from tare.report.tables import Format, Table
+from tare.report.formats.tables import Format, Table
 
 
 def export(

@@ -8,8 +8,8 @@ from pathlib import Path
 import typer
 
 from tare import outputs
-from tare.campaign.order import check_resources
-from tare.campaign.plan import parse_time
+from tare.campaign.plan.plan import parse_time
+from tare.campaign.plan.request import check_resources
 from tare.cli.commands import given
 from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.errors import UsageError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from tare.campaign.order import ALL
+from tare.campaign.plan.request import ALL
 from tare.errors import UsageError
 
 TRUST = typer.Option(

@@ -6,7 +6,7 @@ import re
 
 import typer
 
-from tare.campaign.order import DEFAULT_MEMORY
+from tare.campaign.plan.request import DEFAULT_MEMORY
 from tare.errors import UsageError
 
 PLATFORM = typer.Option(

@@ -7,8 +7,8 @@ from pathlib import Path
 import typer
 
 from tare import outputs
-from tare.campaign.order import check_memory
-from tare.campaign.plan import parse_time
+from tare.campaign.plan.plan import parse_time
+from tare.campaign.plan.request import check_memory
 from tare.cli.commands.instances import parse_size
 from tare.lab.fixes import CHANGELOG
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import typer
 
 from tare import literature, outputs
-from tare.campaign.order import CampaignRequest
-from tare.campaign.plan import parse_margins, parse_time
-from tare.campaign.stopping import parse_precision
-from tare.campaign.study import ordered
+from tare.campaign.plan.plan import parse_margins, parse_time
+from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.plan.stopping import parse_precision
+from tare.campaign.plan.study import ordered
 from tare.cli.commands import given
 from tare.cli.commands.given import TRUST
 from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus, parse_size

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tare.analysis.compare import NoRatios, Procedure
-from tare.analysis.many import Gap, Unanswered
-from tare.analysis.steadiness import NoParts
+from tare.analysis.comparisons.compare import NoRatios, Procedure
+from tare.analysis.comparisons.many import Gap, Unanswered
+from tare.analysis.trust.steadiness import NoParts
 from tare.report.sentences.verdicts import UNFIT
 
 PROCEDURES: Mapping[Procedure, str] = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tare.analysis.contamination import (
+from tare.analysis.results import FloorReason, NoiseFloor, PlatformResult, Unmarked
+from tare.analysis.trust.contamination import (
     FOREIGN_LIMIT,
     MEMORY_PRESSURE_LIMIT,
     SIBLING_LIMIT,
@@ -13,9 +14,8 @@ from tare.analysis.contamination import (
     SWAP_LIMIT,
     Disturbance,
 )
-from tare.analysis.dependence import Dependence
-from tare.analysis.findings import Finding, FindingKind
-from tare.analysis.results import FloorReason, NoiseFloor, PlatformResult, Unmarked
+from tare.analysis.trust.dependence import Dependence
+from tare.analysis.trust.findings import Finding, FindingKind
 from tare.estimates.intervals import Interval
 from tare.report.sentences.numbers import percent, quantity, signed, signed_range
 from tare.report.sentences.verdicts import UNFIT, Subject, drift_text, kind_word, verdict_text, wide_floor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tare.analysis.published import Line, Statement
+from tare.analysis.studies.published import Line, Statement
 
 _STATEMENTS: Mapping[Statement, str] = {
     Statement.CHANGE: "change",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tare.analysis.stacks import Entered, Entry
+from tare.analysis.exposure.stacks import Entered, Entry
 
 
 def entry_text(entry: Entry) -> str:

@@ -1,0 +1,156 @@
+"""Platforms against each other, not only against the baseline: paired over blocks, or as groups side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tare.analysis.comparisons.many import AllPairs, NoPair, Unanswered, all_pairs
+from tare.analysis.comparisons.unpaired import (
+    GroupPair,
+    Overall,
+    games_howell,
+    kruskal_wallis,
+    one_way,
+    rank_pairs,
+    tukey,
+    welch,
+)
+from tare.analysis.inputs import NoAnswer
+from tare.estimates.grid import Grid, block_ratios, harmonic
+from tare.model import CPU_COST, Design, Direction
+from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
+
+_Groups = Mapping[str, NDArray[np.float64]]
+
+
+class Procedure(StrEnum):
+    """How groups are tested, all at once or by pairs."""
+
+    WELCH = "welch"
+    GAMES_HOWELL = "games-howell"
+    ANOVA = "anova"
+    TUKEY = "tukey"
+    KRUSKAL_WALLIS = "kruskal-wallis"
+    RANK_SUMS = "rank-sums"  # p values by Holm
+
+
+@dataclass(frozen=True, slots=True)
+class NoRatios:
+    """A platform whose samples have no logarithm."""
+
+    platform: str
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A test of all groups at once, and its pairs. Each answers for itself, or says why it has no answer."""
+
+    overall: Procedure
+    pairwise: Procedure
+    found: Overall | None = None
+    pairs: tuple[GroupPair, ...] = ()
+    reason: str | None = None  # why there is nothing ``found``: an error's own words
+    pairs_reason: str | None = None  # why there are no pairs: the same
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One metric over all pairs, in logs; ``reason`` where the data have no answer.
+
+    ``pairs`` where blocks pair the platforms. ``tests`` where they ran one after the other: with Welch's first, which
+    asks for no equal variances; then what the studies did. ``left_out``: platforms without ratios; the others are
+    compared all the same.
+    """
+
+    workload: str
+    metric: str
+    direction: Direction
+    pairs: AllPairs | None = None
+    tests: tuple[Test, ...] = ()
+    reason: NoRatios | Unanswered | str | None = None  # a text: an error's own words
+    left_out: tuple[str, ...] = ()
+
+
+def compare(record: CampaignRecord, samples: pl.DataFrame, platforms: Sequence[str] = ()) -> list[Compared]:
+    """All pairs in every headline and CPU cost. ``platforms``: only these, and the baseline; empty: all."""
+    chosen = [one.name for one in record.platforms if not platforms or one.name in {*platforms, record.baseline}]
+    parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
+    found = []
+    for workload in record.workloads:
+        for number, metric in enumerate(workload.metrics):
+            part = parts.get((workload.name, metric.name))
+            if part is not None and (number == 0 or metric.name == CPU_COST):
+                found.append(_compare(record, workload, metric, part, chosen))
+    return found
+
+
+def _compare(
+    record: CampaignRecord, workload: WorkloadRecord, metric: MetricRecord, part: pl.DataFrame, chosen: Sequence[str]
+) -> Compared:
+    grid = Grid.of(part, record.all_arms(), harmonic=harmonic(metric.direction, workload.mode))
+    there = [name for name in chosen if grid.counts[grid.of_platform(name)].any()]
+    unfit = [name for name in there if grid.unfit[grid.of_platform(name)].any()]
+    empty = Compared(workload.name, metric.name, metric.direction, left_out=tuple(unfit))
+    fit = [name for name in there if name not in unfit]
+    if record.baseline in unfit and record.design is not Design.SEQUENTIAL:  # what the others' ratios are to
+        return replace(empty, reason=NoRatios(record.baseline))
+    if len(fit) < 2 and unfit:
+        return replace(empty, reason=NoRatios(unfit[0]))
+    try:
+        if record.design is Design.SEQUENTIAL:
+            return replace(empty, tests=_tests(grid, fit))
+        table = np.column_stack([_column(grid, name, record.baseline) for name in fit])
+        return replace(empty, pairs=all_pairs(table, fit))
+    except NoPair as error:
+        return replace(empty, reason=error.first)
+    except NoAnswer as error:
+        return replace(empty, reason=str(error))
+
+
+def _column(grid: Grid, name: str, baseline: str) -> NDArray[np.float64]:
+    """A platform's log ratio to the baseline by block, NaN where it has none; the baseline's own is zero."""
+    base = grid.of_platform(baseline)
+    column = np.full(grid.blocks.size, np.nan)
+    if name == baseline:
+        column[~np.isnan(grid.values[base]).all(axis=(0, 2))] = 0.0
+        return column
+    pairs = block_ratios(grid, grid.of_platform(name)[0], base)
+    column[np.searchsorted(grid.blocks, pairs.blocks)] = pairs.logs
+    return column
+
+
+def _tests(grid: Grid, names: Sequence[str]) -> tuple[Test, ...]:
+    """Each answers for itself. Raises `NoAnswer` where none does."""
+    groups = {name: np.log(grid.block_values(grid.of_platform(name)[0])) for name in names}
+    tests = (
+        _test(Procedure.WELCH, Procedure.GAMES_HOWELL, welch, games_howell, groups),
+        _test(Procedure.ANOVA, Procedure.TUKEY, one_way, tukey, groups),
+        _test(Procedure.KRUSKAL_WALLIS, Procedure.RANK_SUMS, kruskal_wallis, rank_pairs, groups),
+    )
+    if not any(test.found or test.pairs for test in tests):
+        raise NoAnswer(str(tests[0].reason))
+    return tests
+
+
+def _test(
+    overall: Procedure,
+    pairwise: Procedure,
+    test_all: Callable[[_Groups], Overall],
+    test_pairs: Callable[[_Groups], tuple[GroupPair, ...]],
+    groups: _Groups,
+) -> Test:
+    test = Test(overall, pairwise)
+    try:
+        test = replace(test, found=test_all(groups))
+    except NoAnswer as why:
+        test = replace(test, reason=str(why))
+    try:
+        return replace(test, pairs=test_pairs(groups))
+    except NoAnswer as why:
+        return replace(test, pairs_reason=str(why))

@@ -1,0 +1,156 @@
+"""Groups without common blocks: analysis of variance, and which pairs differ (as the studies compare platforms)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from tare.analysis.comparisons.many import holm
+from tare.analysis.inputs import NoAnswer, level_of, samples, spread
+from tare.estimates.intervals import Interval
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Overall:
+    """Do all groups have the same centre? ``df_within`` is None for the rank test, whose statistic is chi-squared."""
+
+    statistic: float
+    df_between: float
+    df_within: float | None
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPair:
+    """``first`` minus ``second``; p, and the interval where there is one, hold for all pairs at once."""
+
+    first: str
+    second: str
+    p: float
+    difference: Interval | None = None
+
+
+def one_way(groups: Mapping[str, ArrayLike]) -> Overall:
+    """One-way analysis of variance with equal variances (Fisher; Plauth 2017 reports it). Raises `NoAnswer`.
+
+    Every group needs two values, and some group two that differ.
+    """
+    found = samples(groups, at_least=2)
+    _some_noise(found)
+    n, k = sum(map(len, found.values())), len(found)
+    return _overall(float(stats.f_oneway(*found.values()).statistic), k - 1, n - k)
+
+
+def welch(groups: Mapping[str, ArrayLike]) -> Overall:
+    """Analysis of variance without equal variances (Welch, Biometrika 38, 1951). Raises `NoAnswer`.
+
+    Every group needs two values that differ: its own variance is its weight.
+    """
+    found = list(samples(groups, at_least=2, varied=True).values())
+    statistic = float(stats.f_oneway(*found, equal_var=False).statistic)
+    weights = np.array([each.size / each.var(ddof=1) for each in found])
+    rest = np.array([1 / (each.size - 1) for each in found]) * (1 - weights / weights.sum()) ** 2
+    k = len(found)
+    return _overall(statistic, k - 1, float((k * k - 1) / (3 * rest.sum())))
+
+
+def kruskal_wallis(groups: Mapping[str, ArrayLike]) -> Overall:
+    """Analysis of variance of ranks, corrected for ties (Kruskal and Wallis, 1952). Raises `NoAnswer`.
+
+    Its p is that of chi-squared, which five values a group make good enough.
+    """
+    found = samples(groups, at_least=2)
+    _some_difference(found)
+    result = stats.kruskal(*found.values())
+    return Overall(float(result.statistic), len(found) - 1, None, float(result.pvalue))
+
+
+def tukey(groups: Mapping[str, ArrayLike], *, level: float | None = 0.95) -> tuple[GroupPair, ...]:
+    """All pairs by Tukey's honest significant difference; Kramer's form for unequal sizes (Tukey 1953, Kramer 1956).
+
+    The variance is pooled: where the groups' variances differ its p values are wrong (`games_howell`). Raises
+    `NoAnswer` as `one_way` does.
+    """
+    found = samples(groups, at_least=2)
+    _some_noise(found)
+    sizes = np.array([each.size for each in found.values()])
+    df = float((sizes - 1).sum())
+    pooled = sum(((each - each.mean()) ** 2).sum() for each in found.values()) / df
+    first, second = np.triu_indices(len(found), 1)
+    error = np.sqrt(pooled / 2 * (1 / sizes[first] + 1 / sizes[second]))
+    return _studentised(found, error, np.array(df), level)
+
+
+def games_howell(groups: Mapping[str, ArrayLike], *, level: float | None = 0.95) -> tuple[GroupPair, ...]:
+    """All pairs without equal variances or sizes (Games and Howell, J. Educ. Stat. 1, 1976).
+
+    Each pair has Welch's standard error and degrees of freedom. Every group needs two values that differ, and from
+    about six on the error rates are as stated. Intervals take a tenth of a second a pair; with no ``level`` there are
+    none. Raises `NoAnswer`.
+    """
+    found = samples(groups, at_least=2, varied=True)
+    sizes = np.array([each.size for each in found.values()])
+    squared = np.array([each.var(ddof=1) / each.size for each in found.values()])  # standard errors of the means
+    first, second = np.triu_indices(len(found), 1)
+    both = squared[first] + squared[second]
+    df = both**2 / (squared[first] ** 2 / (sizes[first] - 1) + squared[second] ** 2 / (sizes[second] - 1))
+    return _studentised(found, np.sqrt(both / 2), df, level)
+
+
+def rank_pairs(groups: Mapping[str, ArrayLike]) -> tuple[GroupPair, ...]:
+    """All pairs by the rank sum test, p adjusted by Holm; what follows `kruskal_wallis`. Raises `NoAnswer`.
+
+    By the normal approximation, corrected for ties and continuity: four values a group at least.
+    """
+    found = samples(groups, at_least=4)
+    _some_difference(found)
+    pairs = list(itertools.combinations(found, 2))
+    p = [_rank_sum(found[first], found[second]) for first, second in pairs]
+    return tuple(GroupPair(*pair, float(each)) for pair, each in zip(pairs, holm(p), strict=True))
+
+
+def _overall(statistic: float, df_between: float, df_within: float) -> Overall:
+    """With its p. Means that are equal come out of scipy as a trifle below zero, with a p that is no number."""
+    statistic = max(0.0, statistic)
+    return Overall(statistic, df_between, df_within, float(stats.f.sf(statistic, df_between, df_within)))
+
+
+def _rank_sum(first: Floats, second: Floats) -> float:
+    if np.ptp(np.concatenate((first, second))) == 0:
+        return 1.0  # two constants that are equal: every rank is tied
+    found = stats.mannwhitneyu(first, second, alternative="two-sided", method="asymptotic", use_continuity=True)
+    return float(found.pvalue)
+
+
+def _studentised(found: Mapping[str, Floats], error: Floats, df: Floats, level: float | None) -> tuple[GroupPair, ...]:
+    """Differences over their errors against the studentised range; the error has Tukey's root of two in it."""
+    means = np.array([each.mean() for each in found.values()])
+    first, second = np.triu_indices(means.size, 1)
+    difference = means[first] - means[second]
+    p = np.minimum(1.0, stats.studentized_range.sf(np.abs(difference) / error, means.size, df))
+    names = list(found)
+    pairs = [(names[i], names[j]) for i, j in zip(first, second, strict=True)]
+    if level is None:
+        return tuple(GroupPair(*pair, float(each)) for pair, each in zip(pairs, p, strict=True))
+    half = stats.studentized_range.ppf(level_of(level), means.size, df) * error
+    return tuple(
+        GroupPair(*pair, float(each), Interval(float(d), float(d - h), float(d + h)))
+        for pair, each, d, h in zip(pairs, p, difference, half, strict=True)
+    )
+
+
+def _some_noise(found: Mapping[str, Floats]) -> None:
+    if not any(spread(each) for each in found.values()):
+        raise NoAnswer("the values of every group are all the same: no noise to compare with")
+
+
+def _some_difference(found: Mapping[str, Floats]) -> None:
+    if not spread(np.concatenate(list(found.values()))):
+        raise NoAnswer("the values are all the same")

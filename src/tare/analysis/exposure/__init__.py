@@ -1,0 +1,1 @@
+"""What platforms run of the host's kernel, as sets and shares."""

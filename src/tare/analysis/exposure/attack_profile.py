@@ -1,0 +1,130 @@
+"""Bottomley's horizontal attack profile: what a platform runs of the host's kernel, each thing by its density of bugs.
+
+J. Bottomley, "Measuring the Horizontal Attack Profile of Nabla Containers" (2018): the chance that a tenant can break
+out through the kernel is taken to grow with the code that it makes the kernel run, times the density of bugs in that
+code; "horizontal", for it is what one tenant can do to its neighbours through what they share. With no densities
+given every thing weighs 1, and the profile is a count. It is no measure of security: it knows nothing of what a bug
+is worth, of checks in the way, nor of code that an attacker would run and a benchmark does not.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tare.analysis.exposure.footprints import Things
+from tare.analysis.exposure.overlaps import Place
+from tare.errors import UsageError
+
+_FIX = 'in TOML: title, default and [density] with "net/" = 2.5; in CSV: the columns name and density'
+_SMALLEST_SHARE = 1e-12
+
+Density = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Weights(BaseModel):
+    """Densities of bugs, in any one unit: by directory or file ("net/", "net/core/dev.c"), by name, by "tcp_*"."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    title: str = "uniform"
+    default: Density = 1.0
+    density: Mapping[Annotated[str, Field(min_length=1)], Density] = {}
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all things weigh the same."""
+        return not self.density
+
+    def of(self, thing: str, path: str | None) -> float | None:
+        """The density of a thing: by its name, else by the most of its file's path, else by how its name begins.
+
+        None: no key fits, so that the default holds.
+        """
+        if thing in self.density:
+            return self.density[thing]
+        keys = [*_prefixes(path), *(f"{thing[:end]}*" for end in range(len(thing), 0, -1))]
+        return next((self.density[key] for key in keys if key in self.density), None)
+
+
+@dataclass(frozen=True, slots=True)
+class AttackProfile:
+    """A platform's profile: the sum, how many things it is of, and how many of these only the default fits."""
+
+    score: float
+    things: int
+    by_default: int
+
+    def of(self, other: AttackProfile) -> float | None:
+        """By another's; None where that is zero."""
+        return self.score / other.score if other.score > _SMALLEST_SHARE else None
+
+
+def attack_profile(things: Things | AbstractSet[str], weights: Weights, place: Place) -> AttackProfile:
+    """The sum of densities over these things."""
+    if not weights.density:
+        return AttackProfile(weights.default * len(things), len(things), len(things))
+    found = [weights.of(thing, place(thing)) for thing in things]
+    score = math.fsum(weights.default if one is None else one for one in found)
+    return AttackProfile(score, len(things), found.count(None))
+
+
+def load_weights(file: Path) -> Weights:
+    """Weights from a TOML or (by its name) CSV file. Raises `UsageError` with one line."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}", fix="name a file of weights") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not text: {error}", fix=_FIX) from error
+    return parse(text, str(file))
+
+
+def parse(text: str, name: str) -> Weights:
+    """Weights from TOML or (by the name's end) CSV text; ``name`` is for the title and errors. Raises `UsageError`."""
+    told = _of_csv(text, name) if name.endswith(".csv") else _of_toml(text, name)
+    try:
+        return Weights.model_validate({"title": Path(name).name, **told})
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        why = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"]
+        raise UsageError(f"{name}: {f'{place}: ' if place else ''}{why}", fix=_FIX) from error
+
+
+def _of_toml(text: str, name: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # tomllib raises more than its own, for long numbers and deep lists
+        raise UsageError(f"{name} is not TOML: {error}", fix=_FIX) from error
+
+
+def _of_csv(text: str, name: str) -> dict[str, object]:
+    """A row a name; the name ``default`` stands for all the others."""
+    try:
+        rows: Sequence[dict[str, str]] = list(csv.DictReader(io.StringIO(text)))
+    except csv.Error as error:
+        raise UsageError(f"{name} is not CSV: {error}", fix=_FIX) from error
+    if not rows or set(rows[0]) != {"name", "density"}:
+        raise UsageError(f"{name} has not the two columns name and density", fix=_FIX)
+    density = {row["name"]: row["density"] for row in rows}
+    default = density.pop("default", None)
+    return {"density": density} | ({} if default is None else {"default": default})
+
+
+def _prefixes(path: str | None) -> list[str]:
+    """A path and the directories above it, the nearest first, with and without the slash at their end."""
+    if path is None:
+        return []
+    parts = path.split("/")
+    above = ["/".join(parts[:depth]) for depth in range(len(parts) - 1, 0, -1)]
+    return [path, *(each for one in above for each in (f"{one}/", one))]

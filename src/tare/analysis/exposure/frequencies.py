@@ -1,0 +1,138 @@
+"""What platforms run more or less often: rates of hits in the steady phase, against the baseline's, thing by thing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from tare.analysis.exposure.footprints import Exposure, View
+from tare.footprint.model import Phase
+
+#: A thing that no platform hit more often than this in a workload says nothing by its rate.
+MIN_HITS = 100
+#: What is added to the hits of a repeat, so that a thing that never ran has a logarithm (Anscombe 1948; Haldane 1956).
+_HALF = 0.5
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A platform's rate by the baseline's; an interval (95 %) where both have two repeats at least."""
+
+    point: float
+    low: float | None
+    high: float | None
+
+    @property
+    def sure(self) -> bool:
+        """Whether the interval is there and does not hold 1."""
+        return self.low is not None and self.high is not None and (self.low > 1 or self.high < 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Frequency:
+    """One thing in one workload: hits a second by platform, and the ratio to the baseline's."""
+
+    thing: str
+    workload: str
+    rates: Mapping[str, float]
+    ratios: Mapping[str, Ratio]
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every platform ran it."""
+        return all(rate > 0 for rate in self.rates.values())
+
+    @property
+    def greatest(self) -> float:
+        """The ratio that is farthest from 1, as the absolute value of its natural logarithm."""
+        return max((abs(math.log(ratio.point)) for ratio in self.ratios.values()), default=0.0)
+
+
+def frequencies(
+    exposure: Exposure, workload: str, baseline: str, *, top: int = 20, least_hits: int = MIN_HITS
+) -> list[Frequency]:
+    """The things whose rate differs most from the baseline's in a workload.
+
+    First ``top`` of those that every platform ran, the greatest ratio first; then ``top`` of those that one did not run
+    at all, the most frequent first: their ratios would only tell how long was counted. Of each repeat the logarithm of
+    (hits + ½) / seconds; a ratio is the difference of the means, its interval Welch's. Things that no platform hit
+    ``least_hits`` times, all repeats together, are left out. Empty where the baseline, or every other platform, was not
+    counted in this workload.
+
+    The order is that of the point estimates: the first of many is the more extreme for being the first, which its
+    interval does not know.
+    """
+    view = exposure.best_view()
+    if view is None:
+        return []
+    repeats = {
+        name: found
+        for name in exposure.platforms
+        if (found := exposure.parts(name, view.scope, Phase.STEADY, workload))
+    }
+    if baseline not in repeats or len(repeats) < 2:
+        return []
+    names = _worth_it(exposure, view, workload, list(repeats), least_hits)
+    hits = {name: _hits([exposure.hits(one) for one in found], names) for name, found in repeats.items()}
+    seconds = {name: np.array([one.seconds for one in found]) for name, found in repeats.items()}
+    logs = {name: np.log((each + _HALF) / seconds[name][:, None]) for name, each in hits.items()}
+    base = logs[baseline].mean(axis=0)
+    others = [name for name in repeats if name != baseline]
+    far = np.max([np.abs(logs[name].mean(axis=0) - base) for name in others], axis=0, initial=0.0)
+    rates = np.array([each.sum(axis=0) / seconds[name].sum() for name, each in hits.items()])
+    least, most = rates.min(axis=0, initial=math.inf), rates.max(axis=0, initial=0.0)
+    differ = [at for at in range(len(names)) if far[at] > 0]
+    common = sorted((at for at in differ if least[at] > 0), key=lambda at: (-far[at], names[at]))
+    partial = sorted((at for at in differ if least[at] == 0), key=lambda at: (-most[at], names[at]))
+    return [
+        Frequency(
+            names[at],
+            workload,
+            dict(zip(repeats, rates[:, at].tolist(), strict=True)),
+            {name: _ratio(logs[name][:, at], logs[baseline][:, at]) for name in others},
+        )
+        for at in (*common[:top], *partial[:top])
+    ]
+
+
+def _worth_it(exposure: Exposure, view: View, workload: str, platforms: Sequence[str], least_hits: int) -> list[str]:
+    """The things of any platform that one of them hit often enough."""
+    names = set()
+    for platform in platforms:
+        pool = exposure.pool(platform, view.scope, Phase.STEADY, workload)
+        own = exposure.things(platform, view, Phase.STEADY, workload)
+        names |= {thing for thing in own if pool is not None and pool.hits[thing] >= least_hits}
+    return sorted(names)
+
+
+def _hits(found: Sequence[Mapping[str, int]], names: Sequence[str]) -> Floats:
+    """A row a repeat, a column a thing."""
+    hits = [[one.get(name, 0) for name in names] for one in found]
+    return np.array(hits, dtype=np.float64).reshape(len(found), len(names))
+
+
+def _ratio(first: Floats, second: Floats) -> Ratio:
+    difference = float(first.mean() - second.mean())
+    if first.size < 2 or second.size < 2:
+        return Ratio(math.exp(difference), None, None)
+    parts = [float(values.var(ddof=1)) / values.size for values in (first, second)]
+    error = math.sqrt(sum(parts))
+    if error == 0:
+        return Ratio(math.exp(difference), math.exp(difference), math.exp(difference))
+    freedom = sum(parts) ** 2 / sum(
+        part**2 / (values.size - 1) for part, values in zip(parts, (first, second), strict=True)
+    )
+    half = float(stats.t.ppf(0.975, freedom)) * error
+    return Ratio(math.exp(difference), _exp(difference - half), _exp(difference + half))
+
+
+def _exp(value: float) -> float:
+    """Two repeats that differ much leave an interval wider than any float."""
+    return math.exp(min(max(value, -700.0), 700.0))

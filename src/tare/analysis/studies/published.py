@@ -1,0 +1,208 @@
+"""What a study derives from its own figures, computed again: what follows, and what does not (docs/literature.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from scipy import stats
+
+from tare.analysis.studies.profile import checked, evaluate
+from tare.analysis.studies.scores import overhead_ratio, trial_count_overhead
+from tare.estimates.overhead import variability_overhead
+from tare.literature import Figure, Study
+from tare.literature.model import Change, Derived, Slip
+
+#: How far a rounded figure may be from what it stands for, in its last decimal.
+_HALF = 0.5 + 1e-9
+#: How far, in per cent points, where the text says about, around, almost or up to.
+_ABOUT = 2.0
+_Printed = float | list[float] | str | None
+
+
+class Statement(StrEnum):
+    """What kind of statement a study makes."""
+
+    AGAIN = "again"  # a figure that is printed a second time: its value or its SD
+    CHANGE = "change"  # per cent more or less
+    DERIVED = "derived"  # what it computed of its figures: see `tare.literature.model.Derived`
+    DEVIATION = "deviation"  # relative deviations are at most that
+    SCORE = "score"
+    SUM = "sum"  # of scores
+    P = "p"  # below it
+    DEGREES = "degrees"  # of freedom
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One printed statement and what the study's own figures say instead; ``wrong``: it does not follow."""
+
+    where: str
+    metric: str
+    platform: str
+    what: Statement
+    printed: _Printed
+    follows: _Printed
+    wrong: bool
+    of: str = ""  # which of a figure is printed again; what was derived, in the study's file's own terms
+
+    def is_slip(self, slip: Slip) -> bool:
+        """Whether a listed slip is this line."""
+        ours = (self.where, self.metric, self.platform, self.printed, self.follows)
+        return slip.kind == "computed" and ours == (
+            slip.where, slip.metric, slip.platform, slip.printed, slip.follows,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A study's statements computed again, held against the slips that its file lists."""
+
+    study: str
+    lines: tuple[Line, ...]
+    unlisted: tuple[Line, ...] = field(default=())  # wrong, and not among the slips
+    unfound: tuple[Slip, ...] = field(default=())  # listed as computed, and not found
+
+    @property
+    def good(self) -> bool:
+        """Whether exactly the listed slips were found."""
+        return not self.unlisted and not self.unfound
+
+
+def check(study: Study) -> Checked:
+    """Compute again what the study's file says that the study derives."""
+    lines = tuple(line for kind in _KINDS for line in kind(study))
+    wrong = [line for line in lines if line.wrong]
+    computed = [slip for slip in study.slip if slip.kind == "computed"]
+    return Checked(
+        study.name,
+        lines,
+        tuple(line for line in wrong if not any(line.is_slip(slip) for slip in computed)),
+        tuple(slip for slip in computed if not any(line.is_slip(slip) for line in wrong)),
+    )
+
+
+def _again(study: Study) -> Iterator[Line]:
+    """Figures that are printed twice: two roundings of one figure, each to its own decimals."""
+    for one in study.text.again:
+        figure = study.metric(one.metric)
+        value = (figure.sd if one.of == "sd" else figure.value)[one.platform]
+        coarser = one.decimals if figure.decimals is None else min(one.decimals, figure.decimals)
+        wrong = abs(one.value - value) > _HALF * 10.0**-coarser
+        follows = round(value, coarser)
+        yield Line(one.where, one.metric, one.platform, Statement.AGAIN, one.value, follows, wrong, one.of)
+
+
+def _changes(study: Study) -> Iterator[Line]:
+    """Per cent more or less, between what the figures can be at most and at least before they were rounded."""
+    for one in study.text.change:
+        figure = study.metric(one.metric)
+        error = 0.0 if figure.decimals is None else 0.5 * 10.0**-figure.decimals
+        value, base = _value(study, figure, one.platform), _value(study, figure, one.than)
+        exact = figure.relative and one.than == study.source.baseline
+        least = 100 * ((value - error) / (base + (0 if exact else error)) - 1)
+        most = 100 * ((value + error) / (base - (0 if exact else error)) - 1)
+        low, high = _bounds(one)
+        follows = round(100 * (value / base - 1), 1)
+        wrong = not low <= most or least > high
+        yield Line(one.where, one.metric, one.platform, Statement.CHANGE, one.percent, follows, wrong)
+
+
+def _value(study: Study, figure: Figure, platform: str) -> float:
+    if figure.relative and platform == study.source.baseline:
+        return 100.0
+    return figure.value[platform]
+
+
+def _bounds(one: Change) -> tuple[float, float]:
+    """What would be printed like this, in per cent: each end as it is rounded, to ones or to tenths."""
+    low, high = one.percent if isinstance(one.percent, list) else (one.percent, one.percent)
+    slack = [_ABOUT if one.about else _HALF * (1 if end == round(end) else 0.1) for end in (low, high)]
+    return low - slack[0], high + slack[1]
+
+
+def _derived(study: Study) -> Iterator[Line]:
+    for one in study.text.derived:
+        found = _compute(study, one)
+        # Printed in full, it may differ in the last bits.
+        error = abs(one.value) * 1e-8 if one.decimals is None else _HALF * 10.0**-one.decimals
+        follows = found if one.decimals is None else round(found, one.decimals)
+        wrong = abs(found - one.value) > error
+        yield Line(one.where, one.metric, one.platform, Statement.DERIVED, one.value, follows, wrong, one.of)
+
+
+def _compute(study: Study, one: Derived) -> float:
+    """What the study computed: per cent for overheads and shares."""
+    if one.of == "sum":
+        return sum(one.parts)
+    if one.of == "quotient":
+        return one.parts[0] / one.parts[1]
+    figure, baseline = study.metric(one.metric), study.source.baseline
+    if one.of == "share":
+        assert one.total is not None
+        return 100 * figure.value[one.platform] / one.total
+    if one.of == "variability overhead":
+        variability = variability_overhead(figure.sd[one.platform], figure.sd[baseline])
+        assert variability is not None
+        return 100 * variability
+    value, base = figure.value[one.platform], figure.value[baseline]
+    if one.of == "trial-count overhead":
+        return 100 * trial_count_overhead(int(value), int(base))
+    return 100 * overhead_ratio(value, base, ignored_below=one.ignored_below)
+
+
+def _deviations(study: Study) -> Iterator[Line]:
+    """Who alone is said to scatter by more than so many per cent."""
+    for said in study.deviations:
+        for name in said.metrics:
+            for platform, rsd in study.metric(name).rsd.items():
+                wrong = rsd > said.above and platform not in said.only
+                yield Line(said.where, name, platform, Statement.DEVIATION, said.above, rsd, wrong)
+
+
+def _points(study: Study) -> Iterator[Line]:
+    """Scores by the study's evaluation profile, and their sums from the printed scores."""
+    if study.profile is None:
+        return
+    profile = checked(study.profile, study.name)
+    names = {feature.name for feature in profile.feature}
+    figures = {
+        platform: {
+            one.metric: one.value[platform] for one in study.figure if one.metric in names & _with(one, platform)
+        }
+        for platform in study.source.platforms
+    }
+    sheets = {sheet.platform: sheet for sheet in evaluate(profile, figures, study.source.baseline)}
+    printed = {}
+    for where, table in study.points.items():
+        for name, row in table.items():
+            printed[name] = row
+            for platform, score in row.items():
+                got = sheets[platform].points[name]
+                yield Line(where, name, platform, Statement.SCORE, score, got, got != score)
+    for priority, sums in study.sums.items():
+        scored = [feature.name for feature in profile.feature if feature.priority == priority]
+        for platform, total in sums.items():
+            found = sum(printed[name].get(platform, 0) for name in scored)
+            yield Line("sum of scores", priority, platform, Statement.SUM, total, found, found != total)
+
+
+def _with(figure: Figure, platform: str) -> set[str]:
+    return {figure.metric} if platform in figure.value else set()
+
+
+def _variance(study: Study) -> Iterator[Line]:
+    """P from F, and degrees of freedom: one way over k groups has N - k, and N is a multiple of every point's runs."""
+    for one in study.anova:
+        p = float(stats.f.sf(one.f, one.df_between, one.df_within))
+        yield Line(one.where, one.what, "", Statement.P, one.p_below, p, p >= one.p_below)
+        groups = one.df_between + 1
+        wrong = bool((one.df_within + groups) % one.runs)
+        follows = f"a multiple of {one.runs}, less {groups}"
+        yield Line(one.where, one.what, "", Statement.DEGREES, one.df_within, follows, wrong)
+
+
+_KINDS: Sequence[Callable[[Study], Iterator[Line]]] = (
+    _again, _changes, _derived, _deviations, _points, _variance,
+)  # fmt: skip

@@ -1,0 +1,90 @@
+"""A campaign in the figures by which the studies sum up: points by a profile, per cent of bare metal, scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tare.analysis.inputs import NoAnswer
+from tare.analysis.studies.profile import Profile, ScoreSheet, evaluate
+from tare.analysis.studies.scores import PercentOfBaseline, percent_of_baseline, row_scores, standardised
+from tare.estimates.grid import Grid, harmonic
+from tare.model import Direction
+from tare.store import CampaignRecord
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """What a campaign comes to."""
+
+    points: list[ScoreSheet]
+    percents: dict[str, dict[str, PercentOfBaseline]]  # by workload's headline, then platform
+    standardised: dict[str, dict[str, float]]  # the same
+    rows: dict[str, float]  # mean of a platform's standardised scores; those with a figure everywhere
+
+
+def score(record: CampaignRecord, samples: pl.DataFrame, profile: Profile) -> Sheet:
+    """Score a campaign. What has no positive figure has no score; nothing stands in for it."""
+    parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
+    kinds = {
+        (workload.name, metric.name): harmonic(metric.direction, workload.mode)
+        for workload in record.workloads
+        for metric in workload.metrics
+    }
+    values: dict[tuple[object, ...], dict[str, Floats]] = {
+        key: _by_platform(record, parts[key], harmonic=kind) for key, kind in kinds.items() if key in parts
+    }
+    percents: dict[str, dict[str, PercentOfBaseline]] = {}
+    standards: dict[str, dict[str, float]] = {}
+    for workload in record.workloads:
+        metric = workload.metrics[0]
+        found = values.get((workload.name, metric.name), {})
+        base = found.get(record.baseline)
+        if base is None:
+            continue
+        percents[workload.name] = {name: percent_of_baseline(own, base) for name, own in found.items()}
+        shares = standardised([own.mean() for own in found.values()], metric.direction)
+        standards[workload.name] = dict(zip(found, map(float, shares), strict=True))
+    return Sheet(_points(record, values, profile), percents, standards, _rows(record, standards))
+
+
+def _by_platform(record: CampaignRecord, part: pl.DataFrame, *, harmonic: bool) -> dict[str, Floats]:
+    """Block values of each platform, the baseline's arms together; platforms without, or with unfit ones, left out."""
+    grid = Grid.of(part, record.all_arms(), harmonic=harmonic)
+    found = {}
+    for name in dict.fromkeys(arm.platform for arm in grid.arms):
+        arms = grid.of_platform(name)
+        own = np.concatenate([grid.block_values(arm) for arm in arms])
+        if own.size and not grid.unfit[arms].any():
+            found[name] = own
+    return found
+
+
+def _points(
+    record: CampaignRecord, values: Mapping[tuple[object, ...], Mapping[str, Floats]], profile: Profile
+) -> list[ScoreSheet]:
+    figures: dict[str, dict[str, float]] = {one.name: {} for one in record.platforms}
+    for feature in profile.feature:
+        found = values.get((feature.workload, feature.metric), {})
+        # Without the baseline's figure there is nothing to compare with, unless the profile brings its own.
+        if feature.reference is not None or record.baseline in found:
+            for name, own in found.items():
+                figures[name][feature.name] = float(own.mean())
+    return evaluate(profile, figures, record.baseline)
+
+
+def _rows(record: CampaignRecord, standards: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    whole = [one.name for one in record.platforms if all(one.name in row for row in standards.values())]
+    if not whole or not standards:
+        return {}
+    try:
+        table = [[standards[workload][name] for workload in standards] for name in whole]
+        return dict(zip(whole, map(float, row_scores(table, [Direction.HIGHER] * len(standards))), strict=True))
+    except NoAnswer:
+        return {}

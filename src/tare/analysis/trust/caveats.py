@@ -1,0 +1,43 @@
+"""What belongs beside a platform's verdict: the findings, with their numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from tare.analysis.comparisons.verdicts import Question
+from tare.analysis.evidence import Evidence
+from tare.analysis.trust.findings import Finding, FindingKind
+from tare.analysis.trust.hidden import BLOCKS_WITHOUT_SPREAD, Trials, highest_share
+from tare.analysis.trust.tails import stalls
+from tare.estimates.grid import Grid
+
+
+def caveats(
+    grid: Grid, arm: int, baseline: Sequence[int], question: Question, seen: Evidence, trials: Trials
+) -> list[Finding]:
+    """The findings of a platform that has an interval; the last is what so few samples cannot exclude."""
+    stalling = stalls(grid, arm, baseline, question, seen)
+    return [*([stalling] if stalling else []), *_failures(trials), *_steps(seen), _unseen(seen)]
+
+
+def _failures(trials: Trials) -> Iterator[Finding]:
+    if trials.failed or trials.baseline_failed:
+        yield Finding(FindingKind.FAILURES, asdict(trials))
+
+
+def _steps(seen: Evidence) -> Iterator[Finding]:
+    """That the metric's steps make the interval, or that there are no steps and nothing varies."""
+    if seen.logs is not None and seen.rounding is not None:
+        least = seen.rounding.half_width(0.95, seen.n_blocks)
+        if seen.logs.wide.half_width <= least * (1 + 1e-9):
+            yield Finding(FindingKind.RESOLUTION, {"step": seen.rounding.step, "half_width": least})
+    if seen.same and seen.n_blocks < BLOCKS_WITHOUT_SPREAD:
+        yield Finding(FindingKind.NO_SPREAD, {"blocks": seen.n_blocks, "needed": BLOCKS_WITHOUT_SPREAD})
+
+
+def _unseen(seen: Evidence) -> Finding:
+    draws = {"draws": seen.hidden.draws, "share": seen.hidden.share, "cost": -math.expm1(-seen.hidden.possible)}
+    starts = {"blocks": seen.n_blocks, "blocks_share": highest_share(0, seen.n_blocks)}
+    return Finding(FindingKind.UNSEEN, {**draws, **starts})

@@ -1,0 +1,44 @@
+"""Does a ratio stay what it is while a campaign goes on? One figure for it means nothing where it does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from tare.analysis.comparisons.verdicts import Closed, Question, Reason
+from tare.analysis.evidence import Evidence
+
+#: Rank correlation of a block's number with its ratio beyond which it drifts, from `DRIFT_FROM` blocks on; with few
+#: blocks chance gives as much, so it must be improbable (`DRIFT_P`) too.
+DRIFT_LIMIT, DRIFT_FROM, DRIFT_P = 0.3, 10, 0.001
+#: What takes a verdict away must be less likely by chance: of forty figures without a drift one in 250 campaigns.
+CLOSING_P = 0.0001
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A ratio that goes one way: Spearman's correlation with the block; how far from the first to the last, a log."""
+
+    correlation: float
+    size: float
+    p: float
+
+    def closes(self, question: Question) -> Closed | None:
+        """Why nothing can be said: it goes farther than half of the margin. None where it does not."""
+        if self.p >= CLOSING_P or abs(self.size) <= question.margin / 2:
+            return None
+        return Closed(Reason.DRIFT, {"correlation": self.correlation, "size": self.size})
+
+
+def drift(seen: Evidence) -> Drift | None:
+    """The drift of what was compared, by Theil and Sen's slope; None where there is none to see."""
+    pairs = seen.pairs
+    if pairs is None or pairs.logs.size < DRIFT_FROM or np.ptp(pairs.logs) == 0:
+        return None
+    found = stats.spearmanr(pairs.blocks, pairs.logs)
+    if abs(found.statistic) <= DRIFT_LIMIT or found.pvalue >= DRIFT_P:
+        return None
+    slope = float(stats.theilslopes(pairs.logs, pairs.blocks).slope)
+    return Drift(float(found.statistic), slope * float(np.ptp(pairs.blocks)), float(found.pvalue))

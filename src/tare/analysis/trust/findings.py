@@ -1,0 +1,61 @@
+"""What a careful reader must know beside a verdict, as a code with its numbers; the words are the report's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tare.analysis.comparisons.verdicts import Kind
+
+
+class FindingKind(StrEnum):
+    """What was found, and the numbers that come with it; shares, speeds and losses are fractions.
+
+    ``stalls``: rounds beyond the baseline's cut: ``share``, their ``speed`` as a share of the usual one, how much work
+    is ``lost`` to them; ``baseline_share`` and ``baseline_lost``.
+    ``unseen``: what so few ``draws`` (rounds of slices, else runs) in ``blocks`` starts cannot exclude: a mode in
+    ``share`` of them, which at half speed costs ``cost``; in ``blocks_share`` of the starts.
+    ``failures``: ``failed`` of ``trials``, ``baseline_failed`` of ``baseline_trials``.
+    ``resolution``: the metric's ``step`` in its unit, and the ``half_width`` of the interval that this alone makes.
+    ``no-spread``: ``blocks`` without any difference, and how many are ``needed``.
+    ``contaminated``: ``marked`` of ``ok`` trials, and how many by each `contamination.Disturbance`.
+    ``blocks-left-out``: ``missing`` of ``blocks``, in which the platform or the baseline has no sample.
+    ``single-baseline``: only one baseline arm has samples in ``single`` of ``blocks``.
+    ``bootstrap``: it would give another ``verdict``: ``point``, ``low`` and ``high`` of its overhead.
+    ``after-each-other``: the platforms did not run in turn.
+    ``drift``: rank ``correlation`` of the ratio with the block, too little to close the figure.
+    ``one-baseline``, ``no-floor``: there is no A/A figure; the second has a `FloorReason`.
+    ``wide-floor``: the A/A interval's ``half_width`` is beyond the margin.
+    ``floor-excludes-zero``: the A/A interval does, within what the gate lets pass.
+    ``unmarked``: what leaving out the contaminated trials would change; its figures are `Unmarked`'s.
+    ``headline-differs``: the workload's headline ``metric`` has another ``verdict``.
+    """
+
+    STALLS = "stalls"
+    UNSEEN = "unseen"
+    FAILURES = "failures"
+    RESOLUTION = "resolution"
+    NO_SPREAD = "no-spread"
+    CONTAMINATED = "contaminated"
+    BLOCKS_LEFT_OUT = "blocks-left-out"
+    SINGLE_BASELINE = "single-baseline"
+    BOOTSTRAP = "bootstrap"
+    AFTER_EACH_OTHER = "after-each-other"
+    DRIFT = "drift"
+    ONE_BASELINE = "one-baseline"
+    NO_FLOOR = "no-floor"
+    WIDE_FLOOR = "wide-floor"
+    FLOOR_EXCLUDES_ZERO = "floor-excludes-zero"
+    UNMARKED = "unmarked"
+    HEADLINE_DIFFERS = "headline-differs"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding of a platform in a metric."""
+
+    kind: FindingKind
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    verdict: Kind | None = None  # of the bootstrap, or of the headline metric
+    metric: str | None = None  # the headline metric

@@ -1,0 +1,159 @@
+"""How steady a campaign was: where the spread of its ratios comes from, and where they, or a trajectory, change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+import polars as pl
+
+from tare.analysis.inputs import NoAnswer
+from tare.analysis.trust.change_points import LONGEST, SHORTEST, ChangePoint, change_points
+from tare.analysis.trust.components import Components, best_rounds, components, standard_error
+from tare.estimates.grid import Floats, Grid, block_ratios, round_ratios
+from tare.model import CPU_COST, Mode
+from tare.store import CampaignRecord, WorkloadRecord, workload_seconds
+
+
+class NoParts(StrEnum):
+    """Why a spread cannot be told apart into starts and rounds."""
+
+    UNFIT = "unfit"  # samples without a logarithm
+    ONE_ROUND = "one-round"  # a block has one figure
+
+
+@dataclass(frozen=True, slots=True)
+class Steadiness:
+    """Of one platform's log ratios to the baseline; of the baseline: its second arm's to its first.
+
+    ``parts`` is None with one round a block, and where ``reason`` says why. ``twice_rounds``: what these would make of
+    the standard error, as a factor (twice the blocks: always 1/√2). ``changes``: in the order of blocks with a ratio.
+    """
+
+    workload: str
+    metric: str
+    platform: str
+    n_blocks: int
+    sd: float | None = None  # of a block's ratio; None below two blocks
+    parts: Components | None = None
+    twice_rounds: float | None = None
+    best_rounds: int | None = None  # for the same time; None: more are always worth it, or it is not known
+    changes: tuple[ChangePoint, ...] | None = None  # None: fewer blocks than a change needs
+    reason: NoParts | str | None = None  # a text: an error's own words
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """A metric over the iterations of one trial, medians over the blocks, in the metric's unit."""
+
+    workload: str
+    metric: str
+    platform: str
+    unit: str
+    n: int
+    first: float
+    last: float
+    changes: tuple[ChangePoint, ...]
+
+
+def steadiness(
+    record: CampaignRecord, samples: pl.DataFrame, slices: pl.DataFrame, trials: pl.DataFrame
+) -> list[Steadiness]:
+    """Headline and CPU cost of each workload, the baseline first. Frames are those of `tare.store.Store`."""
+    parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
+    seconds, per_round = workload_seconds(trials), _round_seconds(slices)
+    found = []
+    for workload in record.workloads:
+        for metric in workload.metrics:
+            part = parts.get((workload.name, metric.name))
+            if part is not None and (metric is workload.metrics[0] or metric.name == CPU_COST):
+                grid = Grid.of(part, record.all_arms())
+                costs = _costs(grid, seconds.get(workload.name), per_round.get(workload.name))
+                one = Steadiness(workload.name, metric.name, "", 0)
+                found += [
+                    _steady(replace(one, platform=name), grid, arm, base, costs)
+                    for name, arm, base in _pairs(record, grid)
+                ]
+    return found
+
+
+def trajectories(record: CampaignRecord, samples: pl.DataFrame) -> list[Trajectory]:
+    """Every metric that a trial has many of in a row, by platform, and where it changes on the way."""
+    parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
+    found: list[Trajectory] = []
+    for workload in record.workloads:
+        if workload.mode is Mode.SLICES:  # its rounds lie between those of others, and are paired with them
+            continue
+        for metric in workload.metrics:
+            part = parts.get((workload.name, metric.name))
+            if part is not None:
+                grid = Grid.of(part, record.all_arms())
+                found += _trajectories(workload, metric.name, metric.unit, grid)
+    return found
+
+
+def _pairs(record: CampaignRecord, grid: Grid) -> Iterator[tuple[str, int, list[int]]]:
+    """Each platform's arm and what it is set against."""
+    base = grid.of_platform(record.baseline)
+    if len(base) > 1:
+        yield record.baseline, base[1], base[:1]
+    for at, arm in enumerate(grid.arms):
+        if arm.platform != record.baseline:
+            yield arm.platform, at, base
+
+
+def _steady(
+    one: Steadiness, grid: Grid, arm: int, base: Sequence[int], costs: tuple[float, float] | None
+) -> Steadiness:
+    if grid.unfit[[arm, *base]].any():
+        return replace(one, reason=NoParts.UNFIT)
+    ratios = block_ratios(grid, arm, base)
+    one = replace(one, n_blocks=len(ratios.logs))
+    if one.n_blocks > 1:
+        one = replace(one, sd=float(ratios.logs.std(ddof=1)))
+    if 2 * SHORTEST <= one.n_blocks <= LONGEST:
+        one = replace(one, changes=tuple(change_points(ratios.logs)))
+    rows = round_ratios(grid, arm, base)
+    blocks = [kept for row in rows if (kept := row[~np.isnan(row)]).size]
+    if all(block.size == 1 for block in blocks):
+        return replace(one, reason=NoParts.ONE_ROUND)
+    try:
+        parts = components(blocks)
+    except NoAnswer as error:
+        return replace(one, reason=str(error))
+    rounds = max(1, round(parts.rounds))
+    now = standard_error(parts, blocks=parts.n_blocks, rounds=rounds)
+    return replace(
+        one,
+        parts=parts,
+        twice_rounds=standard_error(parts, blocks=parts.n_blocks, rounds=2 * rounds) / now,
+        best_rounds=best_rounds(parts, block_cost=costs[0], round_cost=costs[1]) if costs else None,
+    )
+
+
+def _round_seconds(slices: pl.DataFrame) -> dict[str, float]:
+    """Seconds of a slice, by workload."""
+    if slices.is_empty():
+        return {}
+    means = slices.group_by("workload").agg(pl.col("wall_ns").mean() / 1e9)
+    return {str(name): float(seconds) for name, seconds in means.iter_rows()}
+
+
+def _costs(grid: Grid, block_s: float | None, slice_s: float | None) -> tuple[float, float] | None:
+    """Seconds of a block without its rounds, and of a round of all arms; None where there are no slices."""
+    if block_s is None or slice_s is None:
+        return None
+    arms, _, rounds = grid.values.shape
+    return max(0.0, block_s - rounds * arms * slice_s), arms * slice_s
+
+
+def _trajectories(workload: WorkloadRecord, metric: str, unit: str, grid: Grid) -> Iterator[Trajectory]:
+    for name in dict.fromkeys(arm.platform for arm in grid.arms):
+        rows: Floats = grid.values[grid.of_platform(name)].reshape(-1, grid.values.shape[2])
+        seen = ~np.isnan(rows).all(axis=0)
+        line = np.nanmedian(rows[:, seen], axis=0) if seen.any() else np.empty(0)
+        if 2 * SHORTEST <= line.size <= LONGEST and np.isfinite(line).all():
+            found = tuple(change_points(line))
+            yield Trajectory(workload.name, metric, name, unit, line.size, float(line[0]), float(line[-1]), found)

@@ -1,0 +1,92 @@
+"""The slow rounds of a platform beside the baseline's: how slow its slowest are, and whether it stalls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tare.analysis.comparisons.verdicts import Question
+from tare.analysis.evidence import Evidence
+from tare.analysis.results import Tails
+from tare.analysis.trust.findings import Finding, FindingKind
+from tare.estimates.grid import Grid
+from tare.estimates.intervals import t_interval
+from tare.model import Direction
+
+#: A quantile is shown from so many rounds beyond it on: p95 from 100 rounds, p99 from 500.
+BEYOND = 5
+#: What a round of the baseline does not do: slower than its block's median by five robust standard deviations.
+_DEVIATIONS = 5 * 1.4826
+#: The two estimates differ, and not by chance.
+_SURE = 0.99
+
+Floats = NDArray[np.float64]
+
+
+def tails(grid: Grid, arm: int, baseline: Sequence[int], direction: Direction) -> Tails | None:
+    """Overheads of the 95th and 99th percentile of slowness over the rounds of all blocks; None for one round a block.
+
+    Each round is taken as a multiple of the baseline's total in its block, so that what drifts from block to block is
+    in none of them.
+    """
+    if grid.values.shape[2] == 1:
+        return None
+    logs = np.log([grid.totals(base, ~np.isnan(grid.values[base])) for base in baseline])
+    usual = np.where(np.isnan(logs), 0.0, logs).sum(axis=0) / np.maximum(1, np.count_nonzero(~np.isnan(logs), axis=0))
+    slow = _slowness(grid, arm, baseline, direction) - _sign(direction) * usual[:, None]
+    own, base = (rows[~np.isnan(rows)] for rows in (slow[0], slow[1:]))
+    return Tails(*(_beyond(own, base, quantile, direction) for quantile in (0.95, 0.99)))
+
+
+def _beyond(own: Floats, base: Floats, quantile: float, direction: Direction) -> float | None:
+    if min(own.size, base.size) * (1 - quantile) < BEYOND - 1e-9:
+        return None
+    log = float(np.quantile(own, quantile) - np.quantile(base, quantile))
+    return math.expm1(log) if direction is Direction.LOWER else -math.expm1(-log)
+
+
+def stalls(grid: Grid, arm: int, baseline: Sequence[int], question: Question, seen: Evidence) -> Finding | None:
+    """That a platform loses more over whole blocks than in its typical round, by half of the margin or more.
+
+    The mean difference of the two estimates of a block has a 99 % interval that excludes zero. Its size is told by the
+    rounds that are slower than their block's median by more than the baseline's own rounds are.
+    """
+    if seen.pairs is None or seen.total_pairs is None:
+        return None
+    difference = _sign(question.direction) * (seen.total_pairs.logs - seen.pairs.logs)
+    found = t_interval(difference, _SURE)
+    if found.low <= 0 or found.point < question.margin / 2:
+        return None
+    slow = _slowness(grid, arm, baseline, question.direction)
+    slow = slow[:, ~np.isnan(slow).all(axis=2).any(axis=0)]
+    slow = slow - np.nanmedian(slow, axis=2, keepdims=True)
+    base = slow[1:]
+    cut = max(_DEVIATIONS * float(np.nanmedian(np.abs(base))), question.margin)
+    share, speed, lost = _slow_rounds(slow[0], cut)
+    baseline_share, _, baseline_lost = _slow_rounds(base, cut)
+    if share <= baseline_share:  # the whole differs from the typical round, but not by rounds that stand out
+        return None
+    numbers = {"share": share, "speed": speed, "lost": lost}
+    return Finding(FindingKind.STALLS, {**numbers, "baseline_share": baseline_share, "baseline_lost": baseline_lost})
+
+
+def _slow_rounds(slow: Floats, cut: float) -> tuple[float, float, float]:
+    """Their share of all rounds, their mean speed as a share of the usual one, the share of the work lost to them."""
+    known = slow[~np.isnan(slow)]
+    beyond = known[known > cut]
+    if not beyond.size:
+        return 0.0, 1.0, 0.0
+    share, speed = beyond.size / known.size, float(np.exp(-beyond).mean())
+    return share, speed, share * (1 - speed)
+
+
+def _slowness(grid: Grid, arm: int, baseline: Sequence[int], direction: Direction) -> Floats:
+    """Logs of the figures of the arm and then of the baseline's, turned so that greater is worse."""
+    return np.asarray(_sign(direction) * np.log(grid.values[[arm, *baseline]]))
+
+
+def _sign(direction: Direction) -> float:
+    return 1.0 if direction is Direction.LOWER else -1.0

@@ -1,0 +1,31 @@
+"""What leaving out the contaminated trials would change, beside what all trials say. Nothing is left out by it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tare.analysis.comparisons.verdicts import Kind, Reason, Verdict
+from tare.analysis.results import Counts, MetricResult, PlatformResult, Unmarked
+from tare.analysis.trust.findings import Finding, FindingKind
+
+_NOTHING_LEFT = Verdict(Kind.NO_DATA, Reason.ALL_MARKED)
+_ALONE = {Kind.BASELINE, Kind.NO_DATA}
+
+
+def beside(whole: MetricResult, clean: MetricResult) -> MetricResult:
+    """The result of all trials, with that of those that are not marked noted at every platform that it concerns."""
+    baseline, *others = whole.platforms
+    platforms = [_beside(one, left, baseline.counts) for one, left in zip(others, clean.platforms[1:], strict=True)]
+    return replace(whole, platforms=(baseline, *platforms))
+
+
+def _beside(whole: PlatformResult, clean: PlatformResult, baseline: Counts) -> PlatformResult:
+    marked = whole.counts.contaminated
+    if not (marked or baseline.contaminated) or whole.verdict.kind in _ALONE:
+        return whole
+    verdict = clean.verdict if clean.n_blocks else _NOTHING_LEFT
+    found = Unmarked(marked, baseline.contaminated, clean.n_blocks, clean.overhead, verdict)
+    changed = verdict.kind is not whole.verdict.kind
+    # Where its own trials are all well, a reader need only know when the baseline's would change the verdict.
+    notes = (*whole.notes, Finding(FindingKind.UNMARKED)) if marked or changed else whole.notes
+    return replace(whole, notes=notes, unmarked=found)

@@ -1,0 +1,70 @@
+"""One trial of a workload that starts instances of its own: which of its kinds it is, and what that takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tare.campaign.execution.density import Told, probes, runs, starts, weights
+from tare.campaign.execution.minimum import least_memory
+from tare.campaign.execution.runs import Client
+from tare.campaign.instances.pool import InstancePool
+from tare.errors import SessionError, UsageError
+from tare.image import forms
+from tare.model import Sample
+from tare.platforms.contract import prepared
+from tare.workloads.apart import (
+    ApartWorkload,
+    ImageSizes,
+    ImageWorkload,
+    LeastWorkload,
+    ProbeDensity,
+    RunDensity,
+    StartDensity,
+    WeightDensity,
+)
+from tare.workloads.base import Params
+from tare.workloads.contract import checked
+
+
+def run_apart(workload: ApartWorkload, params: Params, pool: InstancePool, client: Client) -> Told:
+    """Run it once, and end what it started.
+
+    Raises `HostError` when it cannot be done here or on this platform, else as the platform, the session and the
+    parsers do.
+    """
+    try:
+        told = _run(workload, params, pool, client)
+        return replace(told, samples=checked(workload, told.samples))
+    except SessionError:
+        pool.keep_last_words()
+        raise
+    finally:
+        pool.clear()
+
+
+def _run(workload: ApartWorkload, params: Params, pool: InstancePool, client: Client) -> Told:
+    match workload:
+        case ProbeDensity():
+            return probes(workload, params, pool)
+        case RunDensity():
+            return runs(workload, params, pool, client)
+        case StartDensity():
+            return starts(workload, params, pool)
+        case WeightDensity():
+            return weights(workload, params, pool)
+        case LeastWorkload():
+            return least_memory(workload, params, pool)
+        case ImageWorkload():
+            return _image(workload, pool)
+    raise UsageError(
+        f"{workload.name} is of no kind that a campaign can run", fix="see the classes in tare.workloads.apart"
+    )
+
+
+def _image(workload: ImageWorkload, pool: InstancePool) -> Told:
+    """Look at the platform's form of the image, which is there already."""
+    platform, image = pool.platform, pool.launcher.image
+    form = prepared(platform, image)
+    unpacked = forms.unpacked_bytes(image.root) if platform.same_bits else None
+    figures = workload.read(ImageSizes(form.disk_bytes, unpacked))
+    return Told(tuple(Sample(name, value) for name, value in figures.items()), {"form": form.form.encode()})

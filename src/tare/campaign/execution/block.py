@@ -1,0 +1,374 @@
+"""The trials of a block: each has its row, whatever a platform, a workload or a tenant does (`tare.errors.attempt`)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+from tare.campaign.execution.apart import run_apart
+from tare.campaign.execution.clock import TrialClock
+from tare.campaign.execution.cold import drop_start_files
+from tare.campaign.execution.faults import Faults
+from tare.campaign.execution.runs import Client, Measured, Run, ready, together
+from tare.campaign.execution.slices import Sliced, run_slices
+from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance, stop_all
+from tare.campaign.instances.pool import InstancePool
+from tare.campaign.plan.interim import Interim
+from tare.campaign.plan.plan import Job, Plan
+from tare.campaign.plan.schedule import BlockSchedule, Stage
+from tare.campaign.telemetry.sampler import Sampler
+from tare.errors import Failed, HostError, ParseError, PlatformError, SessionError, UnsupportedError, attempt
+from tare.model import Arm, Mode, Sample, Status, Trial, TrialKey
+from tare.platforms.base import Platform
+from tare.store import Store
+from tare.workloads.apart import ApartWorkload
+from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload
+from tare.workloads.contract import checked
+
+
+class Watcher(Protocol):
+    """Is told what goes on; for progress on a terminal."""
+
+    def block(self, number: int, spent_s: float, left_s: float | None, interim: Interim) -> None:
+        """A block begins; ``interim``: what those before it gave."""
+
+    def doing(self, what: str) -> None:
+        """Something begins that may take longer than a moment."""
+
+    def trial(self, trial: Trial) -> None:
+        """A trial is in the store."""
+
+    def fault(self, line: str) -> None:
+        """A part failed by a fault in somebody's code, and the campaign goes on; once for each such fault."""
+
+
+@dataclass(slots=True)
+class BlockRunner:
+    """Runs one block after the other, with fresh instances in each."""
+
+    plan: Plan
+    store: Store
+    launcher: InstanceLauncher
+    client: Client
+    watcher: Watcher
+    interim: Interim
+    sampler: Sampler | None
+    faults: Faults
+    running_instances: dict[Arm, RunningInstance] = field(default_factory=dict)
+    done: set[TrialKey] = field(default_factory=set)
+    _seq: Mapping[TrialKey, int] = field(default_factory=dict)
+
+    def run(self, schedule: BlockSchedule, seq: Mapping[TrialKey, int]) -> bool:
+        """Run what is missing of a block; ``seq``: the trials' places in the whole schedule. False when nothing is."""
+        missing = [key for key in schedule.trials() if key not in self.done]
+        if not missing:
+            return False
+        self._seq = seq
+        try:
+            self._start_arms(schedule, missing)
+            for stage in schedule.stages:
+                arms = [key.arm for key in missing if key.workload == stage.workload and key not in self.done]
+                if stage.mode is Mode.RUN:
+                    self._run_stage(schedule.block, stage, arms)
+                elif stage.mode is Mode.SLICES:
+                    self._slice_stage(schedule.block, stage, arms)
+                elif stage.fresh:  # cold starts, and what starts instances of its own
+                    self._stage_apart(schedule.block, stage, arms)
+        finally:
+            self._stop_all()
+        return True
+
+    def _stop_all(self) -> None:
+        self.watcher.doing("stopping the block's instances")
+        self._end(self.running_instances.values())
+        self.running_instances.clear()
+
+    def _end(self, running_instances: Iterable[RunningInstance]) -> None:
+        for failed in stop_all(running_instances):
+            self.faults.keep("the end of an instance", failed)
+
+    # Starts
+
+    def _start_arms(self, schedule: BlockSchedule, missing: Sequence[TrialKey]) -> None:
+        alone = {stage.workload for stage in schedule.stages if stage.fresh}
+        needed = {key.arm for key in missing if key.workload not in alone}
+        measuring = [stage.workload for stage in schedule.stages if stage.mode is Mode.START and not stage.fresh]
+        for arm in schedule.launch_order:
+            if arm not in needed:
+                continue
+            keys = [TrialKey(schedule.block, name, arm) for name in measuring]
+            keys = [key for key in keys if key in missing]
+            self.watcher.doing(f"starting {arm}")
+            clock = self._clock()
+            running = attempt(partial(self._start, arm, measured=bool(keys)))
+            if isinstance(running, Failed):
+                self._commit([self._not_started(clock, key, running) for key in keys])
+            else:
+                self._commit([self._started(key, running, clock) for key in keys])
+
+    def _start(self, arm: Arm, *, measured: bool) -> RunningInstance:
+        try:
+            running = self.launcher.start(self._platform(arm), arm, measured=measured)
+        except PlatformError as error:
+            self._keep_console(arm, error.console)
+            raise
+        self.running_instances[arm] = running
+        return running
+
+    def _started(self, key: TrialKey, running: RunningInstance, clock: TrialClock) -> Trial:
+        workload = self._job(key.workload).workload
+        assert isinstance(workload, StartWorkload)
+        assert running.marks is not None, "the start was measured"
+        marks = running.marks
+        figures = attempt(
+            lambda: (checked(workload, [Sample(*pair) for pair in workload.read(marks).items()]), running.cpu_ns())
+        )
+        if isinstance(figures, Failed):
+            return self._failed(clock, key, figures)
+        samples, cpu_ns = figures
+        unseen = "\n".join(f"{mark}: {reason}" for mark, reason in marks.reasons.items())
+        outputs = {"not seen": unseen.encode()} if unseen else {}
+        return clock.ended(key, self._seq[key], samples, cpu_ns=cpu_ns, daemon_cpu_ns=None, outputs=outputs)
+
+    def _alive(self, arm: Arm) -> RunningInstance:
+        """The arm's instance of this block; a fresh one when it died. Raises `TareError` when it does not start."""
+        self._bury(arm)  # what has no agent is only seen to be gone when it is looked at
+        running = self.running_instances.get(arm)
+        return running if running is not None else self._start(arm, measured=False)
+
+    def _bury(self, arm: Arm) -> None:
+        """End an instance that is lost or dirty, so that the arm's next trial gets a fresh one. Another stays."""
+        running = self.running_instances.get(arm)
+        if running is None or running.usable:
+            return
+        del self.running_instances[arm]
+        if running.session.dead is not None:
+            self._keep_console(arm, running.console())
+        for failed in running.dirty:
+            self.faults.keep(f"the clean-up after a trial on {arm}, which is started anew", failed)
+        self._end([running])
+
+    def _why_lost(self, arm: Arm, error: SessionError) -> str:
+        """What is said of a lost instance: the daemon's end, where that is why."""
+        daemon_failure = attempt(self._platform(arm).daemon_failure)
+        if daemon_failure is None or isinstance(daemon_failure, Failed):
+            return str(error)
+        return str(PlatformError(f"{daemon_failure.what}: {error.what}", fix=daemon_failure.fix))
+
+    def _keep_console(self, arm: Arm, console: bytes) -> None:
+        if console:
+            self.store.add_attachment(f"console of {arm}", console)
+
+    # Runs
+
+    def _run_stage(self, block: int, stage: Stage, arms: Sequence[Arm]) -> None:
+        job = self._job(stage.workload)
+        if stage.rounds:
+            self.watcher.doing(f"{stage.workload} on all in turn")
+            self._commit(self._run_rounds(job, block, arms, stage.rounds))
+            return
+        for arm in arms:
+            if stage.fresh:
+                self._stop_all()
+            self.watcher.doing(f"{stage.workload} on {arm}")
+            self._commit(self._run_rounds(job, block, [arm], [[arm]]))
+
+    def _run_rounds(self, job: Job, block: int, arms: Sequence[Arm], rounds: Sequence[Sequence[Arm]]) -> list[Trial]:
+        """One run of each arm in each round. An arm whose run fails has no more of them, and a failed trial."""
+        keys = {arm: TrialKey(block, job.workload.name, arm) for arm in arms}
+        ended: dict[Arm, Trial] = {}
+        with contextlib.ExitStack() as cleaning:
+            clock, ready_to_run = self._prepare(job, keys, ended, cleaning)
+            runs: dict[Arm, list[Measured]] = {arm: [] for arm in ready_to_run}
+            for arm in (arm for order in rounds for arm in order if arm in runs):
+                if arm in ended or (
+                    runs[arm] and not self.running_instances[arm].usable
+                ):  # what cannot be used has no more rounds
+                    continue
+                measured = attempt(partial(_one_of_its_rounds, job, ready_to_run[arm]))
+                if isinstance(measured, Failed):
+                    ended[arm] = self._failed(clock, keys[arm], measured)
+                else:
+                    runs[arm].append(measured)
+        for arm in arms:
+            self._bury(arm)
+        return [ended[arm] if arm in ended else self._ran(clock, key, runs[arm]) for arm, key in keys.items()]
+
+    def _prepare(
+        self, job: Job, keys: Mapping[Arm, TrialKey], ended: dict[Arm, Trial], cleaning: contextlib.ExitStack
+    ) -> tuple[TrialClock, dict[Arm, Run]]:
+        """The workload prepared in each arm's instance, to be run; trials of those where it cannot be are ``ended``.
+
+        All that is missing starts first: nothing does while trials run.
+        """
+        workload = job.workload
+        assert isinstance(workload, RunWorkload)
+        clock = self._clock()
+        running_instances: dict[Arm, RunningInstance] = {}
+        for arm, key in keys.items():
+            running = attempt(partial(self._alive, arm))
+            if isinstance(running, Failed):
+                ended[arm] = self._not_started(clock, key, running)
+            else:
+                running_instances[arm] = running
+        clock = self._clock()
+        prepared: dict[Arm, Run] = {}
+        for arm, running in running_instances.items():
+            run = attempt(partial(cleaning.enter_context, ready(workload, job.params, running, self.client)))
+            if isinstance(run, Failed):
+                ended[arm] = self._failed(clock, keys[arm], run)
+            else:
+                prepared[arm] = run
+        return clock, prepared
+
+    def _ran(self, clock: TrialClock, key: TrialKey, runs: Sequence[Measured]) -> Trial:
+        ran = together(runs)
+        return clock.ended(
+            key,
+            self._seq[key],
+            ran.samples,
+            cpu_ns=ran.cpu_ns,
+            daemon_cpu_ns=ran.daemon_cpu_ns,
+            outputs=ran.outputs,
+        )
+
+    # With instances of their own
+
+    def _stage_apart(self, block: int, stage: Stage, arms: Sequence[Arm]) -> None:
+        job = self._job(stage.workload)
+        for arm in arms:
+            key = TrialKey(block, stage.workload, arm)
+            self._stop_all()
+            self.watcher.doing(f"{stage.workload} on {arm}")
+            self._commit([self._start_cold(key) if stage.mode is Mode.START else self._run_apart(job, key)])
+
+    def _start_cold(self, key: TrialKey) -> Trial:
+        clock = self._clock()
+        dropped = attempt(partial(drop_start_files, self._platform(key.arm), self.launcher.image))
+        if isinstance(dropped, Failed):
+            return self._failed(clock, key, dropped)
+        clock = self._clock()
+        running = attempt(partial(self._start, key.arm, measured=True))
+        return (
+            self._not_started(clock, key, running)
+            if isinstance(running, Failed)
+            else self._started(key, running, clock)
+        )
+
+    def _run_apart(self, job: Job, key: TrialKey) -> Trial:
+        workload = job.workload
+        assert isinstance(workload, ApartWorkload)
+        clock, keep = self._clock(), partial(self._keep_console, key.arm)
+        warn = partial(self.faults.keep, f"the end of an instance of {key.arm}")
+        pool = InstancePool(self._platform(key.arm), key.arm, self.launcher, warn, keep)
+        told = attempt(partial(run_apart, workload, job.params, pool, self.client))
+        if isinstance(told, Failed):
+            if isinstance(told.error, PlatformError):
+                keep(told.error.console)
+            return self._failed(clock, key, told)
+        return clock.ended(
+            key,
+            self._seq[key],
+            told.samples,
+            cpu_ns=told.cpu_ns,
+            daemon_cpu_ns=told.daemon_cpu_ns,
+            outputs=told.outputs,
+        )
+
+    # Slices
+
+    def _slice_stage(self, block: int, stage: Stage, arms: Sequence[Arm]) -> None:
+        if not arms:
+            return
+        job = self._job(stage.workload)
+        assert isinstance(job.workload, SliceWorkload)
+        self.watcher.doing(f"{stage.workload} on all in turn")
+        clock = self._clock()
+        trials: list[Trial] = []
+        running_instances: dict[Arm, RunningInstance] = {}
+        for arm in arms:
+            running = attempt(partial(self._alive, arm))
+            if isinstance(running, Failed):
+                trials.append(self._not_started(clock, TrialKey(block, stage.workload, arm), running))
+            else:
+                running_instances[arm] = running
+        clock = self._clock()
+        ran = (
+            attempt(partial(run_slices, job.workload, job.params, stage, running_instances, self.plan.extra))
+            if running_instances
+            else {}
+        )
+        sliced_by = dict.fromkeys(running_instances, Sliced(error=ran.error)) if isinstance(ran, Failed) else ran
+        for arm, sliced in sliced_by.items():
+            self._bury(arm)
+            trials.append(self._sliced(clock, TrialKey(block, stage.workload, arm), sliced))
+        self._commit(trials)
+
+    def _sliced(self, clock: TrialClock, key: TrialKey, sliced: Sliced) -> Trial:
+        if sliced.error is not None:
+            return self._failed(clock, key, Failed(sliced.error))
+        return clock.ended(
+            key,
+            self._seq[key],
+            sliced.samples,
+            cpu_ns=sliced.cpu_ns,
+            daemon_cpu_ns=sliced.daemon_cpu_ns,
+            slices=sliced.slices,
+        )
+
+    # Common
+
+    def _commit(self, trials: Sequence[Trial]) -> None:
+        if not trials:
+            return
+        ticks = self.sampler.drain() if self.sampler is not None else ()
+        committed = attempt(partial(self.store.commit_trials, trials, ticks))
+        if isinstance(committed, Failed):  # a figure from inside is more than the file can hold
+            self.store.commit_trials((), ticks)
+            trials = [self._unkept(trial) for trial in trials]
+        for trial in trials:
+            self.done.add(trial.key)
+            self.interim.add(trial)
+            self.watcher.trial(trial)
+
+    def _unkept(self, trial: Trial) -> Trial:
+        """Write a trial alone, as a failed one when it cannot be written."""
+        committed = attempt(partial(self.store.commit_trials, (trial,)))
+        if isinstance(committed, Failed):
+            self.faults.tell(str(trial.key), committed)
+            bare = replace(trial, samples=(), slices=(), cpu_ns=None, daemon_cpu_ns=None, outputs=committed.outputs)
+            trial = replace(bare, status=Status.FAILED, reason=committed.reason)
+            self.store.commit_trials((trial,))
+        return trial
+
+    def _clock(self) -> TrialClock:
+        return TrialClock.begin(self.plan.resources.cpus)
+
+    def _failed(self, clock: TrialClock, key: TrialKey, failed: Failed) -> Trial:
+        """The row of a trial that failed: what the surroundings or the platform lack is no failure of it."""
+        error = failed.error
+        self.faults.tell(f"{key.workload} on {key.arm}", failed)
+        reason = self._why_lost(key.arm, error) if isinstance(error, SessionError) else failed.reason
+        unsupported = isinstance(error, HostError | UnsupportedError)
+        status = Status.UNSUPPORTED if unsupported else Status.FAILED
+        return clock.failed(key, self._seq[key], reason, status=status, outputs=failed.outputs)
+
+    def _not_started(self, clock: TrialClock, key: TrialKey, failed: Failed) -> Trial:
+        """The same where there is no instance: whatever a start lacks, the workload is not what is unsupported."""
+        return replace(self._failed(clock, key, failed), status=Status.FAILED)
+
+    def _job(self, workload: str) -> Job:
+        return next(job for job in self.plan.jobs if job.workload.name == workload)
+
+    def _platform(self, arm: Arm) -> Platform:
+        return next(platform for platform in self.plan.platforms if platform.name == arm.platform)
+
+
+def _one_of_its_rounds(job: Job, run: Run) -> Measured:
+    measured = run()
+    if job.rounds and measured.outcome.series:
+        raise ParseError(f"{job.workload.name} has rounds of its own, and cannot be run in rounds")
+    return measured

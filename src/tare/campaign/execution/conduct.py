@@ -1,0 +1,342 @@
+"""A campaign from the request to the end, new or resumed."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import time
+import uuid
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import tare
+from tare.campaign.execution import same, trust
+from tare.campaign.execution.block import Watcher
+from tare.campaign.execution.faults import Faults
+from tare.campaign.execution.preflight import Ready, available, try_each
+from tare.campaign.execution.runner import Runner
+from tare.campaign.execution.trust import jobs_of
+from tare.campaign.host_session import HostSession, default_cpus
+from tare.campaign.plan.plan import Job, Plan, arms_of, make_jobs
+from tare.campaign.plan.request import ALL, DUET_CPUS, CampaignRequest
+from tare.campaign.plan.slowed import extra_work, originals, slowed_copies
+from tare.campaign.plan.stopping import targets
+from tare.campaign.telemetry.sampler import Sampler
+from tare.errors import Failed, HostError, attempt
+from tare.host import beside, facts, network, state, unremoved, volumes
+from tare.host.tuning import Tuned
+from tare.image import build
+from tare.image.build import Image
+from tare.model import Design, Progress, Resources
+from tare.outputs import check_new_campaign
+from tare.platforms import registry as platforms
+from tare.platforms.base import Platform
+from tare.store import (
+    RESUMED,
+    CampaignRecord,
+    LeftOut,
+    MetricRecord,
+    ResourceRecord,
+    SettingRecord,
+    Store,
+    WorkloadRecord,
+    create_store,
+    open_store,
+)
+from tare.workloads import registry as workloads
+from tare.workloads.base import Workload
+
+#: Below this the overlays, the data and the campaign file may not fit.
+MIN_FREE_DISK = 2 << 30
+
+
+def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
+    """Run a new campaign into ``file``. Raises `TareError`; what is in the file by then stays."""
+    # What cannot be is said before anything is done.
+    request.check()
+    check_new_campaign(file)
+    chosen = platforms_for(request.platforms)
+    asked = frozenset(() if request.offered else request.platforms)
+    jobs = make_jobs(_workloads(request.workloads), request.base or request.profile, request.params, request.margins)
+    resources = resources_for(request)
+    with HostSession(watcher.doing) as host:
+        check_host(request)
+        host.callback(_keep_unremoved_in, file)
+        host.callback(close_all, chosen)
+        failures: list[tuple[str, Failed]] = []  # of platforms that are left out, for a file that is not there yet
+
+        def keep(what: str, failed: Failed) -> None:
+            failures.append((what, failed))
+
+        found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=keep)
+        image = host.image(job.workload for job in jobs)
+        tuned = host.tune(resources.cpus) if request.tune else None
+        launcher, client = host.prepare(image, resources, request.subnet)
+        ready, broken = try_each(found, image, launcher, asked=asked, progress=watcher.doing, keep=keep)
+        plan, ready = _plan(request, ready, jobs, resources)
+        record = record_of(plan, ready, image, [*request.left_out, *missing, *broken], asked, tuned)
+        with create_store(file, record, trust.mark) as store:
+            faults = Faults(store, watcher.fault)
+            for what, failed in failures:
+                faults.keep(what, failed)
+            with closing(chosen, faults):
+                _run(Runner(plan, store, launcher, client, watcher, Sampler(resources.cpus)))
+
+
+def check_runs_here(names: Sequence[str], progress: Progress) -> None:
+    """Try whether these platforms run here, as `begin` does. Raises `HostError` for the first that does not."""
+    chosen = platforms_for(names)
+    with HostSession(progress) as host:
+        host.callback(close_all, chosen)
+        # There is no file yet to keep a traceback in: a fault of one that was asked for is raised.
+        available(chosen, asked=frozenset(names), progress=progress, keep=lambda _what, _failed: None)
+
+
+def check_host(request: CampaignRequest) -> None:
+    """Raise `HostError` where the disk, the agent or the subnet of a new campaign are not there."""
+    check_disk()
+    volumes.check_size(request.data_bytes, state.home())
+    build.agent_path()
+    network.choose_subnet(request.subnet)
+
+
+def _plan(
+    request: CampaignRequest, ready: list[Ready], jobs: tuple[Job, ...], resources: Resources
+) -> tuple[Plan, list[Ready]]:
+    """What is decided once it is known what runs here, and all that takes part."""
+    length = request.duration()
+    extra = extra_work(ready, request.slowed)
+    ready = [*ready, *slowed_copies(ready, request.slowed)]
+    usable = tuple(one.platform for one in ready)
+    # Whoever counts blocks wants that many.
+    counted = length.blocks is not None or request.design is Design.SEQUENTIAL
+    precision = 0 if counted and request.precision is None else request.precision
+    plan = Plan(
+        profile=request.profile,
+        seed=request.seed if request.seed is not None else secrets.randbelow(2**31),
+        platforms=usable,
+        jobs=jobs,
+        resources=resources,
+        blocks=length.blocks,
+        budget_s=length.budget(len(arms_of(usable, request.replicas))),
+        targets=targets({job.workload.name: job.margin for job in jobs}, precision),
+        design=request.design,
+        replicas=request.replicas,
+        extra=extra,
+        slowed=tuple(request.slowed),
+        in_order=request.in_order,
+        scale=request.scale,
+    )
+    return plan, ready
+
+
+def resume(
+    file: Path,
+    watcher: Watcher,
+    warn: Progress | None = None,
+    agreed: str = "",
+) -> None:
+    """Go on with a campaign: exactly the trials that are missing. Raises `StoreError` when it cannot be the same.
+
+    ``warn``: is told what is not as it was, and no reason to refuse; by default as what goes on. ``agreed``: of a file
+    that another host wrote, what a user has agreed to (`tare.campaign.execution.trust.digest`).
+    """
+    # A file that is none is told to whoever named it, whatever else runs here.
+    with open_store(file) as store, HostSession(watcher.doing) as host:
+        trust.require(store, agreed)
+        record = store.record
+        same.check_known(store)
+        same.check_cpus(record)
+        check_disk()
+        jobs = jobs_of(record)
+        image = host.image(job.workload for job in jobs)
+        same.check_same(record, image, facts.gather())
+        kept = record.resources
+        resources = Resources(tuple(kept.cpus), kept.memory_bytes, kept.data_bytes)
+        volumes.check_size(kept.data_bytes, state.home())
+        chosen = platforms.choose(originals(record))
+        host.callback(keep_unremoved, store)
+        host.callback(close_all, chosen)
+        asked = frozenset(platform.name for platform in chosen)
+        faults = Faults(store, watcher.fault)
+        found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=faults.keep)
+        tuned = host.tune(resources.cpus) if record.tuning is not None else None
+        launcher, client = host.prepare(image, resources)
+        ready, broken = try_each(found, image, launcher, asked=asked, progress=watcher.doing, keep=faults.keep)
+        same.check_all_there([*missing, *broken])
+        same.check_platforms(record, ready)
+        plan = _plan_of(record, ready, jobs, resources)
+        store.add_event("info", RESUMED)
+        changes = [*_tuned_otherwise(record.tuning, tuned), *same.notes(record, facts.gather(), ready)]
+        for line in changes:
+            store.add_event("warning", line)
+            (warn or watcher.doing)(line)
+        with closing(chosen, faults):
+            _run(Runner(plan, store, launcher, client, watcher, Sampler(resources.cpus)))
+
+
+def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ...], resources: Resources) -> Plan:
+    """The plan that a record is of, with the platforms as they are now."""
+    everything = [*ready, *slowed_copies(ready, record.slowed)]
+    return Plan(
+        profile=record.profile,
+        seed=record.seed,
+        platforms=tuple(one.platform for one in everything),
+        jobs=jobs,
+        resources=resources,
+        blocks=record.blocks,
+        budget_s=record.time_budget_s,
+        targets=record.targets,
+        design=record.design,
+        replicas=sum(arm.platform == record.baseline for arm in record.all_arms()),
+        extra=extra_work(ready, record.slowed),
+        slowed=tuple(record.slowed),
+        in_order=record.in_order,
+        scale=record.scale,
+    )
+
+
+def resources_for(request: CampaignRequest) -> Resources:
+    """What every instance gets."""
+    count = DUET_CPUS if request.design is Design.DUET else 1
+    return Resources(request.cpus or default_cpus(count), request.memory_bytes, request.data_bytes)
+
+
+def _run(runner: Runner) -> None:
+    runner.store.set_status("running")
+    try:
+        runner.run()
+    except BaseException:
+        runner.store.set_status("interrupted")
+        raise
+    runner.store.set_status("complete")
+
+
+def platforms_for(names: Sequence[str]) -> list[Platform]:
+    """The platforms of these names after the baseline; without names the usual ones. Raises `UsageError`."""
+    known = platforms.all_platforms()
+    if not names:
+        return [platform for platform in known.values() if platform.by_default]
+    # There is no overhead without the baseline.
+    first = [one.name for one in known.values() if one.baseline or ALL in names]
+    return platforms.choose([*first, *(name for name in names if name != ALL)])
+
+
+def _workloads(names: Sequence[str]) -> list[Workload]:
+    if not names:
+        return [one for one in workloads.all_workloads().values() if one.by_default]
+    return workloads.choose(names)
+
+
+def record_of(
+    plan: Plan,
+    ready: Sequence[Ready],
+    image: Image,
+    left_out: Sequence[LeftOut],
+    asked: Collection[str],
+    tuned: Sequence[Tuned] | None,
+) -> CampaignRecord:
+    """What a new campaign's file says of itself."""
+    return CampaignRecord(
+        id=str(uuid.uuid4()),
+        created=time.time(),
+        tare_version=tare.__version__,
+        seed=plan.seed,
+        profile=plan.profile,
+        baseline=plan.baseline.name,
+        arms=[(arm.platform, arm.replica) for arm in plan.arms],
+        platforms=[one.record for one in ready],
+        workloads=[_workload_record(job) for job in plan.jobs],
+        resources=ResourceRecord.model_validate(asdict(plan.resources)),
+        host=beside.completed(facts.gather(), plan.resources.cpus).model_dump(mode="json"),
+        image={"hash": image.hash, **image.manifest.model_dump(mode="json")},
+        agent_hash=image.agent_hash,
+        fairness={one.platform.name: one.fairness for one in ready},
+        blocks=plan.blocks,
+        time_budget_s=plan.budget_s,
+        left_out=list(left_out),
+        targets=dict(plan.targets),
+        asked=sorted(asked),
+        design=plan.design,
+        in_order=plan.in_order,
+        scale=plan.scale,
+        tuning=None if tuned is None else [_setting_record(one) for one in tuned],
+        slowed=list(plan.slowed),
+    )
+
+
+def _setting_record(one: Tuned) -> SettingRecord:
+    setting, changed = one.setting, one.outcome == "changed"
+    return SettingRecord(
+        name=setting.name,
+        path=setting.path,
+        outcome=one.outcome,
+        former=setting.present,
+        value=setting.wanted if changed else setting.present,
+        why=one.reason or setting.why,
+    )
+
+
+def _tuned_otherwise(before: Sequence[SettingRecord] | None, tuned: Sequence[Tuned] | None) -> Iterator[str]:
+    """Settings that a resumed campaign has otherwise than it had when it began."""
+    values = {one.name: one.value for one in before or ()}
+    for now in map(_setting_record, tuned or ()):
+        if now.name in values and values[now.name] != now.value:
+            yield f"{now.name} is {now.value} since the campaign was resumed, and was {values[now.name]}"
+
+
+def _workload_record(job: Job) -> WorkloadRecord:
+    workload = job.workload
+    return WorkloadRecord(
+        name=workload.name,
+        title=workload.title,
+        family=workload.family,
+        mode=workload.mode,
+        margin=job.margin,
+        work_unit=workload.work_unit,
+        params=dict(job.params),
+        metrics=[MetricRecord.model_validate(asdict(metric)) for metric in workload.all_metrics],
+        package=workloads.package(workload.name),
+    )
+
+
+def check_disk() -> None:
+    """Raise `HostError` where there is too little space for instances."""
+    free = shutil.disk_usage(state.home()).free
+    if free < MIN_FREE_DISK:
+        raise HostError(
+            f"only {free / 2**30:.1f} GiB are free below {state.home()}, {MIN_FREE_DISK / 2**30:.0f} GiB are needed",
+            fix="free some space, or set TARE_HOME to a larger disk",
+        )
+
+
+@contextlib.contextmanager
+def closing(chosen: Sequence[Platform], faults: Faults) -> Iterator[None]:
+    """Let platforms give back what they hold while the file is still there that keeps what fails of it."""
+    try:
+        yield
+    finally:
+        for platform, failed in close_all(chosen):
+            faults.keep(f"the end of {platform.name}", failed)
+
+
+def close_all(chosen: Sequence[Platform]) -> list[tuple[Platform, Failed]]:
+    """Give back what platforms held; an error with one keeps no other. Returns what failed."""
+    ends = [(platform, attempt(platform.close)) for platform in chosen]
+    return [(platform, end) for platform, end in ends if isinstance(end, Failed)]
+
+
+def _keep_unremoved_in(file: Path) -> None:
+    if file.exists():
+        with open_store(file) as store:
+            keep_unremoved(store)
+
+
+def keep_unremoved(store: Store) -> None:
+    """Keep in the file what could not be removed from this host, each thing once."""
+    kept = {event.text for event in store.events()}
+    for resource in unremoved.still_there():
+        if not kept & {str(resource), resource.why}:
+            store.add_event("warning", str(resource))

@@ -1,0 +1,160 @@
+"""Before the first block: which platforms run, does each really start, and is the comparison fair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
+from tare.errors import Failed, HostError, PlatformError, TareError, attempt
+from tare.host import volumes
+from tare.image.build import Image
+from tare.model import Arm, Progress
+from tare.platforms import contract, registry
+from tare.platforms.base import Availability, Platform
+from tare.store import LeftOut, PlatformRecord
+
+CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+#: Given what a platform's code failed for, and where: for the campaign's file.
+Keep = Callable[[str, Failed], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A platform that was started once, and what its agent and its driver say of it."""
+
+    platform: Platform
+    record: PlatformRecord
+    fairness: dict[str, Any]
+
+
+def available(
+    platforms: Iterable[Platform], *, asked: Collection[str], progress: Progress, keep: Keep
+) -> tuple[list[tuple[Platform, Availability]], list[LeftOut]]:
+    """Try each platform. One that was asked for by its name and is missing is an error; else it is left out.
+
+    One whose code fails is left out too, unless it is the baseline.
+    """
+    found: list[tuple[Platform, Availability]] = []
+    left_out: list[LeftOut] = []
+    for platform in platforms:
+        progress(f"looking for {platform.name}")
+        answer = attempt(partial(contract.detected, platform))
+        if isinstance(answer, Failed):
+            left_out.append(_without(platform, answer, asked, keep, "the detection of"))
+        elif answer.available:
+            found.append((platform, answer))
+        elif platform.name in asked or platform.baseline:
+            raise HostError(f"{platform.name} does not run here: {answer.reason}", fix=answer.fix or None)
+        else:
+            left_out.append(LeftOut(platform=platform.name, reason=answer.reason, fix=answer.fix or None))
+    return found, left_out
+
+
+def try_each(
+    found: Sequence[tuple[Platform, Availability]],
+    image: Image,
+    launcher: InstanceLauncher,
+    *,
+    asked: Collection[str],
+    progress: Progress,
+    keep: Keep,
+) -> tuple[list[Ready], list[LeftOut]]:
+    """Start every platform once and throw the instance away: caches are warm, and what cannot start is known.
+
+    Who is left out, and who not, is as in `available`.
+    """
+    ready: list[Ready] = []
+    left_out: list[LeftOut] = []
+    for platform, answer in found:
+        progress(f"trying {platform.name}")
+        tried = attempt(partial(_try, platform, answer, image, launcher))
+        if isinstance(tried, Failed):
+            left_out.append(_without(platform, tried, asked, keep, "the first start of"))
+        else:
+            ready.append(tried)
+    return ready, left_out
+
+
+def _without(platform: Platform, failed: Failed, asked: Collection[str], keep: Keep, what: str) -> LeftOut:
+    """Go on without a platform. Raises its error when it was asked for by its name, or is the baseline."""
+    error = failed.error
+    if isinstance(error, TareError):
+        if platform.name in asked or platform.baseline:
+            raise error
+        return LeftOut(platform=platform.name, reason=error.what, fix=error.fix)
+    if platform.baseline:
+        fix = "run it again with --debug for the traceback, and tell who wrote the platform"
+        raise PlatformError(f"{what} {platform.name} failed: {failed.reason}", fix=fix) from error
+    keep(f"{what} {platform.name}", failed)
+    return LeftOut(platform=platform.name, reason=failed.reason)
+
+
+def _try(platform: Platform, answer: Availability, image: Image, launcher: InstanceLauncher) -> Ready:
+    form = contract.prepared(platform, image)
+    running = launcher.start(platform, Arm(platform.name), measured=False)
+    try:
+        fairness = _fairness(platform, running)
+    finally:
+        running.stop()
+    record = PlatformRecord(
+        name=platform.name,
+        title=platform.title,
+        version=answer.version,
+        details={**answer.details, "image form": form.form},
+        image_bytes=form.disk_bytes,
+        not_honoured=list(platform.not_honoured),
+        open_by_design=dict(platform.open_by_design),
+        network_path=platform.network_path,
+        package=registry.package(platform.name),
+    )
+    return Ready(platform, record, fairness)
+
+
+def _fairness(platform: Platform, running: RunningInstance) -> dict[str, Any]:
+    """What each platform really got of what all should get alike."""
+    spec = running.instance.spec
+    return {
+        "host": "another" if platform.elsewhere else "this one",
+        "cpus pinned": list(spec.resources.cpus),
+        "memory limit": spec.resources.memory_bytes,
+        **_seen_inside(platform, running),
+        "clock source": _clock_source(),
+        "disk cache": platform.disk_cache,
+        "data volume": volumes.described(spec.space.folder, spec.resources.data_bytes),
+        "network path": platform.network_path,
+        "not honoured": list(platform.not_honoured),
+        "open to the host by design": dict(platform.open_by_design),
+    }
+
+
+def _seen_inside(platform: Platform, running: RunningInstance) -> dict[str, Any]:
+    if not platform.has_agent:
+        return {"bits": "other bits, which the image's figures do not compare with", "image": None, "agent": None}
+    hello = running.session.hello
+    return {
+        "cpus seen inside": hello.cpus,
+        "memory seen inside": hello.memory_bytes,
+        "kernel seen inside": hello.kernel,
+        # It differs between kernels (a guest's, gVisor's), and with it what a lossy or shaped path does to a figure.
+        "tcp congestion control": _said_inside(running, ["cat", "/proc/sys/net/ipv4/tcp_congestion_control"]),
+        "clock source inside": _said_inside(running, ["cat", CLOCK_SOURCE]),
+        "data filesystem inside": _said_inside(running, ["stat", "-f", "-c", "%T", "/data"]),
+        "bits": "the image" if platform.same_bits else "other bits, which the image's figures do not compare with",
+        "image": hello.image,
+        "agent": hello.agent,
+    }
+
+
+def _said_inside(running: RunningInstance, argv: list[str]) -> str:
+    done = running.session.execute(argv, time_limit_s=10)
+    said = done.stdout.decode(errors="replace").strip()
+    return said if done.code == 0 and said else "unknown"
+
+
+def _clock_source() -> str:
+    where = Path(CLOCK_SOURCE)
+    return where.read_text().strip() if where.exists() else "unknown"

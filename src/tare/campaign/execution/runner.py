@@ -1,0 +1,156 @@
+"""Runs a campaign: block after block, each trial in the store before the next begins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from tare.campaign.execution.block import BlockRunner, Watcher
+from tare.campaign.execution.faults import Faults
+from tare.campaign.execution.runs import Client
+from tare.campaign.instances.launcher import InstanceLauncher
+from tare.campaign.plan.interim import Interim
+from tare.campaign.plan.plan import Plan
+from tare.campaign.plan.schedule import schedule_block
+from tare.campaign.plan.stopping import is_look, still_wanted
+from tare.campaign.telemetry.sampler import Sampler
+from tare.errors import Failed, attempt
+from tare.host.owner import boot_id
+from tare.model import Arm, TrialKey
+from tare.store import Store, block_durations, workload_seconds
+
+
+@dataclass(slots=True)
+class Runner:
+    """One campaign under way."""
+
+    plan: Plan
+    store: Store
+    launcher: InstanceLauncher
+    client: Client
+    watcher: Watcher
+    sampler: Sampler | None = None
+    _faults: Faults = field(init=False)
+    _interim: Interim = field(init=False)
+    _places: dict[TrialKey, int] = field(init=False)  # of planned trials in the schedule
+    _blocks: BlockRunner = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._faults = Faults(self.store, self.watcher.fault)
+        self._interim = Interim(self.store)
+        self._places = {key: place for place, key in enumerate(self.store.schedule())}
+        given = (self.plan, self.store, self.launcher, self.client, self.watcher, self._interim, self.sampler)
+        self._blocks = BlockRunner(*given, self._faults)
+
+    def run(self) -> None:
+        """Go on until the plan's blocks are done, its time is over, or all is known as well as it was to be.
+
+        Trials that are in the store stay.
+        """
+        with self.store.working(boot_id()):
+            try:
+                self._sampled()
+            finally:
+                if self.launcher.disk.failed is not None:
+                    self._faults.keep("the watch over the host's disk", self.launcher.disk.failed)
+
+    def _sampled(self) -> None:
+        if self.sampler is None:
+            self._run()
+            return
+        try:
+            with self.sampler.sampling(lambda: tuple(self._blocks.running_instances.values()), self.launcher.daemons):
+                self._run()
+        finally:
+            # What was read after the last trial: the window that it ended in.
+            self.store.commit_trials((), self.sampler.drain())
+            if self.sampler.failed is not None:
+                self._faults.keep("the telemetry", self.sampler.failed)
+
+    def _run(self) -> None:
+        self._blocks.done = self.store.done()
+        for arms in self.plan.passes:
+            self._pass(arms)
+
+    def _pass(self, arms: tuple[Arm, ...]) -> None:
+        durations = self._durations(arms)
+        planned = self._planned(arms)
+        wanted = tuple(job.workload.name for job in self.plan.jobs)
+        block = 0
+        while block in planned or self.plan.more_blocks(
+            block, sum(durations.values()), max(durations.values(), default=0)
+        ):
+            if block not in planned and is_look(block):
+                looked = attempt(partial(self._look, sum(durations.values())))
+                if isinstance(looked, Failed):  # what is not known may not be known well enough: it goes on
+                    self._faults.keep("a look at the intervals", looked)
+                else:
+                    self._tell_change(block, wanted, looked)
+                    wanted = looked
+                if not wanted:
+                    break
+            wanted = planned.get(block, wanted)
+            self._tell(arms, block, durations)
+            jobs = [(job.workload, job.rounds) for job in self.plan.jobs if job.workload.name in wanted]
+            plan = self.plan
+            schedule = schedule_block(plan.seed, block, arms, jobs, plan.design, in_order=plan.in_order)
+            if block not in planned:
+                self.store.plan_block(block, schedule.trials())
+                self._places |= {key: len(self._places) + at for at, key in enumerate(schedule.trials())}
+            began = time.monotonic()
+            if self._blocks.run(schedule, self._places):
+                durations[block] = durations.get(block, 0.0) + time.monotonic() - began
+            self._interim.estimates.close(block)
+            block += 1
+
+    def _durations(self, arms: Sequence[Arm]) -> dict[int, float]:
+        """Seconds of work in each block of a pass so far."""
+        trials = self._interim.trials()
+        if len(self.plan.passes) > 1:
+            [arm] = arms
+            trials = trials.filter((trials["platform"] == arm.platform) & (trials["replica"] == arm.replica))
+        return block_durations(trials)
+
+    def _planned(self, arms: Sequence[Arm]) -> dict[int, tuple[str, ...]]:
+        """The workloads of each block of a pass that was planned before, in the plan's order."""
+        there: dict[int, set[str]] = {}
+        for key in self._places:
+            if key.arm in arms:
+                there.setdefault(key.block, set()).add(key.workload)
+        names = [job.workload.name for job in self.plan.jobs]
+        return {block: tuple(name for name in names if name in some) for block, some in there.items()}
+
+    def _look(self, spent_s: float) -> tuple[str, ...]:
+        """The workloads that the next blocks run; none when all are known as well as they were to be."""
+        names = tuple(job.workload.name for job in self.plan.jobs)
+        if not self.plan.targets:
+            return names
+        self.watcher.doing("looking at the widths of the intervals")
+        known, seconds = self._interim.estimates.known(), workload_seconds(self._interim.trials())
+        margins = {job.workload.name: job.margin for job in self.plan.jobs}
+        missing = {name: known[name].missing(target, margins[name]) for name, target in self.plan.targets.items()}
+        left_s = None if self.plan.budget_s is None else self.plan.budget_s - spent_s
+        chosen = still_wanted(missing, seconds, left_s)
+        return tuple(name for name in names if name in chosen)
+
+    def _tell_change(self, block: int, before: Sequence[str], wanted: Sequence[str]) -> None:
+        """Keep in the file why later blocks have fewer workloads."""
+        if not wanted:
+            self.store.add_event("info", f"enough after {block} blocks: there is no interval left to be narrowed")
+        elif before != wanted:
+            self.store.add_event("info", f"after {block} blocks, what goes on: {', '.join(wanted)}")
+
+    def _tell(self, arms: tuple[Arm, ...], block: int, durations: dict[int, float]) -> None:
+        passes = self.plan.passes
+        at = passes.index(arms)
+        spent = sum(durations.values())
+        each = spent / len(durations) if durations else None
+        if self.plan.blocks is not None:
+            to_come = self.plan.blocks * (len(passes) - at) - block
+            left_s = None if each is None else each * to_come
+            self.watcher.block(at * self.plan.blocks + block, spent, left_s, self._interim)
+        else:
+            budget = (self.plan.budget_s or 0.0) / len(passes)
+            self.watcher.block(block, spent, max(0.0, budget * (len(passes) - at) - spent), self._interim)

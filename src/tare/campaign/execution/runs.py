@@ -1,0 +1,391 @@
+"""One trial of a workload that runs as a whole: commands in the instance and at the client."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tare.campaign.execution import caches
+from tare.campaign.execution.slices import spent
+from tare.campaign.instances.launcher import RunningInstance
+from tare.errors import OUTPUTS, Failed, HostError, ParseError, TareError, UnsupportedError, attempt
+from tare.host import processes, roots, volumes
+from tare.host.network import CLIENT_NAMESPACE
+from tare.model import Sample
+from tare.platforms.base import Address
+from tare.session import Execution
+from tare.workloads.base import (
+    UNSUPPORTED_CODE,
+    Command,
+    Completed,
+    Outcome,
+    Params,
+    RunPlan,
+    RunWorkload,
+    Side,
+    Surroundings,
+    Weight,
+    WeighWorkload,
+)
+from tare.workloads.contract import checked, require_work
+
+#: Longest time that a server may take until it says that it is ready.
+READY_LIMIT_S = 10.0
+#: Most that is kept of each output of a command, wherever it runs.
+OUTPUT_CAP = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The other machine: commands out of the same image, in a network namespace and a control group of its own."""
+
+    root: Path
+    cgroup_procs: Sequence[Path]
+    namespace: str | None = CLIENT_NAMESPACE  # None: the host's own
+
+    def towards(self, address: Address) -> Client:
+        """The client that reaches an instance at this address."""
+        return self if address.client is None else dataclasses.replace(self, namespace=None)
+
+    def start(self, argv: Sequence[str], *, cwd: str = "/data") -> subprocess.Popen[bytes]:
+        """Start a program of the image's there, with pipes."""
+        pipe = subprocess.PIPE
+        within = ["nsenter", f"--net=/run/netns/{self.namespace}"] if self.namespace is not None else []
+        return processes.start(
+            [*within, "chroot", str(self.root), "env", "-C", cwd, *argv],
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            cgroup_procs=self.cgroup_procs,
+        )
+
+    def run(
+        self, argv: Sequence[str], *, cwd: str = "/data", stdin: bytes = b"", time_limit_s: float
+    ) -> processes.Finished:
+        """Run a program there to its end."""
+        process = self.start(argv, cwd=cwd)
+        return processes.finish(process, argv, stdin=stdin, time_limit_s=time_limit_s, output_cap=OUTPUT_CAP)
+
+    @contextlib.contextmanager
+    def serving(self, argv: Sequence[str]) -> Iterator[None]:
+        """A server there, ended at the latest when the context is left."""
+        server = self.start(argv)
+        try:
+            yield
+        finally:
+            processes.end(server)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the measured part of a trial gave."""
+
+    outcome: Outcome
+    samples: tuple[Sample, ...]
+    results: tuple[Completed, ...]
+    cpu_ns: int | None
+    daemon_cpu_ns: int | None
+    starting_ns: int | None = 0  # CPU time of the programs' own start, which is in ``cpu_ns``
+
+    @property
+    def cpu_cost(self) -> float | None:
+        """The whole platform's CPU time for a unit of work, in ns; None where there is no work, or no such time."""
+        if self.outcome.work <= 0 or self.cpu_ns is None or self.starting_ns is None:
+            return None
+        spent_ns = self.cpu_ns - self.starting_ns
+        return spent_ns / self.outcome.work if spent_ns > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What the runs of one trial gave, one a round."""
+
+    samples: tuple[Sample, ...]
+    outputs: Mapping[str, bytes]
+    cpu_ns: int | None  # of all runs; None where it could not be read of one
+    daemon_cpu_ns: int | None
+
+
+def together(runs: Sequence[Measured]) -> Together:
+    """The runs of one trial as its rounds, each with its own CPU cost."""
+    samples: list[Sample] = []
+    outputs: dict[str, bytes] = {}
+    for number, run in enumerate(runs):
+        cost = run.cpu_cost
+        figures = run.samples if cost is None else (*run.samples, Sample("cpu-cost", cost))
+        samples += figures if len(runs) == 1 else [dataclasses.replace(figure, round=number) for figure in figures]
+        before = f"round {number}: " if len(runs) > 1 else ""
+        outputs |= {before + name: printed for name, printed in outputs_of(run.results).items()}
+    cpu_ns, daemon_cpu_ns = [run.cpu_ns for run in runs], [run.daemon_cpu_ns for run in runs]
+    return Together(tuple(samples), outputs, _sum(cpu_ns), _sum(daemon_cpu_ns))
+
+
+def _sum(times: Sequence[int | None]) -> int | None:
+    known = [time for time in times if time is not None]
+    return sum(known) if len(known) == len(times) else None
+
+
+def surroundings(running: RunningInstance) -> Surroundings:
+    """What a plan may depend on, for this instance."""
+    spec = running.instance.spec
+    address = running.instance.address
+    return Surroundings(
+        memory_bytes=spec.resources.memory_bytes,
+        cpu_count=len(spec.resources.cpus),
+        disk_free_bytes=volumes.room(spec.space.data, spec.resources.data_bytes),
+        address=address.host,
+        port=address.port if address.host is not None else None,
+        instance_port=address.instance_port,
+        services=address.services,
+        ping=address.echo,
+        no_ping=address.no_ping,
+    )
+
+
+def outputs_of(results: Sequence[Completed]) -> dict[str, bytes]:
+    """What the commands printed, by number and program, with a word where it was cut; stderr where there is any."""
+    printed = {}
+    for number, done in enumerate(results):
+        cut = f" (cut at {OUTPUT_CAP >> 20} MiB)" if done.truncated else ""
+        printed[f"{number} {done.argv[0]}{cut}"] = done.stdout
+        if done.stderr:
+            printed[f"{number} {done.argv[0]} stderr"] = done.stderr
+    return printed
+
+
+#: Runs a workload's plan once where it is prepared.
+Run = Callable[..., Measured]
+
+
+def run_trial(
+    workload: RunWorkload,
+    params: Params,
+    running: RunningInstance,
+    client: Client,
+    gate: Callable[[], None] | None = None,
+    over: Callable[[], None] | None = None,
+) -> Measured:
+    """Run the workload's plan once.
+
+    ``gate`` is called just before what is measured, and may hold it; ``over`` just after it, if its
+    commands ended well, whatever is thought of what they printed. Raises as `ready` and what it yields do.
+    """
+    with ready(workload, params, running, client) as run:
+        return run(gate, over)
+
+
+@contextlib.contextmanager
+def ready(workload: RunWorkload, params: Params, running: RunningInstance, client: Client) -> Iterator[Run]:
+    """A workload that is prepared in an instance: yields what runs it once, as often as it is called.
+
+    Both raise `HostError` (the surroundings do not suffice), `UnsupportedError` (the platform cannot do it),
+    `ParseError` (a command failed, or its output is strange) or `SessionError` (the instance is lost); and whatever the
+    workload does. What could not be cleaned up at the end is in ``live.dirty``, whether the runs went well or not.
+    """
+    plan = workload.plan(params, surroundings(running))
+    _require_tools(workload, plan, running)
+    try:
+        looked_at = _of_a_full_volume(running)
+        looked_at(_all)(plan.prepare, running, client)
+        yield looked_at(partial(_beside_servers, workload, params, plan, running, client))
+    finally:
+        for command in plan.cleanup:
+            if command.side is Side.CLIENT or not running.session.dead:
+                _tidy(running, partial(_all, (command,), running, client))
+
+
+@contextlib.contextmanager
+def _of_a_full_volume(running: RunningInstance) -> Iterator[None]:
+    """Tools say in their own ways, or not at all, that there was no space: it is looked at before it is given back."""
+    try:
+        yield
+    except TareError as error:
+        if roots.full(running.instance.spec.space.data) is not None:
+            error.what = f"its data volume was full: {error.what}"
+        raise
+
+
+def _tidy(running: RunningInstance, task: Callable[[], object]) -> None:
+    """Undo what the trial did. Where that fails the trial is what it is, and the instance is not as it was."""
+    result = attempt(task)
+    if isinstance(result, Failed):
+        running.dirty.append(result)
+
+
+def _require_tools(workload: RunWorkload, plan: RunPlan, running: RunningInstance) -> None:
+    """Raise `HostError` when what runs is not the image, and lacks a program that the plan runs inside."""
+    commands = (*plan.prepare, *plan.servers, *plan.measures)
+    programs = dict.fromkeys(one.argv[0] for one in commands if one.side is not Side.CLIENT)
+    if not programs or running.session.hello.image is not None:
+        return
+    for program in programs:
+        found = running.session.execute(["sh", "-c", 'command -v "$0" >/dev/null', program], time_limit_s=30)
+        if found.code != 0:
+            fix = f"apt-get install {' '.join(workload.packages)}" if workload.packages else None
+            raise HostError(f"{program} is not installed there, and what runs is not the image", fix=fix)
+
+
+def _beside_servers(
+    workload: RunWorkload,
+    params: Params,
+    plan: RunPlan,
+    running: RunningInstance,
+    client: Client,
+    gate: Callable[[], None] | None = None,
+    over: Callable[[], None] | None = None,
+) -> Measured:
+    servers: list[Execution] = []
+    try:
+        for command in plan.servers:
+            servers.append(_start(command, running))
+            if command.ready is not None:
+                servers[-1].wait_output(command.ready, time_limit_s=READY_LIMIT_S)
+        starting_ns = _starting(plan, running, client)  # ahead of the gate: it is no part of what is measured
+        if gate is not None:
+            gate()
+        return dataclasses.replace(_measure(workload, params, plan, running, client, over), starting_ns=starting_ns)
+    finally:
+        for server in servers:
+            if not running.session.dead:
+                _tidy(running, partial(_end, server))
+
+
+def _starting(plan: RunPlan, running: RunningInstance, client: Client) -> int | None:
+    """CPU time of the programs with next to nothing to do, in ns; None where it could not be read."""
+    began = running.cpu_ns()
+    _all(plan.starts, running, client)
+    return spent(began, running.cpu_ns()) if plan.starts else 0
+
+
+def _end(server: Execution) -> None:
+    server.kill()
+    server.wait(time_limit_s=READY_LIMIT_S)
+
+
+def _measure(
+    workload: RunWorkload,
+    params: Params,
+    plan: RunPlan,
+    running: RunningInstance,
+    client: Client,
+    over: Callable[[], None] | None,
+) -> Measured:
+    weighed = isinstance(workload, WeighWorkload)
+    before = running.measure_memory() if weighed else None
+    results: list[Completed] = []
+    cpu, daemon = _Meter(), _Meter()
+    for command in plan.measures:
+        kept = caches.drop(plan, running)
+        cpu_began, daemon_began = running.cpu_ns(), running.daemon_cpu_ns()
+        results.append(_run(command, running, client))
+        cpu.add(cpu_began, running.cpu_ns())
+        daemon.add(daemon_began, running.daemon_cpu_ns())
+        caches.require_fetched(kept, plan, running)
+    if over is not None and all(done.exit_code == 0 for done in results):
+        over()
+    after = running.measure_memory() if weighed else None
+    outcome, samples = _read(workload, params, results, before, after)
+    caches.require_uncached(plan, running)
+    return Measured(outcome, samples, tuple(results), cpu.spent_ns, daemon.spent_ns)
+
+
+@dataclass(slots=True)
+class _Meter:
+    """CPU time of several commands, without what ran between them; None once one of them could not be read."""
+
+    spent_ns: int | None = 0
+
+    def add(self, before: int | None, after: int | None) -> None:
+        one = spent(before, after)
+        self.spent_ns = None if one is None or self.spent_ns is None else self.spent_ns + one
+
+
+def _read(
+    workload: RunWorkload, params: Params, results: Sequence[Completed], before: Weight | None, after: Weight | None
+) -> tuple[Outcome, tuple[Sample, ...]]:
+    """What the workload makes of the results, held to the contract; an error has what was printed with it."""
+    try:
+        outcome = workload.parse(params, results)
+        if isinstance(workload, WeighWorkload) and before and after:
+            outcome = dataclasses.replace(
+                outcome, samples={**outcome.samples, **workload.measure_memory(before, after)}
+            )
+        require_work(workload, outcome)
+        return outcome, checked(workload, outcome.as_samples())
+    except Exception as error:
+        setattr(error, OUTPUTS, outputs_of(results))
+        raise
+
+
+def _run(command: Command, running: RunningInstance, client: Client) -> Completed:
+    return (
+        _at_client(command, client.towards(running.instance.address))
+        if command.side is Side.CLIENT
+        else _inside(command, running)
+    )
+
+
+def _inside(command: Command, running: RunningInstance) -> Completed:
+    done = running.session.execute(
+        list(command.argv),
+        env=dict(command.env),
+        cwd=command.cwd,
+        stdin=command.stdin,
+        time_limit_s=command.time_limit_s,
+        output_cap=OUTPUT_CAP,
+    )
+    return Completed(
+        command.argv,
+        done.code,
+        done.stdout,
+        done.stderr,
+        done.wall_ns,
+        timed_out=done.timed_out,
+        signal=done.signal,
+        truncated=done.truncated,
+    )
+
+
+def _at_client(command: Command, client: Client) -> Completed:
+    began = time.monotonic_ns()
+    argv = [*_assignments(command), *command.argv]
+    done = client.run(argv, cwd=command.cwd, stdin=command.stdin, time_limit_s=command.time_limit_s)
+    wall_ns = time.monotonic_ns() - began
+    code, signal = (done.code, None) if done.code >= 0 else (None, -done.code)
+    return Completed(
+        command.argv,
+        code,
+        done.stdout,
+        done.stderr,
+        wall_ns,
+        timed_out=done.timed_out,
+        signal=signal,
+        truncated=done.truncated,
+    )
+
+
+def _assignments(command: Command) -> list[str]:
+    return [f"{name}={value}" for name, value in command.env.items()]
+
+
+def _start(command: Command, running: RunningInstance) -> Execution:
+    return running.session.start(
+        list(command.argv), env=dict(command.env), cwd=command.cwd, time_limit_s=command.time_limit_s
+    )
+
+
+def _all(commands: Sequence[Command], running: RunningInstance, client: Client) -> None:
+    for command in commands:
+        done = _run(command, running, client)
+        if done.exit_code != 0:
+            said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+            if done.exit_code == UNSUPPORTED_CODE and said:
+                raise UnsupportedError(said[-1])
+            how = "took too long" if done.timed_out else f"ended with {done.exit_code}"
+            raise ParseError(f"`{' '.join(command.argv)}` {how}: {said[-1] if said else 'no output'}")

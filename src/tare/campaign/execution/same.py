@@ -1,0 +1,171 @@
+"""Whether a campaign that goes on is still the same: what decides its figures is refused, what else differs is told.
+
+Compared is what both the record and this host tell: a record of an older tare, which has not all facts of today, is not
+refused for it. The rule is in docs/method.md ("Going on with a campaign").
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tare
+from tare.campaign.execution.preflight import Ready
+from tare.errors import StoreError
+from tare.host.facts import HostFacts
+from tare.image.build import Image
+from tare.store import CampaignRecord, LeftOut, Store
+from tare.workloads import registry as workloads
+
+#: Facts of the host that decide what work costs on it; the rest are settings, which a campaign notes.
+_DECISIVE = ("architecture", "kernel", "virtualised", "mitigations", "cpu.model", "cpu.threads")
+_SETTINGS = (
+    "distribution", "cpu.microcode", "cpu.smt", "cpu.governors", "cpu.turbo", "memory_bytes", "swap_bytes",
+    "clock_source", "cgroup", "huge_pages", "aslr", "filesystem",
+)  # fmt: skip
+#: Of the fairness manifest: what a guest's kernel, or a sandbox, makes of the memory limit; the limit is apart from it.
+_SEEN = "memory seen inside"
+#: A kernel keeps some pages more or less of the memory for itself in every boot: a share that is no other memory.
+_MEMORY_SLACK = 0.01
+_INEXACT = (_SEEN, "memory_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A fact that is not what it was when the campaign began."""
+
+    what: str
+    before: Any
+    now: Any
+
+    def __str__(self) -> str:
+        return f"{self.what} was {_shown(self.before)}, and is {_shown(self.now)}"
+
+
+def check_known(store: Store) -> None:
+    """Raise `StoreError` where the record asks for something that this tare does not know, and so would not do."""
+    if store.unknown_fields:
+        raise StoreError(
+            f"the record of {store.location} has fields that tare {tare.__version__} does not know:"
+            f" {', '.join(store.unknown_fields)}",
+            fix=f"resume with tare {store.record.tare_version}, or a later one",
+        )
+
+
+def check_cpus(record: CampaignRecord) -> None:
+    """Raise `StoreError` where CPUs that the campaign runs on cannot be used any more."""
+    gone = sorted(set(record.resources.cpus) - os.sched_getaffinity(0))
+    if gone:
+        raise StoreError(
+            f"the campaign runs on CPU {','.join(map(str, gone))}, which cannot be used here now",
+            fix="give tare that CPU, or begin a new campaign",
+        )
+
+
+def check_same(record: CampaignRecord, image: Image, host: HostFacts) -> None:
+    """Raise `StoreError` where the campaign ran another image (the agent is a part of it), or on another host."""
+    if record.image.get("hash") != image.hash:
+        before = str(record.image.get("hash"))[:16]
+        raise StoreError(
+            f"the campaign ran image {before}, and now there is {image.hash[:16]}: other bits, other figures",
+            fix=f"resume with tare {record.tare_version}, or begin a new campaign",
+        )
+    _refuse(_host_changes(record, host, _DECISIVE))
+
+
+def check_all_there(missing: Sequence[LeftOut]) -> None:
+    """Raise `StoreError` where a platform of the campaign cannot be started any more."""
+    for platform in missing:
+        raise StoreError(
+            f"{platform.platform} is in the campaign and does not run here now: {platform.reason}",
+            fix=platform.fix or "mend it (tare doctor), or begin a new campaign",
+        )
+
+
+def check_platforms(record: CampaignRecord, ready: Sequence[Ready]) -> None:
+    """Raise `StoreError` where a platform is of another version, or gives its instances something else."""
+    _refuse(change for one in ready for change in _platform_changes(record, one))
+
+
+def notes(record: CampaignRecord, host: HostFacts, ready: Sequence[Ready]) -> Iterator[str]:
+    """What else is not as it was, a sentence each: figures of one block may differ from another's by it."""
+    if record.tare_version != tare.__version__:
+        yield f"resumed: {Change('tare', record.tare_version, tare.__version__)}"
+    for change in _packages(record, ready):
+        yield f"resumed: {change}"
+    for change in _host_changes(record, host, _SETTINGS):
+        yield f"resumed: {change}"
+    for one in ready:
+        before, now = _fairness(record, one).get(_SEEN), one.fairness.get(_SEEN)
+        if not _alike(_SEEN, before, now):
+            yield f"resumed: {Change(f'{one.platform.name}: {_SEEN}', before, now)}"
+
+
+def _packages(record: CampaignRecord, ready: Sequence[Ready]) -> Iterator[Change]:
+    """Plug-ins of another version than they had, and what was of a plug-in and is tare's own now."""
+    of_platforms = {platform.name: platform.package for platform in record.platforms}
+    present = [(one.platform.name, of_platforms[one.platform.name], one.record.package) for one in ready]
+    present += [(one.name, one.package, workloads.package(one.name)) for one in record.workloads]
+    for name, before, now in present:
+        if before != now:
+            yield Change(f"the package of {name}", before or "tare itself", now or "tare itself")
+
+
+def _refuse(changes: Iterable[Change]) -> None:
+    differ = [str(change) for change in changes]
+    if differ:
+        raise StoreError(
+            f"the campaign cannot go on as it began: {'; '.join(differ)}",
+            fix="begin a new campaign, or put back what it had",
+        )
+
+
+def _host_changes(record: CampaignRecord, host: HostFacts, facts: Iterable[str]) -> Iterator[Change]:
+    present = host.model_dump(mode="json")
+    for fact in facts:
+        before, now = _at(record.host, fact), _at(present, fact)
+        if not _alike(fact, before, now):
+            yield Change(f"the host's {fact.replace('.', ' ').replace('_', ' ')}", before, now)
+
+
+def _platform_changes(record: CampaignRecord, ready: Ready) -> Iterator[Change]:
+    name = ready.platform.name
+    before = next(one for one in record.platforms if one.name == name)
+    if before.version != ready.record.version:
+        yield Change(f"{name}'s version", before.version, ready.record.version)
+    present = {**ready.record.details, **ready.fairness}
+    for fact, value in {**before.details, **_fairness(record, ready)}.items():
+        if fact != _SEEN and not _alike(fact, value, present.get(fact)):
+            yield Change(f"{name}: {fact}", value, present[fact])
+
+
+def _fairness(record: CampaignRecord, ready: Ready) -> Mapping[str, Any]:
+    facts = record.fairness.get(ready.platform.name)
+    return facts if isinstance(facts, dict) else {}
+
+
+def _at(facts: Mapping[str, Any], path: str) -> Any:
+    """The fact at ``cpu.model``; None where it is not told."""
+    here: Any = facts
+    for name in path.split("."):
+        here = here.get(name) if isinstance(here, Mapping) else None
+    return here
+
+
+def _alike(fact: str, before: Any, now: Any) -> bool:
+    """Whether a fact is what it was. What one of the two does not tell cannot differ."""
+    if before is None or now is None:
+        return True
+    if fact in _INEXACT:
+        return bool(abs(now - before) <= _MEMORY_SLACK * before)
+    if isinstance(before, dict) and isinstance(now, dict):
+        return all(_alike(name, before[name], now.get(name)) for name in before)
+    return bool(before == now)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {text}" for name, text in value.items())
+    return (", ".join(map(str, value)) or "nothing") if isinstance(value, list) else str(value)

@@ -1,0 +1,121 @@
+"""Whether a campaign's file is this host's own. Its record is an order, and what it orders is run as root.
+
+What this host wrote bears a mark: the record's HMAC with a key that does not leave TARE_HOME. Host names and machine
+ids can be copied, and a file that was here before may have been changed elsewhere; the mark holds for neither.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from tare.campaign.plan.plan import Job, job_of
+from tare.errors import Failed, HostError, StoreError, attempt
+from tare.host import state
+from tare.store import CampaignRecord, Store
+from tare.workloads import registry as workloads
+from tare.workloads.base import RunWorkload, Surroundings
+
+KEY = "key"
+_KEY_BYTES = 32
+#: What a plan is asked with, only to count its commands.
+_ANYWHERE = Surroundings(1 << 40, 1, 1 << 50, "192.0.2.1", 5201, 5201, ping="192.0.2.1")
+
+
+def mark(record: str) -> str:
+    """What the file of this record gets from this host. Raises `HostError`."""
+    return hmac.new(_key(), record.encode(), hashlib.sha256).hexdigest()
+
+
+def is_own(store: Store) -> bool:
+    """Whether this host wrote the record as it stands."""
+    return hmac.compare_digest((store.mark or "").encode(), mark(store.record_text).encode())
+
+
+def digest(store: Store) -> str:
+    """What names the record that somebody has agreed to."""
+    return hashlib.sha256(store.record_text.encode()).hexdigest()
+
+
+def require(store: Store, agreed: str) -> None:
+    """Raise `StoreError` unless this host wrote the record, or it is the one that was agreed to (its `digest`)."""
+    if not is_own(store) and agreed != digest(store):
+        raise StoreError(
+            f"{store.location} was not written by this host, and what it orders would run as root",
+            fix="see what it orders: resume it at a terminal, which asks, or with --trust",
+        )
+
+
+def jobs_of(record: CampaignRecord) -> tuple[Job, ...]:
+    """The workloads of a campaign that is there. Raises `UsageError` for what this tare does not know, or would not."""
+    return tuple(job_of(workloads.get(one.name), one.params, one.margin) for one in record.workloads)
+
+
+def orders(store: Store) -> Iterator[str]:
+    """What a resume would run, a line each. Raises `UsageError` where it could not be run anyway."""
+    record = store.record
+    yield f"platforms: {', '.join(one.name for one in record.platforms)}"
+    for job in jobs_of(record):
+        told = ", ".join(f"{name} {value}" for name, value in job.params.items()) or "no parameters"
+        yield f"workload {job.workload.name}: {told}{_commands(job)}"
+    length = f"{record.blocks} blocks" if record.blocks is not None else f"{record.time_budget_s or 0:g} s"
+    yield f"length: {length}, of {len(record.arms)} instances each; {len(store.done())} trials are done"
+    own = sum(platform == record.baseline for platform, _ in record.arms)
+    yield f"as root on this host, in no sandbox: all of {record.baseline}, {own} of these instances"
+    if record.tuning is not None:
+        yield "settings of this host are changed meanwhile (--tune)"
+
+
+def _commands(job: Job) -> str:
+    workload = job.workload
+    if not isinstance(workload, RunWorkload):
+        return ""
+    plan = attempt(lambda: workload.plan(job.params, _ANYWHERE))
+    if isinstance(plan, Failed):
+        return ""
+    count = len((*plan.prepare, *plan.servers, *plan.measures, *plan.cleanup))
+    return f"; {count} command{'s' if count > 1 else ''} a run"
+
+
+def _key() -> bytes:
+    place = state.home() / KEY
+    try:
+        return _kept(place)
+    except FileNotFoundError:
+        _make(place)
+        return _kept(place)
+
+
+def _kept(place: Path) -> bytes:
+    """The key; nobody else may have made it, or read it."""
+    descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        facts = os.fstat(descriptor)
+        private = stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o077
+        key = file.read(_KEY_BYTES) if private else b""
+    if len(key) != _KEY_BYTES:
+        raise HostError(
+            f"{place} is not this user's own key", fix="remove it: files that it marked are then asked about"
+        )
+    return key
+
+
+def _make(place: Path) -> None:
+    """Whole or not at all, and once: another tare may begin at the same moment."""
+    part = place.with_name(f".{KEY}-{secrets.token_hex(6)}")
+    descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(_KEY_BYTES))
+            file.flush()
+            os.fsync(descriptor)
+        with contextlib.suppress(FileExistsError):
+            place.hardlink_to(part)
+    finally:
+        part.unlink()

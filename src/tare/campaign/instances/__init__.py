@@ -1,0 +1,1 @@
+"""Instances: how they are started, held and ended."""

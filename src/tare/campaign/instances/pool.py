@@ -1,0 +1,87 @@
+"""The instances of one trial that starts its own: all of one arm's platform, as many as it comes to need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from tare.campaign.execution.gate import Gate, at_once
+from tare.campaign.instances.launcher import USUAL, InstanceLauncher, RunningInstance, Terms, stop_all
+from tare.errors import Failed, HostError, PlatformError
+from tare.host import counters
+from tare.model import Arm
+from tare.platforms.base import Platform
+
+
+@dataclass(slots=True)
+class InstancePool:
+    """Make it, let it grow, and `clear` it in the end."""
+
+    platform: Platform
+    arm: Arm
+    launcher: InstanceLauncher
+    warn: Callable[[Failed], None]  # told what could not be ended or removed
+    keep: Callable[[bytes], None]  # given the console of one that was lost
+    running_instances: list[RunningInstance] = field(default_factory=list)
+
+    def grow(self, count: int, terms: Terms = USUAL) -> list[RunningInstance]:
+        """So many instances, those that there are first; the others are started one after the other.
+
+        Raises `HostError` when this host's memory does not hold them, and else as `InstanceLauncher.start`, but never
+        `HostError` for a start: the work is not what cannot be done here.
+        """
+        self._drop_dirty()
+        self._check_fits(count, terms)
+        while len(self.running_instances) < count:
+            self._start(terms)
+        return self.running_instances[:count]
+
+    def grow_at_once(self, count: int) -> list[RunningInstance]:
+        """So many new instances, whose start commands are given at one instant; raises as `grow`."""
+        self._check_fits(count, USUAL)
+
+        def start(_: int, gate: Gate) -> RunningInstance:
+            return self._start(Terms(gate=gate.wait))
+
+        return list(at_once(count, start))
+
+    def keep_last_words(self) -> None:
+        """Keep the consoles of those that are lost."""
+        for running in self.running_instances:
+            if running.session.dead is not None:
+                self.keep(running.console())
+
+    def clear(self) -> None:
+        """End all."""
+        # Also those that a Ctrl-C kept from being handed back.
+        self._end(self.running_instances)
+        self.running_instances.clear()
+
+    def _drop_dirty(self) -> None:
+        dirty = [running for running in self.running_instances if running.dirty]
+        self.running_instances[:] = [running for running in self.running_instances if not running.dirty]
+        for failed in (failed for running in dirty for failed in running.dirty):
+            self.warn(failed)
+        self._end(dirty)
+
+    def _end(self, running_instances: Iterable[RunningInstance]) -> None:
+        for failed in stop_all(running_instances):
+            self.warn(failed)
+
+    def _start(self, terms: Terms) -> RunningInstance:
+        try:
+            running = self.launcher.start(self.platform, self.arm, measured=False, terms=terms)
+        except HostError as error:
+            raise PlatformError(error.what, fix=error.fix) from error
+        self.running_instances.append(running)
+        return running
+
+    def _check_fits(self, count: int, terms: Terms) -> None:
+        """Each may take all of its limit: beyond the host's memory, instances would be killed, and not only ours."""
+        limit = terms.memory_bytes or self.launcher.resources.memory_bytes
+        needed, available = (count - len(self.running_instances)) * limit, counters.memory().available
+        if needed > available and not self.platform.elsewhere:
+            raise HostError(
+                f"{count} instances of {limit >> 20} MiB may take more than the {available >> 20} MiB that there are",
+                fix=f"give --memory {(available // count) >> 20} or less",
+            )

@@ -1,0 +1,109 @@
+"""What a user asks of a campaign, and what of it cannot be: known without starting anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tare.campaign.plan.plan import BASELINE_REPLICAS, Profile, how_long
+from tare.errors import UsageError
+from tare.host import pinning, subnets
+from tare.model import Design
+from tare.workloads.base import Params
+
+if TYPE_CHECKING:
+    from tare.store import LeftOut
+
+DEFAULT_MEMORY = 1 << 30
+MIN_MEMORY = 256 << 20
+#: In place of a platform's name: all that there are. What does not run here is left out, and the report says why.
+ALL = "all"
+DUET_CPUS = 2
+#: What SQLite, and every generator, takes.
+MAX_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignRequest:
+    """What the user asked for; empty and None mean the default."""
+
+    platforms: Sequence[str] = ()
+    workloads: Sequence[str] = ()
+    profile: str = "quick"
+    blocks: int | None = None
+    budget_s: float | None = None
+    seed: int | None = None
+    cpus: tuple[int, ...] = ()
+    memory_bytes: int = DEFAULT_MEMORY
+    data_bytes: int | None = None  # of a filesystem for each instance; None: a folder of the host's
+    subnet: str | None = None
+    tune: bool = False
+    design: Design = Design.BLOCKS
+    replicas: int = BASELINE_REPLICAS
+    params: Mapping[str, Params] = field(default_factory=dict)  # in place of the profile's, by workload
+    margins: Mapping[str, float] = field(default_factory=dict)  # the user's own (`plan.make_jobs`)
+    slowed: Sequence[float] = ()  # every platform also with so much more sliced work, a share of it
+    precision: float | None = None  # half-width to reach, a fraction; None: half of each margin; 0: all of the time
+    base: str | None = None  # the workloads' own profile where ``profile`` is a study's (`tare.campaign.plan.study`)
+    length: Profile | None = None  # such a profile's
+    scale: str | None = None  # such a profile's
+    offered: bool = False  # the platforms are a profile's: one that does not run here is left out
+    left_out: Sequence[LeftOut] = ()  # known beforehand
+    in_order: bool = False  # a block's workloads run as they are listed
+
+    def check(self) -> None:
+        """Raise `TareError` for what cannot be, whatever runs here."""
+        self.duration()
+        if self.blocks is not None and self.budget_s is not None:
+            raise UsageError("--blocks and --time both say how long", fix="give one of them")
+        check_resources(self.cpus, self.memory_bytes)
+        check_seed(self.seed)
+        if self.subnet is not None:
+            subnets.parse(self.subnet)
+        if self.design is Design.DUET and len(self.cpus or usable_cpus()) < DUET_CPUS:
+            raise UsageError("a duet plays on two CPUs", fix="give --cpus with two of them, or leave --design duet out")
+        if self.design is Design.SEQUENTIAL and self.precision:
+            raise UsageError(
+                "one platform after the other, nothing is known of a difference until the last has begun",
+                fix="leave --precision out, or give --design blocks",
+            )
+
+    def duration(self) -> Profile:
+        """The profile's length, unless blocks or a time were asked for. Raises `UsageError`."""
+        return how_long(self.profile, self.blocks, self.budget_s, self.length)
+
+
+def check_resources(cpus: Sequence[int], memory_bytes: int) -> None:
+    """Raise `UsageError` for CPUs and memory that this host has not, or that an instance cannot do with."""
+    usable = usable_cpus()
+    for cpu in cpus:
+        if cpu not in usable:
+            raise UsageError(f"CPU {cpu} cannot be used here", fix=f"give --cpus out of {','.join(map(str, usable))}")
+    if memory_bytes < MIN_MEMORY:
+        raise UsageError(
+            f"{memory_bytes >> 20} MiB are too little for an instance",
+            fix=f"give --memory {MIN_MEMORY >> 20} or more",
+        )
+    check_memory(memory_bytes)
+
+
+def check_memory(memory_bytes: int) -> None:
+    """Raise `UsageError` for more memory than this host has."""
+    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if memory_bytes > most:
+        raise UsageError(
+            f"{memory_bytes >> 20} MiB are more than this host has", fix=f"give --memory below {most >> 20} MiB"
+        )
+
+
+def check_seed(seed: int | None) -> None:
+    """Raise `UsageError` for what is no seed."""
+    if seed is not None and not 0 <= seed <= MAX_SEED:
+        raise UsageError(f"{seed} is no seed", fix=f"give a whole number from 0 to {MAX_SEED}")
+
+
+def usable_cpus() -> list[int]:
+    """The CPUs of the host that this process may use."""
+    return sorted(pinning.usable())

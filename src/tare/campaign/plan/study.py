@@ -1,0 +1,92 @@
+"""A campaign as a published study ran it: its platforms, workloads, parameters, repetitions and order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tare import literature, store
+from tare.campaign.plan.plan import Profile
+from tare.campaign.plan.request import CampaignRequest
+from tare.errors import UsageError
+from tare.literature import Scale
+from tare.model import Design
+
+if TYPE_CHECKING:
+    from tare.literature import RunJob, Study
+    from tare.store import LeftOut
+
+#: The workloads' own profile that holds what a study does not say.
+_BASE = {Scale.SCALED: "quick", Scale.FULL: "full"}
+
+
+def ordered(request: CampaignRequest, scale: Scale | None = None, design: Design | None = None) -> CampaignRequest:
+    """The request with what its profile decides, where that is a study's; what the user gave goes before it.
+
+    Raises `UsageError` for a scale of a profile that has none.
+    """
+    if request.profile not in literature.names():
+        if scale is not None:
+            some = literature.names()[0]
+            raise UsageError(
+                f"the profile {request.profile} has no scales", fix=f"leave --scale out, or give --profile {some}"
+            )
+        return replace(request, design=design or request.design)
+    study, scale = literature.load(request.profile), scale or Scale.SCALED
+    own_platforms = not request.platforms
+    length = study.run.length(scale)
+    return replace(
+        request,
+        platforms=_platforms(study) if own_platforms else request.platforms,
+        workloads=request.workloads or [job.workload for job in study.run.job],
+        design=design or study.run.design,
+        base=_BASE[scale],
+        length=Profile(blocks=length.blocks, arm_s=length.arm_s),
+        scale=scale.value,
+        offered=own_platforms,
+        left_out=_without(study) if own_platforms else (),
+        in_order=study.run.in_order,
+        params={**{job.workload: dict(_params(job, scale)) for job in study.run.job}, **request.params},
+    )
+
+
+def foreword(request: CampaignRequest) -> str:
+    """What a study's profile is about to do, and how long the study's own would take; empty for other profiles."""
+    if request.scale is None:
+        return ""
+    study = literature.load(request.profile)
+    run, full = study.run, _seconds(full_length(study, request.workloads))
+    if request.scale == Scale.FULL:
+        return f"profile {request.profile}: the study's own durations, about {full} an arm"
+    blocks = request.blocks
+    if blocks is None and request.budget_s is None:
+        blocks = run.scaled.blocks
+    less = run.shorter(Scale.SCALED, blocks)
+    return f"profile {request.profile}, scaled: {less}; --scale full takes about {full} an arm"
+
+
+def full_length(study: Study, workloads: Sequence[str]) -> float:
+    """Seconds that one arm takes with the study's own durations and numbers of runs, about, without the starts."""
+    if study.run.full.arm_s is not None:
+        return study.run.full.arm_s
+    assert study.run.full.blocks is not None
+    return study.run.full.blocks * sum(job.full_s for job in study.run.job if job.workload in workloads)
+
+
+def _platforms(study: Study) -> list[str]:
+    return list(dict.fromkeys(name for one in study.run.platform for name in one.run))
+
+
+def _without(study: Study) -> list[LeftOut]:
+    return [store.LeftOut(platform=one.study, reason=one.why) for one in study.run.platform if not one.run]
+
+
+def _params(job: RunJob, scale: Scale) -> dict[str, int | float | str | bool]:
+    return job.full if scale is Scale.FULL else job.scaled
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,207 @@
+"""The telemetry of a campaign: a thread that reads the host's counters at a steady rate while trials run.
+
+It never touches the store: what it read waits until the next trials are committed, and goes with them. As all
+of tare's threads it runs on CPUs that are not measured where there are any (`host.pinning`). A reading costs about a
+millisecond (docs/benchmarks.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from tare.campaign.instances.launcher import PARENT_GROUP, RunningInstance
+from tare.campaign.instances.strays import Strays
+from tare.errors import Failed, attempt
+from tare.host import counters, state
+from tare.host.cgroup import Group
+from tare.host.fence import BRIDGE
+from tare.model import Arm, CpuTick, InstanceTick, Tick
+
+#: Seconds between two readings: at 2 Hz they take 0.3 % of a core, at 10 Hz 1.2 % (docs/benchmarks.md); and a neighbour
+#: that is there for less than half a second matters to none but the shortest trials.
+INTERVAL_S = 0.5
+
+Lives = Callable[[], Collection[RunningInstance]]
+
+
+@dataclass(slots=True)
+class Sampler:
+    """Reads the host until it is told to end; `drain` gives what was read since the last time."""
+
+    cpus: Sequence[int]  # those that instances are pinned to
+    interval_s: float = INTERVAL_S
+    failed: Failed | None = None  # why it ended before its time
+    cpu_ns: int = 0  # what all readings cost
+    readings: int = 0
+    _ticks: list[Tick] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextlib.contextmanager
+    def sampling(self, running_instances: Lives, daemons: Collection[str] = ()) -> Iterator[None]:
+        """Read meanwhile, and once more at the end.
+
+        ``lives``: the instances in service, asked by another thread. ``daemons``: the control groups of shared daemons,
+        in which more may come to be.
+        """
+        end = threading.Event()
+        thread = threading.Thread(
+            target=self._run, args=(running_instances, daemons, end), name="telemetry", daemon=True
+        )
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join()
+
+    def drain(self) -> list[Tick]:
+        """What was read since the last time."""
+        with self._lock:
+            ticks, self._ticks = self._ticks, []
+        return ticks
+
+    def _run(self, running_instances: Lives, daemons: Collection[str], end: threading.Event) -> None:
+        ended = attempt(partial(self._read_on, running_instances, daemons, end))
+        if isinstance(ended, Failed):
+            self.failed = ended
+
+    def _read_on(self, running_instances: Lives, daemons: Collection[str], end: threading.Event) -> None:
+        with contextlib.closing(_Host(self.cpus, daemons)) as host:
+            self._read_steadily(host, running_instances, end)
+
+    def _read_steadily(self, host: _Host, running_instances: Lives, end: threading.Event) -> None:
+        due = time.monotonic()
+        over = False
+        while not over:
+            over = end.is_set()  # looked at before: the last reading comes after the end
+            tick = host.read(running_instances(), first=self.readings == 0)
+            self.readings += 1
+            self.cpu_ns = time.thread_time_ns()
+            with self._lock:
+                self._ticks.append(tick)
+            # A reading that came late is not made up for: the next comes at its own time.
+            due = max(due + self.interval_s, time.monotonic())
+            if not over:
+                end.wait(max(0.0, due - time.monotonic()))
+
+
+class _Host:
+    """The counters of this host and of the groups that are alive; the files of groups stay open between readings."""
+
+    def __init__(self, cpus: Sequence[int], daemons: Collection[str]) -> None:
+        self._known_daemons = daemons
+        self._kernel = counters.KernelThreads(cpus)
+        self._all = Group("")
+        self._tare = Group(PARENT_GROUP)
+        self._client = Group(f"{PARENT_GROUP}/client")
+        self._instances: dict[str, Group] = {}
+        self._daemons: dict[str, tuple[Group, int]] = {}  # with the last figure
+        self._daemons_ns = 0
+        self._device = counters.device_of(state.home())
+        self._strays = Strays()
+
+    def close(self) -> None:
+        """Close all files."""
+        for group in (self._tare, self._client, *self._instances.values(), *(one for one, _ in self._daemons.values())):
+            group.close()
+        self._strays.close()
+
+    def read(self, running_instances: Collection[RunningInstance], *, first: bool) -> Tick:
+        """All counters, as near to one moment as can be: the CPUs' first, for they are compared with each other."""
+        at, at_ns = time.time(), time.monotonic_ns()
+        strays_ns, strays_by_cpu = self._strays.read()
+        cpus = self._cpus(strays_by_cpu)
+        tare_ns, client_ns, own_ns = self._tare.cpu_ns() - strays_ns, self._client.cpu_ns(), _own_ns()
+        memory, disk = counters.memory(), counters.disk(self._device)
+        received, sent = counters.network(BRIDGE)
+        return Tick(
+            at=at,
+            at_ns=at_ns,
+            first=first,
+            own_ns=own_ns,
+            tare_ns=tare_ns,
+            client_ns=client_ns,
+            daemons_ns=self._daemons_so_far(),
+            kernel_ns=self._kernel.total_ns(),
+            cpu_pressure_us=counters.pressure_us("cpu"),
+            memory_pressure_us=counters.pressure_us("memory"),
+            io_pressure_us=counters.pressure_us("io"),
+            memory_available=memory.available,
+            swapped_in=memory.swapped_in,
+            swapped_out=memory.swapped_out,
+            disk_read_bytes=disk.read_bytes if disk else None,
+            disk_written_bytes=disk.written_bytes if disk else None,
+            disk_busy_ms=disk.busy_ms if disk else None,
+            net_received_bytes=received,
+            net_sent_bytes=sent,
+            cpus=cpus,
+            instances=self._of_instances(running_instances),
+        )
+
+    def _cpus(self, strays: Sequence[int] | None) -> tuple[CpuTick, ...]:
+        times = counters.cpu_times()
+        # Ticks are counted where a clock interrupt finds a task: too rough for half a second, where there is better.
+        by_cpu, of_tare = self._all.cpu_ns_by_cpu(), self._tare.cpu_ns_by_cpu()
+        ran = dict(enumerate(by_cpu)) if by_cpu else counters.run_times()
+        found = []
+        for cpu, ms in times.items():
+            user, nice, system, *rest = ms
+            idle, iowait, irq, softirq, steal = rest
+            run_ns = ran.get(cpu, 1_000_000 * (user + nice + system))
+            tare_ns = of_tare[cpu] - (strays[cpu] if strays else 0) if of_tare else None
+            found.append(CpuTick(cpu, user, nice, system, idle, iowait, irq, softirq, steal, run_ns, tare_ns))
+        return tuple(found)
+
+    def _of_instances(self, running_instances: Collection[RunningInstance]) -> tuple[InstanceTick, ...]:
+        wanted = {
+            running.instance.spec.group.path: running.arm for running in running_instances if running.instance.accounted
+        }
+        for path in self._instances.keys() - wanted.keys():
+            self._instances.pop(path).close()
+        found = []
+        for path, arm in wanted.items():
+            group = self._instances.setdefault(path, Group(path))
+            with contextlib.suppress(OSError):  # it was stopped meanwhile
+                found.append(_instance(arm, group))
+        return tuple(found)
+
+    def _daemons_so_far(self) -> int:
+        """A daemon is counted from when it is first seen to the end, for it works for starts and stops too."""
+        for path in tuple(self._known_daemons):
+            if path not in self._daemons:
+                group = Group(path)
+                with contextlib.suppress(OSError):
+                    self._daemons[path] = group, group.cpu_ns()
+        for path, (group, before) in list(self._daemons.items()):
+            try:
+                now = group.cpu_ns()
+            except OSError:  # it is gone, and its group with it
+                group.close()
+                del self._daemons[path]
+                continue
+            self._daemons_ns += now - before
+            self._daemons[path] = group, now
+        return self._daemons_ns
+
+
+def _instance(arm: Arm, group: Group) -> InstanceTick:
+    throttled = group.throttled()
+    return InstanceTick(
+        arm,
+        group.cpu_ns(),
+        group.memory_bytes(),
+        None if throttled is None else throttled[0],
+        None if throttled is None else throttled[1],
+    )
+
+
+def _own_ns() -> int:
+    """CPU time of this process, and of those that it started and that ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time_ns() + int(1e9 * (ended.ru_utime + ended.ru_stime))

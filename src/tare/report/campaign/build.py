@@ -1,0 +1,334 @@
+"""From a campaign's file to its `Report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import polars as pl
+
+from tare import literature
+from tare.analysis import STEAL_LIMIT, Interval, MetricResult, NoiseFloor, analyse
+from tare.analysis.comparisons.multiplicity import corrected
+from tare.analysis.results import Tails
+from tare.analysis.trust import contamination
+from tare.analysis.trust.dependence import dependence
+from tare.analysis.trust.fairness import Difference, differences
+from tare.analysis.trust.findings import Finding
+from tare.literature import Scale
+from tare.report.campaign.model import (
+    SCHEMA,
+    BesideReport,
+    Contamination,
+    DependenceReport,
+    DifferenceReport,
+    EventReport,
+    FailureReport,
+    FindingReport,
+    LeftOutReport,
+    MultiplicityReport,
+    NoiseFloorReport,
+    PlatformFacts,
+    PlatformReport,
+    Report,
+    ResultReport,
+    SegmentReport,
+    SettingReport,
+    UnmarkedReport,
+)
+from tare.report.footprint.build import Asked, Exposures, footprints_report, of_store
+from tare.report.sentences.fairness import UNFAIR, fact_text
+from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, Place, dependence_note, sentence
+from tare.report.sentences.verdicts import Subject, verdict_text
+from tare.report.study.beside import beside
+from tare.report.surface.build import of_store as surfaces_of
+from tare.store import CampaignRecord, Store, WorkloadRecord, read_store
+
+
+def build(path: Path, study: str | None = None, asked: Asked | None = None) -> Report:
+    """Read and analyse one campaign's file, also while it is being written. Raises `StoreError`.
+
+    ``study``: whose published figures it is set beside; None: the one whose profile it ran, if any. ``asked``: what is
+    given beside the file for its footprints.
+    """
+    with read_store(path) as store, store.snapshot():
+        return report_on(store, store.samples(), of_store(store), study, asked)
+
+
+def build_all(paths: Iterable[Path], study: str | None = None, asked: Asked | None = None) -> list[Report]:
+    """One report a file. Nothing is pooled over files: blocks of several campaigns are not blocks of one."""
+    return [build(path, study, asked) for path in paths]
+
+
+def report_on(
+    store: Store, samples: pl.DataFrame, footprints: Exposures, study: str | None = None, asked: Asked | None = None
+) -> Report:
+    """The report of an open store, from samples and footprints (read once by the caller, who may want them too)."""
+    record, trials, telemetry = store.record, store.trials(), store.telemetry()
+    cpus = record.resources.cpus
+    marked = contamination.marks(trials, telemetry, cpus, contamination.other_threads(record.host, cpus))
+    analysed, together = corrected(analyse(record, samples, trials, marked, store.slices()))
+    results = results_of(record, analysed)
+    surfaces, segments = surfaces_of(store), store.segments()
+    if (footprints or surfaces) and trials.is_empty() and not store.schedule():
+        results = []  # nothing else was asked for: a table that says "no data" everywhere would say nothing
+    return Report(
+        schema_=SCHEMA,
+        id=record.id,
+        file=store.name,
+        created=record.created,
+        tare_version=record.tare_version,
+        seed=record.seed,
+        profile=record.profile,
+        status=store.status,
+        baseline=record.baseline,
+        blocks_done=_blocks_done(store, trials),
+        blocks_planned=record.blocks,
+        time_budget_s=record.time_budget_s,
+        resources=record.resources.model_dump(),
+        host=record.host,
+        image=record.image,
+        agent_hash=record.agent_hash,
+        fairness=record.fairness,
+        differences=[_difference(difference) for difference in differences(record)],
+        design=record.design,
+        scale=record.scale,
+        beside=_beside(record, results, study),
+        footprints=footprints_report(footprints, record.baseline, asked or Asked()),
+        surfaces=surfaces,
+        platforms=_facts(record, trials),
+        plugins=_plugins(record),
+        workload_params={workload.name: workload.params for workload in record.workloads},
+        results=results,
+        failures=_failures(trials),
+        left_out=[LeftOutReport.model_validate(entry.model_dump()) for entry in record.left_out],
+        contaminated=_contamination(trials, marked, telemetry.host.height),
+        events=[EventReport(at=event.at, level=event.level, text=event.text) for event in store.events()],
+        tuning=_tuning(record),
+        active_s=sum(segment.seconds for segment in segments),
+        segments=[SegmentReport.model_validate(asdict(segment)) for segment in segments],
+        unknown_fields=list(store.unknown_fields),
+        multiplicity=MultiplicityReport.model_validate(asdict(together)),
+        dependence=_dependence(analysed),
+    )
+
+
+def _beside(record: CampaignRecord, results: list[ResultReport], study: str | None) -> BesideReport | None:
+    if study is None and record.profile not in literature.names():
+        return None
+    told = literature.load(study or record.profile)
+    if record.scale is None or told.name != record.profile:
+        return beside(told, results, record.baseline)
+    return beside(told, results, record.baseline, told.run.shorter(Scale(record.scale), record.blocks))
+
+
+def _tuning(record: CampaignRecord) -> list[SettingReport] | None:
+    if record.tuning is None:
+        return None
+    return [SettingReport.model_validate(one.model_dump()) for one in record.tuning]
+
+
+def _dependence(results: Sequence[MetricResult]) -> DependenceReport | None:
+    pairs = [platform.pairs for result in results for platform in result.platforms if platform.pairs is not None]
+    seen = dependence(pairs)
+    if seen is None:
+        return None
+    low, high = seen.interval
+    return DependenceReport(
+        n_series=seen.n_series,
+        n_blocks=seen.n_blocks,
+        correlation=seen.correlation,
+        low=low,
+        high=high,
+        p=seen.p,
+        too_narrow=seen.too_narrow,
+        note=dependence_note(seen),
+    )
+
+
+def _difference(difference: Difference) -> DifferenceReport:
+    return DifferenceReport(
+        platform=difference.platform,
+        fact=difference.fact,
+        value=fact_text(difference.value),
+        baseline=fact_text(difference.baseline),
+        unfair=UNFAIR[difference.fact] if difference.unfair else None,
+    )
+
+
+def _facts(record: CampaignRecord, trials: pl.DataFrame) -> list[PlatformFacts]:
+    read = trials.filter(pl.col("daemon_cpu_ns").is_not_null()).group_by("platform")
+    sums = read.agg(share=pl.col("daemon_cpu_ns").sum() / pl.col("wall_ns").sum())
+    shares = {str(name): float(share) for name, share in sums.iter_rows()}
+    return [
+        PlatformFacts.model_validate(
+            platform.model_dump(exclude={"package"}) | {"daemons_share": shares.get(platform.name)}
+        )
+        for platform in record.platforms
+    ]
+
+
+def _plugins(record: CampaignRecord) -> dict[str, list[str]]:
+    packages: dict[str, list[str]] = {}
+    platforms = ((platform.name, platform.package) for platform in record.platforms)
+    workloads = ((workload.name, workload.package) for workload in record.workloads)
+    for name, package in (*platforms, *workloads):
+        if package:
+            packages.setdefault(package, []).append(name)
+    return packages
+
+
+def platform_names(record: CampaignRecord) -> list[str]:
+    """The baseline first, as tables have them."""
+    return [record.baseline, *(one.name for one in record.platforms if one.name != record.baseline)]
+
+
+def results_of(record: CampaignRecord, results: list[MetricResult]) -> list[ResultReport]:
+    """Results as data, with the titles of the record."""
+    workloads = {workload.name: workload for workload in record.workloads}
+    return [_result(workloads[result.workload], result) for result in results]
+
+
+def _result(workload: WorkloadRecord, result: MetricResult) -> ResultReport:
+    titles = {metric.name: metric.title for metric in workload.metrics}
+    subject = Subject(result.metric, result.unit, result.direction, result.margin, workload.family)
+    return ResultReport(
+        workload=workload.name,
+        workload_title=workload.title,
+        family=workload.family,
+        mode=workload.mode,
+        metric=result.metric,
+        metric_title=titles[result.metric],
+        headline=result.metric == workload.metrics[0].name,
+        unit=result.unit,
+        direction=result.direction,
+        margin_percent=100 * result.margin,
+        noise_floor=_floor(result.noise_floor) if result.noise_floor else None,
+        platforms=[_platform(Place(subject, platform, result.noise_floor)) for platform in result.platforms],
+    )
+
+
+def _floor(floor: NoiseFloor) -> NoiseFloorReport:
+    point, low, high = _percents(floor.interval)
+    return NoiseFloorReport(
+        point_percent=point,
+        low_percent=low,
+        high_percent=high,
+        half_width_percent=100 * floor.interval.half_width if floor.interval else None,
+        n_blocks=floor.n_blocks,
+        excludes_zero=floor.excludes_zero,
+        detectable_percent=None if floor.detectable is None else 100 * floor.detectable,
+        reason=None if floor.reason is None else NO_FLOOR[floor.reason],
+    )
+
+
+def _platform(place: Place) -> PlatformReport:
+    result = place.platform
+    op, op_low, op_high = _percents(result.overhead)
+    totals, totals_low, totals_high = _percents(result.totals)
+    tails = result.tails or Tails(None, None)
+    added, lone = result.amount, result.lone
+    added_range = added.interval if added else None
+    variability = result.variability_overhead
+    cautions = [_finding(note, place) for note in result.notes]
+    return PlatformReport(
+        platform=result.platform,
+        n_blocks=result.n_blocks,
+        n_left_out=result.n_left_out,
+        n_ok=result.counts.ok,
+        n_failed=result.counts.failed,
+        n_unsupported=result.counts.unsupported,
+        n_contaminated=result.counts.contaminated,
+        mean=result.described.mean,
+        sd=result.described.sd,
+        median=result.described.median,
+        ratio=result.ratio.point if result.ratio else lone.ratio if lone else None,
+        ratio_low=result.ratio.low if result.ratio else None,
+        ratio_high=result.ratio.high if result.ratio else None,
+        ratio_bootstrap_low=result.bootstrap.low if result.bootstrap else None,
+        ratio_bootstrap_high=result.bootstrap.high if result.bootstrap else None,
+        op_percent=100 * lone.overhead if lone else op,
+        op_low_percent=op_low,
+        op_high_percent=op_high,
+        totals_percent=totals,
+        totals_low_percent=totals_low,
+        totals_high_percent=totals_high,
+        p95_percent=None if tails.p95 is None else 100 * tails.p95,
+        p99_percent=None if tails.p99 is None else 100 * tails.p99,
+        amount=added.point if added else None,
+        amount_low=added_range.low if added_range else None,
+        amount_high=added_range.high if added_range else None,
+        amount_unit=added.unit if added else None,
+        variability_overhead_percent=None if variability is None else 100 * variability,
+        variability_low_percent=None if result.variability is None else 100 * result.variability.low,
+        variability_high_percent=None if result.variability is None else 100 * result.variability.high,
+        verdict=result.verdict.kind,
+        verdict_text=verdict_text(result.verdict, place.subject, result.platform),
+        findings=[_finding(finding, place) for finding in result.findings],
+        certain=result.verdict.certain,
+        verdict_reason=result.verdict.reason,
+        cautions=cautions,
+        notes=[caution.text for caution in cautions],
+        contaminated_by=dict(result.counts.reasons),
+        unmarked=_unmarked(place),
+        p_adjusted=result.p,
+        survives_holm=result.survives_holm,
+    )
+
+
+def _finding(finding: Finding, place: Place) -> FindingReport:
+    return FindingReport(kind=finding.kind, numbers=dict(finding.numbers), text=sentence(finding, place))
+
+
+def _unmarked(place: Place) -> UnmarkedReport | None:
+    clean = place.platform.unmarked
+    if clean is None:
+        return None
+    op, op_low, op_high = _percents(clean.overhead)
+    return UnmarkedReport(
+        n_trials=clean.n_trials,
+        n_baseline=clean.n_baseline,
+        n_blocks=clean.n_blocks,
+        op_percent=op,
+        op_low_percent=op_low,
+        op_high_percent=op_high,
+        verdict=clean.verdict.kind,
+        verdict_text=verdict_text(clean.verdict, place.subject, place.platform.platform),
+    )
+
+
+def _percents(interval: Interval | None) -> tuple[float | None, float | None, float | None]:
+    if interval is None:
+        return None, None, None
+    return 100 * interval.point, 100 * interval.low, 100 * interval.high
+
+
+def _blocks_done(store: Store, trials: pl.DataFrame) -> int:
+    """Blocks of which every planned trial is in the file."""
+    missing = {key.block for key in set(store.schedule()) - store.done()}
+    return len(set(trials["block"].unique().to_list()) - missing)
+
+
+def _failures(trials: pl.DataFrame) -> list[FailureReport]:
+    groups = (
+        trials.filter(pl.col("status") != "ok")
+        .with_columns(pl.col("workload", "platform").cast(pl.String))
+        .group_by("workload", "platform", "status", "reason", maintain_order=True)
+        .agg(pl.len().alias("n_trials"), pl.col("block").unique().sort().alias("blocks"))
+    )
+    return [FailureReport.model_validate(row) for row in groups.iter_rows(named=True)]
+
+
+def _contamination(trials: pl.DataFrame, marked: pl.DataFrame, n_ticks: int) -> Contamination:
+    numbers = dict(marked.group_by("reason").len().iter_rows())
+    reasons = {reason: int(numbers[reason]) for reason in contamination.LIMITS if reason in numbers}
+    return Contamination(
+        steal_threshold=STEAL_LIMIT,
+        n_trials=marked.select(contamination.KEY).n_unique(),
+        n_all_trials=trials.height,
+        reasons=reasons,
+        limits=dict(contamination.LIMITS),
+        told=[f"{DISTURBANCES[reason]}: {number}" for reason, number in reasons.items()],
+        n_ticks=n_ticks,
+    )

@@ -1,0 +1,205 @@
+"""One platform's figure in a table, the same in the terminal and in HTML: a mark, the difference, its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tare.analysis.comparisons.verdicts import REFUSED, Kind, Side
+from tare.analysis.trust.findings import FindingKind
+from tare.estimates.intervals import Interval
+from tare.model import Direction
+from tare.report.campaign.model import PlatformReport, Report, ResultReport
+from tare.report.sentences.numbers import DOTS, amount_range, decimals, percent, quantity, signed, times_range
+from tare.report.sentences.verdicts import TIMES_FROM
+from tare.report.sentences.wording import wording
+
+#: What a cell without a figure shows.
+EMPTY = "–"  # noqa: RUF001 (a dash)
+
+
+class Open(StrEnum):
+    """There is a difference for sure, and its size is open."""
+
+    SURELY_WORSE = "surely-worse"
+    SURELY_BETTER = "surely-better"
+
+
+#: What a reader is shown of a verdict: inconclusive is two things, a difference of open size and no answer at all.
+Look = Kind | Open
+
+#: Never by colour alone: each look has a mark of its own. Filled: beyond the margin; hollow: that is open.
+MARKS: Mapping[Look, str] = {
+    Kind.BASELINE: "",
+    Kind.SLOWER: "▲",
+    Kind.FASTER: "▼",
+    Open.SURELY_WORSE: "△",
+    Open.SURELY_BETTER: "▽",
+    Kind.EQUIVALENT: "=",
+    Kind.TYPICAL: "≈",
+    Kind.INCONCLUSIVE: "?",
+    Kind.INVALID: "!",
+    Kind.NO_DATA: EMPTY,
+}
+
+#: Beside a figure whose verdict may well be one of those that chance gives in a table of this size.
+UNSURE = "†"
+
+#: A word or two, and the rest of what they mean, in the order of the legend.
+MEANINGS: Mapping[Look, tuple[str, str]] = {
+    Kind.SLOWER: ("worse", "than the baseline by more than the margin"),
+    Kind.FASTER: ("better", "by more than the margin"),
+    Open.SURELY_WORSE: ("surely worse", "but open whether by more than the margin"),
+    Open.SURELY_BETTER: ("surely better", "but open whether by more than the margin"),
+    Kind.EQUIVALENT: ("equivalent", "within the margin"),
+    Kind.TYPICAL: ("equivalent so far", "in all runs seen, which are too few to exclude rare slow ones"),
+    Kind.INCONCLUSIVE: ("cannot tell", "from so few or so noisy blocks, or with so many failures"),
+    Kind.INVALID: ("invalid", "since the two baseline arms differ, or the ratio drifts"),
+    Kind.NO_DATA: ("no figure", ""),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a table shows of one platform in one metric."""
+
+    look: Look
+    mark: str
+    figure: str  # "+4.1 %", a factor, an amount, or the baseline's value with its unit
+    span: str  # "3.6 … 4.7", or what stands for it
+    below: tuple[str, ...] = ()  # the overhead where an amount stands first; trials that failed; stalls
+
+    @property
+    def in_line(self) -> str:
+        """All of it in one line: "▲ +132 ms (128 … 137), +3.5 %"."""
+        span = f" ({self.span})" if self.span else ""
+        return ", ".join((f"{self.mark} {self.figure}{span}".strip(), *self.below))
+
+    @property
+    def spoken(self) -> str:
+        """The mark, for who hears the page."""
+        return MEANINGS[self.look][0] if self.look in MEANINGS else ""
+
+
+def look(platform: PlatformReport) -> Look:
+    """What is shown of a platform's verdict."""
+    if platform.verdict is Kind.INCONCLUSIVE and platform.certain is not None:
+        return Open.SURELY_WORSE if platform.certain is Side.WORSE else Open.SURELY_BETTER
+    return platform.verdict
+
+
+def cell(result: ResultReport, platform: PlatformReport) -> Cell:
+    """The cell of a platform that is not the baseline."""
+    shown = look(platform)
+    size, span = _relative(result, platform)
+    words = wording(result.metric, result.unit, result.direction, result.family)
+    amount = added(platform) if words.amount_first and platform.amount_unit == result.unit else None
+    found = _found(platform)
+    if amount is not None:
+        figure, span = amount[0], amount[1] or _no_interval(platform)
+        found = (size or "no ratio", *found)
+    elif size:
+        figure = size
+    else:
+        return Cell(shown, MARKS[shown], *_without_figure(result, platform))
+    return Cell(shown, MARKS[shown], figure + _unsure(platform), span, found)
+
+
+def _found(platform: PlatformReport) -> tuple[str, ...]:
+    """What stands beside a figure because it may mislead alone: trials that failed, and what stalls cost."""
+    failed = [f"{platform.n_failed} of {platform.n_ok + platform.n_failed} failed"] if platform.n_failed else []
+    stalls = [
+        f"stalls: {percent(finding.numbers['lost'])} lost"
+        for finding in platform.findings
+        if finding.kind is FindingKind.STALLS
+    ]
+    return (*failed, *stalls)
+
+
+def _no_interval(platform: PlatformReport) -> str:
+    return "1 block" if platform.n_blocks == 1 else "no interval"
+
+
+def together(report: Report) -> str:
+    """What to make of all verdicts at once, in words; nothing where there is none."""
+    many = report.multiplicity
+    if many is None or not many.n_rows:
+        return ""
+    said = (
+        f"Of {many.n_rows} figures {many.n_different} are worse or better; if no platform differed, chance alone would"
+        f" make {_few(many.by_chance)} so."
+    )
+    unsure = many.n_different - many.n_different_sure
+    if unsure:
+        said += f" {UNSURE} take as a hint: {unsure} of them may be chance (Holm's correction over all figures)."
+    elif many.n_different:
+        said += " All of them survive Holm's correction over all figures."
+    if many.n_equivalent:
+        said += f" Of {many.n_equivalent} equivalents {many.n_equivalent_sure} survive it."
+    return said
+
+
+def _few(number: float) -> str:
+    return f"about {number:.1f}" if number >= 0.05 else "none"
+
+
+def _unsure(platform: PlatformReport) -> str:
+    return UNSURE if platform.verdict in {Kind.SLOWER, Kind.FASTER} and platform.survives_holm is False else ""
+
+
+def baseline_cell(result: ResultReport, platform: PlatformReport) -> Cell:
+    """The baseline's own value, with the A/A noise floor under it."""
+    figure = "no data" if platform.mean is None else quantity(platform.mean, result.unit)
+    return Cell(platform.verdict, MARKS[platform.verdict], figure, noise(result))
+
+
+def noise(result: ResultReport) -> str:
+    """The A/A half-width of a row in words."""
+    floor = result.noise_floor
+    if floor is None or floor.half_width_percent is None:
+        return "A/A: none"
+    return f"A/A ±{percent(floor.half_width_percent / 100)}"
+
+
+def added(platform: PlatformReport) -> tuple[str, str] | None:
+    """What a platform adds to the baseline's figure, and the interval of that: ("+132 ms", "128 … 137")."""
+    if platform.amount is None or platform.amount_unit is None:
+        return None
+    ends = None
+    if platform.amount_low is not None and platform.amount_high is not None:
+        ends = platform.amount_low, platform.amount_high
+    return amount_range(platform.amount, ends, platform.amount_unit, DOTS)
+
+
+def _relative(result: ResultReport, platform: PlatformReport) -> tuple[str, str]:
+    """The overhead, as a factor from `TIMES_FROM` on; two empty texts where there is none."""
+    if platform.op_percent is None or platform.ratio is None:
+        return "", ""
+    times = platform.ratio if result.direction is Direction.LOWER else 1 / platform.ratio
+    if platform.op_low_percent is None or platform.op_high_percent is None:
+        factor = times_range(Interval(times, times, times))[0]
+        size = f"{factor} ×" if times > TIMES_FROM else f"{signed(platform.op_percent, 1)} %"  # noqa: RUF001
+        return size, "1 block"
+    if times > TIMES_FROM and platform.ratio_low is not None and platform.ratio_high is not None:
+        ends = platform.ratio_low, platform.ratio_high
+        low, high = ends if result.direction is Direction.LOWER else (1 / ends[1], 1 / ends[0])
+        size, span = times_range(Interval(times, low, high), DOTS)
+        return f"{size} ×", span  # noqa: RUF001 (the sign of a factor)
+    digits = decimals(platform.op_high_percent - platform.op_low_percent)
+    point, low_end, high_end = (
+        signed(value, digits) for value in (platform.op_percent, platform.op_low_percent, platform.op_high_percent)
+    )
+    return f"{point} %", f"{low_end}{DOTS}{high_end}"
+
+
+def _without_figure(result: ResultReport, platform: PlatformReport) -> tuple[str, str]:
+    if platform.n_unsupported and not platform.n_ok:
+        return "unsupported", ""
+    if platform.n_failed and not platform.n_ok:
+        return "failed", f"{platform.n_failed} trials"
+    if platform.verdict_reason in REFUSED:
+        return "refused", "see below"
+    if platform.mean is not None:  # what only some platforms have, such as a kernel that boots
+        return quantity(platform.mean, result.unit), "no baseline"
+    return "no data", ""

@@ -1,0 +1,108 @@
+"""Platforms against each other, in a terminal and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tare.analysis.comparisons.compare import Compared, Test
+from tare.clean import clean
+from tare.estimates.intervals import Interval
+from tare.model import Direction
+from tare.report.sentences.comparisons import NO_RATIOS, PROCEDURES, no_comparison, unanswered_text
+from tare.report.sentences.numbers import signed_range
+
+SCHEMA = "tare.compare/1"
+#: Adjusted for all pairs; below it a pair is marked.
+SURE = 0.05
+
+
+def to_data(compared: Sequence[Compared]) -> dict[str, Any]:
+    """For ``--json``: differences are natural logarithms of ratios, first over second."""
+    return {"schema": SCHEMA, "results": [_data(one) for one in compared]}
+
+
+def _data(compared: Compared) -> dict[str, Any]:
+    """As it is, with words for the codes."""
+    data = asdict(compared)
+    data["reason"] = None if compared.reason is None else no_comparison(compared.reason)
+    data["left_out"] = dict.fromkeys(compared.left_out, NO_RATIOS)
+    for test in data["tests"]:
+        test |= {part: PROCEDURES[test[part]] for part in ("overall", "pairwise")}
+    if compared.pairs is not None:
+        data["pairs"]["unanswered"] = [
+            {"first": pair.first, "second": pair.second, "reason": unanswered_text(pair)}
+            for pair in compared.pairs.unanswered
+        ]
+    return data
+
+
+def render(compared: Sequence[Compared]) -> Group:
+    """A table a metric."""
+    parts: list[RenderableType] = []
+    for one in compared:
+        parts.append(Text(f"{clean(one.workload)}: {clean(one.metric)}", style="bold"))
+        parts += [*_metric(one), Text()]
+    return Group(*parts)
+
+
+def _metric(one: Compared) -> Iterator[RenderableType]:
+    if one.reason is not None:
+        yield _none(no_comparison(one.reason))
+    elif one.pairs is not None:
+        left = f", {one.pairs.n_left_out} more with some platforms" if one.pairs.n_left_out else ""
+        yield Text(f"all pairs by {one.pairs.method.value} over {one.pairs.n_blocks} blocks{left}", style="dim")
+        yield _table([(p.first, p.second, p.difference, p.p) for p in one.pairs.pairs], one.direction)
+        yield from (_none(unanswered_text(pair)) for pair in one.pairs.unanswered)
+    for test in one.tests:
+        overall, pairwise = PROCEDURES[test.overall], PROCEDURES[test.pairwise]
+        yield Text(f"{overall}: {_overall(test)}; pairs by {pairwise}", style="dim")
+        if test.pairs_reason is None:
+            yield _table([(p.first, p.second, p.difference, p.p) for p in test.pairs], one.direction)
+        else:
+            yield _none(f"{pairwise}: {test.pairs_reason}")
+    if one.reason is None:
+        yield from (_none(f"{name}: {NO_RATIOS}") for name in one.left_out)
+
+
+def _none(reason: str) -> Text:
+    return Text(f"no answer: {clean(reason)}", style="yellow")
+
+
+def _overall(test: Test) -> str:
+    found = test.found
+    if found is None:
+        return f"no answer ({clean(test.reason or '')})"
+    if found.df_within is None:
+        return f"chi-squared {found.statistic:.2f} on {found.df_between:g}, p {_p(found.p)}"
+    return f"F {found.statistic:.2f} on {found.df_between:g} and {found.df_within:.1f}, p {_p(found.p)}"
+
+
+def _table(rows: Sequence[tuple[str, str, Interval | None, float]], direction: Direction) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for head in ("platform", "against", "is worse by (95 %, all pairs at once)", "p, adjusted"):
+        table.add_column(head, justify="right" if head.startswith(("is", "p,")) else "left")
+    for first, second, difference, p in rows:
+        style = "bold" if p < SURE else ""
+        shown = "" if difference is None else signed_range(_worse(difference, direction))
+        table.add_row(clean(first), clean(second), shown, _p(p), style=style)
+    return table
+
+
+def _worse(logs: Interval, direction: Direction) -> Interval:
+    """How much worse the first is than the second, as a fraction: of its time or cost, or lost of its rate."""
+    ratios = [math.expm1(value) for value in (logs.point, logs.low, logs.high)]
+    if direction is Direction.LOWER:
+        return Interval(*ratios)
+    return Interval(-ratios[0], -ratios[2], -ratios[1])
+
+
+def _p(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"

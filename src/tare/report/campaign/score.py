@@ -1,0 +1,93 @@
+"""The studies' sums of a campaign, in a terminal and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tare.analysis.studies.profile import Profile
+from tare.analysis.studies.sheet import Sheet
+from tare.clean import clean
+from tare.report.campaign.cells import EMPTY
+
+SCHEMA = "tare.score/1"
+
+
+def to_data(sheet: Sheet, profile: Profile) -> dict[str, Any]:
+    """For ``--json``."""
+    return {"schema": SCHEMA, "profile": profile.title, **asdict(sheet)}
+
+
+def render(sheet: Sheet, profile: Profile, baseline: str) -> Group:
+    """Points, per cent of the baseline, and scores."""
+    parts: list[RenderableType] = [Text(f"Points by the profile {clean(profile.title)!r}", style="bold")]
+    parts.append(_points(sheet, profile))
+    features = [feature.name for feature in profile.feature]
+    lacking = [name for name in features if all(one.points[name] is None for one in sheet.points)]
+    if lacking:
+        parts.append(Text(f"not measured in this campaign, so no points: {', '.join(lacking)}", style="dim"))
+    parts += [
+        "",
+        Text(f"Per cent of {clean(baseline)}, with the relative standard deviation over blocks", style="bold"),
+    ]
+    parts += [_percents(sheet), "", Text("Standardised scores: the best platform has 1", style="bold"), _scores(sheet)]
+    return Group(*parts)
+
+
+def _points(sheet: Sheet, profile: Profile) -> Table:
+    """A row a platform."""
+    features = [
+        feature for feature in profile.feature if any(one.points[feature.name] is not None for one in sheet.points)
+    ]
+    heads = [f"{feature.name}\n(of {len(feature.thresholds)}, {feature.priority})" for feature in features]
+    weights = [f"{name}" if weight == 1 else f"{name} x {weight:g}" for name, weight in profile.priorities.items()]
+    weighted = any(weight != 1 for weight in profile.priorities.values())
+    barred = any(one.unacceptable for one in sheet.points)
+    more = [*(["weighted"] if weighted else []), *(["not acceptable for"] if barred else [])]
+    table = _table("platform", *heads, *weights, "total", *more)
+    for one in sheet.points:
+        got = [one.points[feature.name] for feature in features]
+        cells = [EMPTY if point is None else str(point) for point in got]
+        cells += [*map(str, one.sums.values()), f"{one.total} of {one.attainable}"]
+        cells += [f"{one.weighted:g}"] if weighted else []
+        cells += [", ".join(one.unacceptable)] if barred else []
+        table.add_row(clean(one.platform), *cells)
+    return table
+
+
+def _percents(sheet: Sheet) -> Table:
+    table = _table("platform", *sheet.percents)
+    for name in _names(sheet.percents):
+        cells = []
+        for row in sheet.percents.values():
+            one = row.get(name)
+            scatter = "" if one is None or one.rsd is None else f" ±{one.rsd:.1f}"
+            cells.append(EMPTY if one is None else f"{one.percent:,.1f}{scatter}")
+        table.add_row(clean(name), *cells)
+    return table
+
+
+def _scores(sheet: Sheet) -> Table:
+    table = _table("platform", *sheet.standardised, "row score")
+    for name in _names(sheet.standardised):
+        cells = [f"{row[name]:.3f}" if name in row else EMPTY for row in sheet.standardised.values()]
+        table.add_row(clean(name), *cells, f"{sheet.rows[name]:.3f}" if name in sheet.rows else EMPTY)
+    return table
+
+
+def _names(rows: Mapping[str, Mapping[str, object]]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows.values() for name in row))
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column(first, no_wrap=True)
+    for name in others:
+        table.add_column(clean(name), justify="right", overflow="fold")
+    return table

@@ -1,0 +1,107 @@
+"""Where a campaign's spread comes from and where its figures change, in a terminal and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tare.analysis.trust.change_points import ChangePoint
+from tare.analysis.trust.steadiness import Steadiness, Trajectory
+from tare.clean import clean
+from tare.report.campaign.cells import EMPTY
+from tare.report.sentences.comparisons import no_parts
+from tare.report.sentences.numbers import percent, quantity
+
+SCHEMA = "tare.spread/1"
+
+
+def to_data(found: Sequence[Steadiness], trajectories: Sequence[Trajectory]) -> dict[str, Any]:
+    """For ``--json``; variances are of natural logarithms of ratios to the baseline."""
+    results = [asdict(one) | {"reason": None if one.reason is None else no_parts(one.reason)} for one in found]
+    rows = {"results": results, "trajectories": [asdict(one) for one in trajectories]}
+    return {"schema": SCHEMA, **rows}
+
+
+def render(found: Sequence[Steadiness], trajectories: Sequence[Trajectory], baseline: str) -> Group:
+    """A table a metric, and one of trajectories where there are any."""
+    parts: list[RenderableType] = []
+    for key in dict.fromkeys((one.workload, one.metric) for one in found):
+        rows = [one for one in found if (one.workload, one.metric) == key]
+        parts += [Text(f"{clean(key[0])}: {clean(key[1])}", style="bold"), _spreads(rows, baseline), Text()]
+    if trajectories:
+        parts += [Text("Within trials: medians over the blocks, by iteration", style="bold"), _lines(trajectories)]
+    parts.append(
+        Text(
+            "Standard deviations of the ratio to the baseline: of a block; of starts, which only more blocks make up "
+            "for; of rounds within a start. Best rounds: of a block, for the same time. Changes: the block or "
+            "iteration from which on figures differ (E-divisive, 1 % false alarms).",
+            "dim",
+        )
+    )
+    return Group(*parts)
+
+
+def _spreads(rows: Sequence[Steadiness], baseline: str) -> Table:
+    heads = ("blocks", "spread", "of starts", "of rounds", "twice the rounds", "best rounds", "changes")
+    table = _table("platform", *heads)
+    for one in rows:
+        name = f"{clean(one.platform)}, twice" if one.platform == baseline else clean(one.platform)
+        if one.parts is None:
+            middle = [EMPTY] * 4
+        else:
+            middle = [
+                percent(one.parts.between**0.5),
+                percent(one.parts.within**0.5),
+                _times(one.twice_rounds),
+                EMPTY if one.best_rounds is None else f"{one.best_rounds}",
+            ]
+        table.add_row(
+            name,
+            f"{one.n_blocks}",
+            EMPTY if one.sd is None else percent(one.sd),
+            *middle,
+            _changes(one.changes, "block"),
+        )
+    if all(one.parts is None for one in rows) and rows[0].reason:
+        table.caption = f"no parts: {no_parts(rows[0].reason)}"
+        table.caption_justify = "left"
+    return table
+
+
+def _lines(trajectories: Sequence[Trajectory]) -> Table:
+    table = _table("workload", "metric", "platform", "iterations", "first", "last", "changes")
+    for one in trajectories:
+        ends = (quantity(one.first, one.unit), quantity(one.last, one.unit))
+        shown = _changes(one.changes, "iteration", one.unit)
+        table.add_row(clean(one.workload), clean(one.metric), clean(one.platform), f"{one.n}", *ends, shown)
+    return table
+
+
+def _changes(changes: Sequence[ChangePoint] | None, what: str, unit: str | None = None) -> str:
+    if changes is None:
+        return EMPTY
+    if not changes:
+        return "none"
+    shown = []
+    for one in changes[:3]:
+        by = percent(one.after - one.before) if unit is None else quantity(one.after, unit)
+        shown.append(f"{what} {one.at + 1}: {'by' if unit is None else 'to'} {by}")
+    more = len(changes) - len(shown)
+    return "; ".join(shown) + (f"; {more} more" if more else "")
+
+
+def _times(value: float | None) -> str:
+    return EMPTY if value is None else f"x {value:.2f}"
+
+
+def _table(*heads: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for at, head in enumerate(heads):
+        table.add_column(head, justify="left" if at == 0 or head in {"metric", "platform", "changes"} else "right")
+    return table

@@ -1,0 +1,310 @@
+"""The report in a terminal: the headline table, the noise floor in every row, and by name all that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tare.analysis import CPU_COST
+from tare.analysis.comparisons.verdicts import REFUSED, Kind
+from tare.analysis.trust.findings import FindingKind
+from tare.clean import clean
+from tare.model import Design, Direction
+from tare.report.campaign.cells import EMPTY, MARKS, MEANINGS, Cell, Look, Open, baseline_cell, cell, look, together
+from tare.report.campaign.model import Report, ResultReport
+from tare.report.footprint.terminal import render as render_footprints
+from tare.report.sentences.numbers import percent, span
+from tare.report.study.beside import render as render_beside
+from tare.report.surface.terminal import part as render_surfaces
+
+STYLES: Mapping[Look, str] = {
+    Kind.BASELINE: "",
+    Kind.SLOWER: "bold red",
+    Kind.FASTER: "bold blue",
+    Open.SURELY_WORSE: "red",
+    Open.SURELY_BETTER: "blue",
+    Kind.EQUIVALENT: "green",
+    Kind.TYPICAL: "green",
+    Kind.INCONCLUSIVE: "yellow",
+    Kind.INVALID: "bold magenta",
+    Kind.NO_DATA: "dim",
+}
+
+#: Characters between two columns of the table.
+_PADDING = 2
+
+
+def render(report: Report, *, width: int = 100, every_metric: bool = False) -> Group:
+    """The whole report for a console of this width; ``every_metric`` shows more than headline and CPU cost."""
+    results = [r for r in report.results if every_metric or r.headline or r.metric == CPU_COST]
+    parts: list[RenderableType] = [_title(report)]
+    if report.alone() is None:
+        names = [report.baseline, *(entry.name for entry in report.platforms if entry.name != report.baseline)]
+        parts += [*_tables(names, results, width), _legend(report, results)]
+    parts += [
+        *_beside(report),
+        *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
+        *(render_footprints(report.footprints) if report.footprints is not None else ()),
+        *_newer(report),
+        *(_text(f"from {package}: {', '.join(names)}") for package, names in report.plugins.items()),
+        *_cautions(report, results),
+        *_daemons(report),
+        *_unfair(report),
+        *_failures(report),
+        *_left_out(report),
+        *_tuning(report),
+    ]
+    return Group(*parts)
+
+
+def headline(names: Sequence[str], results: Sequence[ResultReport], *, width: int = 100) -> Group:
+    """The table alone, of platforms of these names, the baseline's first: to be drawn again while a campaign runs."""
+    return Group(*_tables(names, results, width))
+
+
+def render_all(reports: list[Report], *, width: int = 100, every_metric: bool = False) -> Group:
+    """Several campaigns one below the other, each for itself."""
+    parts: list[RenderableType] = []
+    for report in reports:
+        parts += [render(report, width=width, every_metric=every_metric), Text()]
+    if len(reports) > 1:
+        parts.append(_text("Several campaigns are shown side by side: nothing is pooled over them.", "dim"))
+    return Group(*parts)
+
+
+def _text(text: str, style: str = "") -> Text:
+    return Text(clean(text), style=style)
+
+
+def _title(report: Report) -> Text:
+    when = datetime.fromtimestamp(report.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    planned = f" of {report.blocks_planned}" if report.blocks_planned is not None else ""
+    how = "" if report.design is Design.BLOCKS else f", {report.design}"
+    how = f" ({report.scale}){how}" if report.scale is not None else how
+    plan = f"profile {report.profile}{how}, seed {report.seed}, {report.blocks_done}{planned} blocks{_worked(report)}"
+    facts = f"{report.host_title()}, {when}, {_alone(report) or plan}, {report.status}"
+    return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts))
+
+
+def _worked(report: Report) -> str:
+    """How long that took."""
+    left_out = ", pauses left out" if len(report.segments) > 1 else ""
+    return f" in {span(report.active_s)}{left_out}" if report.active_s else ""
+
+
+def _newer(report: Report) -> Iterator[Text]:
+    if report.unknown_fields:
+        fields = ", ".join(report.unknown_fields)
+        yield _text(f"tare {report.tare_version} wrote more than this tare knows, and shows: {fields}", "yellow")
+
+
+def _alone(report: Report) -> str | None:
+    """What there is in a file of nothing that was measured: it has no blocks, and no plan of any."""
+    held = report.alone()
+    return None if held is None else f"{held} alone"
+
+
+def _tables(names: Sequence[str], results: Sequence[ResultReport], width: int) -> Iterator[Table]:
+    """One table, or more where it is too wide; with a row a platform where that takes fewer. Each has the baseline."""
+    rows = [[_label(result), *_row(result, names)] for result in results]
+    upright = [[_text("workload"), *map(_text, names)], *rows]
+    turned = [[_text("platform"), *(row[0] for row in rows)], *([_text(n), *c] for n, c in _by_name(names, rows))]
+    groups, turned_groups = list(_groups(upright, 2, width)), list(_groups(turned, 1, width))
+    if len(turned_groups) < len(groups):
+        for chosen in turned_groups:
+            yield _table(turned, chosen, {2})  # the baseline stands by itself
+        return
+    sections = {
+        at
+        for at, (one, before) in enumerate(zip(results[1:], results, strict=False), 2)
+        if one.workload != before.workload
+    }
+    for at in set(range(1, len(upright))) - {1} - sections:
+        upright[at][0] = _label(results[at - 1], of_workload=False)
+    for chosen in groups:
+        yield _table(upright, chosen, sections)
+
+
+def _by_name(names: Sequence[str], rows: list[list[Text]]) -> Iterator[tuple[str, list[Text]]]:
+    for at, name in enumerate(names, 1):
+        yield name, [row[at] for row in rows]
+
+
+def _table(lines: list[list[Text]], columns: list[int], sections: set[int]) -> Table:
+    """Some columns of the lines, of which the first is the head; ``sections``: the lines that begin one."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for column in columns:
+        table.add_column(lines[0][column], justify="right" if column else "left", overflow="fold")
+    for number, line in enumerate(lines[1:], 1):
+        if number in sections:
+            table.add_section()
+        table.add_row(*(line[column] for column in columns))
+    return table
+
+
+def _groups(lines: list[list[Text]], pinned: int, width: int) -> Iterator[list[int]]:
+    """Columns that fit side by side: the first ones, which are in every group, and at least one more."""
+    widths = [
+        max(len(part) for text in column for part in text.plain.split("\n")) + _PADDING
+        for column in zip(*lines, strict=True)
+    ]
+    first = list(range(pinned))
+    group = first
+    for index in range(pinned, len(widths)):
+        if len(group) > pinned and sum(widths[at] for at in [*group, index]) > width - 1:
+            yield group
+            group = first
+        group = [*group, index]
+    yield group
+
+
+def _label(result: ResultReport, *, of_workload: bool = True) -> Text:
+    arrow = "↑" if result.direction is Direction.HIGHER else "↓"
+    label = _text(f"{result.workload}\n" if of_workload else "", "bold")
+    return label.append_text(_text(f"{result.metric} {arrow}", "dim"))
+
+
+def _row(result: ResultReport, names: Sequence[str]) -> Iterator[Text]:
+    platforms = {platform.platform: platform for platform in result.platforms}
+    baseline = names[0]
+    for name in names:
+        if name not in platforms:
+            yield Text() if name == baseline else Text(EMPTY, "dim")
+        elif name == baseline:
+            yield _cell(baseline_cell(result, platforms[name]))
+        else:
+            yield _cell(cell(result, platforms[name]))
+
+
+def _cell(shown: Cell) -> Text:
+    text = _text(f"{shown.mark} {shown.figure}".strip(), STYLES[shown.look])
+    return text.append_text(_text("\n" + "\n".join((shown.span, *shown.below)), "dim"))
+
+
+def _legend(report: Report, results: list[ResultReport]) -> Text:
+    baseline = clean(report.baseline)
+    shown = {look(platform) for result in results for platform in result.platforms}
+    marks = [f"{MARKS[at]} {name} {rest}".strip() for at, (name, rest) in MEANINGS.items() if at in shown]
+    margins = sorted({(result.margin_percent, result.family) for result in results})
+    text = Text(style="dim")
+    text.append(
+        f"Against {baseline}: in %, + is worse; 3.3 × is 3.3 times worse; with a unit: what is added. Below each its"  # noqa: RUF001
+        " 95 % interval over blocks. ↑ higher is better, ↓ lower."
+        f" A/A: half of that interval for {baseline} against itself, the noise of this campaign.\n"
+    )
+    text.append("Margins: " + ", ".join(f"{family} {percent(margin / 100)}" for margin, family in margins) + ".\n")
+    text.append("; ".join(marks) + ".")
+    if said := together(report):
+        text.append(f"\n{said}")
+    return text
+
+
+def _beside(report: Report) -> Iterator[RenderableType]:
+    if report.beside is not None:
+        yield from render_beside(report.beside, clean(report.baseline))
+
+
+def _cautions(report: Report, results: list[ResultReport]) -> Iterator[RenderableType]:
+    """The verdicts that a cell is too small for, and the notes, in words; what holds for several metrics once."""
+    said: dict[tuple[str, str, str], list[str]] = {}
+    for result in results:
+        for platform in result.platforms:
+            apart = {FindingKind.WIDE_FLOOR, FindingKind.UNMARKED}
+            texts = [caution.text for caution in platform.cautions if caution.kind not in apart]
+            if platform.unmarked is not None and platform.unmarked.verdict is not platform.verdict:
+                texts += [caution.text for caution in platform.cautions if caution.kind is FindingKind.UNMARKED]
+            if platform.verdict is Kind.INVALID or platform.verdict_reason in REFUSED:
+                texts.insert(0, platform.verdict_text)
+            for text in texts:
+                said.setdefault((result.workload, platform.platform, text), []).append(result.metric)
+    lines = [f"{where} on {who} ({', '.join(metrics)}): {text}" for (where, who, text), metrics in said.items()]
+    alike = [report.dependence.note] if report.dependence is not None and report.dependence.note is not None else []
+    yield from _list("Cautions", [*alike, *_wide_floors(results), *lines, *_unmarked(results)])
+
+
+def _unmarked(results: list[ResultReport]) -> Iterator[str]:
+    """The figures that contaminated trials concern and whose verdict stands; the page and the JSON have them all."""
+    same = sum(
+        platform.unmarked is not None and platform.unmarked.verdict is platform.verdict
+        for result in results
+        for platform in result.platforms
+    )
+    if same:
+        figures = "1 figure" if same == 1 else f"{same} figures"
+        yield f"Contaminated trials touch {figures} whose verdict would be the same without them"
+
+
+def _wide_floors(results: list[ResultReport]) -> Iterator[str]:
+    rows: dict[str, list[str]] = {}
+    for result in results:
+        kinds = {caution.kind for platform in result.platforms for caution in platform.cautions}
+        if FindingKind.WIDE_FLOOR in kinds:
+            rows.setdefault(result.workload, []).append(result.metric)
+    if rows:
+        where = "; ".join(f"{workload} ({', '.join(metrics)})" for workload, metrics in rows.items())
+        yield f"The noise floor is wider than the margin: equality cannot be shown, more blocks narrow it: {where}"
+
+
+def _failures(report: Report) -> Iterator[RenderableType]:
+    lines = [
+        f"{entry.workload} on {entry.platform}: {entry.n_trials} {entry.status}: {entry.reason}"
+        for entry in report.failures
+    ]
+    yield from _list("Trials without a result", lines)
+
+
+def _daemons(report: Report) -> Iterator[RenderableType]:
+    lines = [
+        f"{entry.name}: {100 * entry.daemons_share:.1f} % of a core during its trials"
+        for entry in report.platforms
+        if entry.daemons_share is not None
+    ]
+    yield from _list("Shared daemons (not in the figures)", lines)
+
+
+def _unfair(report: Report) -> Iterator[RenderableType]:
+    lines = [
+        f"{one.platform} has {one.unfair} ({one.fact}: {one.value}, {report.baseline}'s: {one.baseline})"
+        for one in report.differences
+        if one.unfair is not None
+    ]
+    yield from _list("Not alike", lines)
+
+
+def _left_out(report: Report) -> Iterator[RenderableType]:
+    lines = [
+        f"{entry.platform}: {entry.reason}" + (f" (fix: {entry.fix})" if entry.fix else "") for entry in report.left_out
+    ]
+    yield from _list("Platforms that did not take part", lines)
+
+
+def _tuning(report: Report) -> Iterator[RenderableType]:
+    """What was set for the campaign, and what could not be; settings that have the same values share a line."""
+    lines: dict[tuple[str, str], list[str]] = {}
+    for one in report.tuning or ():
+        if one.outcome == "changed":
+            lines.setdefault(("", f"{one.value}, and {one.former} again after it"), []).append(one.name)
+        elif one.outcome == "not changed":
+            lines.setdefault(("not changed: ", one.why), []).append(one.name)
+    shown = [f"{head}{_together(names)}: {what}" for (head, what), names in lines.items()]
+    yield from _list("The host was tuned for the campaign", shown)
+
+
+def _together(names: list[str]) -> str:
+    """Names in one line: a first word that all share (interrupt 24, interrupt 25) is said once."""
+    heads = {name.rpartition(" ")[0] for name in names}
+    if len(names) == 1 or len(heads) > 1 or heads == {""}:
+        return ", ".join(names)
+    return f"{heads.pop()} {', '.join(name.rpartition(' ')[2] for name in names)}"
+
+
+def _list(title: str, lines: list[str]) -> Iterator[RenderableType]:
+    if lines:
+        yield _text(f"\n{title}", "bold")
+        for line in lines:
+            yield _text(f"  {' '.join(line.split())}")

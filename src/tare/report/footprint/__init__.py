@@ -1,0 +1,1 @@
+"""Footprints: as data, in a terminal and on the page."""

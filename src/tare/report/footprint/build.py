@@ -1,0 +1,285 @@
+"""From a campaign's footprints to their part of the report."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tare.analysis.exposure.attack_profile import AttackProfile, Weights, attack_profile
+from tare.analysis.exposure.footprints import Exposure, Things, View
+from tare.analysis.exposure.frequencies import Frequency, frequencies
+from tare.analysis.exposure.overlaps import Place, Region, by_directory, by_file, place_of, regions
+from tare.analysis.exposure.unseen import chao2, jaccards
+from tare.analysis.inputs import NoAnswer
+from tare.errors import UsageError
+from tare.footprint.model import Footprint, Level, Phase
+from tare.report.footprint.model import (
+    AttackProfileReport,
+    DirectoryReport,
+    FileReport,
+    FootprintsReport,
+    FrequencyReport,
+    LevelReport,
+    OverlapReport,
+    Phases,
+    RatioReport,
+    RegionReport,
+    SetReport,
+)
+from tare.report.footprint.stacks import stacks_report
+from tare.report.study.beside_lines import STUDY, beside_lines
+from tare.store import Store
+
+#: Files that the report names, and of which the page shows the source.
+FILES = 20
+#: Things by workload in each of the two tables of what differs most.
+TOP = 12
+
+#: The levels whose things are sets; stacks are none.
+SETS = (Level.SYSCALLS, Level.FUNCTIONS, Level.LINES)
+
+Exposures = Mapping[Level, Exposure]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a user gives beside the campaign's file."""
+
+    weights: Weights = field(default_factory=Weights)
+    files: Mapping[str, str] = field(default_factory=dict)  # source files of functions, by name
+    sources: Path | None = None  # the kernel's source tree
+
+
+def read_files(file: Path) -> dict[str, str]:
+    """Source files of functions from a CSV file with the columns name and file. Raises `UsageError`."""
+    fix = "CSV with the columns name and file: do_mmap,mm/mmap.c"
+    try:
+        with file.open(encoding="utf-8", newline="") as text:
+            rows = csv.DictReader(text)
+            if set(rows.fieldnames or ()) != {"name", "file"}:
+                raise UsageError(f"{file} has not the two columns name and file", fix=fix)
+            return {row["name"]: row["file"] for row in rows}
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}", fix=fix) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not text: {error}", fix=fix) from error
+
+
+def exposures(footprints: Iterable[Footprint], platforms: Iterable[str] = ()) -> Exposures:
+    """Footprints by level, in the order of `Level`.
+
+    They were counted in random order: ``platforms`` come first, as they are listed, and workloads by their names.
+    """
+    by_level: dict[Level, list[Footprint]] = {}
+    for one in footprints:
+        by_level.setdefault(one.level, []).append(one)
+    place = {name: at for at, name in enumerate(platforms)}
+
+    def order(one: Footprint) -> tuple[int, str]:
+        return place.get(one.platform, len(place)), one.workload or ""
+
+    return {level: Exposure(sorted(by_level[level], key=order)) for level in Level if level in by_level}
+
+
+def of_store(store: Store) -> Exposures:
+    """The footprints of a file, in the order of its record: the baseline, then the others. Raises `StoreError`."""
+    record = store.record
+    return exposures(store.footprints(), [record.baseline, *(one.name for one in record.platforms)])
+
+
+def footprints_report(found: Exposures, baseline: str, asked: Asked) -> FootprintsReport | None:
+    """The whole part; None where the file has no footprints."""
+    if not found:
+        return None
+    lines = found.get(Level.LINES)
+    beside = [] if lines is None else beside_lines(lines)
+    return FootprintsReport(
+        levels=[_level(exposure, baseline, asked) for level, exposure in found.items() if level in SETS],
+        weights=asked.weights.title,
+        uniform=asked.weights.uniform,
+        beside=beside,
+        study=STUDY if beside else None,
+        stacks=stacks_report(found[Level.STACKS]) if Level.STACKS in found else [],
+    )
+
+
+def phase_of(name: Phases) -> Phase | None:
+    """The phase of a name; None for both together."""
+    return None if name == "both" else Phase(name)
+
+
+def phases(exposure: Exposure) -> list[Phases]:
+    """The phases' names; both together where there are two."""
+    found: list[Phases] = [*exposure.phases()]
+    return [*found, "both"] if len(found) > 1 else found
+
+
+def sets_of(exposure: Exposure, view: View, phase: Phases, workload: str | None = None) -> dict[str, Things]:
+    """The sets of all platforms that were counted."""
+    at = phase_of(phase)
+    return {
+        name: exposure.things(name, view, at, workload)
+        for name in exposure.platforms
+        if exposure.counted(name, view.scope, at, workload)
+    }
+
+
+def _level(exposure: Exposure, baseline: str, asked: Asked) -> LevelReport:
+    view, whole = exposure.best_view(), phases(exposure)
+    base = baseline if baseline in exposure.platforms else next(iter(exposure.platforms), baseline)
+    place = place_of(exposure.level, asked.files)
+    sets = {} if view is None else sets_of(exposure, view, whole[-1])
+    files = list(_files(sets, place)) if exposure.level is Level.LINES else []
+    placed = exposure.level is Level.LINES or (exposure.level is Level.FUNCTIONS and bool(asked.files))
+    return LevelReport(
+        level=exposure.level,
+        platforms=list(exposure.platforms),
+        baseline=base,
+        workloads=list(exposure.workloads),
+        phases=whole,
+        views=list(exposure.views()),
+        view=view,
+        known=exposure.known,
+        idle_seconds=exposure.idle.seconds if exposure.idle else None,
+        idle_things=len(exposure.idle.hits) if exposure.idle else None,
+        reading_things=None if exposure.left is None else len(exposure.left),
+        sets=list(_sets(exposure)),
+        overlaps=list(_overlaps(exposure)),
+        directories=_directories(sets, place) if placed else [],
+        frequencies=[
+            _frequency(one)
+            for workload in exposure.workloads
+            for one in frequencies(exposure, workload, base, top=TOP)
+        ],
+        attack_profiles=list(_profiles(exposure, view, base, asked.weights, place)) if view else [],
+        files=files[:FILES],
+        n_files=len(files),
+    )  # fmt: skip
+
+
+# --- sets --------------------------------------------------------------------------------------------------
+
+
+def _cases(exposure: Exposure) -> Iterator[tuple[View, Phases, str | None]]:
+    """What sets are made of: every view and phase as the union, and each workload's own together with the start."""
+    for view in exposure.views():
+        for phase in phases(exposure):
+            yield view, phase, None
+        for workload in exposure.workloads:
+            yield view, phases(exposure)[-1], workload
+
+
+def _sets(exposure: Exposure) -> Iterator[SetReport]:
+    for view, phase, workload in _cases(exposure):
+        for platform, found in sets_of(exposure, view, phase, workload).items():
+            yield _set(exposure, platform, view, phase, workload, found)
+
+
+def _set(
+    exposure: Exposure, platform: str, view: View, phase: Phases, workload: str | None, found: Things
+) -> SetReport:
+    repeats = exposure.repeats(platform, view, phase_of(phase), workload)
+    why, shares, estimate = None, [], None
+    try:
+        shares, estimate = jaccards(repeats), chao2(repeats)
+    except NoAnswer as error:
+        why = str(error)
+    return SetReport(
+        platform=platform,
+        view=view,
+        phase=phase,
+        workload=workload,
+        n_repeats=len(repeats),
+        things=len(found),
+        share_percent=100 * len(found) / exposure.known if exposure.known else None,
+        lost=sum(one.lost for one in exposure.counted(platform, view.scope, phase_of(phase), workload)),
+        jaccard_mean=sum(shares) / len(shares) if shares else None,
+        jaccard_least=min(shares, default=None),
+        estimate=estimate.point if estimate else None,
+        estimate_low=estimate.low if estimate else None,
+        estimate_high=estimate.high if estimate else None,
+        why_no_estimate=why,
+        lacking=list(exposure.lacking(platform, view.scope)) if workload is None and phase is not Phase.START else [],
+    )
+
+
+def _overlaps(exposure: Exposure) -> Iterator[OverlapReport]:
+    for view, phase, workload in _cases(exposure):
+        sets = sets_of(exposure, view, phase, workload)
+        if len(sets) > 1:
+            yield OverlapReport(
+                view=view,
+                phase=phase,
+                workload=workload,
+                platforms=list(sets),
+                regions=_regions(regions(sets)),
+            )
+
+
+def _regions(found: Mapping[Region, int]) -> list[RegionReport]:
+    return [RegionReport(platforms=list(names), things=count) for names, count in found.items()]
+
+
+def _directories(sets: Mapping[str, Things], place: Place) -> list[DirectoryReport]:
+    cut = by_directory(sets, place)
+    found = []
+    for directory, parts in cut.items():
+        counts = regions(parts)
+        found.append(
+            DirectoryReport(
+                directory=directory,
+                things={name: len(part) for name, part in parts.items()},
+                union=sum(counts.values()),
+                in_all=counts.get(tuple(sets), 0),
+                regions=_regions(counts),
+            )
+        )
+    return found
+
+
+def _files(sets: Mapping[str, Things], place: Place) -> Iterator[FileReport]:
+    """The files in which platforms differ, those first of which most is run by one platform alone."""
+    found = []
+    for file, parts in by_file(sets, place).items():
+        counts = regions(parts)
+        union, in_all = sum(counts.values()), counts.get(tuple(sets), 0)
+        if union > in_all:
+            things = {name: len(part) for name, part in parts.items()}
+            own = {name: counts.get((name,), 0) for name in parts}
+            found.append(FileReport(file=file, things=things, exclusive=own, union=union, in_all=in_all))
+    yield from sorted(found, key=lambda one: (-sum(one.exclusive.values()), one.in_all - one.union, one.file))
+
+
+# --- rates and profiles --------------------------------------------------------------------------------------
+
+
+def _frequency(one: Frequency) -> FrequencyReport:
+    ratios = {
+        name: RatioReport(point=ratio.point, low=ratio.low, high=ratio.high, sure=ratio.sure)
+        for name, ratio in one.ratios.items()
+    }
+    return FrequencyReport(
+        workload=one.workload, thing=one.thing, rates=dict(one.rates), ratios=ratios, everywhere=one.everywhere
+    )
+
+
+def _profiles(
+    exposure: Exposure, view: View, baseline: str, weights: Weights, place: Place
+) -> Iterator[AttackProfileReport]:
+    for phase in phases(exposure):
+        found: dict[str, AttackProfile] = {
+            name: attack_profile(things, weights, place) for name, things in sets_of(exposure, view, phase).items()
+        }
+        for name, profile in found.items():
+            share = 100 * profile.things / exposure.known if weights.uniform and exposure.known else None
+            yield AttackProfileReport(
+                platform=name,
+                phase=phase,
+                score=profile.score,
+                things=profile.things,
+                by_default=profile.by_default,
+                share_percent=share,
+                of_baseline=profile.of(found[baseline]) if baseline in found else None,
+            )

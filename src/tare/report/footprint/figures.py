@@ -1,0 +1,131 @@
+"""Figures of the page's part on footprints, as plain data: Venn diagrams and UpSet plots."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tare.analysis.exposure.overlaps import PAPER_DIRECTORIES, Region, shared
+from tare.footprint.model import Phase
+from tare.report.campaign.figures import Figure
+from tare.report.footprint.model import LevelReport, Phases, RegionReport
+from tare.report.footprint.venn import Venn, venn
+
+#: Bars of one UpSet plot; the rest is told as a number.
+BARS = 20
+#: With more platforms there would be more diagrams of three than anyone looks at.
+_MOST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """How the sets of a phase lie to each other."""
+
+    title: str
+    diagrams: list[Venn]
+    bars: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """A directory's Venn diagram."""
+
+    directory: str
+    diagram: Venn
+
+
+_TITLES: dict[Phases, str] = {
+    Phase.START: "While it started",
+    Phase.STEADY: "While it worked",
+    "both": "Start and work together",
+}
+
+
+def overlaps(level: LevelReport) -> list[Overlap]:
+    """The best view's overlaps over all workloads, the most comprehensive first."""
+    found = [one for one in level.overlaps if one.view == level.view and one.workload is None]
+    return [
+        Overlap(
+            _TITLES[one.phase],
+            diagrams(one.platforms, as_regions(one.regions), level.platforms),
+            upset(one.platforms, as_regions(one.regions)),
+        )
+        for one in reversed(found)
+    ]
+
+
+def by_workload(level: LevelReport) -> list[tuple[str, Venn]]:
+    """A workload's own diagram, as each of the paper's is; of two or three platforms only."""
+    if not 2 <= len(level.platforms) <= 3:
+        return []
+    found = [one for one in level.overlaps if one.view == level.view and one.workload is not None]
+    drawn = [(str(one.workload), venn(one.platforms, as_regions(one.regions), level.platforms)) for one in found]
+    return [(name, diagram) for name, diagram in drawn if diagram is not None]
+
+
+def directories(level: LevelReport) -> list[Directory]:
+    """Diagrams of the paper's directories where something ran; of two or three platforms only."""
+    if not 2 <= len(level.platforms) <= 3:
+        return []
+    by_name = {one.directory: one for one in level.directories}
+    drawn = (
+        (name, venn(list(by_name[name].things), as_regions(by_name[name].regions), level.platforms))
+        for name in PAPER_DIRECTORIES
+        if name in by_name
+    )
+    return [Directory(name, diagram) for name, diagram in drawn if diagram is not None]
+
+
+def as_regions(found: Sequence[RegionReport]) -> dict[Region, int]:
+    """The form that `tare.analysis.exposure.overlaps` has."""
+    return {tuple(one.platforms): one.things for one in found}
+
+
+def upset(names: Sequence[str], regions: Mapping[Region, int]) -> Figure:
+    """Bars of regions above dots that say of whom, beside bars of the sets (Lex and others, IEEE TVCG 20, 2014)."""
+    bars = [
+        {"in": [names.index(name) for name in region], "things": count}
+        for region, count in itertools.islice(regions.items(), BARS)
+    ]
+    rest = list(regions.values())[BARS:]
+    return {
+        "kind": "upset",
+        "platforms": list(names),
+        "sizes": [shared(regions, [name]) for name in names],
+        "bars": bars,
+        "hidden": len(rest),
+        "hidden_things": sum(rest),
+    }
+
+
+def note_of(overlap: Overlap) -> str:
+    """How to read it, and what is left out."""
+    said = ["A bar is a region: what exactly the platforms with a filled dot below it ran, and no other."]
+    if overlap.bars["hidden"]:
+        hidden, things = overlap.bars["hidden"], overlap.bars["hidden_things"]
+        said.append(f"{hidden:,} smaller regions with {things:,} things in all are not drawn.")
+    if overlap.diagrams:
+        three = len(overlap.bars["platforms"]) > 2
+        more = "; that of what all three share is not always" if three else ""
+        said.append(f"In the circles, areas of sets and of what two of them share are in proportion{more}.")
+    return " ".join(said)
+
+
+def diagrams(names: Sequence[str], regions: Mapping[Region, int], every: Sequence[str]) -> list[Venn]:
+    """One of all sets, or with four sets one of every three. ``every``: all names there are."""
+    if len(names) > _MOST:
+        return []
+    triples = itertools.combinations(names, min(len(names), 3))
+    drawn = [venn(chosen, _of(regions, chosen), every) for chosen in triples]
+    return [one for one in drawn if one is not None]
+
+
+def _of(regions: Mapping[Region, int], names: Sequence[str]) -> dict[Region, int]:
+    """The regions of some of the sets alone: what differs only in others falls together."""
+    found: dict[Region, int] = {}
+    for region, things in regions.items():
+        kept = tuple(name for name in region if name in names)
+        if kept:
+            found[kept] = found.get(kept, 0) + things
+    return dict(sorted(found.items(), key=lambda one: -one[1]))

@@ -1,0 +1,121 @@
+"""The page's part on footprints: what the template shows, and what can be taken from it as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from tare.analysis.exposure.footprints import Exposure
+from tare.analysis.exposure.overlaps import PAPER_DIRECTORIES
+from tare.footprint.model import Level, Phase
+from tare.report.campaign.model import Report
+from tare.report.footprint import figures as footprint_figures
+from tare.report.footprint import words as footprint_words
+from tare.report.footprint.build import Exposures
+from tare.report.footprint.figures import Directory, Overlap
+from tare.report.footprint.flames import Flames, flames, folded
+from tare.report.footprint.model import DirectoryReport, FootprintsReport, FrequencyReport, LevelReport
+from tare.report.footprint.source_view import SourceFile, source_files
+from tare.report.footprint.venn import Venn
+
+#: Directories that differ most, of those that are neither a first part of a path nor the paper's.
+_DIRECTORIES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class LevelView:
+    """A level as the template shows it."""
+
+    report: LevelReport
+    title: str
+    notes: list[str]
+    overlaps: list[Overlap]
+    by_workload: list[tuple[str, Venn]]
+    diagrams: list[Directory]
+    frequencies: dict[str, list[FrequencyReport]]  # by workload
+    sources: list[SourceFile]
+
+
+@dataclass(frozen=True, slots=True)
+class FootprintView:
+    """All levels."""
+
+    report: FootprintsReport
+    levels: list[LevelView]
+    flames: list[Flames]
+
+
+def footprint_view(report: Report, found: Exposures, sources: Path | None) -> FootprintView | None:
+    """What the template shows; None where the file has no footprints. Raises `UsageError` for a bad ``sources``."""
+    if report.footprints is None:
+        return None
+    levels = [_level(level, found[level.level], sources) for level in report.footprints.levels]
+    return FootprintView(report.footprints, levels, flames(report.footprints, found.get(Level.STACKS)))
+
+
+def _level(level: LevelReport, exposure: Exposure, sources: Path | None) -> LevelView:
+    by_workload: dict[str, list[FrequencyReport]] = {}
+    for one in level.frequencies:
+        by_workload.setdefault(one.workload, []).append(one)
+    return LevelView(
+        level,
+        footprint_words.LEVELS[level.level],
+        footprint_words.notes(level),
+        footprint_figures.overlaps(level),
+        footprint_figures.by_workload(level),
+        footprint_figures.directories(level),
+        by_workload,
+        source_files(level, exposure, sources),
+    )
+
+
+def rows(level: LevelReport) -> list[DirectoryReport]:
+    """The directories of the page's table: first parts, the paper's, and of the others those that differ most."""
+    first = {one.directory for one in level.directories if "/" not in one.directory} | set(PAPER_DIRECTORIES)
+    others = [one for one in level.directories if one.directory not in first]
+    most = {one.directory for one in sorted(others, key=lambda one: one.in_all - one.union)[:_DIRECTORIES]}
+    return [one for one in level.directories if one.directory in first | most]
+
+
+def alone(row: DirectoryReport, platform: str) -> int:
+    """What a platform alone ran of a directory."""
+    return next((one.things for one in row.regions if one.platforms == [platform]), 0)
+
+
+def sources_given(level: LevelView) -> bool:
+    """Whether a source tree was given."""
+    return any(one.figure is not None or one.why_not for one in level.sources)
+
+
+def tables(report: Report, found: Exposures) -> Iterator[tuple[str, str, str]]:
+    """Name, title and CSV of a file a level: a row a thing, hits a second by platform, scope and phase.
+
+    Of stacks they are folded, for other tools that draw flame graphs.
+    """
+    stem = Path(report.file).stem
+    for level, exposure in found.items():
+        words = footprint_words.LEVELS[level].lower()
+        if level is Level.STACKS:
+            title = "stacks with their samples, folded: platform;workload;process;functions"
+            yield f"{stem}-stacks.folded.gz", title, "".join(f"{line}\n" for line in folded(exposure))
+            continue
+        title = f"{words}: hits a second by platform, scope and phase"
+        yield f"{stem}-{level.value}.csv.gz", title, _table(exposure).write_csv()
+
+
+def _table(exposure: Exposure) -> pl.DataFrame:
+    pools = {}
+    if exposure.idle is not None:
+        pools["idle host"] = exposure.idle
+    for platform in exposure.platforms:
+        for scope in dict.fromkeys(view.scope for view in exposure.views()):
+            for phase in Phase:
+                pool = exposure.pool(platform, scope, phase)
+                if pool is not None:
+                    pools[f"{platform} {scope.value} {phase.value}"] = pool
+    things = sorted(set().union(*(pool.hits for pool in pools.values())))
+    columns = {name: [float(f"{pool.rate(one):.6g}") for one in things] for name, pool in pools.items()}
+    return pl.DataFrame({"thing": things, **columns})

@@ -1,0 +1,101 @@
+"""What `tare footprint` prints when it is done: a table a workload, of what was counted in this run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tare.analysis.exposure.footprints import Exposure, Pool, View
+from tare.clean import clean
+from tare.footprint.model import IDLE, Footprint, Level, Phase, Scope
+from tare.report.footprint import stacks_terminal, words
+from tare.report.footprint.build import exposures
+from tare.report.footprint.stacks import stacks_report
+
+#: The platform that tables begin with.
+_FIRST = "native"
+#: Names in one line below a table.
+_SHOWN = 40
+_COLUMNS = ("in the start", "in the work", "hits a second", "everybody's", "hits a second", "lost")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A platform's start and one workload on it; None where it was not counted."""
+
+    platform: str  # or IDLE
+    start: Pool | None  # of the instance, as the next
+    steady: Pool | None
+    everybody: Pool | None  # of the workload
+    #: what no other platform of the table ran, in the start or in the workload; empty where only everybody's is known
+    only: tuple[str, ...]
+
+    @property
+    def lost(self) -> int:
+        """Events that are in no figure of the row."""
+        return sum(pool.lost for pool in (self.start, self.everybody) if pool)
+
+
+def render(footprints: Iterable[Footprint]) -> Iterator[RenderableType]:
+    """Of footprints of one level: a table a workload, or one of the starts alone; nothing where there are none."""
+    every = list(footprints)
+    # They were counted in random order.
+    for exposure in exposures(every, dict.fromkeys([_FIRST, *(one.platform for one in every)])).values():
+        if exposure.level is Level.STACKS:
+            yield from stacks_terminal.render(stacks_report(exposure))
+            yield Text()
+        else:
+            yield from _tables(exposure)
+
+
+def _tables(exposure: Exposure) -> Iterator[RenderableType]:
+    for workload in exposure.workloads or (None,):
+        yield from _table(exposure, workload)
+        yield Text()
+    if exposure.left is not None:
+        yield Text(f"taken off by hits: what a reading leaves by itself, {words.count(len(exposure.left))} of them")
+
+
+def rows(exposure: Exposure, workload: str | None) -> list[Row]:
+    """A row a platform, in the order in which they first come; last the idle host, if it was looked at.
+
+    ``workload`` None: of all together, or of the start alone where none was counted.
+    """
+    table = [_row(exposure, platform, workload) for platform in exposure.platforms]
+    return [*table, Row(IDLE, None, None, exposure.idle, ())] if exposure.idle else table
+
+
+def _row(exposure: Exposure, platform: str, workload: str | None) -> Row:
+    own = {name: exposure.things(name, View.INSTANCE, None, workload) for name in exposure.platforms}
+    others = frozenset[str]().union(*(things for name, things in own.items() if name != platform))
+    return Row(
+        platform=platform,
+        start=exposure.pool(platform, Scope.INSTANCE, Phase.START),
+        steady=exposure.pool(platform, Scope.INSTANCE, Phase.STEADY, workload),
+        everybody=exposure.pool(platform, Scope.HOST, Phase.STEADY, workload),
+        only=tuple(sorted(own[platform] - others)),
+    )
+
+
+def _table(exposure: Exposure, workload: str | None) -> Iterator[RenderableType]:
+    title = workload or "no workload"
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="bold")
+    table.add_column(words.LEVELS[exposure.level].lower())
+    for name in _COLUMNS:
+        table.add_column(name, justify="right")
+    found = rows(exposure, workload)
+    for row in found:
+        label = "idle host" if row.platform == IDLE else row.platform
+        pools = (row.start, row.steady, row.everybody)
+        start, steady, everybody = ("" if pool is None else words.count(len(pool.hits)) for pool in pools)
+        rates = ["" if pool is None else words.count(pool.whole_rate) for pool in pools[1:]]
+        table.add_row(Text(clean(label)), start, steady, rates[0], everybody, rates[1], words.count(row.lost))
+    yield table
+    for row in found:
+        if row.only:
+            more = f" and {len(row.only) - _SHOWN} more" if len(row.only) > _SHOWN else ""
+            yield Text(clean(f"only {row.platform}: {', '.join(row.only[:_SHOWN])}{more}"))

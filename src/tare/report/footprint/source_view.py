@@ -1,0 +1,95 @@
+"""A source file with how often each platform ran each line, side by side (Anjali 2020, figure 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.analysis.exposure.footprints import Exposure, View
+from tare.errors import UsageError
+from tare.report.campaign.figures import Figure
+from tare.report.footprint.model import FileReport, LevelReport
+
+#: Lines shown around one that ran.
+_AROUND = 3
+#: Lines shown of one file.
+_MOST = 4_000
+#: Characters shown of one line; no kernel's own line is longer.
+_WIDE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file as the page shows it; ``figure`` None: its source was not given, or is not the one that was counted."""
+
+    report: FileReport
+    figure: Figure | None
+    why_not: str
+
+
+def source_files(level: LevelReport, exposure: Exposure, sources: Path | None) -> list[SourceFile]:
+    """The report's files with their source, read below ``sources``. Raises `UsageError` where that is no directory."""
+    if sources is not None and not sources.is_dir():
+        raise UsageError(f"{sources} is no directory", fix="name the kernel's source tree, the one that was counted")
+    view = exposure.best_view()
+    if view is None or not level.files:
+        return []
+    hits = _hits(exposure, view, {one.file for one in level.files})
+    pools = [exposure.pool(name, view.scope) for name in level.platforms]
+    seconds = [0.0 if pool is None else round(pool.seconds, 1) for pool in pools]
+    return [_file(level, one, hits.get(one.file, {}), seconds, sources) for one in level.files]
+
+
+def _file(
+    level: LevelReport,
+    report: FileReport,
+    hits: Mapping[int, list[int]],
+    seconds: list[float],
+    sources: Path | None,
+) -> SourceFile:
+    if sources is None:
+        return SourceFile(report, None, "")
+    text = _text(sources, report.file)
+    if text is None:
+        return SourceFile(report, None, f"{report.file} is not in the source tree that was given")
+    if max(hits, default=0) > len(text):
+        return SourceFile(report, None, f"{report.file} has fewer lines than were counted: another version's source")
+    rows = list(_rows(text, hits))
+    cut = len(rows) > _MOST
+    figure = {"platforms": level.platforms, "seconds": seconds, "rows": rows[:_MOST], "cut": cut}
+    return SourceFile(report, figure, "")
+
+
+def _text(sources: Path, file: str) -> list[str] | None:
+    """A file's lines; the name comes from a store that anyone may have made and must not lead out of the tree."""
+    root = sources.resolve()
+    path = (root / file).resolve()
+    if not path.is_relative_to(root) or not path.is_file():
+        return None
+    return path.read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+def _hits(exposure: Exposure, view: View, files: set[str]) -> dict[str, dict[int, list[int]]]:
+    """By file and line, a number a platform: hits in all that was counted; negative where they are not held its own."""
+    found: dict[str, dict[int, list[int]]] = {file: {} for file in files}
+    for at, platform in enumerate(exposure.platforms):
+        own = exposure.things(platform, view)
+        pool = exposure.pool(platform, view.scope)
+        for thing, hits in (pool.hits if pool else {}).items():
+            file, _, line = thing.rpartition(":")
+            if file in files and line.isdecimal():
+                row = found[file].setdefault(int(line), [0] * len(exposure.platforms))
+                row[at] = hits if thing in own else -hits
+    return found
+
+
+def _rows(text: list[str], hits: Mapping[int, list[int]]) -> Iterator[list[object] | None]:
+    """Number, text and hits of each line near one that ran; None for a gap."""
+    near = sorted({at for line in hits for at in range(line - _AROUND, line + _AROUND + 1) if 1 <= at <= len(text)})
+    before = 0
+    for number in near:
+        if number != before + 1:
+            yield None
+        yield [number, text[number - 1][:_WIDE], *hits.get(number, [])]
+        before = number

@@ -1,0 +1,65 @@
+"""From samples of stacks to their part of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tare.analysis.exposure.footprints import Exposure, Pool
+from tare.analysis.exposure.stacks import Parts, entries, own_time
+from tare.footprint.model import IDLE, SAMPLES_A_SECOND, Phase, Scope
+from tare.report.footprint.model import SharesReport, StacksReport
+from tare.report.sentences.stacks import entry_text
+
+#: Functions, and what the kernel is entered for, that are named.
+TOP = 10
+
+#: What was sampled: platform, whose work, when.
+Case = tuple[str, Scope, Phase, str | None]
+
+
+def stacks_report(exposure: Exposure) -> list[StacksReport]:
+    """A row a case."""
+    return [_row(case, pool) for case, pool in cases(exposure)]
+
+
+def cases(exposure: Exposure) -> Iterator[tuple[Case, Pool]]:
+    """All that was sampled, repeats together: workloads in turn, then the start, last the idle host."""
+    phases: list[tuple[Phase, str | None]] = [(Phase.STEADY, name) for name in exposure.workloads]
+    for phase, workload in [*phases, (Phase.START, None)]:
+        for scope in (Scope.INSTANCE, Scope.HOST):
+            for platform in exposure.platforms:
+                pool = exposure.pool(platform, scope, phase, workload)
+                if pool is not None:
+                    yield (platform, scope, phase, workload), pool
+    if exposure.idle is not None:
+        yield (IDLE, Scope.HOST, Phase.STEADY, None), exposure.idle
+
+
+def _row(case: Case, pool: Pool) -> StacksReport:
+    platform, scope, phase, workload = case
+    parts = Parts.of(pool.hits)
+    return StacksReport(
+        platform=platform,
+        scope=scope,
+        phase=phase,
+        workload=workload,
+        n_repeats=pool.footprints,
+        seconds=pool.seconds,
+        samples=parts.samples,
+        lost=pool.lost,
+        cpus=parts.samples / pool.seconds / SAMPLES_A_SECOND,
+        kernel_percent=_percent(parts.kernel, parts),
+        user_percent=_percent(parts.user, parts),
+        guest_percent=_percent(parts.guest, parts),
+        entries=_shares({entry_text(entry): count for entry, count in entries(pool.hits).items()}, parts),
+        own_time=_shares(own_time(pool.hits), parts),
+    )
+
+
+def _percent(samples: int, parts: Parts) -> float | None:
+    return 100 * samples / parts.samples if parts.samples else None
+
+
+def _shares(found: Mapping[str, int], parts: Parts) -> list[SharesReport]:
+    most = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:TOP]
+    return [SharesReport(name=name, percent=100 * count / parts.samples) for name, count in most]

@@ -1,0 +1,182 @@
+"""How the report on footprints says its figures, the same in the terminal and on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tare.analysis.exposure.footprints import View
+from tare.footprint.model import Level, Phase
+from tare.report.campaign.cells import EMPTY
+from tare.report.footprint.model import (
+    FootprintsReport,
+    FrequencyReport,
+    LevelReport,
+    Phases,
+    SetReport,
+    SharesReport,
+    StacksReport,
+)
+
+LEVELS: Mapping[Level, str] = {
+    Level.SYSCALLS: "System calls",
+    Level.FUNCTIONS: "Kernel functions",
+    Level.LINES: "Kernel lines",
+    Level.STACKS: "Stacks",
+}
+PHASES: Mapping[Phases, str] = {Phase.START: "start", Phase.STEADY: "work", "both": "both"}
+VIEWS: Mapping[View, str] = {View.HOST: "whole host", View.BEYOND_IDLE: "beyond idle", View.INSTANCE: "instance"}
+MEANINGS: Mapping[View, str] = {
+    View.HOST: "everything that ran on the host meanwhile, the background too",
+    View.BEYOND_IDLE: "of that, what ran more often a second than on the idle host (Anjali 2020, section 3.3)",
+    View.INSTANCE: "what ran for processes in the instance's control groups; work that the kernel does for them"
+    " elsewhere (interrupts, kernel threads) is not in it",
+}
+
+
+def count(value: float | None) -> str:
+    """A whole number with its thousands."""
+    return EMPTY if value is None else f"{value:,.0f}"
+
+
+def share(value: float | None) -> str:
+    """Per cent, with two decimals as table 2 of the paper."""
+    return "" if value is None else f"{value:.2f} %"
+
+
+def rate(value: float | None) -> str:
+    """Hits a second in three digits."""
+    if value is None:
+        return EMPTY
+    return f"{value:,.0f}" if value >= 100 or value == 0 else f"{value:.3g}"
+
+
+def ratio(row: FrequencyReport, platform: str, baseline: str) -> str:
+    """A platform's rate by the baseline's with a mark: more, less, or not sure. Empty where neither ran it."""
+    found = row.ratios.get(platform)
+    if found is None:
+        return ""
+    if not row.rates.get(platform) and not row.rates.get(baseline):
+        return ""
+    mark = ("▲" if found.point > 1 else "▼") if found.sure else "?"
+    if row.rates.get(platform) == 0:
+        return f"{mark} never here"
+    if row.rates.get(baseline) == 0:
+        return f"{mark} never on {baseline}"
+    return f"{mark} × {_three(found.point)}"  # noqa: RUF001 (the sign of a factor)
+
+
+def ratio_span(row: FrequencyReport, platform: str, baseline: str) -> str:
+    """The interval of that ratio; empty where one of the two never ran it, or there is none."""
+    found = row.ratios.get(platform)
+    if found is None or found.low is None or found.high is None:
+        return ""
+    if not row.rates.get(platform) or not row.rates.get(baseline):
+        return ""
+    return f"{_three(found.low)} … {_three(found.high)}"
+
+
+def score(value: float) -> str:
+    """An attack profile: a count, or a sum in four digits."""
+    return f"{value:,.0f}" if value >= 1_000 or value == round(value) else f"{value:.4g}"
+
+
+def times(value: float | None) -> str:
+    """So many times the baseline's."""
+    return EMPTY if value is None else f"× {value:.2f}"  # noqa: RUF001 (the sign of a factor)
+
+
+def stability(found: SetReport) -> str:
+    """What repeats share, in per cent."""
+    if found.jaccard_mean is None or found.jaccard_least is None:
+        return EMPTY
+    return f"{100 * found.jaccard_mean:.1f} %"
+
+
+def unseen(found: SetReport) -> str:
+    """How many there are at least, or why nobody can tell."""
+    if found.estimate is None or found.estimate_low is None or found.estimate_high is None:
+        return EMPTY
+    if round(found.estimate_high) == round(found.estimate_low):
+        return f"≥ {count(found.estimate)}"
+    return f"≥ {count(found.estimate)} ({count(found.estimate_low)} … {count(found.estimate_high)})"
+
+
+def facts(level: LevelReport) -> str:
+    """What the sets of a level are shares of, and which of them are shown."""
+    said = []
+    if level.known is not None:
+        said.append(f"This kernel has {count(level.known)} of them.")
+    if level.idle_seconds is not None:
+        said.append(f"The idle host was watched for {count(level.idle_seconds)} s and ran {count(level.idle_things)}.")
+    if level.reading_things is not None:
+        said.append(f"What a reading leaves by itself, {count(level.reading_things)} of them, is taken off by hits.")
+    if level.view is not None:
+        said.append(f"Where one set of a platform is shown, it is “{VIEWS[level.view]}”.")
+    return " ".join(said)
+
+
+def files(level: LevelReport) -> str:
+    """Which files are listed."""
+    shown = len(level.files)
+    if shown == level.n_files:
+        return "The files in which platforms differ."
+    which = f"{count(shown)} of the {count(level.n_files)} files in which platforms differ"
+    return f"{which}: those with most lines that one alone runs."
+
+
+def densities(found: FootprintsReport) -> str:
+    """What the attack profile weighs by."""
+    if found.uniform:
+        return "No densities were given (--weights): each thing counts as one, and the profile is the size of the set."
+    return f"Densities: {found.weights}."
+
+
+def samples(row: StacksReport) -> str:
+    """How much was sampled."""
+    said = f"{count(row.samples)} samples in {row.seconds:,.1f} s"
+    if row.n_repeats > 1:
+        said += f" of {row.n_repeats} repeats"
+    return f"{said}; {count(row.lost)} of everybody's were lost" if row.lost else f"{said}; none were lost"
+
+
+def part(value: float | None) -> str:
+    """A share of samples, of which there are some thousands."""
+    return EMPTY if value is None else f"{value:.1f} %"
+
+
+def shares(rows: Sequence[SharesReport], most: int) -> str:
+    """The greatest of them by name."""
+    return ", ".join(f"{row.name} {row.percent:.1f} %" for row in rows[:most]) or EMPTY
+
+
+def notes(level: LevelReport) -> list[str]:
+    """What a reader has to know of a level's figures before believing them."""
+    found = []
+    best = [one for one in level.sets if one.view == level.view and one.workload is None]
+    whole = [one for one in best if one.phase == level.phases[-1]] if level.phases else []
+    found += [
+        f"{one.platform} was not counted in {', '.join(one.lacking)}: its union is of less"
+        for one in whole
+        if one.lacking
+    ]
+    missing = [name for name in level.platforms if name not in {one.platform for one in whole}]
+    if missing and level.view is not None:
+        found.append(f"No figure “{VIEWS[level.view]}” of {', '.join(missing)}: it was not counted there")
+    lost = {one.platform: one.lost for one in whole if one.lost}
+    found += [f"{name}: {count(number)} events were lost and are in no figure" for name, number in lost.items()]
+    if level.idle_seconds is None:
+        found.append("The idle host was not counted: what it does by itself cannot be taken off")
+    if level.level is Level.LINES and level.reading_things is None:
+        found.append("No empty reading was counted: what readings leave by themselves is in all figures")
+    if any(one.why_no_estimate for one in whole):
+        reasons = sorted({one.why_no_estimate for one in whole if one.why_no_estimate})
+        found.append(f"No estimate of what was not seen: {'; '.join(reasons)}")
+    return found
+
+
+def _three(value: float) -> str:
+    if 0 < value < 0.01:
+        return f"1/{_three(1 / value)}"
+    if value >= 1e6:
+        return f"{value:.0e}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,243 @@
+"""The report as one file of HTML that opens without a network: tables, plots, every sample, and the raw data.
+
+All text in it comes from a store that anyone may have made: the template escapes it, the plots' data goes in as JSON
+that cannot end its script, and the page's policy forbids to fetch anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import jinja2
+import polars as pl
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from tare import outputs
+from tare.analysis import CPU_COST
+from tare.footprint.model import SAMPLES_A_SECOND
+from tare.model import Mode
+from tare.report.campaign import cells, figures
+from tare.report.campaign.build import report_on
+from tare.report.campaign.model import Report, ResultReport, to_json
+from tare.report.footprint import figures as footprint_figures
+from tare.report.footprint import page as footprint_page
+from tare.report.footprint import venn
+from tare.report.footprint import words as footprint_words
+from tare.report.footprint.build import Asked, Exposures, of_store
+from tare.report.footprint.page import FootprintView, footprint_view, tables
+from tare.report.sentences.numbers import percent, quantity, span
+from tare.report.study import beside
+from tare.report.surface import page as surface_page
+from tare.report.surface import words as surface_words
+from tare.report.surface.page import SurfaceView, surface_view
+from tare.store import read_store
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file inside the page."""
+
+    name: str
+    title: str
+    bytes: int
+    link: str  # a data: URL
+
+
+@dataclass(frozen=True, slots=True)
+class MetricView:
+    """One metric as the template shows it."""
+
+    result: ResultReport
+    figure: figures.Figure
+    points: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadView:
+    """One workload with its metrics, and the start-up curves where it is a start."""
+
+    name: str
+    title: str
+    params: Mapping[str, object]
+    metrics: list[MetricView]
+    start: figures.Figure | None
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignView:
+    """One campaign as the template shows it."""
+
+    report: Report
+    headlines: list[ResultReport]  # those of the first table
+    workloads: list[WorkloadView]
+    floor: figures.Figure
+    footprints: FootprintView | None
+    surfaces: SurfaceView | None
+    downloads: list[Download]
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a campaign's page is made of: its report, and what that was made of."""
+
+    report: Report
+    samples: pl.DataFrame
+    trials: pl.DataFrame
+    found: Exposures
+    sources: Path | None
+
+
+def write_html(paths: Sequence[Path], out: Path, study: str | None = None, asked: Asked | None = None) -> list[Report]:
+    """Write one page on these campaigns (each for itself) and return their reports.
+
+    ``study``: whose figures they are set beside; ``asked``: what is given for footprints (`tare.report.campaign.build.build`).
+
+    Raises `StoreError` for a file that cannot be read, `UsageError` when ``out`` cannot be written.
+    """
+    outputs.check_page(out, paths)
+    read = materials(paths, study, asked)
+    write_page(read, out)
+    return [one.report for one in read]
+
+
+def materials(paths: Sequence[Path], study: str | None = None, asked: Asked | None = None) -> list[Material]:
+    """All that a page needs of these campaigns. Raises `StoreError`."""
+    return [_material(path, study, asked or Asked()) for path in paths]
+
+
+def write_page(read: Sequence[Material], out: Path) -> None:
+    """Draw the page, and have it take its place when it is whole. Raises `UsageError` when it cannot be written."""
+    text = page([_view(one) for one in read])
+    with outputs.written(out) as file:
+        file.write(text)
+
+
+def page(views: Sequence[CampaignView]) -> str:
+    """The whole page."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"percent": _percent, "number": _number, "when": _when, "size": _size, "span": span}
+    environment.globals |= {
+        "cell": cells.cell,
+        "baseline_cell": cells.baseline_cell,
+        "noise": cells.noise,
+        "marks": cells.MARKS,
+        "look": cells.look,
+        "added": cells.added,
+        "meanings": cells.MEANINGS,
+        "together": cells.together,
+        "summary": figures.summary,
+        "beside_lines": beside.lines,
+        "words": footprint_words,
+        "surface_words": surface_words,
+        "surface_note": surface_page.note_of,
+        "venn_width": venn.WIDTH,
+        "venn_height": venn.HEIGHT,
+        "bars_note": footprint_figures.note_of,
+        "directory_rows": footprint_page.rows,
+        "alone": footprint_page.alone,
+        "sources_given": footprint_page.sources_given,
+        "beside_legend": beside.legend,
+        "samples_a_second": SAMPLES_A_SECOND,
+    }
+    # Markup: our own style and script, and plotly's, go in as they are.
+    return environment.get_template("report.html").render(
+        campaigns=views,
+        style=Markup(_own("report.css")),  # noqa: S704
+        script=Markup(_own("footprint.js") + _own("flames.js") + _own("report.js")),  # noqa: S704
+        plotly=Markup(get_plotlyjs()),  # noqa: S704
+    )
+
+
+def _material(path: Path, study: str | None, asked: Asked) -> Material:
+    with read_store(path) as store, store.snapshot():
+        samples, found = store.samples(), of_store(store)
+        report = report_on(store, samples, found, study, asked)
+        return Material(report, samples, store.trials(), found, asked.sources)
+
+
+def _view(of: Material) -> CampaignView:
+    report, samples, found = of.report, of.samples, of.found
+    parts = samples.partition_by("workload", "metric", as_dict=True)
+    empty = samples.clear()
+    workloads = []
+    for name in dict.fromkeys(result.workload for result in report.results):
+        results = [result for result in report.results if result.workload == name]
+        frames = {result.metric: parts.get((name, result.metric), empty) for result in results}
+        workloads.append(_workload(report, results, frames))
+    headlines = [result for result in report.results if result.headline or result.metric == CPU_COST]
+    seen = footprint_view(report, found, of.sources)
+    asked_of = surface_view(report)
+    more = [*surface_page.tables(report), *tables(report, found)]
+    downloads = _downloads(report, samples, of.trials) + [_packed(*table) for table in more]
+    return CampaignView(report, headlines, workloads, figures.floor_figure(report), seen, asked_of, downloads)
+
+
+def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, pl.DataFrame]) -> WorkloadView:
+    views = []
+    for result in results:
+        figure = figures.metric_figure(report, result, frames[result.metric])
+        views.append(MetricView(result, figure, figures.note_of(figure)))
+    first = results[0]
+    start = figures.start_figure(report, results, frames) if first.mode is Mode.START else None
+    return WorkloadView(first.workload, first.workload_title, report.workload_params[first.workload], views, start)
+
+
+# --- raw data ----------------------------------------------------------------------------------------------
+
+
+def _downloads(report: Report, samples: pl.DataFrame, trials: pl.DataFrame) -> list[Download]:
+    stem = Path(report.file).stem
+    return [
+        _packed(f"{stem}-samples.csv.gz", "every sample of the trials that ended ok", samples.write_csv()),
+        _packed(f"{stem}-trials.csv.gz", "every trial, with what the host saw of it", trials.write_csv()),
+        _packed(f"{stem}-report.json.gz", "this report as data (docs/report-schema.md)", to_json([report])),
+    ]
+
+
+def _packed(name: str, title: str, text: str) -> Download:
+    data = gzip.compress(text.encode(), compresslevel=4, mtime=0)
+    link = "data:application/gzip;base64," + base64.b64encode(data).decode()
+    return Download(name, title, len(data), link)
+
+
+# --- filters -----------------------------------------------------------------------------------------------
+
+
+def _own(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _percent(value: float | None) -> str:
+    return cells.EMPTY if value is None else percent(value / 100)
+
+
+def _number(value: float | None, unit: str) -> str:
+    return cells.EMPTY if value is None else quantity(value, unit)
+
+
+def _when(value: float) -> str:
+    return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _size(value: float | None) -> str:
+    if value is None:
+        return cells.EMPTY
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:,.0f} {unit}"
+        value /= 1024
+    return f"{value:,.1f} GiB"

@@ -1,0 +1,1 @@
+"""The published studies' figures, and a campaign's beside them."""

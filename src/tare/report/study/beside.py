@@ -1,0 +1,227 @@
+"""A campaign's results beside a study's published figures: both in per cent of their own baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from tare.literature import Beside, Figure, Study, Told
+from tare.report.campaign.cells import EMPTY
+from tare.report.campaign.model import Agreement, BesideReport, BesideRow, PlatformReport, ResultReport
+
+#: What each way of agreeing is called in a table.
+WORDS: dict[Agreement, str] = {
+    "inside": "inside ours",
+    "open": "outside; ours may be none",
+    "further": "outside; same side, theirs further",
+    "nearer": "outside; theirs nearer to none",
+    "other-side": "outside; other side",
+    "no-figure": "no figure of ours",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Theirs:
+    """What a study has of a metric and platform, in per cent."""
+
+    what: str
+    where: str
+    low: float
+    high: float
+    sd: float | None = None
+    n: int | None = None
+    words: str = ""
+
+    @property
+    def point(self) -> float:
+        return (self.low + self.high) / 2
+
+
+def beside(study: Study, results: Sequence[ResultReport], baseline: str, shorter: str = "") -> BesideReport:
+    """Every figure of the study's that has a counterpart among these results.
+
+    ``shorter``: in what the campaign did less than the study, where that was its profile. A platform is set beside the
+    one of the study's that it runs in place of, or is like (`tare.literature.model.RunPlatform`).
+    """
+    kin = {name: one.study for one in study.run.platform for name in (*one.run, *one.like)}
+    measured = {(result.workload, result.metric): result for result in results}
+    rows: list[BesideRow] = []
+    absent = []
+    for link in study.beside:
+        result = measured.get((link.workload, link.ours))
+        if result is None:
+            absent.append(f"{link.metric}: {link.workload} was not measured")
+            continue
+        for platform in result.platforms:
+            if platform.platform != baseline and platform.platform in kin:
+                rows += _rows(study, link, result, platform, kin[platform.platform])
+    return BesideReport(
+        study=study.name,
+        authors=study.source.authors,
+        year=study.source.year,
+        baseline=study.source.baseline,
+        scaled=shorter or None,
+        rows=rows,
+        absent=absent,
+        apart=[f"{one.what}: {one.why}" for one in (*study.apart, *study.run.without)],
+        notes=[
+            *(f"{one.study} ({', '.join(one.run)}): {one.why}" for one in study.run.platform if one.run and one.why),
+            *(f"{one.metric} ({one.workload}): {one.note}" for one in study.beside if one.note),
+        ],
+    )
+
+
+def _rows(study: Study, link: Beside, result: ResultReport, ours: PlatformReport, name: str) -> Iterator[BesideRow]:
+    for theirs in _theirs(study, link.metric, name):
+        variability = theirs.what == "variability overhead"
+        point, low, high = _variability(ours) if variability else _percents(ours, inverse=link.inverse)
+        yield BesideRow(
+            metric=link.metric,
+            where=theirs.where,
+            study_platform=name,
+            platform=ours.platform,
+            workload=result.workload,
+            ours=result.metric,
+            what="variability overhead" if variability else "per cent of the baseline",
+            words=theirs.words,
+            study_low=theirs.low,
+            study_high=theirs.high,
+            study_sd=theirs.sd,
+            study_n=theirs.n,
+            our_percent=point,
+            our_low=low,
+            our_high=high,
+            our_blocks=ours.n_blocks,
+            agreement=_agreement(theirs, point, low, high, nothing=0.0 if variability else 100.0),
+        )
+
+
+def _theirs(study: Study, metric: str, platform: str) -> Iterator[_Theirs]:
+    """All that the study prints of this metric and platform, in per cent: figures, what it derived, words."""
+    for figure in study.figure:
+        percent = study.percent(metric, platform) if figure.metric == metric else None
+        if percent is not None:
+            yield _Theirs("value", figure.where, percent, percent, _sd(study, figure, platform), figure.n)
+    for one in study.text.derived:
+        if (one.metric, one.platform, one.of) == (metric, platform, "variability overhead"):
+            yield _Theirs(one.of, one.where, one.value, one.value)
+    for told in study.text.told:
+        if (told.metric, told.platform) == (metric, platform) and told.percent is not None:
+            yield _told(told)
+
+
+def _told(told: Told) -> _Theirs:
+    low, high = told.percent if isinstance(told.percent, list) else (told.percent, told.percent)
+    assert low is not None
+    assert high is not None
+    if told.of == "variability overhead":
+        return _Theirs(told.of, told.where, low, high, words=told.words)
+    return _Theirs("value", told.where, 100 + low, 100 + high, words=told.words)
+
+
+def _sd(study: Study, figure: Figure, platform: str) -> float | None:
+    """The platform's printed standard deviation in per cent of the baseline's figure."""
+    percent = study.percent(figure.metric, platform)
+    if platform in figure.rsd and percent is not None:
+        return figure.rsd[platform] * percent / 100
+    if platform in figure.sd and percent is not None:
+        return percent * figure.sd[platform] / figure.value[platform]
+    return None
+
+
+def _percents(ours: PlatformReport, *, inverse: bool) -> tuple[float | None, float | None, float | None]:
+    if ours.ratio is None or ours.ratio_low is None or ours.ratio_high is None:
+        return None, None, None
+    if inverse:
+        return 100 / ours.ratio, 100 / ours.ratio_high, 100 / ours.ratio_low
+    return 100 * ours.ratio, 100 * ours.ratio_low, 100 * ours.ratio_high
+
+
+def _variability(ours: PlatformReport) -> tuple[float | None, float | None, float | None]:
+    return ours.variability_overhead_percent, ours.variability_low_percent, ours.variability_high_percent
+
+
+def _agreement(
+    theirs: _Theirs, point: float | None, low: float | None, high: float | None, *, nothing: float
+) -> Agreement:
+    """How their figure lies to our interval; ``nothing`` is the percentage that stands for no difference."""
+    if point is None or low is None or high is None:
+        return "no-figure"
+    if theirs.low <= high and theirs.high >= low:
+        return "inside"
+    if low <= nothing <= high:
+        return "open"
+    if (theirs.point - nothing) * (point - nothing) < 0:
+        return "other-side"
+    return "further" if abs(theirs.point - nothing) > abs(point - nothing) else "nearer"
+
+
+# --- in a terminal -----------------------------------------------------------------------------------------
+
+
+def lines(found: BesideReport) -> Iterator[tuple[str, ...]]:
+    """The table's rows as text: their metric, the platforms, their figure, ours, how they lie to each other."""
+    for row in found.rows:
+        who = (
+            row.platform if row.platform == row.study_platform.lower() else f"{row.platform} (as {row.study_platform})"
+        )
+        what = f"{row.metric}, variability" if row.what == "variability overhead" else row.metric
+        yield what, who, theirs_text(row), ours_text(row), WORDS[row.agreement]
+
+
+def theirs_text(row: BesideRow) -> str:
+    """The study's figure with its deviation and number of runs."""
+    figure = _number(row.study_low)
+    if row.study_high != row.study_low:
+        figure += f" … {_number(row.study_high)}"
+    if row.study_sd is not None:
+        figure += f" ± {_number(row.study_sd)}"
+    counted = f" (n {row.study_n})" if row.study_n is not None else ""
+    return f"{figure}{counted}{' (in words)' if row.words else ''}"
+
+
+def ours_text(row: BesideRow) -> str:
+    """Our figure with its interval and number of blocks."""
+    if row.our_percent is None:
+        return EMPTY
+    if row.our_low is None or row.our_high is None:
+        return f"{_number(row.our_percent)} (n {row.our_blocks})"
+    return f"{_number(row.our_percent)} [{_number(row.our_low)} … {_number(row.our_high)}] (n {row.our_blocks})"
+
+
+def legend(found: BesideReport, baseline: str) -> str:
+    """What the figures of the table are."""
+    return (
+        f"Per cent of the baseline's figure: theirs of {found.baseline}, ours of {baseline}. Another machine, another"
+        " kernel, other versions: only the ratios mean anything. ± is the study's standard deviation over its n runs,"
+        " […] our 95 % interval over n blocks. Variability: overhead of standard deviations, in per cent."
+    )
+
+
+def render(found: BesideReport, baseline: str) -> Iterator[Table | Text]:
+    """The table with its legend, for a terminal."""
+    yield Text(f"\nBeside the figures of {found.study} ({found.authors}, {found.year})", style="bold")
+    if found.rows:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+        for at, head in enumerate(("their metric", "platform", "theirs", "ours", "theirs is")):
+            table.add_column(head, justify="right" if at in {2, 3} else "left", overflow="fold")
+        for line in lines(found):
+            table.add_row(*line)
+        yield table
+        yield Text(legend(found, baseline), style="dim")
+    else:
+        yield Text("  Nothing that the study prints was measured here on a platform of its own.")
+    for head, said in (("not measured", found.absent), ("not set beside", found.apart), ("differs", found.notes)):
+        for one in said:
+            yield Text(f"  {head}: {one}", style="dim")
+    if found.scaled is not None:
+        yield Text(f"  scaled: {found.scaled}", style="dim")
+
+
+def _number(value: float) -> str:
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 1000 else f"{value:.1f}" if size >= 10 else f"{value:.2f}"

@@ -1,0 +1,87 @@
+"""Lines of the kernel beside the published ones of Anjali, Caraza-Harter and Swift 2020.
+
+Table 2, and every number of lines that the text has of its Venn diagrams: the diagrams themselves could not be read
+(see the study's file).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tare import literature
+from tare.analysis.exposure.footprints import Exposure, Things, View
+from tare.analysis.exposure.overlaps import place_of, regions, shared
+from tare.footprint.model import Level
+from tare.literature import Region, Study
+from tare.report.footprint.model import BesideLinesReport
+
+STUDY = "anjali-2020"
+_TABLE_2 = "Kernel lines executed"
+
+
+def beside_lines(exposure: Exposure) -> list[BesideLinesReport]:
+    """A row a printed figure, ours empty where a platform that it speaks of was not counted."""
+    study = literature.load(STUDY)
+    ours = {platform.study: _ours(exposure, [*platform.run, *platform.like]) for platform in study.run.platform}
+    view = exposure.best_view()
+    if view is None or not any(ours.values()):
+        return []
+    return [
+        *_table_2(study, exposure, view, ours),
+        *(_region(study, exposure, view, ours, one) for one in study.region),
+    ]
+
+
+def _ours(exposure: Exposure, names: list[str]) -> str | None:
+    return next((name for name in names if name in exposure.platforms), None)
+
+
+def _table_2(
+    study: Study, exposure: Exposure, view: View, ours: Mapping[str, str | None]
+) -> Iterator[BesideLinesReport]:
+    figure = study.metric(_TABLE_2)
+    shares = {one.platform: one.value for one in study.text.derived if (one.metric, one.of) == (_TABLE_2, "share")}
+    for platform, lines in figure.value.items():
+        own = ours.get(platform)
+        count = None if own is None else len(exposure.things(own, view))
+        yield BesideLinesReport(
+            where=figure.where,
+            what=f"{platform}: lines executed, all workloads",
+            study_lines=int(lines),
+            study_share_percent=shares.get(platform),
+            platforms=[] if own is None else [own],
+            lines=count,
+            share_percent=None if count is None or not exposure.known else 100 * count / exposure.known,
+        )
+
+
+def _region(
+    study: Study, exposure: Exposure, view: View, ours: Mapping[str, str | None], region: Region
+) -> BesideLinesReport:
+    figure = study.metric(region.metric)
+    names = [*region.inside, *region.outside, *([region.than] if region.than else [])]
+    own = {name: one for name in names if (one := ours.get(name)) is not None}
+    there = [one for one in region.workloads if one in exposure.workloads]
+    lines = None
+    if len(own) == len(names) and (there or not region.workloads):
+        sets = {name: _cut(exposure, one, view, there, region.directory) for name, one in own.items()}
+        counts = regions(sets)
+        lines = shared(counts, region.inside, region.outside) - (shared(counts, [region.than]) if region.than else 0)
+    return BesideLinesReport(
+        where=figure.where,
+        what=f"{', '.join(region.inside)}: {figure.metric}{' (about)' if figure.about else ''}",
+        study_lines=int(figure.value[region.inside[0]]),
+        study_share_percent=None,
+        platforms=list(own.values()) if lines is not None else [],
+        lines=lines,
+        share_percent=None,
+    )
+
+
+def _cut(exposure: Exposure, platform: str, view: View, workloads: list[str], directory: str) -> Things:
+    parts = [exposure.things(platform, view, None, one) for one in workloads] or [exposure.things(platform, view)]
+    whole: Things = frozenset().union(*parts)
+    if not directory:
+        return whole
+    place = place_of(Level.LINES)
+    return frozenset(one for one in whole if (place(one) or "").startswith(f"{directory}/"))

@@ -1,0 +1,200 @@
+"""The studies' printed figures in a terminal, as JSON and as CSV, and what was computed again of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tare.analysis.studies.published import Checked, Line
+from tare.literature import Figure, Study
+from tare.report.campaign.cells import EMPTY
+from tare.report.sentences.published import statement_text
+
+SCHEMA = "tare.literature/1"
+_COLUMNS = (
+    "study", "metric", "platform", "value", "sd", "rsd_percent", "percent_of_baseline", "n", "unit", "better", "where",
+    "words",
+)  # fmt: skip
+
+
+def rows(study: Study) -> Iterator[dict[str, Any]]:
+    """Each printed figure, then each that the text has in words only; None where something is not printed."""
+    for figure in study.figure:
+        for platform, value in figure.value.items():
+            yield dict(
+                zip(
+                    _COLUMNS,
+                    (
+                        study.name, figure.metric, platform, value, figure.sd.get(platform), figure.rsd.get(platform),
+                        study.percent(figure.metric, platform), figure.n, figure.unit,
+                        figure.direction.value if figure.direction else None, figure.where,
+                        "about" if figure.about else None,
+                    ),
+                    strict=True,
+                )
+            )  # fmt: skip
+    for told in study.text.told:
+        empty = dict.fromkeys(_COLUMNS)
+        words = told.words if told.of == "change" else f"{told.of}: {told.words}"
+        said = {"study": study.name, "metric": told.metric, "platform": told.platform, "where": told.where}
+        yield {**empty, **said, "words": words}
+
+
+def to_csv(studies: Sequence[Study]) -> str:
+    """One line a figure, with a head."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, _COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for study in studies:
+        writer.writerows(rows(study))
+    return out.getvalue()
+
+
+def to_data(studies: Sequence[Study]) -> dict[str, Any]:
+    """For ``--json``: the files as they are, with everything that a study's has."""
+    return {"schema": SCHEMA, "studies": [study.model_dump(mode="json", exclude_defaults=True) for study in studies]}
+
+
+def overview(studies: Sequence[Study]) -> Group:
+    """Which studies there are, and what is known of each."""
+    table = _table("study", "what", "platforms", "figures", "in words", "slips")
+    for study in studies:
+        figures = sum(len(figure.value) for figure in study.figure)
+        counts = (figures, len(study.text.told), len(study.slip))
+        what = f"{study.source.authors}, {study.source.year}\n{study.source.title or study.source.kind}"
+        table.add_row(study.name, what, str(len(study.source.platforms)), *map(str, counts))
+    text = (
+        "tare literature STUDY shows its figures, --check computes again what it derives, and tare run --profile STUDY"
+    )
+    return Group(table, Text(f"{text} repeats it.", style="dim"))
+
+
+def shown(study: Study) -> Group:
+    """A study's figures, platform by metric, with all that is known of them."""
+    source = study.source
+    parts: list[RenderableType] = [
+        Text(f"{study.name}: {source.authors}, {source.year}. {source.title or source.kind}", style="bold"),
+    ]
+    named = {name for figure in study.figure for name in figure.value}
+    platforms = [name for name in source.platforms if name in named]
+    if study.figure:
+        table = _table("metric", *platforms, "n")
+        for figure in study.figure:
+            arrow = {"higher": " ↑", "lower": " ↓"}.get(figure.direction.value if figure.direction else "", "")
+            cells = [_cell(figure, platform) for platform in platforms]
+            head = f"{figure.metric}{arrow}\n{figure.unit}, {figure.where}"
+            table.add_row(head, *cells, EMPTY if figure.n is None else str(figure.n))
+        parts.append(table)
+        parts.append(
+            Text("± standard deviation; (±) relative, in per cent; ~ about. ↑ higher is better, ↓ lower.\n", "dim")
+        )
+    parts += _list("In words only", [_said(study, at) for at in range(len(study.text.told))])
+    parts += _list("Not read", [f"{one.what}: {one.why}" for one in study.unread])
+    parts += _list("Its own slips", [_slip(study, at) for at in range(len(study.slip))])
+    return Group(*parts)
+
+
+def _cell(figure: Figure, platform: str) -> str:
+    if platform not in figure.value:
+        return EMPTY
+    digits = figure.decimals
+    text = f"{'~' if figure.about else ''}{_number(figure.value[platform], digits)}"
+    if platform in figure.sd:
+        text += f"\n± {_number(figure.sd[platform], digits)}"
+    if platform in figure.rsd:
+        text += f"\n(± {_number(figure.rsd[platform], 2)})"
+    return text
+
+
+def _said(study: Study, at: int) -> str:
+    told = study.text.told[at]
+    what = "" if told.of == "change" else f" ({told.of})"
+    return f"{told.metric}{what}, {told.platform}: {told.words} ({told.where})"
+
+
+def _slip(study: Study, at: int) -> str:
+    slip = study.slip[at]
+    if slip.kind == "words":
+        return f"{slip.where}: {slip.why}"
+    whose = f"{slip.metric}, {slip.platform}" if slip.platform else slip.metric
+    return f"{slip.where}, {whose}: {_printed(slip.printed)} is printed, {_printed(slip.follows)} follows: {slip.why}"
+
+
+def checks(found: Sequence[Checked]) -> Group:
+    """What was computed again, and where a study's text does not follow from its own figures."""
+    parts: list[RenderableType] = []
+    for one in found:
+        wrong = [line for line in one.lines if line.wrong]
+        head = f"{one.study}: {len(one.lines)} statements computed again, {len(wrong)} do not follow"
+        parts.append(Text(head, style="bold" if one.good else "bold red"))
+        if wrong:
+            table = _table("where", "what", "platform", "printed", "follows", "listed")
+            for line in wrong:
+                listed = "no" if line in one.unlisted else "yes"
+                what = f"{line.metric}, {statement_text(line)}"
+                table.add_row(line.where, what, line.platform, _printed(line.printed), _printed(line.follows), listed)
+            parts.append(table)
+        parts += [Text(f"  listed and not found: {slip.where}, {slip.metric}", "red") for slip in one.unfound]
+        parts.append(Text())
+    return Group(*parts)
+
+
+def checks_to_data(found: Sequence[Checked]) -> dict[str, Any]:
+    """For ``--check --json``."""
+    return {"schema": "tare.literature-check/1", "studies": [_checked(one) for one in found]}
+
+
+def _checked(one: Checked) -> dict[str, Any]:
+    return {
+        "study": one.study,
+        "good": one.good,
+        "statements": [_line(line, listed=line not in one.unlisted) for line in one.lines],
+        "unfound": [slip.model_dump(mode="json", exclude_defaults=True) for slip in one.unfound],
+    }
+
+
+def _line(line: Line, *, listed: bool) -> dict[str, Any]:
+    return {
+        "where": line.where,
+        "metric": line.metric,
+        "platform": line.platform,
+        "what": statement_text(line),
+        "printed": line.printed,
+        "follows": line.follows,
+        "wrong": line.wrong,
+        "listed": listed if line.wrong else None,
+    }
+
+
+def _printed(value: object) -> str:
+    if isinstance(value, list):
+        return " to ".join(_printed(one) for one in value)
+    return f"{value:.10g}" if isinstance(value, int | float) else str(value)
+
+
+def _number(value: float, decimals: int | None) -> str:
+    return f"{value:,.10g}" if decimals is None else f"{value:,.{max(0, decimals)}f}"
+
+
+def _list(title: str, lines: Sequence[str]) -> Iterator[RenderableType]:
+    if lines:
+        yield Text(title, style="bold")
+        yield from (Text(f"  {line}") for line in lines)
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column(first, overflow="fold")
+    for name in others:
+        words = name in {"what", "listed"}
+        # A name breaks between its words only.
+        least = max(map(len, name.split()))
+        table.add_column(name, justify="left" if words else "right", overflow="fold", min_width=least)
+    return table

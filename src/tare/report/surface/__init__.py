@@ -1,0 +1,1 @@
+"""Surfaces: as data, in a terminal and on the page."""

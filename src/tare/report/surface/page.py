@@ -1,0 +1,68 @@
+"""The page's part on surfaces: what the template shows, and what can be taken from it as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from tare.report.campaign.model import Report
+from tare.report.footprint import figures as drawn
+from tare.report.footprint.figures import Overlap
+from tare.report.surface import words
+from tare.report.surface.model import SurfacesReport
+
+
+@dataclass(frozen=True, slots=True)
+class SurfaceView:
+    """What the template shows; ``overlap`` None: all let the same calls through."""
+
+    report: SurfacesReport
+    overlap: Overlap | None
+
+
+def surface_view(report: Report) -> SurfaceView | None:
+    """None where the file has no surfaces."""
+    return None if report.surfaces is None else SurfaceView(report.surfaces, _overlap(report.surfaces))
+
+
+def note_of(overlap: Overlap) -> str:
+    """How to read the figure, and what is left out of it."""
+    said = [
+        "A bar is a region: the calls that exactly the platforms with a filled dot below it let through, for all"
+        " arguments or for some, and no other. Platforms that let the same calls through are one row."
+    ]
+    if overlap.bars["hidden"]:
+        said.append(f"{overlap.bars['hidden']:,} smaller regions are not drawn.")
+    if overlap.diagrams:
+        said.append("In the circles, areas of sets and of what two of them share are in proportion.")
+    return " ".join(said)
+
+
+def tables(report: Report) -> Iterator[tuple[str, str, str]]:
+    """Name, title and CSV of a file: a row a system call, what becomes of it by platform."""
+    if report.surfaces is None:
+        return
+    known = {one.platform: one.calls for one in report.surfaces.surfaces if one.calls is not None}
+    names = sorted({name for calls in known.values() for name in calls})
+    columns = {f"{platform}": [calls.get(name) for name in names] for platform, calls in known.items()}
+    whole = pl.DataFrame({"call": names, **columns}, schema=dict.fromkeys(["call", *columns], pl.String))
+    stem = Path(report.file).stem
+    yield f"{stem}-surfaces.csv.gz", "system calls: what becomes of each, by platform", whole.write_csv()
+
+
+def _overlap(found: SurfacesReport) -> Overlap | None:
+    """Platforms that let the same calls through are one set."""
+    alike = words.alike(found)
+    if len(alike) < 2:
+        return None
+    name_of = {names[0]: words.label(names) for names in alike}
+    regions = {
+        tuple(label for first, label in name_of.items() if first in one.platforms): len(one.calls)
+        for one in found.regions
+        if one.platforms
+    }
+    names = list(name_of.values())
+    return Overlap("Let through", drawn.diagrams(names, regions, names), drawn.upset(names, regions))

@@ -1,0 +1,140 @@
+"""Surfaces in a terminal, with what a study printed of the same beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tare.clean import clean
+from tare.footprint.model import Call, Surface
+from tare.report.campaign.cells import EMPTY
+from tare.report.surface import words
+from tare.report.surface.model import ProcessesReport, StudyReport, SurfaceReport, SurfacesReport
+
+_SHORT: Mapping[Call, str] = {Call.CONDITIONAL: "cond."}
+#: More places than this are told by their number, and so are calls that platforms differ in.
+_FEW, _CALLS = 4, 12
+
+
+def render(surfaces: Sequence[SurfaceReport]) -> Group:
+    """The counts and rights, one line a kind of process; then what else can be reached."""
+    if not surfaces:
+        return Group(Text("no platform was looked at"))
+    kinds = words.kinds(surfaces)
+    table = _table("platform", *(_SHORT.get(kind, kind) for kind in kinds))
+    for name in ("seccomp", "caps", "uid", "namespaces", "nnp", "lsm"):
+        table.add_column(name, justify="right" if name in ("caps", "uid") else "left", overflow="fold")
+    for surface in surfaces:
+        for row in _rows(surface, kinds):
+            table.add_row(*row)
+        table.add_section()
+    head = f"What the tenant's side may ask of this kernel: of {surfaces[0].of} system calls"
+    return Group(
+        Text(clean(f"{head} ({surfaces[0].kernel})"), "bold"), table, *_legend(surfaces), Text(), _reach(surfaces)
+    )
+
+
+def published(study: StudyReport) -> Group:
+    """A study's table of allowed calls beside ours."""
+    table = _table("the study's platform", f"allowed, {study.unit}", "ours", "allowed", "conditional", "of")
+    for row in study.rows:
+        ours = [_indented(*words.ours(one), whole=one.part == "whole") for one in row.ours] or [[EMPTY] * 4]
+        for number, cells in enumerate(ours):
+            first = (row.platform, words.theirs(row)) if number == 0 else ("", "")
+            table.add_row(*first, *cells)
+    head = Text(f"Beside {study.authors}, {study.year} ({study.where})", style="bold")
+    return Group(head, table, Text(words.NOTE, style="dim"))
+
+
+def differing(found: SurfacesReport) -> Iterator[RenderableType]:
+    """The calls that some let through and others do not, the most of them first."""
+    regions = words.differing(found)
+    if regions:
+        yield Text()
+        yield Text("Let through by some and not by others", style="bold")
+    for region in regions:
+        names = words.marked(region, found)
+        more = f" and {len(names) - _CALLS} more" if len(names) > _CALLS else ""
+        yield Padding(Text(clean(f"{words.through(region, found)}: {len(names)}")), (0, 0, 0, 2))
+        yield Padding(Text(clean(f"{', '.join(names[:_CALLS])}{more}"), style="dim"), (0, 0, 0, 4))
+
+
+def part(found: SurfacesReport) -> Iterator[RenderableType]:
+    """The part of a campaign's report."""
+    yield Text()
+    yield render(found.surfaces)
+    if found.beside is not None:
+        yield published(found.beside)
+    yield from differing(found)
+
+
+def listed(surfaces: Sequence[Surface]) -> Group:
+    """Which calls, by what becomes of them; with the answers of the filters of those that do not run."""
+    parts: list[RenderableType] = []
+    for surface in surfaces:
+        parts.append(Text(surface.platform, style="bold"))
+        for kind in Call:
+            names = [_with_answers(name, surface) for name, call in (surface.calls or {}).items() if call is kind]
+            if names:
+                parts += [Text(f"  {kind.value} ({len(names)})"), Text(f"    {', '.join(names)}", style="dim")]
+    return Group(*parts)
+
+
+def _rows(surface: SurfaceReport, kinds: Sequence[Call]) -> Iterator[list[Text]]:
+    for number, (name, counts, low, one) in enumerate(words.rows(surface)):
+        style = "" if number else "bold"
+        cells = [words.number(counts, kind, low=low) for kind in kinds] + (_rights(one) if one else [""] * 6)
+        yield [Text(clean(f"  {name}" if number else name), style), *(Text(clean(cell), style) for cell in cells)]
+
+
+def _rights(one: ProcessesReport) -> list[str]:
+    nnp = "yes" if one.no_new_privs else "no"
+    spaces = " ".join(one.namespaces) or EMPTY
+    return [words.filters(one), words.capabilities(one), str(one.uid), spaces, nnp, one.label or EMPTY]
+
+
+def _legend(surfaces: Sequence[SurfaceReport]) -> Iterator[Text]:
+    told = "conditional: as its arguments are. caps: effective capabilities; * in a user namespace of its own. "
+    told += "nnp: no_new_privs. A platform's line has what the most permissive of its counted threads gets."
+    yield Text(told, style="dim")
+    yield from (Text(clean(line), style="dim") for line in words.notes(surfaces))
+    yield from (Text(clean(line), style="yellow") for line in words.doubts(surfaces))
+
+
+def _reach(surfaces: Sequence[SurfaceReport]) -> Table:
+    table = _table("platform")
+    for name in ("other ways into the kernel", "writable places of the host's", "open devices"):
+        table.add_column(name, overflow="fold")
+    for surface in surfaces:
+        abis = [words.abi(name, abi) for name, abi in surface.abis.items()]
+        row = (surface.platform, "\n".join(abis), _some(words.places(surface)), _some(surface.devices))
+        table.add_row(*(Text(clean(cell)) for cell in row))
+    return table
+
+
+def _some(names: Iterable[str]) -> str:
+    every = list(names)
+    more = [f"and {len(every) - _FEW} more"] if len(every) > _FEW else []
+    return "\n".join([*every[:_FEW], *more]) or EMPTY
+
+
+def _with_answers(name: str, surface: Surface) -> str:
+    answers = surface.answers(name)
+    return name if answers == ("allow",) else f"{name} ({', '.join(answers)})"
+
+
+def _indented(name: str, *cells: str, whole: bool) -> list[str]:
+    return [clean(name if whole else f"  {name}"), *cells]
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
+    table.add_column(first, overflow="fold")
+    for name in others:
+        table.add_column(name, justify="left" if name == "ours" else "right")
+    return table
