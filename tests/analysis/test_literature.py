@@ -1,7 +1,7 @@
 """The studies' derived figures, computed again from their own tables; where they do not follow, that is a listed slip.
 
-`tare.analysis.studies.published` computes them for ``tare literature --check``; what is found wrong must be exactly the slips
-that the studies' files list, and the numbers of statements here say that none was lost.
+`tare.analysis.studies.published` computes them for ``tare literature --check``; what is found wrong must be exactly the
+slips that the studies' files list, and the numbers of statements here say that none was lost.
 """
 
 from __future__ import annotations

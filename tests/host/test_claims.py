@@ -113,7 +113,9 @@ def test_every_setting_that_is_tuned_may_be_given_back(tmp_path, machine):
         removers.oci_container("/tmp/evil", WORK / "x", "tare-x"),
         removers.oci_container("runc", Path("/run/runc"), "tare-x"),
         removers.oci_container("runc", WORK / "x", "somebodys"),
-        HostResource("oci", {**removers.oci_container("runc", WORK / "x", "tare-x").facts, "within": ["sh", "-c", "id"]}),
+        HostResource(
+            "oci", {**removers.oci_container("runc", WORK / "x", "tare-x").facts, "within": ["sh", "-c", "id"]}
+        ),
         removers.docker_container("somebodys"),
         HostResource("container", {"name": "tare-x", "host": "ssh://-oProxyCommand=id/"}),
         HostResource("container", {"name": "tare-x", "host": "", "id": "1", "record": "/x", "mounts": []}),

@@ -2,7 +2,8 @@
 
 The way to /data of a platform's users is a folder of the host's. A filesystem of its own, in a file on a loop device,
 bounds an instance whatever it does, and costs a layer of block I/O that is measured with it (docs/method.md has the
-figures). So it is asked for (`--data-size`), and otherwise `tare.campaign.telemetry.disk_watch` ends what takes too much.
+figures). So it is asked for (`--data-size`), and otherwise `tare.campaign.telemetry.disk_watch` ends what takes too
+much.
 """
 
 from __future__ import annotations

@@ -136,8 +136,8 @@ class Above(_Strict):
 class Slip(_Strict):
     """Where a study's own text does not follow from its own figures.
 
-    computed: found from the data (`tare.analysis.studies.published`), with what is printed and what follows. words: found by
-    reading.
+    computed: found from the data (`tare.analysis.studies.published`), with what is printed and what follows. words:
+    found by reading.
     """
 
     kind: Literal["computed", "words"]

@@ -41,7 +41,7 @@ __getattr__ = lazily.exports(
         "ClockOffset": "results",
         "ExecResult": "results",
         "Execution": "requests",
-        "NoAgentSession": "mute",
+        "NoAgentSession": "no_agent",
         "PartResult": "results",
         "PipeStream": "streams",
         "Probe": "requests",

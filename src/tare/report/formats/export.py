@@ -124,7 +124,7 @@ def _write_frames(
 
 
 def export_stacks(store: Store, out: TextIO) -> int:
-    """Write one line a stack with its samples, folded, repeats together (`tare.report.footprint.flames.folded`); how many."""
+    """Write one line a stack with its samples (`tare.report.footprint.flames.folded`), repeats together; how many."""
     stacks = (one for one in store.footprints() if one.level is Level.STACKS)
     platforms = [store.record.baseline, *(one.name for one in store.record.platforms)]
     found = exposures(stacks, platforms).get(Level.STACKS)

@@ -98,7 +98,8 @@ class Material:
 def write_html(paths: Sequence[Path], out: Path, study: str | None = None, asked: Asked | None = None) -> list[Report]:
     """Write one page on these campaigns (each for itself) and return their reports.
 
-    ``study``: whose figures they are set beside; ``asked``: what is given for footprints (`tare.report.campaign.build.build`).
+    ``study``: whose figures they are set beside; ``asked``: what is given for footprints (see
+    `tare.report.campaign.build.build`).
 
     Raises `StoreError` for a file that cannot be read, `UsageError` when ``out`` cannot be written.
     """
