@@ -90,15 +90,15 @@ def analyse(
     seconds = workload_seconds(trials)
     for workload in record.workloads:
         times = (blocks.get(workload.name, 0), seconds.get(workload.name))
-        found = []
+        workload_results = []
         for metric in workload.metrics:
             key = workload.name, metric.name
-            part, left = parts.get(key, nothing), clean.get(key, nothing)
+            part, clean_part = parts.get(key, nothing), clean.get(key, nothing)
             result = _metric(record, workload, metric, part, counts, *times)
-            if left.height < part.height:
-                result = beside(result, _metric(record, workload, metric, left, counts, *times))
-            found.append(result)
-        results += _flag_disagreement(found)
+            if clean_part.height < part.height:
+                result = beside(result, _metric(record, workload, metric, clean_part, counts, *times))
+            workload_results.append(result)
+        results += _flag_disagreement(workload_results)
     return results
 
 
@@ -142,9 +142,9 @@ def _metric(
         block_s=block_s,
         counts=own,
     )
-    others = dict.fromkeys(arm.platform for arm in grid.arms if arm.platform != record.baseline)
+    compared = dict.fromkeys(arm.platform for arm in grid.arms if arm.platform != record.baseline)
     platforms = [_baseline(context, record.baseline, own)]
-    platforms += [_platform(context, name, counts.get((workload.name, name), nothing)) for name in others]
+    platforms += [_platform(context, name, counts.get((workload.name, name), nothing)) for name in compared]
     return MetricResult(
         workload.name, metric.name, metric.unit, metric.direction, workload.margin, floor, tuple(platforms)
     )
@@ -280,7 +280,7 @@ def _noise_floor(
 
 def _variability(grid: Grid, arm: int, baseline: Sequence[int]) -> Interval | None:
     """Variability overhead with its 95 % interval; None where there are too few blocks, or no noise."""
-    base = np.concatenate([grid.block_values(one) for one in baseline])
+    base = np.concatenate([grid.block_values(baseline_arm) for baseline_arm in baseline])
     try:
         return variability(sd_ratio_bonett(grid.block_values(arm), base))
     except NoAnswer:
@@ -314,11 +314,11 @@ def _cautions(context: _Context, seen: Evidence, logs: LogIntervals) -> list[Fin
         numbers = {"single": seen.pairs.single_baseline, "blocks": count}
         notes.append(Finding(FindingKind.SINGLE_BASELINE, numbers))
     if seen.bootstrap is not None:
-        other = decide(question, replace(logs, wide=seen.bootstrap), seen.totals, seen.hidden)
-        if other is not decide(question, logs, seen.totals, seen.hidden):
+        bootstrap_verdict = decide(question, replace(logs, wide=seen.bootstrap), seen.totals, seen.hidden)
+        if bootstrap_verdict is not decide(question, logs, seen.totals, seen.hidden):
             over = overhead(seen.bootstrap, question.direction)
             ends = {"point": over.point, "low": over.low, "high": over.high}
-            notes.append(Finding(FindingKind.BOOTSTRAP, ends, verdict=other))
+            notes.append(Finding(FindingKind.BOOTSTRAP, ends, verdict=bootstrap_verdict))
     if context.design is Design.SEQUENTIAL:
         notes.append(Finding(FindingKind.AFTER_EACH_OTHER))
     return notes

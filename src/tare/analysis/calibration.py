@@ -45,8 +45,8 @@ class Rate:
     @classmethod
     def of_counts(cls, count: int, of: int) -> Rate:
         """Raises `ValueError` where there is nothing to count."""
-        found = stats.binomtest(count, of).proportion_ci(0.95, method="exact")
-        return cls(count, of, float(found.low), float(found.high))
+        interval = stats.binomtest(count, of).proportion_ci(0.95, method="exact")
+        return cls(count, of, float(interval.low), float(interval.high))
 
     @property
     def share(self) -> float:
@@ -113,12 +113,12 @@ def trust(record: CampaignRecord, samples: pl.DataFrame, block_s: float, blocks_
     where no comparison is whole.
     """
     [workload] = record.workloads
-    found = []
+    by_metric = []
     for metric in workload.metrics:
         part = samples.filter(pl.col("metric").cast(pl.String) == metric.name)
         grid = Grid.of(part, record.all_arms(), harmonic=harmonic(metric.direction, workload.mode))
-        found.append(_trust(grid, workload, metric, block_s * TRIPLE / len(grid.arms), blocks_each))
-    return found
+        by_metric.append(_trust(grid, workload, metric, block_s * TRIPLE / len(grid.arms), blocks_each))
+    return by_metric
 
 
 def longer_trust(
@@ -126,12 +126,12 @@ def longer_trust(
 ) -> list[tuple[float, Trust]]:
     """As `trust`, of comparisons of each such length, in seconds of three arms; lengths that no campaign fills lack."""
     triple_s = block_s * TRIPLE / len(record.all_arms())
-    found = []
+    by_length = []
     for length_s in lengths_s:
         blocks = int(length_s / triple_s)
         if 2 <= blocks <= samples["block"].n_unique():
-            found += [(length_s, one) for one in trust(record, samples, block_s, blocks)]
-    return found
+            by_length += [(length_s, metric_trust) for metric_trust in trust(record, samples, block_s, blocks)]
+    return by_length
 
 
 def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: float, blocks_each: int) -> Trust:
@@ -140,15 +140,15 @@ def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: 
     for blocks in np.array_split(np.arange(grid.blocks.size), max(1, grid.blocks.size // blocks_each)):
         part = _some(grid, blocks)
         for first in range(0, len(grid.arms) - TRIPLE + 1, TRIPLE):
-            one = _compare(part, first, question)
-            if one is not None:
-                compared.append(one[0])
-                deviations.append(one[1])
+            result = _compare(part, first, question)
+            if result is not None:
+                compared.append(result[0])
+                deviations.append(result[1])
     if not compared:
         raise ValueError("no comparison is whole")
-    kinds = Counter(one.kind for one in compared)
+    kinds = Counter(comparison.kind for comparison in compared)
     of = len(compared)
-    holds = sum(one.over.low <= 0 <= one.over.high for one in compared)
+    holds = sum(comparison.over.low <= 0 <= comparison.over.high for comparison in compared)
     return Trust(
         metric=metric.name,
         margin=workload.margin,
@@ -156,8 +156,8 @@ def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: 
         covered=Rate.of_counts(holds, of),
         equivalent=Rate.of_counts(sum(kinds[kind] for kind in EQUAL), of),
         invalid=kinds[Kind.INVALID],
-        bias=_mean([one.over.point for one in compared]),
-        half_width=float(np.median([one.over.half_width for one in compared])),
+        bias=_mean([comparison.over.point for comparison in compared]),
+        half_width=float(np.median([comparison.over.half_width for comparison in compared])),
         block_sd=math.sqrt(float(np.mean(np.square(deviations)))),
         seconds=seconds,
         dependence=dependence(_series(grid)),
@@ -207,7 +207,7 @@ def injected(record: CampaignRecord, samples: pl.DataFrame, added: Sequence[tupl
     costs, which is 1 / exp(r) - 1 in a rate. Copies without two blocks are left out.
     """
     [workload] = record.workloads
-    found = []
+    measured = []
     for metric in workload.metrics:
         part = samples.filter(pl.col("metric").cast(pl.String) == metric.name)
         grid = Grid.of(part, record.all_arms())
@@ -221,5 +221,5 @@ def injected(record: CampaignRecord, samples: pl.DataFrame, added: Sequence[tupl
             sign = 1.0 if metric.direction == "lower" else -1.0
             ends = sorted(math.expm1(sign * end) for end in (seen.logs.wide.low, seen.logs.wide.high))
             point = math.expm1(sign * seen.logs.wide.point)
-            found.append(Injected(platform, metric.name, share, Interval(point, *ends), seen.n_blocks))
-    return found
+            measured.append(Injected(platform, metric.name, share, Interval(point, *ends), seen.n_blocks))
+    return measured

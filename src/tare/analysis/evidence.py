@@ -84,7 +84,9 @@ def _side_by_side(grid: Grid, arm: int, baseline: Sequence[int], trials: Trials)
     """Mean of the log block values against the baseline's, by Welch: block numbers are of different times."""
     several = grid.values.shape[2] > 1
     looks = [grid.block_medians, grid.block_values] if several else [grid.block_medians]
-    sides = [(np.log(look(arm)), np.log(np.concatenate([look(one) for one in baseline]))) for look in looks]
+    sides = [
+        (np.log(look(arm)), np.log(np.concatenate([look(baseline_arm) for baseline_arm in baseline]))) for look in looks
+    ]
     count = min(side.size for side in sides[0])
     if count < MIN_BLOCKS:
         own, base = sides[0]
@@ -111,8 +113,12 @@ def _levels(
 
     def granted(level: float) -> Interval:
         least = rounding.half_width(level, n_blocks) if rounding is not None else 0.0
-        found = interval(level)
-        return found if found.half_width >= least else Interval(found.point, found.point - least, found.point + least)
+        unrounded = interval(level)
+        return (
+            unrounded
+            if unrounded.half_width >= least
+            else Interval(unrounded.point, unrounded.point - least, unrounded.point + least)
+        )
 
     return LogIntervals(granted(_WIDE), granted(_NARROW), granted(sure))
 

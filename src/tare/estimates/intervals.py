@@ -60,18 +60,18 @@ def t_interval(values: Floats, level: float) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
-def welch_interval(values: Floats, others: Floats, level: float) -> Interval:
+def welch_interval(values: Floats, other_values: Floats, level: float) -> Interval:
     """Difference of two means with Welch's interval (Welch, 1947), of two samples with variances of their own.
 
     Raises `ValueError` below two values on either side.
     """
-    if min(values.size, others.size) < 2:
+    if min(values.size, other_values.size) < 2:
         raise ValueError("an interval needs at least two values on either side")
-    mean = float(values.mean() - others.mean())
-    if np.ptp(values) == 0 and np.ptp(others) == 0:
+    mean = float(values.mean() - other_values.mean())
+    if np.ptp(values) == 0 and np.ptp(other_values) == 0:
         return Interval(mean, mean, mean)
-    found = stats.ttest_ind(values, others, equal_var=False).confidence_interval(level)
-    return Interval(mean, float(found.low), float(found.high))
+    interval = stats.ttest_ind(values, other_values, equal_var=False).confidence_interval(level)
+    return Interval(mean, float(interval.low), float(interval.high))
 
 
 def standard_error(interval: Interval, n_values: int, level: float = 0.95) -> float:
@@ -96,7 +96,7 @@ def bca_interval(values: Floats, level: float) -> Interval | None:
     """
     if values.size < BOOTSTRAP_FROM or np.ptp(values) == 0:
         return None
-    found = stats.bootstrap(
+    result = stats.bootstrap(
         (values,),
         np.mean,
         confidence_level=level,
@@ -104,5 +104,5 @@ def bca_interval(values: Floats, level: float) -> Interval | None:
         method="BCa",
         rng=np.random.default_rng(_SEED),
     )
-    low, high = map(float, found.confidence_interval)
+    low, high = map(float, result.confidence_interval)
     return Interval(float(values.mean()), low, high) if math.isfinite(low) and math.isfinite(high) else None

@@ -56,7 +56,8 @@ class Loaded:
         self._programs: list[int] = []
         self._memory: list[mmap.mmap] = []
         self._object = 0
-        self._events = [event for every in (events or {}).values() for event in every]  # that no link has yet
+        # Those that no link has yet.
+        self._events = [event for descriptors in (events or {}).values() for event in descriptors]
         with _messages(self._library) as messages:
             try:
                 self._load(code, entries)
@@ -166,10 +167,10 @@ def compiled(source: str) -> bytes:
         if processes.find("clang") is None:
             raise HostError("a BPF program is compiled here, and clang is not installed", fix=FIX)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            here, built = Path(scratch, source), Path(scratch, "built.o")
+            source_file, built = Path(scratch, source), Path(scratch, "built.o")
             for name, text in parts.items():
                 Path(scratch, name).write_bytes(text)
-            done = processes.run(["clang", *flags, "-c", "-o", str(built), str(here)], time_limit_s=60)
+            done = processes.run(["clang", *flags, "-c", "-o", str(built), str(source_file)], time_limit_s=60)
             if done.code != 0:
                 lines = done.stderr.decode(errors="replace").splitlines()
                 message = next((line for line in lines if "error:" in line), "no message")

@@ -34,7 +34,7 @@ _MILDNESS = (Call.KILL, Call.TRAP, Call.ERRNO, Call.NOTIFY, Call.TRACE, Call.CON
 def answers(programs: Sequence[Program], number: int, architecture: int) -> frozenset[int]:
     """All that stacked filters, the newest first, may answer to a call: return values, action and data."""
     known = {NUMBER: number, ARCHITECTURE: architecture}
-    return combined(_every(returned(program, known)) for program in programs)
+    return combined(_possible(returned(program, known)) for program in programs)
 
 
 def combined(each: Iterable[frozenset[int]]) -> frozenset[int]:
@@ -45,7 +45,11 @@ def combined(each: Iterable[frozenset[int]]) -> frozenset[int]:
     """
     together = frozenset({ALLOW})
     for older in each:
-        together = frozenset(two if _rank(two) < _rank(one) else one for one in together for two in older)
+        together = frozenset(
+            older_answer if _rank(older_answer) < _rank(newer_answer) else newer_answer
+            for newer_answer in together
+            for older_answer in older
+        )
     return together
 
 
@@ -81,7 +85,7 @@ def named(value: int) -> str:
     return f"errno {value & DATA_BITS}" if action == ERRNO else _NAMES.get(action, _NAMES[KILL_PROCESS])
 
 
-def _every(values: frozenset[int | None]) -> frozenset[int]:
+def _possible(values: frozenset[int | None]) -> frozenset[int]:
     """Without what was calculated, which may be any action."""
     return frozenset(value for value in values if value is not None) | (frozenset(_NAMES) if None in values else set())
 

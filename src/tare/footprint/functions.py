@@ -37,16 +37,16 @@ class FunctionCounter:
     reads_itself = False  # counting is held while it is read
 
     def __init__(self) -> None:
-        self._things: CleanupStack | None = None
+        self._resources: CleanupStack | None = None
         self._ctl: int | None = None
         self._made: tuple[Path, Entry] | None = None  # a control group that was not there
 
     def start(self, group: str) -> None:
         """Load the module, and count from zero; again: for another group. The group is made if it is not there."""
-        if self._things is None:
+        if self._resources is None:
             check()
             module = kmodule.find()
-            self._things = CleanupStack(Journal(state.journal()))
+            self._resources = CleanupStack(Journal(state.journal()))
             try:
                 self._load(module)
             except BaseException:
@@ -77,13 +77,13 @@ class FunctionCounter:
             os.close(self._ctl)  # which switches it off
             self._ctl = None
         self._unmake()
-        if self._things is not None:
-            self._things.release()
-            self._things = None
+        if self._resources is not None:
+            self._resources.release()
+            self._resources = None
 
     def _load(self, module: Path) -> None:
-        assert self._things is not None
-        self._things.own(removers.kernel_module(kmodule.NAME))
+        assert self._resources is not None
+        self._resources.own(removers.kernel_module(kmodule.NAME))
         loaded = processes.run(["insmod", str(module)])
         if loaded.code != 0:
             message = loaded.stderr.decode(errors="replace").strip()

@@ -76,8 +76,8 @@ def carry_out(
     finally:
         shutil.rmtree(results, ignore_errors=True)
     if answer.result is None or code != 0:
-        kept = f"; {len(counted)} footprints are in {file}" if counted else ""
-        raise HostError(f"counting in the lab ended with {code}{kept}: {answer.error or heard.last}", fix=answer.fix)
+        saved = f"; {len(counted)} footprints are in {file}" if counted else ""
+        raise HostError(f"counting in the lab ended with {code}{saved}: {answer.error or heard.last}", fix=answer.fix)
     return answer.result.model_copy(update={"footprints": counted})
 
 
@@ -151,9 +151,9 @@ def _taken_in(results: Path, file: Path, level: Level, progress: Progress) -> tu
             _complete(campaign, progress)
         return bring(campaign, file)
     except TareError as error:
-        kept = Path(tempfile.mkdtemp(prefix=f"{file.stem}-from-lab-", dir=file.absolute().parent))
-        results.rename(kept)  # as it is: nothing is copied, and no link is followed
-        error.what += f"; what was counted is kept in {kept}"
+        folder = Path(tempfile.mkdtemp(prefix=f"{file.stem}-from-lab-", dir=file.absolute().parent))
+        results.rename(folder)  # as it is: nothing is copied, and no link is followed
+        error.what += f"; what was counted is kept in {folder}"
         raise
 
 
@@ -162,25 +162,25 @@ def _complete(result: Path, progress: Progress) -> None:
     counting = kernel.ensure(LINES_FLAVOUR, progress)
     assert counting is not None, "that flavour has a kernel of its own"
     progress("making lines of the counters (some seconds a reading)")
-    with open_store(result) as there:
-        lines = completed(list(there.footprints()), result.parent / READINGS.name, counting)
-        there.replace_footprints(lines)
+    with open_store(result) as store:
+        lines = completed(list(store.footprints()), result.parent / READINGS.name, counting)
+        store.replace_footprints(lines)
 
 
 def bring(result: Path, file: Path) -> tuple[Footprint, ...]:
     """Put the footprints of a file into another one, or make that of it. Raises `StoreError`."""
-    with open_store(result) as there:  # for writing: that takes in what a killed writer left beside it
-        counted, kernel = list(there.footprints()), there.record.host["kernel"]
-        warnings = tuple(event.text for event in there.events() if event.level == "warning")
+    with open_store(result) as result_store:  # for writing: that takes in what a killed writer left beside it
+        counted, kernel = list(result_store.footprints()), result_store.record.host["kernel"]
+        warnings = tuple(event.text for event in result_store.events() if event.level == "warning")
     if file.exists():
-        with open_store(file) as here:
-            number = numbered_after(here.footprints())
+        with open_store(file) as store:
+            number = numbered_after(store.footprints())
             counted = [number(footprint) for footprint in counted]
             for footprint in counted:
-                here.add_footprint(footprint)
-            here.add_event("info", f"footprints that came from a lab on Linux {kernel}: {len(counted)}")
+                store.add_footprint(footprint)
+            store.add_event("info", f"footprints that came from a lab on Linux {kernel}: {len(counted)}")
             for warning in warnings:
-                here.add_event("warning", f"in the lab: {warning}")
+                store.add_event("warning", f"in the lab: {warning}")
     else:
         shutil.move(result, file)
     return tuple(counted)
@@ -192,6 +192,6 @@ def _check_bits(request: FootprintRequest, file: Path, progress: Progress) -> No
         return
     jobs = make_jobs(countable(workloads.choose(request.workloads or WORKLOADS))[0], PROFILE)
     image = image_for((job.workload for job in jobs), progress)
-    with read_store(file) as there:
-        if there.record.image.get("hash") != image.hash:
+    with read_store(file) as store:
+        if store.record.image.get("hash") != image.hash:
             raise StoreError(f"{file} is of another image than what would be counted", fix="give a new file with -o")

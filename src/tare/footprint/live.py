@@ -15,7 +15,7 @@ from tare.errors import Failed, HostError, TareError, UsageError, attempt
 from tare.footprint.model import Surface
 from tare.footprint.request import SurfaceRequest
 from tare.footprint.result import SurfaceResult
-from tare.footprint.site import Wish, opened
+from tare.footprint.site import SiteRequest, opened
 from tare.footprint.surface import Reader
 from tare.image.build import Image
 from tare.model import Arm, Progress, Resources
@@ -76,7 +76,7 @@ def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looke
     """
     reader = Reader()
     left_out: list[LeftOut] = []
-    with opened(Wish("surface", file, secrets.randbelow(2**31), names), progress, left_out.append) as site:
+    with opened(SiteRequest("surface", file, secrets.randbelow(2**31), names), progress, left_out.append) as site:
         for missing in left_out:
             yield Looked(missing.platform, None, missing.reason, missing.fix or "")
         for ready in site.ready:
@@ -123,8 +123,8 @@ def running(pids: Sequence[int], progress: Progress) -> Iterator[Looked]:
 def family(pid: int) -> list[int]:
     """A process and all that descend from it; what its ended children started is no longer known to be its own."""
     children: dict[int, list[int]] = {}
-    for other, seen in processes_by_pid().items():
-        children.setdefault(seen.parent, []).append(other)
+    for child, seen in processes_by_pid().items():
+        children.setdefault(seen.parent, []).append(child)
     members, todo = [], [pid]
     while todo:
         process = todo.pop()

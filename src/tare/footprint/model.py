@@ -170,8 +170,8 @@ class Surface(BaseModel):
     @property
     def counts(self) -> Mapping[Call, int]:
         """How many calls there are of each kind."""
-        every = list((self.calls or {}).values())
-        return {kind: every.count(kind) for kind in Call}
+        outcomes = list((self.calls or {}).values())
+        return {kind: outcomes.count(kind) for kind in Call}
 
     def answers(self, call: str) -> tuple[str, ...]:
         """All that filters of counted threads may answer to a call, as far as they could be read."""

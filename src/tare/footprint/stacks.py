@@ -120,10 +120,10 @@ def programs(paths: Paths) -> dict[int, str]:
     """What processes are whose names tell nothing, by their numbers; those that have ended are not there."""
     asked = {int(number) for number in np.unique(paths["number"]) if number}
     # Whose children they are says what they are, and these may not have been found at work.
-    found = sides.sides(sorted(asked.union(*map(_ancestors, asked))))
+    judged = sides.sides(sorted(asked.union(*map(_ancestors, asked))))
     return {
         side.pid: f"{side.program} (stub)" if side.role == "stub" else side.program
-        for side in found
+        for side in judged
         if side.pid in asked
     }
 
@@ -153,7 +153,7 @@ def folded(
         hits[Scope.HOST][stack] += int(count)
         if path["inside"]:
             hits[Scope.INSTANCE][stack] += int(count)
-    return {scope: dict(found) for scope, found in hits.items()}
+    return {scope: dict(tally) for scope, tally in hits.items()}
 
 
 def process(comm: bytes) -> str:

@@ -52,7 +52,7 @@ class Reader:
     def __init__(self) -> None:
         """Raises `HostError` on an architecture whose system calls are not known."""
         self._table = calls.native()
-        self._others = calls.others()
+        self._other_tables = calls.others()
         self._known: dict[tuple[bytes, ...], Reach] = {}
 
     def surface(self, platform: str, pids: Sequence[int]) -> Surface:
@@ -101,11 +101,11 @@ class Reader:
         if groups:
             places, (devices, held) = rights.places(pid), rights.open_things(pid)
             for alike, names in groups.items():
-                yield self._told(side, alike, names).model_copy(
+                yield self._described(side, alike, names).model_copy(
                     update={"writable": places, "devices": devices, "held": held}
                 )
 
-    def _told(self, side: Side, alike: _Alike, names: Counter[str]) -> Tasks:
+    def _described(self, side: Side, alike: _Alike, names: Counter[str]) -> Tasks:
         who = alike.who
         reach = self._reach(who, alike.installed)
         return Tasks(
@@ -145,28 +145,28 @@ class Reader:
         except ParseError as error:
             return Reach(len(installed), None, {}, {}, error.what)
         abis = {}
-        for other in self._others:
-            answers, _ = filters.by_name(programs, other.numbers, other.architecture)
-            abis[other.abi] = _abi(answers.values(), in_kernel=calls.has_abi(other, calls.symbols()))
+        for table in self._other_tables:
+            answers, _ = filters.by_name(programs, table.numbers, table.architecture)
+            abis[table.abi] = _abi(answers.values(), in_kernel=calls.has_abi(table, calls.symbols()))
         answers, words = filters.by_name(programs, self._table.numbers, self._table.architecture)
         return Reach(len(programs), answers, words, abis)
 
     def _strict(self) -> Reach:
         answers = {name: Call.ALLOWED if name in _STRICT else Call.KILL for name in self._table.numbers}
         abis = {
-            other.abi: _abi(
-                (Call.ALLOWED if name in _STRICT else Call.KILL for name in other.numbers),
-                in_kernel=calls.has_abi(other, calls.symbols()),
+            table.abi: _abi(
+                (Call.ALLOWED if name in _STRICT else Call.KILL for name in table.numbers),
+                in_kernel=calls.has_abi(table, calls.symbols()),
             )
-            for other in self._others
+            for table in self._other_tables
         }
         return Reach(0, answers, {name: ("kill thread",) for name, call in answers.items() if call is Call.KILL}, abis)
 
 
 def _abi(answers: Iterable[Call], *, in_kernel: bool | None) -> Abi:
-    every = list(answers)
-    reachable = sum(call in (Call.ALLOWED, Call.CONDITIONAL) for call in every)
-    return Abi(reachable=reachable, of=len(every), in_kernel=in_kernel)
+    outcomes = list(answers)
+    reachable = sum(call in (Call.ALLOWED, Call.CONDITIONAL) for call in outcomes)
+    return Abi(reachable=reachable, of=len(outcomes), in_kernel=in_kernel)
 
 
 def _widest(of_groups: Sequence[Mapping[str, Abi]]) -> dict[str, Abi]:

@@ -82,15 +82,15 @@ class Watcher(Protocol):
 def countable(workloads: Iterable[Workload]) -> tuple[list[Workload], list[Skipped]]:
     """The workloads that a walk can run, and the others."""
     usable: list[Workload] = []
-    others: list[Skipped] = []
+    skipped: list[Skipped] = []
     for workload in workloads:
         if isinstance(workload, RunWorkload | SliceWorkload):
             usable.append(workload)
         elif isinstance(workload, StartWorkload):
-            others.append(Skipped(workload.name, "the start of every platform is counted anyway"))
+            skipped.append(Skipped(workload.name, "the start of every platform is counted anyway"))
         else:
-            others.append(Skipped(workload.name, "it starts instances of its own, and one at a time is counted"))
-    return usable, others
+            skipped.append(Skipped(workload.name, "it starts instances of its own, and one at a time is counted"))
+    return usable, skipped
 
 
 @dataclass(slots=True)
@@ -120,7 +120,7 @@ class Walk:
             self.counter.stop()
 
     def _idle(self, repeat: int) -> Iterator[Footprint]:
-        self._tell("the idle host", repeat)
+        self._announce("the idle host", repeat)
         self.counter.start(NO_GROUP)
         window = _Window(self.counter)
         window.open()
@@ -155,7 +155,7 @@ class Walk:
         self, platform: Platform, job: Job | None, repeat: int
     ) -> tuple[RunningInstance | None, list[Footprint] | list[Missed]]:
         """Start an instance, for a workload or for itself, and say what was counted, or why there is none."""
-        self._tell(f"starting {platform.name}", repeat)
+        self._announce(f"starting {platform.name}", repeat)
         number = self.launcher.number()
         window = _Window(self.counter)
         self.counter.start(self.launcher.group(number))
@@ -184,7 +184,7 @@ class Walk:
 
     def _work(self, platform: Platform, job: Job, live: RunningInstance, repeat: int) -> Iterator[Footprint | Missed]:
         workload = job.workload
-        self._tell(f"{workload.name} on {platform.name}", repeat)
+        self._announce(f"{workload.name} on {platform.name}", repeat)
         window = _Window(self.counter)
         ran = attempt(partial(self._run, job, live, window))
         # What it printed is no matter here: on an emulated host a tool may contradict itself, and has run all the same.
@@ -211,7 +211,7 @@ class Walk:
         for failed in stop_all([live] if live is not None else []):
             self.warn(failed.reason)
 
-    def _tell(self, what: str, repeat: int) -> None:
+    def _announce(self, what: str, repeat: int) -> None:
         self.watcher.doing(f"{what}, repeat {repeat + 1} of {self.route.repeats}")
 
     def _step(self) -> None:
@@ -247,7 +247,7 @@ class _Window:
         self, platform: str, phase: Phase, workload: str | None, repeat: int, scopes: Sequence[Scope]
     ) -> Iterator[Footprint]:
         counts = self._counts
-        for scope in (one for one in scopes if one in counts.hits):  # not every counter knows groups
+        for scope in (counted for counted in scopes if counted in counts.hits):  # not every counter knows groups
             yield Footprint(
                 level=self.counter.level,
                 scope=scope,

@@ -101,7 +101,7 @@ class Derived(_Strict):
     parts: list[Number] = []
 
 
-class Told(_Strict):
+class StatedInWords(_Strict):
     """What the text says of a plot in words: all that there is where the figures themselves are not printed."""
 
     where: Name
@@ -169,7 +169,7 @@ class Length(_Strict):
     arm_s: Annotated[float, Field(gt=0, strict=False)] | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _blocks_or_time(self) -> Self:
         if (self.blocks is None) == (self.arm_s is None):
             raise ValueError("a length is blocks or arm_s")
         return self
@@ -188,7 +188,7 @@ class RunPlatform(_Strict):
     why: str = ""  # what differs
 
     @model_validator(mode="after")
-    def _told(self) -> Self:
+    def _has_platform_or_reason(self) -> Self:
         if not self.run and not self.why:
             raise ValueError(f"{self.study} has nothing to run, and no reason")
         return self
@@ -262,7 +262,7 @@ class Text(_Strict):
     again: list[Again] = []
     change: list[Change] = []
     derived: list[Derived] = []
-    told: list[Told] = []
+    told: list[StatedInWords] = []
 
 
 class Study(_Strict):
@@ -300,7 +300,7 @@ class Study(_Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        names = [one.metric for one in self.figure]
+        names = [figure.metric for figure in self.figure]
         if len(set(names)) < len(names):
             raise ValueError("a metric has two entries")
         known = set(self.source.platforms)
@@ -310,7 +310,7 @@ class Study(_Strict):
         for region in self.region:
             if region.metric not in names or not set(region.inside) <= self.metric(region.metric).value.keys():
                 raise ValueError(f"no number is printed of {region.metric!r} for {', '.join(region.inside)}")
-        measured = {*names, *(one.metric for one in self.text.told)}
+        measured = {*names, *(statement.metric for statement in self.text.told)}
         for beside in self.beside:
             if beside.metric not in measured:
                 raise ValueError(f"nothing is printed of {beside.metric!r}, which is to be set beside {beside.ours}")
@@ -325,11 +325,11 @@ def _platforms(study: Study) -> Iterator[str]:
     for table in study.points.values():
         for row in table.values():
             yield from row
-    yield from (one.platform for one in study.text.again)
-    yield from (name for one in study.text.change for name in (one.platform, one.than))
-    yield from (one.platform for one in study.text.derived)
-    yield from (one.platform for one in study.text.told)
+    yield from (reprint.platform for reprint in study.text.again)
+    yield from (name for change in study.text.change for name in (change.platform, change.than))
+    yield from (derived.platform for derived in study.text.derived)
+    yield from (statement.platform for statement in study.text.told)
     yield from (slip.platform for slip in study.slip if slip.platform)
-    yield from (name for one in study.region for name in (*one.inside, *one.outside))
-    yield from (one.than for one in study.region if one.than)
-    yield from (one.study for one in study.run.platform)
+    yield from (name for region in study.region for name in (*region.inside, *region.outside))
+    yield from (region.than for region in study.region if region.than)
+    yield from (platform.study for platform in study.run.platform)

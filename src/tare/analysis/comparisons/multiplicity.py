@@ -170,7 +170,9 @@ def _amend(platform: PlatformResult, different: float, equivalent: float) -> Pla
 
 
 def _counted(results: Sequence[MetricResult], n_rows: int, by_chance: float) -> Multiplicity:
-    verdicts = [(one.verdict.kind, bool(one.survives_holm)) for result in results for one in result.platforms]
+    verdicts = [
+        (platform.verdict.kind, bool(platform.survives_holm)) for result in results for platform in result.platforms
+    ]
     different = [sure for kind, sure in verdicts if kind in DIFFERENT]
     equal = [sure for kind, sure in verdicts if kind in EQUAL]
     return Multiplicity(n_rows, len(different), by_chance, sum(different), len(equal), sum(equal))

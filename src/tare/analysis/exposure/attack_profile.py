@@ -73,9 +73,9 @@ def attack_profile(things: Things | AbstractSet[str], weights: Weights, place: P
     """The sum of densities over these things."""
     if not weights.density:
         return AttackProfile(weights.default * len(things), len(things), len(things))
-    found = [weights.of(thing, place(thing)) for thing in things]
-    score = math.fsum(weights.default if one is None else one for one in found)
-    return AttackProfile(score, len(things), found.count(None))
+    densities = [weights.of(thing, place(thing)) for thing in things]
+    score = math.fsum(weights.default if density is None else density for density in densities)
+    return AttackProfile(score, len(things), densities.count(None))
 
 
 def load_weights(file: Path) -> Weights:
@@ -91,9 +91,9 @@ def load_weights(file: Path) -> Weights:
 
 def parse(text: str, name: str) -> Weights:
     """Weights from TOML or (by the name's end) CSV text; ``name`` is for the title and errors. Raises `UsageError`."""
-    told = _of_csv(text, name) if name.endswith(".csv") else _of_toml(text, name)
+    content = _of_csv(text, name) if name.endswith(".csv") else _of_toml(text, name)
     try:
-        return Weights.model_validate({"title": Path(name).name, **told})
+        return Weights.model_validate({"title": Path(name).name, **content})
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -127,4 +127,4 @@ def _prefixes(path: str | None) -> list[str]:
         return []
     parts = path.split("/")
     above = ["/".join(parts[:depth]) for depth in range(len(parts) - 1, 0, -1)]
-    return [path, *(each for one in above for each in (f"{one}/", one))]
+    return [path, *(each for directory in above for each in (f"{directory}/", directory))]

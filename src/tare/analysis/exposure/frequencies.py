@@ -73,19 +73,22 @@ def frequencies(
     if view is None:
         return []
     repeats = {
-        name: found
+        name: footprints
         for name in exposure.platforms
-        if (found := exposure.parts(name, view.scope, Phase.STEADY, workload))
+        if (footprints := exposure.parts(name, view.scope, Phase.STEADY, workload))
     }
     if baseline not in repeats or len(repeats) < 2:
         return []
     names = _worth_it(exposure, view, workload, list(repeats), least_hits)
-    hits = {name: _hits([exposure.hits(one) for one in found], names) for name, found in repeats.items()}
-    seconds = {name: np.array([one.seconds for one in found]) for name, found in repeats.items()}
+    hits = {
+        name: _hits([exposure.hits(footprint) for footprint in footprints], names)
+        for name, footprints in repeats.items()
+    }
+    seconds = {name: np.array([footprint.seconds for footprint in footprints]) for name, footprints in repeats.items()}
     logs = {name: np.log((each + _HALF) / seconds[name][:, None]) for name, each in hits.items()}
     base = logs[baseline].mean(axis=0)
-    others = [name for name in repeats if name != baseline]
-    far = np.max([np.abs(logs[name].mean(axis=0) - base) for name in others], axis=0, initial=0.0)
+    compared = [name for name in repeats if name != baseline]
+    far = np.max([np.abs(logs[name].mean(axis=0) - base) for name in compared], axis=0, initial=0.0)
     rates = np.array([each.sum(axis=0) / seconds[name].sum() for name, each in hits.items()])
     least, most = rates.min(axis=0, initial=math.inf), rates.max(axis=0, initial=0.0)
     differ = [at for at in range(len(names)) if far[at] > 0]
@@ -96,7 +99,7 @@ def frequencies(
             names[at],
             workload,
             dict(zip(repeats, rates[:, at].tolist(), strict=True)),
-            {name: _ratio(logs[name][:, at], logs[baseline][:, at]) for name in others},
+            {name: _ratio(logs[name][:, at], logs[baseline][:, at]) for name in compared},
         )
         for at in (*common[:top], *partial[:top])
     ]
@@ -112,10 +115,10 @@ def _worth_it(exposure: Exposure, view: View, workload: str, platforms: Sequence
     return sorted(names)
 
 
-def _hits(found: Sequence[Mapping[str, int]], names: Sequence[str]) -> Floats:
+def _hits(repeats: Sequence[Mapping[str, int]], names: Sequence[str]) -> Floats:
     """A row a repeat, a column a thing."""
-    hits = [[one.get(name, 0) for name in names] for one in found]
-    return np.array(hits, dtype=np.float64).reshape(len(found), len(names))
+    hits = [[counts.get(name, 0) for name in names] for counts in repeats]
+    return np.array(hits, dtype=np.float64).reshape(len(repeats), len(names))
 
 
 def _ratio(first: Floats, second: Floats) -> Ratio:

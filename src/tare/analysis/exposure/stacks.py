@@ -67,22 +67,22 @@ class Parts:
 
 def own_time(hits: Hits) -> Counter[str]:
     """Samples by the kernel's function that was running, without those that it had called."""
-    found: Counter[str] = Counter()
+    samples: Counter[str] = Counter()
     for stack, count in hits.items():
-        leaf = stack.rpartition(";")[2]
-        if leaf not in {USER, GUEST}:
-            found[leaf] += count
-    return found
+        function = stack.rpartition(";")[2]
+        if function not in {USER, GUEST}:
+            samples[function] += count
+    return samples
 
 
 def entries(hits: Hits) -> Counter[Entry]:
     """Samples in the kernel by what it was entered for: a system call's name, an interrupt's, a kernel thread's."""
-    found: Counter[Entry] = Counter()
+    samples: Counter[Entry] = Counter()
     for stack, count in hits.items():
         process, *chain = stack.split(";")
         if chain and chain[-1] not in {USER, GUEST}:
-            found[_entry(process, chain)] += count
-    return found
+            samples[_entry(process, chain)] += count
+    return samples
 
 
 def _entry(process: str, chain: list[str]) -> Entry:
@@ -100,7 +100,7 @@ def _entry(process: str, chain: list[str]) -> Entry:
 
 
 def _without(name: str, starts: tuple[str, ...]) -> str:
-    return next((name.removeprefix(one) for one in starts if name.startswith(one)), name)
+    return next((name.removeprefix(start) for start in starts if name.startswith(start)), name)
 
 
 @dataclass(frozen=True, slots=True)

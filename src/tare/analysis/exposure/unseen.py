@@ -49,12 +49,12 @@ def chao2(repeats: Sequence[AbstractSet[str]], *, level: float = 0.95) -> Interv
     times = Counter(seen.values())
     q1, q2, k = times[1], times[2], (m - 1) / m
     unseen = k * q1**2 / (2 * q2) if q2 else k * q1 * (q1 - 1) / 2
-    found = len(seen)
+    observed = len(seen)
     z = float(stats.norm.isf((1 - level) / 2))
     if unseen == 0:
-        return _nothing_unseen(found, seen.total() / (m * found), m, z)
-    spread = math.exp(z * math.sqrt(math.log(1 + _variance(q1, q2, k, found + unseen) / unseen**2)))
-    return Interval(found + unseen, found + unseen / spread, found + unseen * spread)
+        return _nothing_unseen(observed, seen.total() / (m * observed), m, z)
+    spread = math.exp(z * math.sqrt(math.log(1 + _variance(q1, q2, k, observed + unseen) / unseen**2)))
+    return Interval(observed + unseen, observed + unseen / spread, observed + unseen * spread)
 
 
 def _variance(q1: int, q2: int, k: float, estimate: float) -> float:
@@ -65,7 +65,7 @@ def _variance(q1: int, q2: int, k: float, estimate: float) -> float:
     return k * q1 * (q1 - 1) / 2 + k**2 * q1 * (2 * q1 - 1) ** 2 / 4 - k**2 * q1**4 / (4 * estimate)
 
 
-def _nothing_unseen(found: int, often: float, m: int, z: float) -> Interval:
+def _nothing_unseen(observed: int, often: float, m: int, z: float) -> Interval:
     """All was seen twice at least: what would be missed if each thing were in each repeat as often as they are."""
     missed = (1 - often) ** m
-    return Interval(found, found, (found + z * math.sqrt(found * missed)) / (1 - missed))
+    return Interval(observed, observed, (observed + z * math.sqrt(observed * missed)) / (1 - missed))

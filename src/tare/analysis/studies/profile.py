@@ -100,16 +100,16 @@ def load(file: Path | None = None) -> Profile:
 def parse(text: str, name: str) -> Profile:
     """A profile from TOML text; ``name`` is for the error. Raises `UsageError` with one line."""
     try:
-        told = tomllib.loads(text)
+        content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # tomllib raises more than its own, for long numbers and deep lists
         raise UsageError(f"{name} is not TOML: {error}", fix=FIX) from error
-    return checked(told, name)
+    return checked(content, name)
 
 
-def checked(told: Mapping[str, Any], name: str) -> Profile:
+def checked(content: Mapping[str, Any], name: str) -> Profile:
     """A profile from what a TOML file says. Raises `UsageError` with one line."""
     try:
-        return Profile.model_validate(told)
+        return Profile.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         # Features are counted from 1 by whoever reads the file.

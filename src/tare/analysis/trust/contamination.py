@@ -63,8 +63,8 @@ Floats = NDArray[np.float64]
 
 def other_threads(host: Mapping[str, Any], cpus: Collection[int]) -> tuple[int, ...]:
     """The other threads of the measured cores, by what a campaign's record says of its host; none where unknown."""
-    told = host.get("cpu")
-    listed = told.get("siblings") if isinstance(told, Mapping) else None
+    cpu_facts = host.get("cpu")
+    listed = cpu_facts.get("siblings") if isinstance(cpu_facts, Mapping) else None
     # A record is whatever its writer wrote.
     cores = [core for core in listed if isinstance(core, list)] if isinstance(listed, list) else []
     cores = [core for core in cores if all(isinstance(cpu, int) for cpu in core)]
@@ -114,12 +114,12 @@ def windows(telemetry: Telemetry, cpus: Collection[int], siblings: Collection[in
     )
 
 
-def _foreign(telemetry: Telemetry, cpus: Collection[int], tare_there: pl.Expr) -> pl.Series:
+def _foreign(telemetry: Telemetry, cpus: Collection[int], tare_so_far: pl.Expr) -> pl.Series:
     """By tick in order: the share of these CPUs' time since the tick before that was none of the campaign's.
 
     ``tare_there``: time of tare's groups there so far, for where that is not counted by CPU.
     """
-    there = (
+    measured = (
         telemetry.cpus.filter(pl.col("cpu").is_in(list(cpus)))
         .group_by("tick")
         .agg(
@@ -129,8 +129,8 @@ def _foreign(telemetry: Telemetry, cpus: Collection[int], tare_there: pl.Expr) -
             pl.len().alias("n_cpus"),
         )
     )
-    ticks = telemetry.host.sort("tick").join(there, on="tick", how="left", maintain_order="left")
-    ticks = ticks.with_columns(pl.col("here_ns").fill_null(tare_there))
+    ticks = telemetry.host.sort("tick").join(measured, on="tick", how="left", maintain_order="left")
+    ticks = ticks.with_columns(pl.col("here_ns").fill_null(tare_so_far))
     span_ns = pl.col("at_ns").diff()
     ours = pl.sum_horizontal("here_ns", "own_ns", "daemons_ns", "kernel_ns")
     share = ((pl.col("run_ns") - ours).diff() / (span_ns * pl.col("n_cpus"))).clip(0.0)
@@ -146,18 +146,18 @@ def marks(
     Columns: block, workload, platform, replica, reason (of `Disturbance`), value (what was above the limit).
     """
     ended = trials.filter(pl.col("status") == "ok")
-    found = {"steal": ended["steal"].cast(pl.Float64)}
+    figures = {"steal": ended["steal"].cast(pl.Float64)}
     if telemetry is not None and not telemetry.host.is_empty():
         seen = windows(telemetry, cpus, siblings)
         spans = _Spans.of(ended)
-        found |= {name: spans.mean(seen, name) for name in ("foreign-cpu", "sibling", "swap", "memory-pressure")}
+        figures |= {name: spans.mean(seen, name) for name in ("foreign-cpu", "sibling", "swap", "memory-pressure")}
         # What the trial itself read of steal is exact; a trial too short to have read any has its window's.
-        found["steal"] = found["steal"].fill_null(spans.mean(seen, "steal"))
-        found["throttled"] = _throttled(ended, spans, seen, telemetry.instances)
+        figures["steal"] = figures["steal"].fill_null(spans.mean(seen, "steal"))
+        figures["throttled"] = _throttled(ended, spans, seen, telemetry.instances)
     parts = [
-        ended.select(KEY).with_columns(pl.lit(reason).alias("reason"), found[reason].alias("value"))
+        ended.select(KEY).with_columns(pl.lit(reason).alias("reason"), figures[reason].alias("value"))
         for reason in LIMITS
-        if reason in found
+        if reason in figures
     ]
     above = pl.col("value") > pl.col("reason").replace_strict(LIMITS, return_dtype=pl.Float64)
     return pl.concat(parts).filter(above & pl.col("value").is_not_nan())
@@ -203,7 +203,7 @@ def _integral(edges: Floats, steps: Floats) -> Floats:
 
 def _throttled(trials: pl.DataFrame, spans: _Spans, seen: pl.DataFrame, instances: pl.DataFrame) -> pl.Series:
     """How many periods a second each trial's own instance was throttled for."""
-    found = np.full(trials.height, np.nan)
+    rates = np.full(trials.height, np.nan)
     arms = trials.select(pl.col("platform").cast(pl.String), "replica")
     for (platform, replica), part in instances.partition_by("platform", "replica", as_dict=True).items():
         # Counters begin anew with every instance: what went down was another's.
@@ -211,8 +211,8 @@ def _throttled(trials: pl.DataFrame, spans: _Spans, seen: pl.DataFrame, instance
         joined = seen.join(counted, on="tick").with_columns((pl.col("periods") / pl.col("seconds")).alias("throttled"))
         mine = ((arms["platform"] == str(platform)) & (arms["replica"] == replica)).to_numpy()
         values = _Spans(spans.begin[mine], spans.end[mine]).mean(joined, "throttled")
-        found[mine] = values.fill_null(float("nan")).to_numpy()
-    return pl.Series("throttled", found).fill_nan(None)
+        rates[mine] = values.fill_null(float("nan")).to_numpy()
+    return pl.Series("throttled", rates).fill_nan(None)
 
 
 def without(samples: pl.DataFrame, marked: pl.DataFrame) -> pl.DataFrame:
@@ -223,9 +223,9 @@ def without(samples: pl.DataFrame, marked: pl.DataFrame) -> pl.DataFrame:
 
 def by_reason(marked: pl.DataFrame) -> dict[tuple[str, str], tuple[int, dict[str, int]]]:
     """By workload and platform: how many trials are marked, and how many for each reason."""
-    found: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
+    by_arm: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
     for (workload, platform), part in marked.partition_by("workload", "platform", as_dict=True).items():
         numbers = dict(part.group_by("reason").len().iter_rows())
         counts = {reason: int(numbers[reason]) for reason in LIMITS if reason in numbers}
-        found[str(workload), str(platform)] = part.select(KEY).n_unique(), counts
-    return found
+        by_arm[str(workload), str(platform)] = part.select(KEY).n_unique(), counts
+    return by_arm

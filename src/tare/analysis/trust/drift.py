@@ -37,8 +37,8 @@ def drift(seen: Evidence) -> Drift | None:
     pairs = seen.pairs
     if pairs is None or pairs.logs.size < DRIFT_FROM or np.ptp(pairs.logs) == 0:
         return None
-    found = stats.spearmanr(pairs.blocks, pairs.logs)
-    if abs(found.statistic) <= DRIFT_LIMIT or found.pvalue >= DRIFT_P:
+    correlation = stats.spearmanr(pairs.blocks, pairs.logs)
+    if abs(correlation.statistic) <= DRIFT_LIMIT or correlation.pvalue >= DRIFT_P:
         return None
     slope = float(stats.theilslopes(pairs.logs, pairs.blocks).slope)
-    return Drift(float(found.statistic), slope * float(np.ptp(pairs.blocks)), float(found.pvalue))
+    return Drift(float(correlation.statistic), slope * float(np.ptp(pairs.blocks)), float(correlation.pvalue))

@@ -37,16 +37,16 @@ def differences(record: CampaignRecord) -> list[Difference]:
     mine = record.fairness.get(record.baseline)
     if not isinstance(mine, dict):
         return []
-    found = []
+    differing = []
     for platform in record.platforms:
         theirs = record.fairness.get(platform.name)
         if platform.name == record.baseline or not isinstance(theirs, dict):
             continue
         for fact in (*ALIKE, *OWN):
-            here, there = theirs.get(fact), mine.get(fact)
-            if here != there:
-                found.append(Difference(platform.name, fact, here, there, fact in ALIKE))
-    return found
+            value, baseline_value = theirs.get(fact), mine.get(fact)
+            if value != baseline_value:
+                differing.append(Difference(platform.name, fact, value, baseline_value, fact in ALIKE))
+    return differing
 
 
 def refusals(record: CampaignRecord) -> dict[str, tuple[str, ...]]:

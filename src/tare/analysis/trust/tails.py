@@ -57,8 +57,8 @@ def stalls(grid: Grid, arm: int, baseline: Sequence[int], question: Question, se
     if seen.pairs is None or seen.total_pairs is None:
         return None
     difference = _sign(question.direction) * (seen.total_pairs.logs - seen.pairs.logs)
-    found = t_interval(difference, _SURE)
-    if found.low <= 0 or found.point < question.margin / 2:
+    interval = t_interval(difference, _SURE)
+    if interval.low <= 0 or interval.point < question.margin / 2:
         return None
     slow = _slowness(grid, arm, baseline, question.direction)
     slow = slow[:, ~np.isnan(slow).all(axis=2).any(axis=0)]
