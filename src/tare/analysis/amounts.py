@@ -1,4 +1,4 @@
-"""What a platform adds, in the metric's own unit: for a ratio to 3 ms says nothing."""
+"""What a platform adds, in the metric's own unit: a ratio alone does not say whether it is of 3 ms or of 3 s."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The unit in which an amount is told; ``inverse``: of 1 / x, the time that one takes where x is a rate."""
+    """The unit of an amount; ``inverse``: it is of 1 / x, the time that a unit of work takes where x is a rate."""
 
     unit: str
     inverse: bool = False
 
 
 def scale(unit: str, family: Family, work_unit: str) -> Scale:
-    """A metric's own unit; of the rate at which a kernel service is called, the time that a call takes, in ns."""
+    """The metric's own unit; for a kernel service, whose metric is calls a second, ns a call."""
     if family is Family.KERNEL and unit.endswith("/s"):
         return Scale(f"ns/{work_unit}", inverse=True)
     return Scale(unit)
 
 
 def amount(grid: Grid, arm: int, baseline: Sequence[int], design: Design, amount_scale: Scale) -> Amount | None:
-    """What an arm adds to the baseline. None where no block has both, or a sample has no such figure.
+    """What an arm adds to the baseline, in the unit of ``amount_scale``; ``arm`` and ``baseline`` are positions.
+
+    None where no block has both, or where a sample is not positive and finite and the amount needs that.
 
     As the ratio, on differences instead of differences of logarithms. In blocks: ``d[b,r] = x[b,r] - y[b,r]`` with each
     baseline arm's y, their Hodges-Lehmann estimate over the rounds, the mean of these over the baseline's arms, and
@@ -67,7 +69,7 @@ def _block_differences(differences: Floats) -> Floats:
 
 
 def _at_least_a_step(interval: Interval, step: float | None) -> Interval | None:
-    """At least a step to either side, as both figures are known to half of one; None where nothing scatters at all."""
+    """At least a step to either side, as both figures are known to half of one; None where the width is zero."""
     half = max(interval.half_width, step or 0.0)
     return Interval(interval.point, interval.point - half, interval.point + half) if half else None
 

@@ -1,4 +1,4 @@
-"""From a campaign's samples to its results. Pure: frames and the record's facts in, figures out."""
+"""From a campaign's samples to its results: frames and the record's facts in, figures out, without side effects."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class _Context:
 
     grid: Grid
     question: Question
-    scale: Scale  # of what is added
+    scale: Scale  # of the amount that a platform adds
     design: Design
     baseline: tuple[int, ...]  # positions of its arms
     n_blocks: int  # of the campaign, with any trial of this workload
     floor: NoiseFloor | None
-    closed: Closed | None  # why nothing can be said of the metric
+    closed: Closed | None  # why the metric has no verdicts
     base: Description
     unlike: Mapping[str, tuple[str, ...]]  # what makes comparing a platform unfair, by its name
     block_s: float | None  # what a block of the workload takes
@@ -75,8 +75,8 @@ def analyse(
     """Analyse every metric of every workload in the record, in its order.
 
     ``samples``, ``trials`` and ``slices`` are the frames of `tare.store.Store`; ``marked``: the contaminated trials, by
-    default as far as the trials' own rows tell; without ``slices`` all of a block weigh alike in its total. What is
-    missing gives a verdict that says so.
+    default as far as the trials' own rows show; without ``slices`` all rounds of a block have the same weight in its
+    total. A platform or metric without usable samples gets a verdict with the reason.
     """
     if slices is not None:
         samples = weighted(samples, slices)
@@ -304,7 +304,7 @@ def _blocks_with(grid: Grid, arm: int) -> set[int]:
 
 
 def _cautions(context: _Context, seen: Evidence, logs: LogIntervals) -> list[Finding]:
-    """What a careful reader would want to be told beside the verdict."""
+    """Warnings that belong beside the verdict."""
     notes = []
     count, question = seen.n_blocks, context.question
     if count < context.n_blocks:
@@ -345,7 +345,7 @@ def _contamination(counts: Counts) -> list[Finding]:
 
 
 def _flag_disagreement(results: list[MetricResult]) -> list[MetricResult]:
-    """Note on the CPU cost where it says another thing than the workload's headline metric."""
+    """Add a finding to the CPU cost where its verdict differs from that of the workload's headline metric."""
     sure = {Kind.SLOWER, Kind.FASTER, *EQUAL}
     headline = {platform.platform: platform.verdict.kind for platform in results[0].platforms}
     flagged = []

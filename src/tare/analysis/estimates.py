@@ -1,4 +1,4 @@
-"""What a terminal shows of a campaign under way: its headlines with their verdicts, from the figures of its blocks."""
+"""Results of a campaign under way, for the terminal: headlines with their verdicts, from one figure a block."""
 
 from __future__ import annotations
 

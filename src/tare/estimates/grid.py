@@ -115,7 +115,7 @@ class Grid:
         return min(steps, default=None)
 
     def totals(self, arm: int, present: Bools) -> Floats:
-        """By block, the total of an arm over the rounds that are ``there``; NaN where none is."""
+        """By block, the total of an arm over its ``present[block, round]``; NaN where none is."""
         weights = np.where(present, 1.0 if self.weights is None else self.weights[arm], 0.0)
         # A zero in a harmonic mean is a zero; what is unfit has no ratio, but it has a mean.
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -186,7 +186,7 @@ def reference(grid: Grid, platform: str, design: Design) -> tuple[int, ...]:
 
 
 def draws_of(grid: Grid, arm: int, pairs: BlockRatios) -> int:
-    """How many samples of an arm are behind its ratios."""
+    """How many samples of an arm its ratios are made from."""
     return int((~np.isnan(grid.values[arm, np.isin(grid.blocks, pairs.blocks)])).sum())
 
 

@@ -13,7 +13,7 @@ from scipy import special, stats
 MIN_BLOCKS = 2
 #: Below this many blocks the bootstrap itself covers too little to check anything.
 BOOTSTRAP_FROM = 10
-#: How sure one wants to be to find the effect that is called the smallest.
+#: The probability of finding the effect that is called the smallest.
 POWER = 0.90
 _RESAMPLES = 1_999
 _SEED = 20_260_101
@@ -46,7 +46,7 @@ class Amount:
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """Those of the interval."""
+        """The two ends of the interval; None where there is none."""
         return None if self.interval is None else (self.interval.low, self.interval.high)
 
 
@@ -92,7 +92,7 @@ def smallest_effect(error: float, n_values: int, level: float = 0.95) -> float:
 def bca_interval(values: Floats, level: float) -> Interval | None:
     """Mean with the bias-corrected and accelerated bootstrap interval (Efron, 1987), from a fixed seed.
 
-    None where it cannot be had: fewer than `BOOTSTRAP_FROM` values, or values that are all the same.
+    None where there is none: fewer than `BOOTSTRAP_FROM` values, or values that are all the same.
     """
     if values.size < BOOTSTRAP_FROM or np.ptp(values) == 0:
         return None

@@ -1,4 +1,4 @@
-"""Estimates of a campaign under way: each block is worked out once, and a figure a block is kept of it."""
+"""Estimates of a campaign under way: each block is analysed once, and only its figures are kept."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _Columns = tuple[Ints, Ints, Floats]
 
 @dataclass(slots=True)
 class BlockFigures:
-    """What is kept of one metric, by position of the arm: a figure a block."""
+    """The figures of one metric, by position of the arm: one for each block."""
 
     logs: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))  # log ratios to the baseline
     totals: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))  # of whole blocks' work over time
@@ -101,11 +101,11 @@ class RunningEstimates:
                 self._keep(int(block), key, columns)
 
     def close(self, block: int) -> None:
-        """Nothing more comes of this block, or of the arms of it that ran by now."""
+        """Count the block from now on: it is over, or its arms that have run by now are."""
         self._closed.add(block)
 
     def figures(self) -> Mapping[MetricKey, BlockFigures]:
-        """What the closed blocks gave, by metric."""
+        """The figures of the closed blocks, by metric."""
         blocks = sorted(self._closed & self._open.keys())
         samples = [(block, self._open.pop(block)) for block in blocks]
         self._closed.clear()

@@ -96,7 +96,7 @@ class Loaded:
                 self._links.append(link)
 
     def memory(self, name: str, length: int) -> mmap.mmap:
-        """The values of an array map, as they are at any moment; it was declared with BPF_F_MMAPABLE."""
+        """The memory of an array map, which changes as programs write it; it was declared with BPF_F_MMAPABLE."""
         view = mmap.mmap(self._map(name), length, mmap.MAP_SHARED, mmap.PROT_READ)
         self._memory.append(view)
         return view
@@ -124,11 +124,11 @@ class Loaded:
         return ctypes.string_at(keys, count.value * key), ctypes.string_at(values, count.value * value)
 
     def missed(self) -> int:
-        """How often a program did not run because one of its kind was running on that CPU."""
+        """How often a program did not run because it was running on that CPU already."""
         return sum(self._misses(program) for program in self._programs)
 
     def close(self) -> None:
-        """Take all of it out of the kernel. May be called twice."""
+        """Detach and unload everything. May be called twice."""
         while self._memory:
             self._memory.pop().close()
         while self._links:
@@ -195,7 +195,7 @@ def _require(well: object, step: str) -> None:
 
 
 def _host_error(refused: _Refused, messages: list[str]) -> HostError:
-    """Why the kernel does not take it, as far as that can be known, and what helps."""
+    """Why the kernel refuses the object, as far as that can be known, and the fix."""
     if not BTF.exists():
         what = f"BPF programs do not fit this kernel: it has no type information ({BTF})"
         return HostError(what, fix=f"boot a kernel with CONFIG_DEBUG_INFO_BTF, or {LAB}")
@@ -217,7 +217,7 @@ def _host_error(refused: _Refused, messages: list[str]) -> HostError:
 
 @contextlib.contextmanager
 def _messages(library: ctypes.CDLL) -> Iterator[list[str]]:
-    """What libbpf says meanwhile, in lines, and not on standard error."""
+    """The lines of libbpf's warnings meanwhile, which do not go to standard error."""
     messages: list[str] = []
     line = ctypes.create_string_buffer(4096)
 

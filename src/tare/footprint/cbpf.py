@@ -61,7 +61,7 @@ _NO_SCRATCH: tuple[Value, ...] = (None,) * _SCRATCH
 
 
 class State(NamedTuple):
-    """A program under way: the next instruction, both registers, the scratch words, what was learned."""
+    """A program under way: the next instruction, both registers, the scratch words, what is known of the data."""
 
     at: int
     a: Value
@@ -110,7 +110,7 @@ def returned(program: Sequence[Instruction], known: Mapping[int, int]) -> frozen
 
 
 def _targets(at: int, instruction: Instruction) -> tuple[int, ...]:
-    """Where an instruction goes on; nowhere after a return."""
+    """The positions that an instruction may be followed by; none after a return."""
     if instruction.code & 7 == _RET:
         return ()
     if instruction.code & 7 != _JMP:
@@ -121,7 +121,7 @@ def _targets(at: int, instruction: Instruction) -> tuple[int, ...]:
 
 
 class _Walk:
-    """One evaluation: what was found, the ways still to go, and which states each branch has been in."""
+    """One evaluation: values returned so far, paths still to follow, and the states that each branch has been in."""
 
     def __init__(self, program: Sequence[Instruction], known: Mapping[int, int]) -> None:
         self._program = program
@@ -159,7 +159,7 @@ class _Walk:
 
     def _part(self, state: State, instruction: Instruction) -> None:
         seen = self._seen[state.at]
-        # A state that has forgotten goes every way that one goes which has not: nothing is left out.
+        # A state that knows less follows every path of one that knows more: no value is missed.
         if len(seen) >= STATES:
             state = state._replace(facts=_NO_FACTS)
         if len(seen) >= 2 * STATES:
@@ -255,7 +255,7 @@ def _range(bits: Bits, facts: Facts) -> Range:
 
 
 def _learned(facts: Facts, bits: Bits, low: int, high: int, but: frozenset[int]) -> Facts | None:
-    """With the bits in this range; None where that cannot be."""
+    """The facts with the bits in this range and none of ``but``; None where that contradicts them."""
     while low in but:
         low += 1
     while high in but:

@@ -1,4 +1,4 @@
-"""What `tare doctor` says of footprints: which levels can be counted on this host, and of the others why not."""
+"""Checks of `tare doctor` on footprints: which levels can be counted on this host, and for the others why not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tare.host.checks import Check
 
 
 def checks(of_lab: Check) -> Iterator[Check]:
-    """One a level, and ``of_lab``, in which some levels are counted where need be; in a lab there is no other."""
+    """One check for each level, then ``of_lab``, where some levels are counted if need be; not inside a lab."""
     inside = inside_lab()
     for level in Level:
         yield _check(level, inside=inside, lab_ready=of_lab.state == "ok")

@@ -1,4 +1,4 @@
-"""Carries out a request for footprints on the host that it runs on, be it a lab or not: into the file, and a result."""
+"""Carries out a request for footprints on this host, which may be a lab: stores them in the file, returns a result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tare.workloads import registry as workloads
 
 
 def carry_out(request: FootprintRequest, file: Path, watcher: Watcher) -> FootprintResult:
-    """Count into ``file``, where each footprint is as soon as it is counted: what is in it by an interrupt stays.
+    """Store footprints in ``file``, each as soon as it is counted: those counted before an interrupt stay.
 
     Raises `TareError`: `HostError` where this host does not let one count, with the fix.
     """
@@ -51,7 +51,7 @@ def carry_out(request: FootprintRequest, file: Path, watcher: Watcher) -> Footpr
 
 
 def _walk(walk: Walk, store: Store) -> tuple[list[Footprint], list[Missed]]:
-    """Take the walk, and write down what it brings as it comes."""
+    """Run the walk, and store each footprint as it is counted."""
     number = numbered_after(store.footprints())
     counted: list[Footprint] = []
     missed: list[Missed] = []

@@ -38,7 +38,7 @@ def answers(programs: Sequence[Program], number: int, architecture: int) -> froz
 
 
 def combined(each: Iterable[frozenset[int]]) -> frozenset[int]:
-    """What stacked filters answer together, by what each may answer, the newest first: the strictest action holds.
+    """The answers of stacked filters together, from those that each may give, the newest first: the strictest holds.
 
     Of answers with the same action the newest filter's stays, with its data. Each answer of one is paired with each of
     the others', though filters may look at the same argument.
@@ -62,14 +62,14 @@ def outcome(values: frozenset[int]) -> Call:
 
 
 def most_permissive(calls: Iterable[Call]) -> Call:
-    """The one of several that lets through most."""
+    """The most permissive of several outcomes."""
     return max(calls, key=_MILDNESS.index)
 
 
 def by_name(
     programs: Sequence[Program], numbers: Mapping[str, int], architecture: int
 ) -> tuple[dict[str, Call], dict[str, tuple[str, ...]]]:
-    """What becomes of each call, and in words all that may be answered to those that do not just run."""
+    """What becomes of each call, and the possible answers, as text, for calls that are not simply allowed."""
     calls, words = {}, {}
     for name, number in numbers.items():
         values = answers(programs, number, architecture)
@@ -86,7 +86,7 @@ def named(value: int) -> str:
 
 
 def _possible(values: frozenset[int | None]) -> frozenset[int]:
-    """Without what was calculated, which may be any action."""
+    """The return values; where one was calculated (None), it may be any action."""
     return frozenset(value for value in values if value is not None) | (frozenset(_NAMES) if None in values else set())
 
 

@@ -1,4 +1,4 @@
-"""Counts kernel functions, on a host whose kernel lets a module of tare's do so (see docs/footprint-functions.md).
+"""Counts kernel functions by a kernel module of tare's (see docs/footprint-functions.md).
 
 The module counts in place, without a buffer: nothing is lost for want of a reader. What is counted is every entry of
 a function that ftrace can see; functions that the compiler inlined, and those marked ``notrace``, it cannot.
@@ -42,7 +42,7 @@ class FunctionCounter:
         self._made: tuple[Path, Entry] | None = None  # a control group that was not there
 
     def start(self, group: str) -> None:
-        """Load the module, and count from zero; again: for another group. The group is made if it is not there."""
+        """Load the module, and count from zero; called again: for another group. The group is made if it is missing."""
         if self._resources is None:
             check()
             module = kmodule.find()
@@ -98,7 +98,7 @@ class FunctionCounter:
             raise HostError(f"the kernel refuses to count functions ({command}): {error.strerror}", fix=LAB) from error
 
     def _make(self, group: str) -> None:
-        """Make the group, which whoever starts the instance finds then: the module wants to know it beforehand."""
+        """Make the instance's control group before the instance starts: the module has to know it beforehand."""
         root = cgroup.hierarchies().v2
         assert root is not None
         if not (root / group).is_dir():
@@ -107,7 +107,7 @@ class FunctionCounter:
             (root / group).mkdir(parents=True)
 
     def _unmake(self) -> None:
-        """Remove the group if nobody used it. Whoever used it has it in the journal too, and removes it."""
+        """Remove the group if it is unused; an instance that uses it has it in the journal too, and removes it."""
         if self._made is not None:
             folder, entry = self._made
             with contextlib.suppress(OSError):  # in use, or gone

@@ -30,7 +30,7 @@ COUNTERS = Path("/sys/kernel/debug/gcov")
 READINGS = Path("/lab/out/readings")
 #: What a footprint has in place of its lines until it is completed, before the name of the reading's file.
 READING = "reading:"
-#: Little is gained by more, and an emulated processor does it.
+#: Of compression: more gains little, and takes an emulated processor long.
 _LEVEL = 1
 
 
@@ -55,7 +55,7 @@ class LineCounter:
         self.reset()
 
     def read(self) -> Counts:
-        """Keep all counters in a file, and name it: `completed` makes lines of it."""
+        """Write all counters to a file, whose name is the one hit: `completed` makes lines of it."""
         assert self._files, "it was not started"
         taken = [(file, _contents(file)) for file in self._files]
         self._readings.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def _reading(footprint: Footprint, readings: Path) -> bytes:
 
 @contextlib.contextmanager
 def summing(kernel: Counting) -> Iterator[Callable[[bytes], gcov.Coverage]]:
-    """A function that makes lines of a reading, while its folder with the compiler's notes is there."""
+    """A function that makes lines of a reading; its folder with the compiler's notes is removed at the end."""
     with CleanupStack(Journal(state.journal())) as resources:
         space = state.work() / f"lines-{os.getpid()}"
         resources.own(removers.folder(space))

@@ -1,4 +1,4 @@
-"""Footprints beside those that a campaign has already."""
+"""Numbers the repeats of footprints that are added to those of a campaign's file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process on the host may do besides calling: capabilities, identity, namespaces, mounts, open devices.
+"""Rights of a process on the host besides system calls: capabilities, identity, namespaces, mounts, open devices.
 
 All of it is read from /proc (proc(5)). The parsers are pure functions on text.
 """
@@ -47,7 +47,7 @@ class Identity:
     filters: int | None  # how many are stacked; None where the kernel does not say (before 5.9)
 
     def nameless(self) -> Identity:
-        """The same without what differs from thread to thread in name alone."""
+        """The same without the name, so that threads that differ in nothing else are equal."""
         return replace(self, name="")
 
 
@@ -109,12 +109,12 @@ def writable_places(theirs: Sequence[Mount], ours: Sequence[Mount]) -> list[Plac
 
 
 def capabilities(bits: int) -> tuple[str, ...]:
-    """Their names, by libcap; those that it does not know by number."""
+    """The names of capabilities, from libcap; those that it does not know as ``cap_NUMBER``."""
     return tuple(_capability(number) for number in range(bits.bit_length()) if bits >> number & 1)
 
 
 def identity(pid: int, thread: int) -> Identity:
-    """Of a thread. Raises `OSError` when it has ended."""
+    """The identity of a thread. Raises `OSError` when it has ended."""
     return parse_status((_PROC / str(pid) / "task" / str(thread) / "status").read_text())
 
 
@@ -134,7 +134,7 @@ def foreign_namespaces(pid: int, thread: int) -> tuple[str, ...]:
 
 
 def label(pid: int, thread: int) -> str | None:
-    """What a security module (AppArmor, SELinux) calls it; None where there is none."""
+    """A thread's label by a security module (AppArmor, SELinux); None where there is none."""
     try:
         text = (_PROC / str(pid) / "task" / str(thread) / "attr" / "current").read_text()
     except OSError:
@@ -168,7 +168,7 @@ def open_things(pid: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Descent:
-    """What /proc/PID/stat says of where a process comes from."""
+    """Where a process comes from, by /proc/PID/stat."""
 
     parent: int
     ended: bool  # only its parent has not taken note yet
@@ -182,12 +182,12 @@ def parse_stat(text: str) -> Descent:
 
 
 def descent(pid: int) -> Descent:
-    """Of a process. Raises `OSError` when it has ended."""
+    """The descent of a process. Raises `OSError` when it has ended."""
     return parse_stat((_PROC / str(pid) / "stat").read_text())
 
 
 def command(pid: int) -> list[str]:
-    """Its command line; empty when it has ended."""
+    """The command line of a process; empty when it has ended."""
     try:
         return (_PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
     except OSError:

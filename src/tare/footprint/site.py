@@ -1,6 +1,6 @@
-"""Where footprints and surfaces are taken: platforms that start on prepared ground, and the file that gets them.
+"""What footprints and surfaces need: a host session, platforms that start in it, and the file to store them in.
 
-The file is a campaign's that is there already, whose image, CPUs and memory are then used, or a new one of no blocks.
+The file is that of an existing campaign, whose image, CPUs and memory are then used, or a new one of no blocks.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ PROFILE = "quick"
 
 @dataclass(frozen=True, slots=True)
 class SiteRequest:
-    """What is to be there. Empty and None mean the default."""
+    """What a site is asked to have. Empty and None mean the default."""
 
-    what: str  # that will be found: what a platform that is left out has none of
+    what: str  # the kind of result, for warnings: no WHAT of PLATFORM
     file: Path
     seed: int  # for a new file's record
     platforms: Sequence[str] = ()  # the baseline always takes part
@@ -45,7 +45,7 @@ class SiteRequest:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What is there."""
+    """Platforms that are ready to start, the launcher and the client for them, and the file's store."""
 
     ready: tuple[Ready, ...]
     launcher: InstanceLauncher
@@ -60,17 +60,17 @@ def opened(
     left_out: Callable[[LeftOut], None],
     before: Callable[[], None] = lambda: None,
 ) -> Iterator[Site]:
-    """Have the ground for as long as the block lasts. ``before``: what must hold before anything is built or started.
+    """A site for as long as the block lasts. ``before`` is called, and may raise, before anything is built or started.
 
-    Platforms that do not run here are told to ``left_out``, and are in the file. Raises `TareError`: `StoreError` for a
-    file of another image or kernel.
+    ``left_out`` is called with each platform that does not run here, which the file has too. Raises `TareError`:
+    `StoreError` for a file of another image or kernel.
     """
     chosen = conduct.platforms_for(request.platforms)
     check_resources(request.cpus, request.memory_bytes)
     if not request.file.exists():
         check_new_campaign(request.file)
     with contextlib.ExitStack() as stack:
-        # A file that is none is told to whoever named it, whatever else runs here.
+        # Before the host is locked, so that a file that is no campaign is an error at once.
         existing = stack.enter_context(open_store(request.file)) if request.file.exists() else None
         host = stack.enter_context(HostSession(doing))
         before()
@@ -98,7 +98,7 @@ def opened(
 
 
 def _image(request: SiteRequest, existing: Store | None, host: HostSession) -> Image:
-    """That of the campaign that is there, with what its workloads need on top."""
+    """The image of the existing campaign, with the layers for its workloads and for the new ones."""
     needed = [job.workload for job in request.jobs]
     if existing is None:
         return host.image(needed)
@@ -109,7 +109,7 @@ def _image(request: SiteRequest, existing: Store | None, host: HostSession) -> I
 
 
 def _resources(request: SiteRequest, existing: Store | None) -> Resources:
-    """Those of the campaign that is there: all that its file holds is of the same instances."""
+    """The resources of the existing campaign, so that all of its file is of equal instances; else those requested."""
     if existing is None:
         return conduct.resources_for(CampaignRequest(cpus=request.cpus, memory_bytes=request.memory_bytes))
     return Resources(tuple(existing.record.resources.cpus), existing.record.resources.memory_bytes)
@@ -118,7 +118,7 @@ def _resources(request: SiteRequest, existing: Store | None) -> Resources:
 def _new(
     request: SiteRequest, ready: Sequence[Ready], left_out: Sequence[LeftOut], resources: Resources, image: Image
 ) -> Store:
-    """A campaign of no blocks: nothing of it is measured."""
+    """A new campaign without blocks: nothing is measured in it."""
     platforms = tuple(entry.platform for entry in ready)
     plan = Plan(PROFILE, request.seed, platforms, request.jobs, resources, 0, None, replicas=1)
     return create_store(request.file, conduct.record_of(plan, ready, image, left_out, (), None), trust.mark)
@@ -126,7 +126,7 @@ def _new(
 
 @contextlib.contextmanager
 def _status(store: Store, *, new: bool) -> Iterator[None]:
-    """How a new campaign stands; one that was there stands as it did."""
+    """Set the status of a new campaign; that of an existing one stays."""
     if not new:
         yield
         return

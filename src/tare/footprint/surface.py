@@ -1,4 +1,4 @@
-"""What of the host's kernel a live sandbox may ask for: its processes on the host one by one, and all together.
+"""Reads surfaces: what a running instance may ask of the host's kernel, by its processes there and all together.
 
 Counted is the tenant's side (`tare.footprint.sides`): a way out of a container, of gVisor's sentry or of a machine's
 monitor leads into one of these processes, and what its filters let through is then what is left of the host's kernel.
@@ -38,7 +38,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class _Alike:
-    """What threads of one process have in common, for them to be told as one."""
+    """What threads of one process have in common that are shown as one group."""
 
     who: Identity  # but for its name
     installed: ptrace.Answer
@@ -47,7 +47,7 @@ class _Alike:
 
 
 class Reader:
-    """Reads surfaces. What a stack of filters answers is worked out once for all threads that have it."""
+    """Reads surfaces. A stack of filters is evaluated once for all threads that have it."""
 
     def __init__(self) -> None:
         """Raises `HostError` on an architecture whose system calls are not known."""
@@ -170,7 +170,7 @@ def _abi(answers: Iterable[Call], *, in_kernel: bool | None) -> Abi:
 
 
 def _widest(of_groups: Sequence[Mapping[str, Abi]]) -> dict[str, Abi]:
-    """Of each ABI what the thread that reaches most of it reaches."""
+    """For each ABI the reach of the thread that reaches most of it."""
     names = dict.fromkeys(name for abis in of_groups for name in abis)
     reached = {name: [abis[name] for abis in of_groups if name in abis] for name in names}
     return {name: max(abis, key=lambda abi: abi.reachable) for name, abis in reached.items()}

@@ -102,7 +102,7 @@ class Derived(_Strict):
 
 
 class StatedInWords(_Strict):
-    """What the text says of a plot in words: all that there is where the figures themselves are not printed."""
+    """What the text states in words about a plot whose figures are not printed."""
 
     where: Name
     metric: Name
@@ -125,7 +125,7 @@ class Anova(_Strict):
 
 
 class Above(_Strict):
-    """Who is said to have a relative standard deviation above so many per cent."""
+    """A statement that only some platforms have a relative standard deviation above so many per cent."""
 
     where: Name
     above: Number
@@ -257,7 +257,7 @@ class Region(_Strict):
 
 
 class Text(_Strict):
-    """What is said of figures, beside the tables that have them."""
+    """Statements of the text about figures, beside the tables."""
 
     again: list[Again] = []
     change: list[Change] = []
@@ -266,7 +266,7 @@ class Text(_Strict):
 
 
 class Study(_Strict):
-    """A study's file, whole."""
+    """All of a study's file."""
 
     name: Name
     source: Source
@@ -318,7 +318,7 @@ class Study(_Strict):
 
 
 def _platforms(study: Study) -> Iterator[str]:
-    """Every platform that a part of the file names."""
+    """All platforms that the file names, in any of its parts; with repetitions."""
     yield study.source.baseline
     for figure in study.figure:
         yield from figure.value

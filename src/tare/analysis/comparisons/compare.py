@@ -30,7 +30,7 @@ _Groups = Mapping[str, NDArray[np.float64]]
 
 
 class Procedure(StrEnum):
-    """How groups are tested, all at once or by pairs."""
+    """A test of groups, of all at once or by pairs."""
 
     WELCH = "welch"
     GAMES_HOWELL = "games-howell"
@@ -49,14 +49,14 @@ class NoRatios:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test of all groups at once, and its pairs. Each answers for itself, or says why it has no answer."""
+    """A test of all groups at once, and one of its pairs. Either has a result, or a reason why it has none."""
 
     overall: Procedure
     pairwise: Procedure
     found: Overall | None = None
     pairs: tuple[GroupPair, ...] = ()
-    reason: str | None = None  # why there is nothing ``found``: an error's own words
-    pairs_reason: str | None = None  # why there are no pairs: the same
+    reason: str | None = None  # why ``found`` is None: the error's own text
+    pairs_reason: str | None = None  # why there are no pairs: the error's own text
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _column(grid: Grid, name: str, baseline: str) -> NDArray[np.float64]:
 
 
 def _tests(grid: Grid, names: Sequence[str]) -> tuple[Test, ...]:
-    """Each answers for itself. Raises `NoAnswer` where none does."""
+    """The three tests with their pairs, each with a result or a reason. Raises `NoAnswer` where none has a result."""
     groups = {name: np.log(grid.block_values(grid.of_platform(name)[0])) for name in names}
     tests = (
         _test(Procedure.WELCH, Procedure.GAMES_HOWELL, welch, games_howell, groups),

@@ -55,7 +55,7 @@ class Gap(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A pair of which nothing can be said, and why."""
+    """A pair without an answer, and why."""
 
     first: str
     second: str
@@ -183,7 +183,7 @@ def _table(values: ArrayLike, names: Sequence[str]) -> Floats:
 
 
 def _no_answer(table: Floats, names: Sequence[str], i: int, j: int) -> Unanswered | None:
-    """Why a pair has none; None where it has one."""
+    """Why a pair has no answer; None where it has one."""
     difference = table[:, i] - table[:, j]
     difference = difference[~np.isnan(difference)]
     if difference.size < 2:

@@ -4,8 +4,8 @@ A set is made the way Anjali, Caraza-Harter and Swift did (VEE 2020, section 3.3
 over workloads. Repeats of a workload are one longer run: their hits and seconds are added up before anything else, so
 that a union over repeats does not gather what a noisy background happens to do more of in one of them.
 
-Where a counter's reading is in what it reads, empty readings tell what it leaves, and this is taken off in hits before
-any rate is made of them: a reading leaves the same however long was counted before it. A rate would call half of its
+Where reading a counter is itself counted, empty readings show by how much, and these hits are subtracted before any
+rate is made: they are the same however long was counted before the reading. A rate would call half of its
 hits native to a window that is twice as long.
 """
 
@@ -25,7 +25,7 @@ _Key = tuple[str, Scope, Phase, str | None]  # platform, scope, phase, workload
 
 
 class View(StrEnum):
-    """Which of the things that were counted are held to be a platform's."""
+    """Which of the counted things are attributed to a platform."""
 
     HOST = "host"  # all that ran on the host, but for the readings
     BEYOND_IDLE = "beyond-idle"  # of these, what ran more often than on the idle host
@@ -33,11 +33,11 @@ class View(StrEnum):
 
     @property
     def scope(self) -> Scope:
-        """Whose work was counted for it."""
+        """The scope of the footprints that the view is made from."""
         return Scope.INSTANCE if self is View.INSTANCE else Scope.HOST
 
 
-#: The views in the order in which one of them stands for a level: the instance's own is without guesses.
+#: The views, the best first: that of the instance alone needs no background to be subtracted.
 _BEST = (View.INSTANCE, View.BEYOND_IDLE, View.HOST)
 
 
@@ -61,9 +61,9 @@ class Pool:
 
 
 def pooled(footprints: Iterable[Footprint], reading_hits: Mapping[str, int] = _NOTHING) -> Pool | None:
-    """The sum of these without what ``left`` says that each reading leaves by itself; None where there are none.
+    """The sum of these footprints less ``reading_hits``, the hits of each reading itself; None where there are none.
 
-    A thing that has no more hits than so many readings leave is not in it: it was not shown to have run.
+    A thing that has no more hits than the readings themselves is left out: it was not shown to have run.
     """
     whole = summed(Pool(footprint.hits, footprint.seconds, footprint.lost, 1) for footprint in footprints)
     return whole and replace(whole, hits=_beyond_readings(whole.hits, reading_hits, whole.footprints))
@@ -83,7 +83,7 @@ def summed(pools: Iterable[Pool]) -> Pool | None:
 
 
 def left_by_readings(empty: Iterable[Footprint]) -> dict[str, int]:
-    """The most hits of each thing in any of these empty readings.
+    """The hits that a reading itself causes: of each thing the most in any of these empty readings.
 
     The most and not the mean: a reading does not do the same each time, and its spread must not look like work. So what
     is taken off is too much rather than too little, of the idle host as of all others.
@@ -112,10 +112,10 @@ def beyond(pool: Pool, idle: Pool) -> Things:
 
 
 class Exposure:
-    """All footprints of one level that a file has.
+    """All footprints of one level that a campaign's file has, and the sets made of them.
 
     ``phase`` None in its methods: the start and the work together. ``workload`` None: the union over all. ``left``:
-    what a reading leaves by itself, by the empty ones of the file; None where it has none.
+    the hits that a reading itself causes, by the file's empty readings; None where it has none.
     """
 
     def __init__(self, footprints: Iterable[Footprint]) -> None:
@@ -147,14 +147,14 @@ class Exposure:
         self._things: dict[tuple[str, View, Phase, str | None], Things] = {}
 
     def views(self) -> tuple[View, ...]:
-        """The views that there is something for."""
+        """The views for which there are footprints."""
         scopes = {key[1] for key in self._parts}
         return tuple(
             view for view in View if view.scope in scopes and (view is not View.BEYOND_IDLE or self.idle is not None)
         )
 
     def best_view(self) -> View | None:
-        """The view that stands for the level where only one is shown; None where only the idle host was counted."""
+        """The view to use where only one is shown; None where only the idle host was counted."""
         return next((view for view in _BEST if view in self.views()), None)
 
     def phases(self) -> tuple[Phase, ...]:
@@ -163,11 +163,11 @@ class Exposure:
         return tuple(phase for phase in Phase if phase in counted)
 
     def parts(self, platform: str, scope: Scope, phase: Phase, workload: str | None) -> Sequence[Footprint]:
-        """The footprints of exactly this as they were read: one a repeat."""
+        """The footprints of exactly this phase and workload, as they were read: one for each repeat."""
         return self._parts.get((platform, scope, phase, workload), ())
 
     def hits(self, footprint: Footprint) -> Mapping[str, int]:
-        """The hits of a footprint without what its reading left."""
+        """The hits of a footprint less those of its reading."""
         reading_hits = self._reading_hits(footprint.scope)
         return _beyond_readings(footprint.hits, reading_hits, 1) if reading_hits else footprint.hits
 
@@ -178,7 +178,7 @@ class Exposure:
         return [footprint for key in self._keys(platform, scope, phase, workload) for footprint in self._parts[key]]
 
     def pool(self, platform: str, scope: Scope, phase: Phase | None = None, workload: str | None = None) -> Pool | None:
-        """All repeats as one, without what their readings left; None where it was not counted."""
+        """All repeats as one, less the hits of their readings; None where it was not counted."""
         return summed(self._pool(key) for key in self._keys(platform, scope, phase, workload))
 
     def things(self, platform: str, view: View, phase: Phase | None = None, workload: str | None = None) -> Things:
@@ -235,5 +235,5 @@ class Exposure:
         return self._pools[key]
 
     def _reading_hits(self, scope: Scope) -> Mapping[str, int]:
-        """Readings are tare's work, and none of an instance's."""
+        """The hits of a reading itself: tare's own work, and so none in an instance's scope."""
         return _NOTHING if self.left is None or scope is Scope.INSTANCE else self.left

@@ -13,7 +13,7 @@ from scipy import stats
 from tare.analysis.exposure.footprints import Exposure, View
 from tare.footprint.model import Phase
 
-#: A thing that no platform hit more often than this in a workload says nothing by its rate.
+#: The rate of a thing that no platform hit this often in a workload is too uncertain to be compared.
 MIN_HITS = 100
 #: What is added to the hits of a repeat, so that a thing that never ran has a logarithm (Anscombe 1948; Haldane 1956).
 _HALF = 0.5
@@ -31,7 +31,7 @@ class Ratio:
 
     @property
     def sure(self) -> bool:
-        """Whether the interval is there and does not hold 1."""
+        """Whether there is an interval, and it excludes 1."""
         return self.low is not None and self.high is not None and (self.low > 1 or self.high < 1)
 
 
@@ -61,8 +61,8 @@ def frequencies(
     """The things whose rate differs most from the baseline's in a workload.
 
     First ``top`` of those that every platform ran, the greatest ratio first; then ``top`` of those that one did not run
-    at all, the most frequent first: their ratios would only tell how long was counted. Of each repeat the logarithm of
-    (hits + ½) / seconds; a ratio is the difference of the means, its interval Welch's. Things that no platform hit
+    at all, the most frequent first: their ratios would only depend on how long was counted. A ratio is the difference
+    of the means over repeats of log((hits + ½) / seconds), with Welch's interval. Things that no platform hit
     ``least_hits`` times, all repeats together, are left out. Empty where the baseline, or every other platform, was not
     counted in this workload.
 
@@ -106,7 +106,7 @@ def frequencies(
 
 
 def _worth_it(exposure: Exposure, view: View, workload: str, platforms: Sequence[str], least_hits: int) -> list[str]:
-    """The things of any platform that one of them hit often enough."""
+    """The things that some platform hit ``least_hits`` times or more, all repeats together."""
     names = set()
     for platform in platforms:
         pool = exposure.pool(platform, view.scope, Phase.STEADY, workload)

@@ -1,4 +1,4 @@
-"""What several sets of things have in common: all regions of their Venn diagram, by directory of the source too."""
+"""Overlaps of sets of things: all regions of their Venn diagram, also by directory of the kernel's source."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def shared(counts: Mapping[Region, int], names: Iterable[str], without: Iterable
 
 
 def place_of(level: Level, files: Mapping[str, str] | None = None) -> Place:
-    """Where things of a level are: lines say it themselves, functions by ``files`` (name: file), calls never."""
+    """The source file of a thing: a line's name has it, a function's is in ``files``, a call has none."""
     if level is Level.LINES:
         return lambda thing: thing.rpartition(":")[0] or None
     known = files or {}

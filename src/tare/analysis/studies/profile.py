@@ -29,7 +29,7 @@ class _Strict(BaseModel):
 
 
 class Feature(_Strict):
-    """One thing asked of a platform, and what it takes to get 1, 2, 3 ... points for it."""
+    """One feature of a platform that is scored, and the thresholds for 1, 2, 3 ... points."""
 
     name: Name
     workload: str = ""  # where tare measures it; empty in a study's own profile
@@ -53,7 +53,7 @@ class Feature(_Strict):
 
 
 class Profile(_Strict):
-    """What matters, how much, and from where on."""
+    """An evaluation profile: features, their priorities with weights, and their thresholds."""
 
     title: Name
     priorities: Annotated[dict[Name, Positive], Field(min_length=1)]
@@ -107,7 +107,7 @@ def parse(text: str, name: str) -> Profile:
 
 
 def checked(content: Mapping[str, Any], name: str) -> Profile:
-    """A profile from what a TOML file says. Raises `UsageError` with one line."""
+    """A profile from the parsed content of a TOML file. Raises `UsageError` with one line; ``name`` is for that."""
     try:
         return Profile.model_validate(content)
     except ValidationError as error:

@@ -36,7 +36,7 @@ class Statement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One printed statement and what the study's own figures say instead; ``wrong``: it does not follow."""
+    """One printed statement, and what follows from the study's own figures; ``wrong``: the two differ."""
 
     where: str
     metric: str
@@ -84,7 +84,7 @@ def check(study: Study) -> Checked:
 
 
 def _again(study: Study) -> Iterator[Line]:
-    """Figures that are printed twice: two roundings of one figure, each to its own decimals."""
+    """Figures that are printed twice, each time rounded to its own decimals."""
     for reprint in study.text.again:
         figure = study.metric(reprint.metric)
         value = (figure.sd if reprint.of == "sd" else figure.value)[reprint.platform]
@@ -164,7 +164,7 @@ def _compute(study: Study, derived: Derived) -> float:
 
 
 def _deviations(study: Study) -> Iterator[Line]:
-    """Who alone is said to scatter by more than so many per cent."""
+    """Statements that only certain platforms have a relative deviation above so many per cent."""
     for statement in study.deviations:
         for name in statement.metrics:
             for platform, rsd in study.metric(name).rsd.items():

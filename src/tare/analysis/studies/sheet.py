@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What a campaign comes to."""
+    """The studies' summary figures for one campaign."""
 
     points: list[ScoreSheet]
     percents: dict[str, dict[str, PercentOfBaseline]]  # by workload's headline, then platform
@@ -30,7 +30,7 @@ class Sheet:
 
 
 def score(record: CampaignRecord, samples: pl.DataFrame, profile: Profile) -> Sheet:
-    """Score a campaign. What has no positive figure has no score; nothing stands in for it."""
+    """Score a campaign. A platform without a positive figure has no score, and no substitute."""
     parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
     kinds = {
         (workload.name, metric.name): harmonic(metric.direction, workload.mode)
@@ -55,7 +55,7 @@ def score(record: CampaignRecord, samples: pl.DataFrame, profile: Profile) -> Sh
 
 
 def _by_platform(record: CampaignRecord, part: pl.DataFrame, *, harmonic: bool) -> dict[str, Floats]:
-    """Block values of each platform, the baseline's arms together; platforms without, or with unfit ones, left out."""
+    """Block values of each platform, the baseline's arms together; platforms with none or unfit samples lack."""
     grid = Grid.of(part, record.all_arms(), harmonic=harmonic)
     by_platform = {}
     for name in dict.fromkeys(arm.platform for arm in grid.arms):

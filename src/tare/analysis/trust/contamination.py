@@ -1,6 +1,8 @@
-"""Trials that the host disturbed: marked with the reason, kept, and what leaving them out would change is told.
+"""Contaminated trials: those that the host disturbed are marked with the reason, and stay in the results.
 
-A window is the time between two neighbouring ticks of the telemetry. What a trial suffered is the mean over the windows
+The report says what leaving them out would change (`tare.analysis.trust.unmarked`).
+
+A window is the time between two neighbouring ticks of the telemetry. A trial's disturbance is the mean over the windows
 that it overlaps, each weighted by how long: half a second in which another program had the CPU spoils a trial of one
 second, and not one of a minute. A trial that is shorter than a window is judged by the window that it is in.
 """
@@ -36,7 +38,7 @@ THROTTLED_LIMIT = 0
 
 
 class Disturbance(StrEnum):
-    """Why a trial is marked, in the order in which reasons are told."""
+    """Why a trial is marked as contaminated, in the order in which reports list the reasons."""
 
     STEAL = "steal"
     FOREIGN_CPU = "foreign-cpu"
@@ -115,9 +117,9 @@ def windows(telemetry: Telemetry, cpus: Collection[int], siblings: Collection[in
 
 
 def _foreign(telemetry: Telemetry, cpus: Collection[int], tare_so_far: pl.Expr) -> pl.Series:
-    """By tick in order: the share of these CPUs' time since the tick before that was none of the campaign's.
+    """By tick in order: the share of these CPUs' time since the tick before that other programs used.
 
-    ``tare_there``: time of tare's groups there so far, for where that is not counted by CPU.
+    ``tare_so_far``: time of tare's groups on these CPUs until the tick, used where it is not counted by CPU.
     """
     measured = (
         telemetry.cpus.filter(pl.col("cpu").is_in(list(cpus)))
@@ -206,7 +208,7 @@ def _throttled(trials: pl.DataFrame, spans: _Spans, seen: pl.DataFrame, instance
     rates = np.full(trials.height, np.nan)
     arms = trials.select(pl.col("platform").cast(pl.String), "replica")
     for (platform, replica), part in instances.partition_by("platform", "replica", as_dict=True).items():
-        # Counters begin anew with every instance: what went down was another's.
+        # Counters begin anew with every instance: a decrease means that the instance was replaced.
         counted = part.sort("tick").select("tick", pl.col("throttled").diff().clip(0).alias("periods"))
         joined = seen.join(counted, on="tick").with_columns((pl.col("periods") / pl.col("seconds")).alias("throttled"))
         mine = ((arms["platform"] == str(platform)) & (arms["replica"] == replica)).to_numpy()

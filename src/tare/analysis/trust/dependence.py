@@ -1,4 +1,4 @@
-"""Do neighbouring blocks have something in common? Then intervals over blocks are too narrow."""
+"""Correlation of neighbouring blocks: where there is any, intervals over blocks are too narrow."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Dependence:
 
     @property
     def correlation(self) -> float:
-        """Without the bias of independent blocks."""
+        """The autocorrelation less the bias that independent blocks show."""
         return self.seen - self.bias
 
     @property
@@ -49,12 +49,12 @@ class Dependence:
 
     @property
     def is_sure(self) -> bool:
-        """Whether neighbouring blocks are alike; not where they look independent, or go against each other."""
+        """Whether neighbouring blocks are positively correlated, at the level `SURE_P`."""
         return self.p <= SURE_P
 
 
 def dependence(series: Sequence[BlockRatios]) -> Dependence | None:
-    """How much a block's ratio tells of the next one's; None below `MIN_BLOCKS`, or without any spread.
+    """The correlation of a block's ratio with the next one's; None below `MIN_BLOCKS`, or without any spread.
 
     sum z(t) z(t + 1) / sum z(t)^2 over all series, each less its mean and over its SD. It is held to the same figure
     with the blocks in random order, one order for all series: they share the baseline, so they are not independent of

@@ -1,4 +1,4 @@
-"""What a platform had otherwise than the baseline, by the campaign's fairness manifest, and what that forbids."""
+"""In which facts platforms differ from the baseline, by the campaign's fairness manifest; some forbid a comparison."""
 
 from __future__ import annotations
 

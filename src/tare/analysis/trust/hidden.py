@@ -27,18 +27,18 @@ class Trials:
 
     @property
     def share(self) -> float:
-        """Of the platform's."""
+        """The failed share of the platform's trials."""
         return self.failed / self.trials if self.trials else 0.0
 
     @property
     def baseline_share(self) -> float:
-        """Of the baseline's."""
+        """The failed share of the baseline's trials."""
         return self.baseline_failed / self.baseline_trials if self.baseline_trials else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """What must be granted for what was not seen; losses are logs of speed."""
+    """Allowances for runs that were not seen, failed or rare; losses are logs of speed."""
 
     failed: float = 0.0  # were the platform's failed trials runs at half speed
     baseline_failed: float = 0.0  # the same of the baseline's
@@ -50,7 +50,10 @@ class Hidden:
 
 
 def hidden(draws: int, blocks: int, trials: Trials, *, too_few: bool = False) -> Hidden:
-    """What ``draws`` samples of ``blocks`` starts, none of them of a failed trial, leave open."""
+    """The allowances for ``draws`` samples in ``blocks`` starts, none of them of a failed trial.
+
+    ``too_few``: nothing varies, in too few blocks for a verdict.
+    """
     failed = round(draws * trials.share / (1 - trials.share)) if trials.share < 1 else draws
     share = highest_share(failed, draws + failed)
     return Hidden(

@@ -18,7 +18,7 @@ from tare.store import CampaignRecord, WorkloadRecord, workload_seconds
 
 
 class NoParts(StrEnum):
-    """Why a spread cannot be told apart into starts and rounds."""
+    """Why a spread cannot be split into that of blocks and that of rounds."""
 
     UNFIT = "unfit"  # samples without a logarithm
     ONE_ROUND = "one-round"  # a block has one figure
@@ -95,7 +95,7 @@ def trajectories(record: CampaignRecord, samples: pl.DataFrame) -> list[Trajecto
 
 
 def _pairs(record: CampaignRecord, grid: Grid) -> Iterator[tuple[str, int, list[int]]]:
-    """Each platform's arm and what it is set against."""
+    """Each platform with the position of its arm and of the baseline arms that it is compared with."""
     base = grid.of_platform(record.baseline)
     if len(base) > 1:
         yield record.baseline, base[1], base[:1]
