@@ -108,7 +108,7 @@ class PlatformResult:
     unmarked: Unmarked | None = None  # None: neither its trials nor the baseline's are marked
     pairs: BlockRatios | None = field(default=None, compare=False)  # None: nothing is paired
     p: float | None = None  # of its verdict, adjusted for all of a report; see `multiplicity`
-    survives_holm: bool | None = None  # None: there is no verdict that could, or nobody corrected them
+    survives_holm: bool | None = None  # None: no verdict to correct, or not corrected yet
 
 
 @dataclass(frozen=True, slots=True)

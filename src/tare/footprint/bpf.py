@@ -2,7 +2,7 @@
 
 Of the tools for BPF this is the one whose programs start at once and need nothing beside them: libbpf (part of the
 kernel's source, in every Debian, iproute2 links it) fits a small object file to the running kernel by the kernel's own
-type information (CO-RE). bcc compiles against the kernel's headers at each start, and a kernel that somebody built has
+type information (CO-RE). bcc compiles against the kernel's headers at each start, and a kernel of one's own has
 no package of them; bpftrace compiles at each start too, wants tracefs mounted, and is a process of its own that prints,
 and that must be ended after a kill.
 
@@ -33,7 +33,7 @@ from tare.host import cpulist, processes, state
 BTF = Path("/sys/kernel/btf/vmlinux")
 FLAGS = ("-O2", "-g", "-target", "bpf", "-Wall")
 FIX = "apt-get install clang libbpf-dev"
-#: What else a fix says where the host itself is what does not let one count.
+#: Ends the fixes of errors where this host does not let one count.
 LAB = "count in a lab: tare lab run -- tare footprint"
 #: Of ``struct bpf_prog_info`` (linux/bpf.h): how long it is by Linux 5.12, and where ``recursion_misses`` is.
 _INFO_BYTES, _MISSES_AT = 216, 208

@@ -2,7 +2,7 @@
 
 The numbers come from the package system-calls, which is generated from the kernel's own headers with each release.
 libseccomp has them too, but Debian 12's ends at Linux 5.17, and 20 newer calls would go by without being looked
-at. A kernel that is older than the tables lacks the newest calls; which it has, its symbols say.
+at. A kernel that is older than the tables lacks the newest calls; its symbols show which it has.
 """
 
 from __future__ import annotations

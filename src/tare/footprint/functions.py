@@ -117,7 +117,7 @@ class FunctionCounter:
 
 
 def check() -> None:
-    """Raise `HostError` where functions cannot be counted here, or should not be: somebody else is tracing."""
+    """Raise `HostError` where functions cannot be counted here, or should not be, since another tool is tracing."""
     if os.geteuid() != 0:
         raise HostError("only root may count kernel functions", fix="run tare as root (sudo)")
     if not SWITCH.exists():

@@ -2,10 +2,10 @@
 
 Counters become lines by the compiler's notes and gcov, which would take an emulated host minutes. So in the lab a
 reading is a tar of all counters beside the results, and what `LineCounter.read` answers names it; outside, `completed`
-puts the lines in its place. Such a kernel has one set of counters for everybody: there is the host's scope alone, and
+puts the lines in its place. Such a kernel has one set of counters: there is only the host's scope, and
 the idle host is what it is to be set against. The reading itself is in what it reads, as files that come late in it see
-those that came before. A footprint has it too, as it was read; what a reading leaves by itself is counted apart
-(`tare.footprint.model.EMPTY`), and taken off by whoever makes sets of footprints (`tare.analysis.exposure.footprints`).
+those that came before. A footprint has it too, as it was read; the hits of a reading itself are counted apart
+(`tare.footprint.model.EMPTY`), and subtracted where sets are made of footprints (`tare.analysis.exposure.footprints`).
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def _started(reader: Reader, platform: Platform, launcher: InstanceLauncher, pro
 
 
 def _read(reader: Reader, platform: Platform, instance: Instance) -> Surface:
-    if not instance.accounted:  # what of it is here (a client, a tool) does nothing for its tenant
+    if not instance.accounted:  # its processes here (a client, a tool) do nothing for its tenant
         raise HostError(f"{platform.name} does not run on this host's kernel: a hypervisor or another machine runs it")
     return reader.surface(platform.name, instance.host_processes())
 

@@ -33,7 +33,7 @@ NO_PATH = "[no path]"
 class Scope(StrEnum):
     """Whose work is counted."""
 
-    HOST = "host"  # everybody's, what the kernel does by itself included
+    HOST = "host"  # of all processes, and of the kernel itself
     INSTANCE = "instance"  # of processes in the instance's control groups, while these run in the kernel
 
 
@@ -156,7 +156,7 @@ class Tasks(BaseModel):
 
 
 class Surface(BaseModel):
-    """What of the host's kernel the tenant's side of a running instance may ask for, and with which rights."""
+    """What the tenant's side of a running instance may ask of the host's kernel, and with which rights."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -156,7 +156,7 @@ def _status(pid: int) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-#: Takes a filter that allows everything, says so, and waits for the end of its input.
+#: Installs a filter that allows everything, prints "ready", and waits for the end of its input.
 _FILTERED = """
 import ctypes, sys
 libc = ctypes.CDLL(None)

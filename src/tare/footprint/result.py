@@ -44,7 +44,7 @@ class FootprintResult(BaseModel):
     missed: tuple[Missed, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     left_out: tuple[LeftOut, ...] = ()  # platforms that do not run there
-    warnings: tuple[str, ...] = ()  # what could not be removed, and faults in somebody's code with their traceback
+    warnings: tuple[str, ...] = ()  # what could not be removed, and tracebacks of faults in code
 
     @property
     def without(self) -> list[str]:

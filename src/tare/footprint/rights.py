@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tare.footprint.model import Place
 
-#: Filesystems that are interfaces to the kernel: whoever may write to them sets it up.
+#: Filesystems that are interfaces to the kernel: writing to them changes its settings.
 KERNELS = frozenset(
     {
         "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "efivarfs", "fusectl", "proc", "pstore",
@@ -34,7 +34,7 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What /proc/PID/status says of a thread."""
+    """The fields of /proc/PID/status of a thread."""
 
     name: str
     tracer: int  # 0: nobody
@@ -56,7 +56,7 @@ class Mount:
     """One line of /proc/PID/mountinfo."""
 
     device: str  # major:minor, one a filesystem
-    root: str  # of what of the filesystem is mounted
+    root: str  # the directory of the filesystem that is mounted
     point: str
     kind: str
     writable: bool
@@ -91,7 +91,7 @@ def parse_mountinfo(text: str) -> list[Mount]:
 
 
 def writable_places(theirs: Sequence[Mount], ours: Sequence[Mount]) -> list[Place]:
-    """What of the host, or of its kernel's settings, a process sees at a mount that may be written to.
+    """The parts of the host's tree, or of its kernel's settings, that a process sees at a writable mount.
 
     A filesystem is the host's when it is mounted in the host's tree too; the others are the instance's alone. Of mounts
     on one point only the last can be seen.
@@ -255,4 +255,4 @@ def _known_capabilities() -> Mapping[int, str]:
         if text:
             names[number] = ctypes.string_at(text).decode()
             library.cap_free(text)
-    return {number: name for number, name in names.items() if name.startswith("cap_")}  # else it says the number
+    return {number: name for number, name in names.items() if name.startswith("cap_")}  # libcap gives others by number

@@ -119,7 +119,7 @@ def check() -> None:
 def programs(paths: Paths) -> dict[int, str]:
     """Names for processes by their ids, from their command lines; those that have ended are left out."""
     asked = {int(number) for number in np.unique(paths["number"]) if number}
-    # Whose children they are says what they are, and these may not have been found at work.
+    # A process's role depends on its ancestors, of which there may be no samples.
     judged = sides.sides(sorted(asked.union(*map(_ancestors, asked))))
     return {
         side.pid: f"{side.program} (stub)" if side.role == "stub" else side.program

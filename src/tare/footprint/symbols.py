@@ -15,7 +15,7 @@ KALLSYMS = Path("/proc/kallsyms")
 UNKNOWN = "[unknown]"
 #: Between these two symbols is the code by which the kernel is entered.
 _ENTRY = ("__entry_text_start", "__entry_text_end")
-#: Where paths begin that nobody entered: those of kernel threads, and of what a CPU does since it was started.
+#: Where paths begin that did not enter the kernel: those of kernel threads, and of a CPU since it was started.
 _BEGINNINGS = ("ret_from_fork", "secondary_startup", "common_startup", "x86_64_start", "start_kernel", "rewind_stack")
 #: Functions are shorter: beyond is code that the list does not have.
 _LONGEST = 1 << 20

@@ -17,7 +17,7 @@ from tare.footprint.result import FootprintResult
 from tare.footprint.walk import Watcher
 from tare.store import why_not
 
-#: What a lab leaves in its folder of results: the footprints, in a campaign's file, and the answer.
+#: Files in a lab's folder of results: a campaign's file with the footprints, and the answer.
 CAMPAIGN, ANSWER = "footprint.tare", "answer.json"
 #: A lab runs what may be hostile: of an answer no more is read than the longest walk has reasons for.
 LARGEST_ANSWER = 64 << 20

@@ -77,7 +77,7 @@ class _Look:
         )
 
     def called_by_chance(self) -> float:
-        """How likely slower or faster is said where the ratio is 1: both intervals of `decide` must miss it.
+        """The probability of slower or faster where the ratio is 1: both intervals of `decide` must miss it.
 
         The mean over s of 2 Phi(-max(t(0.975) s + D sqrt(n) / sigma, t(0.995) s)), where s is what n blocks make of a
         standard deviation of 1 (the root of chi-squared over its degrees of freedom), and sigma is taken to be what was
@@ -138,7 +138,7 @@ def _logs_of_overhead(over: Interval, direction: Direction) -> Interval:
 
 
 def corrected(results: Sequence[MetricResult]) -> tuple[list[MetricResult], Multiplicity]:
-    """The results with ``p`` and ``survives_holm`` for every row that has a verdict, and what to say of them together.
+    """The results with ``p`` and ``survives_holm`` for every row that has a verdict, and counts over all rows.
 
     ``p``: that of slower and faster, adjusted by Holm over all rows of the report (Holm, 1979), so that with those that
     survive some verdict is wrong in at most `LEVEL` of reports, whatever the rows have in common. Equivalent rows have

@@ -18,7 +18,7 @@ NOTHING_HIDDEN = Hidden()
 
 
 class Kind(StrEnum):
-    """What can be said of a platform's metric."""
+    """The verdicts on a platform's metric."""
 
     BASELINE = "baseline"
     SLOWER = "slower"

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 
 from tare.footprint.model import Level
 
-#: The directories that Anjali 2020 tells apart (figures 4, 6, 13 and 18).
+#: The directories by which Anjali 2020 divides the kernel (figures 4, 6, 13 and 18).
 PAPER_DIRECTORIES = (
     "virt", "arch", "arch/x86/kvm", "net", "net/core", "net/bridge", "mm", "arch/x86/mm", "fs", "fs/ext4",
     "fs/overlayfs", "block", "kernel",

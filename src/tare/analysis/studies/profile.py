@@ -112,7 +112,7 @@ def checked(content: Mapping[str, Any], name: str) -> Profile:
         return Profile.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        # Features are counted from 1 by whoever reads the file.
+        # Readers of the file count features from 1.
         place = ".".join(str(part + 1) if isinstance(part, int) else part for part in first["loc"])
         why = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"]
         why = why.removeprefix("Value error, ")

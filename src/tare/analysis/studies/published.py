@@ -71,7 +71,7 @@ class Checked:
 
 
 def check(study: Study) -> Checked:
-    """Compute again what the study's file says that the study derives."""
+    """Compute again all that a study derives from its own figures, by its file."""
     lines = tuple(line for kind in _KINDS for line in kind(study))
     wrong = [line for line in lines if line.wrong]
     computed = [slip for slip in study.slip if slip.kind == "computed"]

@@ -26,7 +26,7 @@ STEAL_LIMIT = 0.02
 #: Programs that are not the campaign's had more of the pinned CPUs' time than this share. Above it the figure of a
 #: single run moves by more than the widest margin (5 %); below are kernel threads and the system's own small work.
 FOREIGN_LIMIT = 0.05
-#: Somebody else had more of the time of the other thread of a measured core than this share. A thread that is busy all
+#: Other programs had more of the time of the other thread of a measured core than this share. A thread that is busy all
 #: of the time takes a third to a half of the core, so this moves a run by some two per cent.
 SIBLING_LIMIT = 0.05
 #: Some task waited for memory in more than this share of the time (PSI): then reclaim is measured too.
@@ -64,7 +64,7 @@ Floats = NDArray[np.float64]
 
 
 def other_threads(host: Mapping[str, Any], cpus: Collection[int]) -> tuple[int, ...]:
-    """The other threads of the measured cores, by what a campaign's record says of its host; none where unknown."""
+    """The other threads of the measured cores, by the host's facts in a campaign's record; none where unknown."""
     cpu_facts = host.get("cpu")
     listed = cpu_facts.get("siblings") if isinstance(cpu_facts, Mapping) else None
     # A record is whatever its writer wrote.

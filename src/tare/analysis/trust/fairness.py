@@ -50,7 +50,7 @@ def differences(record: CampaignRecord) -> list[Difference]:
 
 
 def refusals(record: CampaignRecord) -> dict[str, tuple[str, ...]]:
-    """The facts for which a platform is not compared, by its name; of none where somebody asked for it by name."""
+    """The facts for which a platform is not compared, by its name; those asked for by name are always compared."""
     unfair: dict[str, list[str]] = {}
     for difference in differences(record):
         if difference.unfair and difference.platform not in record.asked:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from scipy import stats
 
-#: How slow a run may be that nobody saw: half of the usual speed, as of a run that shares its CPU with another.
+#: How slow an unseen run is taken to be: half of the usual speed, as of a run that shares its CPU with another.
 SLOW = 0.5
-#: Beyond this share of failed trials, its own or the baseline's, what is left says nothing of all.
+#: Beyond this share of failed trials, its own or the baseline's, the trials that are left do not stand for all.
 FAILED_LIMIT = 0.10
 #: Blocks without any difference between them that make a verdict: from eight on a sign test is below 1 % (2 / 2^8).
 BLOCKS_WITHOUT_SPREAD = 8
@@ -40,9 +40,9 @@ class Trials:
 class Hidden:
     """Allowances for runs that were not seen, failed or rare; losses are logs of speed."""
 
-    failed: float = 0.0  # were the platform's failed trials runs at half speed
+    failed: float = 0.0  # if the platform's failed trials were runs at half speed
     baseline_failed: float = 0.0  # the same of the baseline's
-    possible: float = 0.0  # were as many runs as can be at half speed, seen by nobody
+    possible: float = 0.0  # if as many unseen runs as possible were at half speed
     share: float = 0.0  # how many that is, of all
     draws: int = 0
     blocks: int = 0  # in so many starts
