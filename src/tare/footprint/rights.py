@@ -152,7 +152,7 @@ def places(pid: int) -> tuple[Place, ...]:
     return tuple(writable_places(parse_mountinfo((folder / "mountinfo").read_text()), ours))
 
 
-def open_things(pid: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def open_descriptors(pid: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The devices that a process has open, and the folders, with the files that it has open for writing."""
     devices, held = set(), set()
     for number, link in _descriptors(pid):

@@ -99,7 +99,7 @@ class Reader:
             alike = _Alike(who.nameless(), installed.get(thread, ()), namespaces, label)
             groups.setdefault(alike, Counter())[who.name] += 1
         if groups:
-            places, (devices, held) = rights.places(pid), rights.open_things(pid)
+            places, (devices, held) = rights.places(pid), rights.open_descriptors(pid)
             for alike, names in groups.items():
                 yield self._described(side, alike, names).model_copy(
                     update={"writable": places, "devices": devices, "held": held}
