@@ -1,8 +1,9 @@
 """What every platform must keep to beyond its types, as `tare.workloads.contract` is for workloads.
 
-`problems` is asked of plug-ins when they load and of our own in the tests; the others hold what a platform's methods
-return to what `tare.platforms.base` promises. A wrong answer is a `TypeError`, and so a fault of the platform's code,
-as what it raises itself: it is left out, and no other platform's campaign ends (`tare.errors.attempt`).
+`problems` is called for plug-ins when they load and for our own platforms in the tests; the other functions check what
+a platform's methods return against `tare.platforms.base`. A wrong answer is a `TypeError`: a fault of the platform's
+code, as any exception that it raises itself. That platform is left out, and the campaign goes on with the others
+(`tare.errors.attempt`).
 """
 
 from __future__ import annotations

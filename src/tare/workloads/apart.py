@@ -47,8 +47,9 @@ class DensityWorkload(ApartWorkload):
 
         Of one instance there is only ``each-1``, which is all. Raises `ParseError` when a figure is not positive.
         """
-        if len(each) != count or any(one <= 0 for one in each):
-            raise ParseError(f"{count} instances at once gave {', '.join(f'{one:g}' for one in each) or 'nothing'}")
+        if len(each) != count or any(figure <= 0 for figure in each):
+            figures = ", ".join(f"{figure:g}" for figure in each) or "nothing"
+            raise ParseError(f"{count} instances at once gave {figures}")
         seen = {f"each-{count}": sum(each) / count}
         if count > 1:
             seen[f"total-{count}"] = sum(each) if total is None else total

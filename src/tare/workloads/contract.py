@@ -60,14 +60,14 @@ def checked(workload: Workload, samples: Iterable[Sample]) -> tuple[Sample, ...]
             raise ParseError(f"{workload.name} gives {sample.metric!r}, which is none of its metrics")
         if not _is_number(sample.value):
             raise ParseError(f"{workload.name} gives {sample.value!r} as its {sample.metric}")
-    for (metric, number), times in Counter((one.metric, one.round) for one in figures).items():
+    for (metric, number), times in Counter((sample.metric, sample.round) for sample in figures).items():
         if times > 1:
             why = "a metric is in `samples` or in `series`, never in both"
             raise ParseError(f"{workload.name} gives {times} figures of {metric} in round {number}: {why}")
     given = {sample.metric for sample in figures}
     if not given or (workload.mode in {Mode.RUN, Mode.SLICES} and declared[0] not in given):
         raise ParseError(f"{workload.name} gives no {declared[0]}, which is its headline")
-    return tuple(Sample(one.metric, float(one.value), one.round) for one in figures)
+    return tuple(Sample(sample.metric, float(sample.value), sample.round) for sample in figures)
 
 
 def require_work(workload: Workload, outcome: Outcome) -> None:
@@ -82,7 +82,7 @@ def require_params(workload: Workload, params: Params) -> None:
 
     A number is from 0 to `MAX_PARAM`, and a text one that a profile has: it goes into a command's arguments.
     """
-    declared = {name: [told[name] for told in workload.profiles.values()] for name in workload.profiles["quick"]}
+    declared = {name: [profile[name] for profile in workload.profiles.values()] for name in workload.profiles["quick"]}
     if params.keys() != declared.keys():
         names = ", ".join(sorted(params.keys() ^ declared.keys()))
         raise UsageError(f"{workload.name} has not these parameters, or they are missing: {names[:100]}")

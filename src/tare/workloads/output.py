@@ -31,8 +31,8 @@ def text_of(done: Completed, stream: Literal["stdout", "stderr"] = "stdout") -> 
         how = f"ended with {done.exit_code}"
     else:
         return decode(done.argv[0], done.stdout if stream == "stdout" else done.stderr)
-    said = b"\n".join((done.stdout, done.stderr)).decode(errors="replace")
-    raise ParseError(f"`{shlex.join(done.argv)}` {how}: {shown(said)}")
+    output = b"\n".join((done.stdout, done.stderr)).decode(errors="replace")
+    raise ParseError(f"`{shlex.join(done.argv)}` {how}: {shown(output)}")
 
 
 def decode(tool: str, raw: bytes) -> str:
@@ -49,15 +49,15 @@ def read_lines(tool: str, text: str, grammar: Sequence[str]) -> dict[str, str]:
     Raises `ParseError` that shows the first line which is missing, strange or too many.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for number, (pattern, line) in enumerate(zip_longest(grammar, lines), start=1):
         if line is None:
             raise ParseError(f"{tool} printed {len(lines)} lines and not {len(grammar)}: {shown(text)}")
         match = re.fullmatch(pattern, line, re.ASCII) if pattern is not None else None
         if match is None:
             raise ParseError(f"{tool} printed a strange line ({number}, not empty): {line[:_SHOWN_CHARACTERS]!r}")
-        found |= match.groupdict()
-    return found
+        fields |= match.groupdict()
+    return fields
 
 
 def positive(tool: str, what: str, value: float | str) -> float:
@@ -71,10 +71,10 @@ def positive(tool: str, what: str, value: float | str) -> float:
     return number
 
 
-def agree(tool: str, what: str, one: float, other: float, *, slack: float = 0.0) -> None:
+def agree(tool: str, what: str, first: float, second: float, *, slack: float = 0.0) -> None:
     """Two figures that mean the same must be the same but for rounding and ``slack``. Raises `ParseError`."""
-    if not math.isclose(one, other, rel_tol=ROUNDING, abs_tol=slack):
-        raise ParseError(f"{tool} contradicts itself on {what}: {one:g} and {other:g}")
+    if not math.isclose(first, second, rel_tol=ROUNDING, abs_tol=slack):
+        raise ParseError(f"{tool} contradicts itself on {what}: {first:g} and {second:g}")
 
 
 def shown(text: str) -> str:

@@ -23,9 +23,9 @@ def all_workloads() -> dict[str, Workload]:
 
     A plug-in that does not load, breaks the contract, or takes a name that is taken is left out (`tare.plugins`).
     """
-    found = with_plugins(_built_in(), GROUP, _usable)
+    workloads = with_plugins(_built_in(), GROUP, _usable)
     families = list(Family)
-    return dict(sorted(found.items(), key=lambda item: (families.index(item[1].family), item[0])))
+    return dict(sorted(workloads.items(), key=lambda item: (families.index(item[1].family), item[0])))
 
 
 def get(name: str) -> Workload:
@@ -47,10 +47,10 @@ def choose(names: Sequence[str]) -> list[Workload]:
     chosen: dict[str, Workload] = {}
     for name in names:
         named = {name: known[name]} if name in known else {}
-        found = named or {one.name: one for one in known.values() if one.family.value == name}
-        if not found:
+        matching = named or {workload.name: workload for workload in known.values() if workload.family.value == name}
+        if not matching:
             raise UsageError(f"there is no workload {name!r}", fix=nearest(name, known))
-        chosen |= found
+        chosen |= matching
     return list(chosen.values())
 
 
@@ -65,8 +65,8 @@ def _built_in() -> Iterator[Workload]:
 
 def _named(module: object) -> tuple[Any, ...]:
     """What a module names; nothing in one that holds what a family's workloads share."""
-    one = getattr(module, "WORKLOAD", None)
-    return getattr(module, "WORKLOADS", ()) if one is None else (one,)
+    workload = getattr(module, "WORKLOAD", None)
+    return getattr(module, "WORKLOADS", ()) if workload is None else (workload,)
 
 
 def _usable(module: object) -> tuple[Workload, ...]:

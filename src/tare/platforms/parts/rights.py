@@ -64,9 +64,9 @@ def lxc_settings() -> list[str]:
 
     LXC keeps CAP_SYS_ADMIN in its containers: where no AppArmor holds it back, root inside mounts /proc/sys writable.
     """
-    kept = " ".join(name.removeprefix("CAP_").lower() for name in CAPABILITIES)
+    capabilities = " ".join(name.removeprefix("CAP_").lower() for name in CAPABILITIES)
     # Either what is dropped or what is kept may be named, and the files included name what is dropped.
-    lines = ["lxc.cap.drop =", f"lxc.cap.keep = {kept}"]
+    lines = ["lxc.cap.drop =", f"lxc.cap.keep = {capabilities}"]
     # /proc/sys and sysrq-trigger are read-only by LXC's own mixed /proc.
     closed = {path: f"{path} {_below(path)} none bind,ro" for path in present(READ_ONLY) if path.name != "sys"}
     for path in present(MASKED):

@@ -42,16 +42,18 @@ class DensityMemory(WeightDensity):
         more = len(last.weights) - len(first.weights)
         if more < 1:
             raise ParseError(f"{len(last.weights)} instances do not tell what one more takes")
-        one, many = ([sum(w.pss for w in load.weights), sum(w.group for w in load.weights)] for load in (first, last))
+        first_sums, last_sums = (
+            [sum(w.pss for w in load.weights), sum(w.group for w in load.weights)] for load in (first, last)
+        )
         taken = [before - first.available, first.available - last.available]
-        if min(one) <= 0 or min(many) <= 0:
+        if min(first_sums) <= 0 or min(last_sums) <= 0:
             raise ParseError("an instance weighs nothing")
         figures = {
-            "further-pss": (many[0] - one[0]) / more,
-            "further-group": (many[1] - one[1]) / more,
+            "further-pss": (last_sums[0] - first_sums[0]) / more,
+            "further-group": (last_sums[1] - first_sums[1]) / more,
             "further-available": taken[1] / more,
-            "first-pss": one[0],
-            "first-group": one[1],
+            "first-pss": first_sums[0],
+            "first-group": first_sums[1],
             "first-available": taken[0],
         }
         return {name: value / MIB for name, value in figures.items()}

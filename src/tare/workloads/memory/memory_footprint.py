@@ -50,10 +50,10 @@ class MemoryFootprint(WeighWorkload):
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
         work = results[0]
-        wanted = int(params["work_mib"]) * MIB
-        if work.exit_code != 0 or work.stdout.split() != [str(wanted).encode()] * 2:
-            said = (work.stderr or work.stdout).decode(errors="replace").strip()
-            raise ParseError(f"the work of {wanted} bytes was not done: {said[-300:] or 'no output'}")
+        expected_bytes = int(params["work_mib"]) * MIB
+        if work.exit_code != 0 or work.stdout.split() != [str(expected_bytes).encode()] * 2:
+            output = (work.stderr or work.stdout).decode(errors="replace").strip()
+            raise ParseError(f"the work of {expected_bytes} bytes was not done: {output[-300:] or 'no output'}")
         return Outcome({}, work=0)
 
     def measure_memory(self, before: Weight, after: Weight) -> dict[str, float]:

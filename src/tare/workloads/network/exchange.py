@@ -72,13 +72,13 @@ def read(params: Params, results: Sequence[Completed]) -> Outcome:
     """The figures of `METRICS`. Raises `ParseError`."""
     if len(results) != 1:
         raise ParseError(f"one client was planned, {len(results)} results came")
-    said = text_of(results[0])
-    told = read_lines("the client", said, GRAMMAR)
-    if int(told["sum"]) != sum(said[: said.index("sum ")].encode()):
+    output = text_of(results[0])
+    fields = read_lines("the client", output, GRAMMAR)
+    if int(fields["sum"]) != sum(output[: output.index("sum ")].encode()):
         raise ParseError("the client's figures do not have the sum that it sent with them")
-    answered, lost, seconds = int(told["answered"]), int(told["lost"]), float(told["seconds"])
-    rate, median, p99 = (positive("the client", name, told[name]) for name in ("rate", "median", "p99"))
-    mean = positive("the client", "a mean", told["mean"])
+    answered, lost, seconds = int(fields["answered"]), int(fields["lost"]), float(fields["seconds"])
+    rate, median, p99 = (positive("the client", name, fields[name]) for name in ("rate", "median", "p99"))
+    mean = positive("the client", "a mean", fields["mean"])
     if lost > MAX_LOST * (answered + lost):
         raise ParseError(f"{lost} of {answered + lost} requests were not answered")
     if seconds < 0.9 * float(params["time_s"]):

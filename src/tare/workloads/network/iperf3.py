@@ -72,8 +72,8 @@ def read(done: Completed, params: Params, *, reverse: bool, streams: int = 1) ->
     )
     _check(report, params, reverse=reverse)
     for total, parts in (
-        (report.end.sum_sent, [one.sender for one in report.end.streams]),
-        (report.end.sum_received, [one.receiver for one in report.end.streams]),
+        (report.end.sum_sent, [stream.sender for stream in report.end.streams]),
+        (report.end.sum_received, [stream.receiver for stream in report.end.streams]),
     ):
         _check_parts(parts, total, streams)
     return report
@@ -116,7 +116,7 @@ def _check(report: Report, params: Params, *, reverse: bool) -> None:
     """The report must be whole, and its parts must tell the same."""
     own = report.end.sum_received if reverse else report.end.sum_sent
     counted = [interval.sum for interval in report.intervals if not interval.sum.omitted]
-    agree("iperf3", "bytes", sum(one.bytes for one in counted), own.bytes)
+    agree("iperf3", "bytes", sum(total.bytes for total in counted), own.bytes)
     for total in (report.end.sum_sent, report.end.sum_received, *(interval.sum for interval in report.intervals)):
         agree("iperf3", "bits a second", total.bytes * 8 / total.seconds, total.bits_per_second)
     for interval in report.intervals:

@@ -70,8 +70,8 @@ class Iperf3Udp(RunWorkload):
             samples[f"arrived-{way}"] = min(100.0, 100.0 * got.bytes / end.sum_sent.bytes)
             # CPU was spent on the omitted seconds as well, in which as much arrived.
             work += got.bytes * (1 + float(params["omit_s"]) / float(params["time_s"])) / 2**20
-        wanted = {metric.name for metric in self.metrics}
-        return Outcome({name: value for name, value in samples.items() if name in wanted}, work)
+        declared = {metric.name for metric in self.metrics}
+        return Outcome({name: value for name, value in samples.items() if name in declared}, work)
 
 
 class Iperf3Jitter(Iperf3Udp):

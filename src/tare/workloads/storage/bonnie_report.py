@@ -67,13 +67,13 @@ def read(done: Completed) -> Report:
         raise ParseError(f"bonnie++ has one run in its table, another in its line: {shown(text)}")
     figures: dict[str, float] = {}
     for at, (phase, cell) in enumerate(zip(PHASES, cells, strict=True)):
-        other = row[f"c{at}"]
-        if TOO_SHORT in {cell, other}:
-            if cell != other:
-                raise ParseError(f"bonnie++ contradicts itself on {phase}: {cell} and {other}")
+        table_cell = row[f"c{at}"]
+        if TOO_SHORT in {cell, table_cell}:
+            if cell != table_cell:
+                raise ParseError(f"bonnie++ contradicts itself on {phase}: {cell} and {table_cell}")
             continue
         figures[phase] = positive("bonnie++", phase, cell)
-        unit = _UNITS[other.lstrip("0123456789.")]
-        agree("bonnie++", phase, figures[phase], float(other.rstrip("kmg")) * unit, slack=_ROUNDED * unit)
+        unit = _UNITS[table_cell.lstrip("0123456789.")]
+        agree("bonnie++", phase, figures[phase], float(table_cell.rstrip("kmg")) * unit, slack=_ROUNDED * unit)
     size = int(line["size"][:-1]) * (1024 if line["size"].endswith("G") else 1)
     return Report(size, int(line["seed"]), int(line["seeks"]), int(line["seekers"]), figures)

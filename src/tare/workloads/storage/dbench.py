@@ -39,7 +39,7 @@ IN_THE_IMAGE = "/var/tmp"  # noqa: S108 (nobody else is in the instance)
 #: Below the place, so that nothing else is removed with it.
 FOLDER = "tare-dbench"
 #: Where it says what, on the data volume.
-SAID = "tare-dbench.out"
+OUTPUT = "tare-dbench.out"
 
 #: $1: the folder, $2: how many MiB must be free there.
 _PREPARE = f"""\
@@ -55,12 +55,12 @@ _LATE = "failed to use the barrier semaphore"
 STARTS = 12
 _RUN = f"""\
 for attempt in $(seq {STARTS}); do
-    dbench "$@" >{SAID}
+    dbench "$@" >{OUTPUT}
     code=$?
-    grep -q "{_LATE}" {SAID} || break
+    grep -q "{_LATE}" {OUTPUT} || break
     sleep 1
 done
-cat {SAID}
+cat {OUTPUT}
 exit $code
 """
 
@@ -93,7 +93,7 @@ class Dbench(RunWorkload):
                 Command(("sh", "-c", _PREPARE, "prepare", folder, f"{ROOM_MIB}")),
             ),
             measures=tuple(Command((*common, f"{clients}"), time_limit_s=limit_s) for clients in CLIENTS),
-            cleanup=(Command(("sh", "-c", 'rm -rf "$@"', "remove", SAID, folder), time_limit_s=GRACE_S),),
+            cleanup=(Command(("sh", "-c", 'rm -rf "$@"', "remove", OUTPUT, folder), time_limit_s=GRACE_S),),
         )
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
@@ -106,10 +106,10 @@ class Dbench(RunWorkload):
             asked = (LOAD, params["time_s"], clients, "-s" in self.options)
             if (report.load, report.seconds, report.clients, report.sync) != asked:
                 raise ParseError(f"dbench ran something else than was asked: {report}")
-        samples = {f"clients-{one.clients}": one.rate for one in reports}
-        samples |= {f"latency-{one.clients}": one.latency_ms for one in reports}
+        samples = {f"clients-{report.clients}": report.rate for report in reports}
+        samples |= {f"latency-{report.clients}": report.latency_ms for report in reports}
         # It says how much it did only of the seconds that it rates; the work is what that makes of the whole time.
-        return Outcome(samples, work=sum(one.rate * one.seconds for one in reports))
+        return Outcome(samples, work=sum(report.rate * report.seconds for report in reports))
 
 
 def _in_the_image(profiles: Mapping[str, Params]) -> dict[str, Params]:

@@ -52,12 +52,12 @@ class Report:
 
 def read(done: Completed) -> Report:
     """Read one run. Raises `ParseError` on one that failed, a strange line, or figures that contradict each other."""
-    found = _classified(text_of(done))
-    once = [kind for kind, _ in found if kind in _ONCE]
-    if once != list(_ONCE) or found[-1][0] != "throughput":
+    lines = _classified(text_of(done))
+    once = [kind for kind, _ in lines if kind in _ONCE]
+    if once != list(_ONCE) or lines[-1][0] != "throughput":
         raise ParseError(f"dbench printed half a report: {shown(text_of(done))}")
     by_kind: dict[str, list[re.Match[str]]] = {}
-    for kind, match in found:
+    for kind, match in lines:
         by_kind.setdefault(kind, []).append(match)
     [running], [total] = by_kind["running"], by_kind["throughput"]
     ticks = by_kind.get("execute", [])
@@ -79,13 +79,13 @@ def read(done: Completed) -> Report:
 
 def _classified(text: str) -> list[tuple[str, re.Match[str]]]:
     """Every line that is not empty, by its kind. Raises `ParseError` on one that is none."""
-    found: list[tuple[str, re.Match[str]]] = []
+    classified: list[tuple[str, re.Match[str]]] = []
     for line in (line.strip() for line in text.splitlines() if line.strip()):
         matches = ((kind, pattern.fullmatch(line)) for kind, pattern in _LINES.items())
         known = next(((kind, match) for kind, match in matches if match is not None), None)
         if known is None:
             raise ParseError(f"dbench printed a strange line: {line[:200]!r}")
-        found.append(known)
-    if not found:
+        classified.append(known)
+    if not classified:
         raise ParseError("dbench printed nothing")
-    return found
+    return classified

@@ -118,11 +118,11 @@ def written_mib(report: sysbench.Report) -> float:
     return _requests(report) * float(report.fields["writes"]) / _rate(report) * BLOCK_KIB / 1024
 
 
-def throughput(report: sysbench.Report, way: str, other: str) -> float:
+def throughput(report: sysbench.Report, way: str, idle_way: str) -> float:
     """MiB/s in one direction (``way``: read or written), with nothing in the other. Raises `ParseError`."""
     rates = {"read": "reads", "written": "writes"}
     moved = positive("sysbench", f"MiB/s {way}", report.fields[way])
     agree("sysbench", f"MiB/s {way}", moved, float(report.fields[rates[way]]) * BLOCK_KIB / 1024)
-    if float(report.fields[other]) != 0 or float(report.fields[rates[other]]) != 0:
-        raise ParseError(f"sysbench has also {other} {report.fields[other]} MiB/s")
+    if float(report.fields[idle_way]) != 0 or float(report.fields[rates[idle_way]]) != 0:
+        raise ParseError(f"sysbench has also {idle_way} {report.fields[idle_way]} MiB/s")
     return moved

@@ -46,7 +46,7 @@ def argv(name: str, options: Mapping[str, str | int]) -> tuple[str, ...]:
         "fallocate": "none",
         "lat_percentiles": 1,
         "clat_percentiles": 0,
-        "percentile_list": ":".join(str(float(one)) for one in PERCENTILES),
+        "percentile_list": ":".join(str(float(percentile)) for percentile in PERCENTILES),
         "disk_util": 0,
     }
     given = [f"--{key}={value}" for key, value in {**fixed, **options}.items()]
@@ -106,16 +106,16 @@ def read(done: Completed, way: Way, asked: Mapping[str, str]) -> Figures:
     ran = {key: job.options.get(key) for key in asked}
     if ran != asked:
         raise ParseError(f"fio ran another job than was asked: {ran}, not {dict(asked)}")
-    figures, other = (job.read, job.write) if way == "read" else (job.write, job.read)
-    if other.io_bytes != 0 or other.total_ios != 0:
-        raise ParseError(f"fio has also moved {other.io_bytes} bytes in the other direction")
+    figures, reverse = (job.read, job.write) if way == "read" else (job.write, job.read)
+    if reverse.io_bytes != 0 or reverse.total_ios != 0:
+        raise ParseError(f"fio has also moved {reverse.io_bytes} bytes in the other direction")
     _check(figures)
     return figures
 
 
 def _refuse_direct(done: Completed) -> None:
-    said = b"\n".join((done.stdout, done.stderr)).decode(errors="replace")
-    if any(words in said for words in _NO_DIRECT):
+    output = b"\n".join((done.stdout, done.stderr)).decode(errors="replace")
+    if any(words in output for words in _NO_DIRECT):
         raise UnsupportedError("its filesystem takes no direct I/O: fio says that it does not support O_DIRECT")
 
 

@@ -74,7 +74,7 @@ class FioRandread(RunWorkload):
         if figures.runtime < float(params["time_s"]) * 990:
             raise ParseError(f"fio ended after {figures.runtime} ms, {params['time_s']} s were asked for")
         names = (metric.name for metric in self.metrics[1:])
-        latencies = (figures.lat_ns.percentile[one] / 1000 for one in fio.PERCENTILES)
+        latencies = (figures.lat_ns.percentile[percentile] / 1000 for percentile in fio.PERCENTILES)
         rate = figures.total_ios * 1000 / figures.runtime
         return Outcome({"iops": rate, **dict(zip(names, latencies, strict=True))}, work=figures.total_ios)
 

@@ -49,7 +49,7 @@ class _SeqSizes(RunWorkload):
             samples[f"{self.way}-{size}"] = figures.io_bytes / 2**20 / self._seconds(figures)
         least, most = (int(params[key]) * 2**20 for key in ("least_mib", "size_mib"))
         if len(moved) != 1 or not least <= min(moved) <= most:
-            raise ParseError(f"fio moved {', '.join(str(one >> 20) for one in sorted(moved))} MiB a run")
+            raise ParseError(f"fio moved {', '.join(str(total >> 20) for total in sorted(moved))} MiB a run")
         return Outcome(samples, work=len(SIZES) * moved.pop() / 2**20)
 
     def _asked(self) -> dict[str, str]:
@@ -85,7 +85,8 @@ class SeqReadSizes(_SeqSizes):
         return RunPlan(
             prepare=(fio.layout(FILE, size), fio.warm(FILE)),
             measures=tuple(
-                Command(fio.argv("read", {**options, "bs": one}), time_limit_s=fio.time_limit_s(size)) for one in SIZES
+                Command(fio.argv("read", {**options, "bs": request}), time_limit_s=fio.time_limit_s(size))
+                for request in SIZES
             ),
             cleanup=(fio.remove(FILE),),
             drop=Drop(str(params["drop"])),
@@ -149,7 +150,8 @@ class SeqWriteSizes(_SeqSizes):
         return RunPlan(
             prepare=(fio.remove(FILE),),
             measures=tuple(
-                Command(fio.argv("write", {**options, "bs": one}), time_limit_s=fio.time_limit_s(size)) for one in SIZES
+                Command(fio.argv("write", {**options, "bs": request}), time_limit_s=fio.time_limit_s(size))
+                for request in SIZES
             ),
             cleanup=(fio.remove(FILE),),
         )

@@ -36,7 +36,7 @@ class SysbenchFileioSeqrd(RunWorkload):
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
         report = fileio.read(params, results, "sequential read")
-        fileio.throughput(report, "read", other="written")
+        fileio.throughput(report, "read", idle_way="written")
         if float(report.fields["fsyncs"]) != 0:
             raise ParseError(f"sysbench did {report.fields['fsyncs']} fsyncs a second while reading")
         if params["passes"] == 0:
