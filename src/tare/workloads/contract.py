@@ -1,6 +1,7 @@
 """What every workload must keep to beyond its types.
 
-`problems` is asked of plugins when they load and of our own in the tests, `checked` of the figures of every trial.
+`problems` is called for plug-ins when they load and for our own workloads in the tests, `checked` for the figures of
+every trial.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def problems(workload: Workload) -> list[str]:
         for name, kind in kinds.items()
         if not isinstance(getattr(workload, name, None), kind)
     ]
-    # What looks at the values relies on their types.
+    # The checks of the values rely on their types.
     return wrong or [*_texts(workload), *_metrics(workload), *_profiles(workload), *_slices(workload)]
 
 
@@ -51,7 +52,8 @@ def checked(workload: Workload, samples: Iterable[Sample]) -> tuple[Sample, ...]
     """The figures of one trial, as they may go into the file.
 
     Raises `ParseError` for a metric that the workload does not declare, a figure that is no number, two of one round,
-    and where the headline is missing: of a start, and of what starts instances of its own, some cannot be seen.
+    and where the headline is missing: it may be missing only in a workload of starts, or one
+    that starts instances of its own, where some metrics cannot be seen.
     """
     figures = list(samples)
     declared = [metric.name for metric in workload.all_metrics]
@@ -71,7 +73,7 @@ def checked(workload: Workload, samples: Iterable[Sample]) -> tuple[Sample, ...]
 
 
 def require_work(workload: Workload, outcome: Outcome) -> None:
-    """Raise `ParseError` where the work done is no number above 0; of what has no cost it may be 0."""
+    """Raise `ParseError` where the work done is no number above 0; without a CPU cost it may be 0."""
     has_cost = any(metric.name in RESERVED for metric in workload.all_metrics)
     if not _is_number(outcome.work) or outcome.work < 0 or (has_cost and outcome.work == 0):
         raise ParseError(f"{workload.name} did {outcome.work!r} {workload.work_unit} of work")

@@ -12,16 +12,16 @@ from typing import Literal
 from tare.errors import ParseError
 from tare.workloads.base import Completed
 
-#: Two figures of one output that say the same thing may differ by what the tool rounds away.
+#: Relative difference of two figures of one output that mean the same, for what the tool rounds.
 ROUNDING = 0.02
 _SHOWN_LINES = 2
 _SHOWN_CHARACTERS = 200
 
 
 def text_of(done: Completed, stream: Literal["stdout", "stderr"] = "stdout") -> str:
-    """What a command that ended well printed.
+    """The output of a command that ended well.
 
-    Raises `ParseError` for one that did not, which shows how it ended and what it said.
+    Raises `ParseError` for one that did not, with how it ended and what it printed.
     """
     if done.timed_out:
         how = f"was ended at its time limit, after {done.wall_ns / 1e9:.1f} s"
@@ -46,7 +46,7 @@ def decode(tool: str, raw: bytes) -> str:
 def read_lines(tool: str, text: str, grammar: Sequence[str]) -> dict[str, str]:
     """Match the lines that are not empty, one by one, with a pattern each; return the named groups.
 
-    Raises `ParseError` that shows the first line which is missing, strange or too many.
+    Raises `ParseError` with the first line that is missing, unknown or too many.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     fields: dict[str, str] = {}
@@ -78,7 +78,7 @@ def agree(tool: str, what: str, first: float, second: float, *, slack: float = 0
 
 
 def shown(text: str) -> str:
-    """Both ends of what a tool printed, for an error: some tools say what is wrong first, some last."""
+    """The first and last lines of an output, for an error message: some tools report an error first, some last."""
     lines = [line.strip()[:_SHOWN_CHARACTERS] for line in text.splitlines() if line.strip()]
     if len(lines) > 2 * _SHOWN_LINES:
         lines = [*lines[:_SHOWN_LINES], "...", *lines[-_SHOWN_LINES:]]

@@ -29,7 +29,7 @@ def all_workloads() -> dict[str, Workload]:
 
 
 def get(name: str) -> Workload:
-    """The workload of this name. Raises `UsageError` that says the nearest names."""
+    """The workload of this name. Raises `UsageError` with the nearest names."""
     known = all_workloads()
     if name not in known:
         raise UsageError(f"there is no workload {name!r}", fix=nearest(name, known))
@@ -42,7 +42,7 @@ def package(name: str) -> str:
 
 
 def choose(names: Sequence[str]) -> list[Workload]:
-    """Workloads by name, else by family, each once. Raises `UsageError` that says the nearest names."""
+    """Workloads by name, else by family, each once. Raises `UsageError` with the nearest names."""
     known = all_workloads()
     chosen: dict[str, Workload] = {}
     for name in names:
@@ -64,7 +64,7 @@ def _built_in() -> Iterator[Workload]:
 
 
 def _named(module: object) -> tuple[Any, ...]:
-    """What a module names; nothing in one that holds what a family's workloads share."""
+    """The workloads of a module; empty for a module that only has what a family's workloads share."""
     workload = getattr(module, "WORKLOAD", None)
     return getattr(module, "WORKLOADS", ()) if workload is None else (workload,)
 

@@ -1,9 +1,9 @@
 """Linpack: HPL of Debian's hpcc, one process, a system of linear equations in double precision.
 
 Morabito 2015, whom Giallorenzo 2021 quotes on containers, measured Linpack. Debian's HPL is that of the HPC Challenge,
-which runs its other tests too and cannot be told not to: they take as long again, and the CPU cost is of all of them,
-by run. It stands on the reference BLAS, which is the same plain code on every processor: the figure is far below that
-of a tuned one, and tells as much of the platform.
+which always runs its other tests too: they take as long again, and the CPU cost of a run is that of all of them. It
+uses the reference BLAS, which is the same plain code on every processor: the figure is far below that of a tuned one,
+and shows the platform's overhead as well.
 
 One process needs no mpirun: `ess_singleton_isolated` keeps Open MPI from starting a daemon, which would ask for a
 network and for more of /sys and /proc than some sandboxes have.

@@ -4,8 +4,9 @@ Pages that instances share (programs, libraries, what a hypervisor merges) count
 
 Three figures, each of the growth from one instance to the most, by instance: the proportional set size (PSS) of all
 their host processes; what is charged to their control groups, page cache and the kernel's memory included; and what
-the host has less available (``MemAvailable``, proc(5)), which alone sees what no process and no group has, such as
-daemons' memory and the kernel's own for a network device. That one also moves with whatever else the host does.
+the host has less available (``MemAvailable``, proc(5)), the only one that includes what belongs to no process and no
+group, such as daemons' memory and the kernel's own for a network device. It also changes with whatever else the host
+does.
 """
 
 from __future__ import annotations

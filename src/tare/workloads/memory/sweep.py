@@ -2,7 +2,7 @@
 
 Anjali, Caraza-Harter and Swift 2020, 6.3, figures 14 to 17: 1 GB by calls of one size, the allocation and the touch
 timed apart, without munmap (figures 14, 15) and with it (16, 17; there mmap and munmap count together). Rates instead
-of times here, because a slice has no 1 GB to its name; the study's seconds are 1024 divided by the rate. Two things
+of times here, because a slice does not go through 1 GB; the study's seconds are 1024 divided by the rate. Two things
 differ:
 
 - A few MiB are mapped, then touched, then given back, where the study does so call by call: no clock is read between.

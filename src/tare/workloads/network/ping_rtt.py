@@ -65,7 +65,7 @@ class PingRtt(RunWorkload):
 
     @property
     def all_metrics(self) -> tuple[Metric, ...]:
-        """Own metrics: where the host's kernel answers, it does so in nobody's account, and for no CPU cost at all."""
+        """Own metrics, no CPU cost: where the host's kernel answers, its CPU time is accounted to no instance."""
         return self.metrics
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
@@ -101,7 +101,7 @@ def _count(params: Params) -> int:
 
 
 def _times(lines: Sequence[str], address: str, sent: int) -> list[float]:
-    """Round trips in ms, of answers that came in order, each once: on this path nothing may turn them round."""
+    """Round trips in ms, of answers in order, each once: this path does not reorder packets. Raises `ParseError`."""
     times: list[float] = []
     numbers = [0]
     for line in lines:
@@ -116,7 +116,7 @@ def _times(lines: Sequence[str], address: str, sent: int) -> list[float]:
 
 
 def _figures(times: Sequence[float], summary: Mapping[str, str]) -> dict[str, float]:
-    """Its own sums in us, held to its single answers; the median is of these."""
+    """The figures of ping's summary in us, checked against its single answers, of which the median is."""
     mean = statistics.fmean(times)
     seen = {
         "min": min(times),

@@ -1,7 +1,7 @@
 """What bonnie++ 2.00 prints of one run without file creation: each figure twice, in a table and in a CSV line.
 
-The table has three digits and units of its own (bon_time.cpp, DoReportIO); the two are held to each other. A phase that
-took less than half a second has plus signs in place of its figure: the tool would rather show none than a wrong one.
+The table has three digits and units of its own (bon_time.cpp, DoReportIO); the two are checked against each other. A
+phase that took less than half a second has plus signs in place of its figure: it would be too inaccurate.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _REPORT = (
     _LINE,
 )
 _UNITS: Mapping[str, float] = {"": 1, "k": 1, "m": 2**10, "g": 2**20}
-#: What the table rounds away, in its own unit, beside what any two figures may differ by.
+#: Rounding of the table, in its own unit, in addition to `ROUNDING`.
 _ROUNDED = 0.051
 
 

@@ -5,8 +5,8 @@ Table 1 of the study has ``-t 180`` with 1, 2, 4 and 8 processes, plain, with ``
 throughput. A fifth of the time, in whole seconds, is dbench's own warm-up.
 
 `quick` is two seconds, of which dbench rates the first: the throughput is that of the last second which ended before
-the time was over. The load file begins with large writes, so that such a figure tells little of longer ones: it is
-there to try the workload.
+the time was over. The load file begins with large writes, so that such a figure says little about longer runs: it
+serves to try the workload.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GRACE_S = 300.0
 IN_THE_IMAGE = "/var/tmp"  # noqa: S108 (nobody else is in the instance)
 #: Below the place, so that nothing else is removed with it.
 FOLDER = "tare-dbench"
-#: Where it says what, on the data volume.
+#: The file on the data volume that gets dbench's output.
 OUTPUT = "tare-dbench.out"
 
 #: $1: the folder, $2: how many MiB must be free there.
@@ -89,7 +89,7 @@ class Dbench(RunWorkload):
         limit_s = float(params["time_s"]) + GRACE_S
         return RunPlan(
             prepare=(
-                Command(("dbench", "--help")),  # where it is not installed, that is told
+                Command(("dbench", "--help")),  # fails where it is not installed
                 Command(("sh", "-c", _PREPARE, "prepare", folder, f"{ROOM_MIB}")),
             ),
             measures=tuple(Command((*common, f"{clients}"), time_limit_s=limit_s) for clients in CLIENTS),
@@ -108,7 +108,7 @@ class Dbench(RunWorkload):
                 raise ParseError(f"dbench ran something else than was asked: {report}")
         samples = {f"clients-{report.clients}": report.rate for report in reports}
         samples |= {f"latency-{report.clients}": report.latency_ms for report in reports}
-        # It says how much it did only of the seconds that it rates; the work is what that makes of the whole time.
+        # Its rate is that of the seconds that it counts; the work is that rate over the whole time.
         return Outcome(samples, work=sum(report.rate * report.seconds for report in reports))
 
 

@@ -9,14 +9,14 @@ from tare.errors import ParseError
 from tare.workloads.base import Completed
 from tare.workloads.output import agree, positive, shown, text_of
 
-#: What two figures differ by that are printed with two or three digits after the point.
+#: Rounding of figures that are printed with two or three digits after the point.
 _ROUNDED = 0.006
 _NUMBER = r"\d+(?:\.\d+)?"
 _THROUGHPUT = r"(?:\d+(?:\.\d+)?(?:e[+-]\d+)?)"
 _PATTERNS = {
     "version": r"dbench version 4\.00 - Copyright Andrew Tridgell 1999-2004",
     "running": r"Running for (?P<seconds>\d+) seconds with load '(?P<load>[^']+)' and minimum warmup \d+ secs",
-    # Said of a semaphore that has the number 0, the first one since the boot, which is a good one.
+    # Printed for a semaphore with the number 0, the first one since the boot, which is valid.
     "semaphore": r"failed to create barrier semaphore",
     "prepared": r"\d+ of \d+ processes prepared for launch +\d+ sec",
     "released": r"releasing clients",
@@ -78,7 +78,7 @@ def read(done: Completed) -> Report:
 
 
 def _classified(text: str) -> list[tuple[str, re.Match[str]]]:
-    """Every line that is not empty, by its kind. Raises `ParseError` on one that is none."""
+    """Every line that is not empty, by its kind. Raises `ParseError` on a line of no known kind."""
     classified: list[tuple[str, re.Match[str]]] = []
     for line in (line.strip() for line in text.splitlines() if line.strip()):
         matches = ((kind, pattern.fullmatch(line)) for kind, pattern in _LINES.items())

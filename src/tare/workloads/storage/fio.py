@@ -1,6 +1,6 @@
 """What the workloads of fio share: its command line, and the strict reading of its JSON (`json+`, fio(1), stat.c).
 
-`json+` has the whole histogram of latencies, so that the percentiles and the mean can be held to it.
+`json+` has the whole histogram of latencies, so that the percentiles and the mean can be checked against it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SLOWEST_MIB_S = 2.0
 PERCENTILES = ("50.000000", "99.000000", "99.900000")
 #: By how much the mean over the histogram's middles may miss the mean: the width of its buckets.
 _BUCKET = 1 / 64
-#: How fio says that a file cannot be opened or used with O_DIRECT (filesetup.c, ioengines.c).
+#: fio's messages for a file that cannot be opened or used with O_DIRECT (filesetup.c, ioengines.c).
 _NO_DIRECT = (
     "looks like your file system does not support direct=1",
     "destination does not support O_DIRECT",
@@ -42,7 +42,7 @@ def argv(name: str, options: Mapping[str, str | int]) -> tuple[str, ...]:
     fixed: dict[str, str | int] = {
         "thread": 1,
         "clocksource": "clock_gettime",  # and not the time stamp counter where it looks reliable
-        "invalidate": 0,  # what is cached is the campaign's to say
+        "invalidate": 0,  # the campaign decides what is cached
         "fallocate": "none",
         "lat_percentiles": 1,
         "clat_percentiles": 0,
@@ -60,7 +60,7 @@ def layout(name: str, mib: int) -> Command:
 
 
 def warm(name: str) -> Command:
-    """Read a file into the page caches: fio leaves what it has laid out in none."""
+    """Read a file into the page caches: fio does not leave the file that it has written in any."""
     return Command(("sh", "-c", 'cat "$1" >/dev/null', "cat", name), time_limit_s=GRACE_S)
 
 
@@ -120,7 +120,7 @@ def _refuse_direct(done: Completed) -> None:
 
 
 def _check(figures: Figures) -> None:
-    """The report must be whole, and its parts must tell the same."""
+    """Check that the report is complete, and that its parts agree. Raises `ParseError`."""
     if figures.short_ios != 0 or figures.drop_ios != 0:
         raise ParseError(f"fio has {figures.short_ios} requests that were cut short, {figures.drop_ios} that were lost")
     seconds = positive("fio", "a time", figures.runtime) / 1000

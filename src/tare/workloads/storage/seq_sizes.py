@@ -2,8 +2,8 @@
 
 A write makes the file, goes through it once, and flushes it to the disk; the flush is in the time. A read goes through
 it once after page caches were dropped: the guest's and the host's; or one of them, as two of the study's variants of
-Firecracker; or none. What shares the host's kernel has its pages in the host's page cache alone: there it is the same
-whose are dropped. A file that is read is at most a quarter of the memory limit, so that a cache that is not dropped
+Firecracker; or none. A platform that shares the host's kernel has its pages in the host's page cache alone: there these
+variants are the same. A file that is read is at most a quarter of the memory limit, so that a cache that is not dropped
 really holds it, in the guest and on the host (the study's 1 GB: `--memory 4096`).
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FILE = "seq-sizes"
 SIZES = ("4k", "16k", "64k", "256k", "1m")
-#: What a cache is sure to hold, in a guest beside all else that is in its memory.
+#: The file is at most the memory limit divided by this, so that a guest's page cache is sure to hold it.
 CACHED_SHARE = 4
 #: fio's two clocks: the run's, in ms and rounded up, and the sum over the requests.
 CLOCK_S = 0.002
@@ -53,12 +53,12 @@ class _SeqSizes(RunWorkload):
         return Outcome(samples, work=len(SIZES) * moved.pop() / 2**20)
 
     def _asked(self) -> dict[str, str]:
-        """What fio must have been told, besides the size of a request."""
+        """The options that fio must report, besides the size of a request."""
         return {"rw": self.way}
 
     @abstractmethod
     def _seconds(self, figures: Figures) -> float:
-        """The time that counts."""
+        """The time that the throughput is computed with, in s."""
 
 
 class SeqReadSizes(_SeqSizes):
