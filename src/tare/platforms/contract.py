@@ -73,7 +73,7 @@ def _all_texts(values: Sequence[object]) -> bool:
 
 
 def detected(platform: Platform) -> Availability:
-    """What `Platform.detect` says. Raises `TypeError` where that is no `Availability`, and what it raises."""
+    """The result of `Platform.detect`. Raises `TypeError` where it is no `Availability`, and what the method raises."""
     answer = _require(platform, platform.detect(), Availability, "detect")
     texts = (answer.version, answer.reason, answer.fix)
     details = answer.details
@@ -84,7 +84,7 @@ def detected(platform: Platform) -> Availability:
 
 
 def prepared(platform: Platform, image: Image) -> Prepared:
-    """What `Platform.prepare` makes. Raises `TypeError` where that is no `Prepared`, and what it raises."""
+    """The result of `Platform.prepare`. Raises `TypeError` where it is no `Prepared`, and what the method raises."""
     form = _require(platform, platform.prepare(image), Prepared, "prepare")
     if not isinstance(form.form, str) or not isinstance(form.disk_bytes, int) or form.disk_bytes < 0:
         raise TypeError(f"the prepare of {platform.name} gave a form without a name, or without its size in bytes")
@@ -92,7 +92,7 @@ def prepared(platform: Platform, image: Image) -> Prepared:
 
 
 def launched(platform: Platform, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
-    """What `Platform.launch` starts. Raises `TypeError` where that is no `Instance`, and what it raises."""
+    """The result of `Platform.launch`. Raises `TypeError` where it is no `Instance`, and what the method raises."""
     return _require(platform, platform.launch(spec, cleanup), Instance, "launch")
 
 

@@ -156,9 +156,9 @@ class Firecracker(Platform):
     def _place(self, spec: LaunchSpec) -> Place:
         if not self._jailed:
             return Place(spec.space.data, jailed=False)
-        # The jailer makes devices there, and its guest no files: what that writes is in the images of its disks.
+        # The jailer makes devices in it. The guest makes no files: what it writes is in its disks' images.
         mounts.clear(spec.space.folder)
-        # As the jailer names it. It is on the instance's folder, so it goes with that.
+        # The path that the jailer uses. It is below the instance's folder, and is removed with that.
         folder = spec.space.data / Path(processes.find(PROGRAM) or PROGRAM).resolve().name / spec.id / "root"
         folder.mkdir(parents=True)
         return Place(folder, jailed=True)

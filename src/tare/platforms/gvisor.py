@@ -12,9 +12,9 @@ from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Pr
 from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.oci import Net, launch_bundle
 
-#: What lies at the end of a packet's way, unless runsc is told to use Linux's own sockets.
+#: The end of a packet's way, unless runsc uses Linux's own sockets (``--network=host``).
 NETSTACK = ", gVisor's netstack"
-#: Of files that nobody else has open for writing, its sentry keeps pages of its own.
+#: The sentry caches pages of files that no other process has open for writing.
 DISK_CACHE = "gVisor's own cache over the host's"
 KVM_FIX = "use a host whose KVM runs guests, or a lab: tare lab run -- tare doctor"
 

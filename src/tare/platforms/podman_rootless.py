@@ -148,7 +148,7 @@ class PodmanRootless(Platform):
         return Prepared(f"image {tag}", int(_output([*podman, "image", "inspect", "--format", "{{.Size}}", tag])))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
-        """``podman run -i`` with storage of its own, which goes with the instance; the image's store is only read."""
+        """``podman run -i`` with storage of its own, removed with the instance; the image's store is only read."""
         account = self._account()
         home = spec.space.folder / "home"
         _make_home(home, account, reads_images=True)

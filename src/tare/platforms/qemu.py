@@ -117,8 +117,8 @@ class Qemu(Platform):
 
     def _machine(self, spec: LaunchSpec, made: guest.Guest, plug: Plug) -> Machine:
         accel, _ = self._accel(made)
-        # A microvm has no timer that the guest could tell its counter's speed by, but an old one (PIT) without the
-        # port by which to see its end. On a busy host the guest fails, and then waits for ever for a tick.
+        # A microvm's only timer to calibrate the time stamp counter by is an old one (PIT), without the port that
+        # shows its end. On a busy host the calibration fails, and then the guest waits for ever for a tick.
         needs_tsc = self._kind.machine == "microvm" and accel == "tcg"
         return Machine(
             kind=self._kind.machine,
@@ -146,7 +146,7 @@ def _connected(listener: socket.socket, process: subprocess.Popen[bytes]) -> soc
 
 
 def _start(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.Popen[bytes]]:
-    # What the guest writes to its root is kept in a file there.
+    # What the guest writes to its root goes to a temporary file there.
     return vm.begin(spec, ["env", f"TMPDIR={spec.space.folder}", *argv])
 
 

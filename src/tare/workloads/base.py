@@ -165,7 +165,7 @@ class Workload(ABC):
 
 
 class RunWorkload(Workload):
-    """Runs of commands in an instance: one a block, or as many as the parameter ``rounds`` says, all arms in turn.
+    """Runs of commands in an instance: one in each block, or as many as the parameter ``rounds``, all arms in turn.
 
     In rounds, since a machine's speed changes by some percent from one second to the next: short runs of all arms in
     turn share that change, and long runs one after the other do not.

@@ -60,7 +60,7 @@ class Container:
     prefix: int = 0
     gateway: str = ""
     emulator: Path | None = None
-    read_only: Sequence[Path] = ()  # of the kernel's files, those that nobody inside writes
+    read_only: Sequence[Path] = ()  # the kernel's files that are read-only inside
     masked: Mapping[Path, Path | None] = field(default_factory=dict)  # what lies over them; None: an empty folder
 
 

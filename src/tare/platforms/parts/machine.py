@@ -39,7 +39,7 @@ class Machine:
     words: Sequence[str] = ()  # further words of the kernel's command line, for the boot script
 
 
-#: The guest's console, where what QEMU itself has to say goes too: to the pipe that is QEMU's stdout.
+#: The guest's console goes to QEMU's stdout, a pipe, where QEMU's own messages go too.
 SERIAL = ("-chardev", "file,id=console,path=/dev/stdout,append=on", "-serial", "chardev:console")
 
 

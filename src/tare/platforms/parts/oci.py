@@ -125,7 +125,7 @@ def launch_bundle(
     config = bundle_config(spec.agent_argv(), root, data, spec.resources, group, netns, mapped if users else None)
     (spec.space.folder / "config.json").write_text(json.dumps(config))
     name = f"tare-{spec.id}"
-    # State of its own: nothing is shared with other containers of the runtime, and it goes with the instance.
+    # State of its own: nothing is shared with other containers of the runtime, and it is removed with the instance.
     state = spec.space.folder / "state"
     container = removers.oci_container(runtime, state, name, without_v2=without_v2)
     cleanup.own(removers.mount(state / NULL_NETNS), container)

@@ -47,7 +47,7 @@ def root_bytes(image: Image) -> int:
 
 
 def root_disk(image: Image) -> Path:
-    """The image as an ext4 filesystem, made once; nobody writes to it."""
+    """The image as an ext4 filesystem, made once; guests do not write to it."""
     return forms.ext4(image, root_bytes(image))
 
 

@@ -49,8 +49,8 @@ free=$(($(stat -f -c '%a * %S' "$1") / 1048576))
 """
 #: dbench's options. Its clients wait for a semaphore, which is removed as soon as it has let them go. On gVisor with
 #: one CPU a client may come too late to see that it was let go, finds no semaphore, and gives up: half of the starts
-#: end like that, before anything is measured, and then there is another. Other clients end when they see that dbench
-#: is gone, not a zombie: so nobody waits for the end of a pipe that they hold.
+#: end like that, before anything is measured, and then there is another. The other clients end once dbench is reaped;
+#: so its output is a file, and not a pipe that they would keep open.
 _LATE = "failed to use the barrier semaphore"
 STARTS = 12
 _RUN = f"""\

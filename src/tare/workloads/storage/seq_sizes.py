@@ -121,7 +121,7 @@ class SeqReadSizesHost(SeqReadSizes):
 
 
 class SeqReadSizesWarm(SeqReadSizes):
-    """Out of whatever cache is nearest."""
+    """Out of the guest's cache, or of the host's where it has none of its own."""
 
     name = "seq-read-sizes-warm"
     title = "fio: sequential read by request size, no cache dropped"
@@ -144,7 +144,7 @@ class SeqWriteSizes(_SeqSizes):
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         size = fio.disk_mib(int(params["size_mib"]), int(params["least_mib"]), around)
-        # The file goes with each run: the next one makes it again.
+        # Each run removes the file (unlink), and the next one makes it again.
         options: dict[str, str | int] = {"filename": FILE, "size": f"{size}m", "ioengine": "psync", "unlink": 1}
         options |= self._asked()
         return RunPlan(
