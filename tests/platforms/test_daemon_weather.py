@@ -247,7 +247,7 @@ def _has_its_own(around):
 
 @pytest.mark.host
 def test_a_libvirtd_that_is_killed_in_the_middle_of_a_trial(tmp_path):
-    killer = Killer(lambda platform: platform._home().pid, _has_its_own)
+    killer = Killer(lambda platform: platform._running_daemon().pid, _has_its_own)
     jobs = (Job(workloads.get("startup"), {}), Job(killer, {}))
     label, trials = _campaign(["native", "libvirt-lxc"], jobs, tmp_path / "libvirtd.tare")
     assert {row["status"] for row in _rows(trials, "native")} == {"ok"}
