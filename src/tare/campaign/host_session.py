@@ -117,10 +117,10 @@ def image_for(workloads: Iterable[Workload], progress: Progress) -> Image:
 
     Raises `ImageError`, also where it lacks a package that a workload needs.
     """
-    wanted = list(workloads)
-    layers = {workload.layer for workload in wanted if workload.layer is not None}
+    chosen = list(workloads)
+    layers = {workload.layer for workload in chosen if workload.layer is not None}
     image = build.ensure(build.agent_path(), progress=progress, layers=layers)
-    for workload in wanted:
+    for workload in chosen:
         missing = [package for package in workload.packages if package not in image.manifest.packages]
         if missing:
             raise ImageError(
@@ -162,6 +162,6 @@ def _first(raised: BaseException | None, further: BaseException) -> BaseExceptio
     if raised is None or further is raised:
         return further
     ending = isinstance(raised, Exception) and not isinstance(further, Exception)
-    kept, noted = (further, raised) if ending else (raised, further)
-    kept.add_note(f"besides: {noted}" if isinstance(noted, Exception) else f"besides: {type(noted).__name__}")
-    return kept
+    primary, noted = (further, raised) if ending else (raised, further)
+    primary.add_note(f"besides: {noted}" if isinstance(noted, Exception) else f"besides: {type(noted).__name__}")
+    return primary

@@ -135,11 +135,11 @@ class BlockRunner:
 
     def _alive(self, arm: Arm) -> RunningInstance:
         """The arm's instance of this block; a fresh one when it died. Raises `TareError` when it does not start."""
-        self._bury(arm)  # what has no agent is only seen to be gone when it is looked at
+        self._drop_unusable(arm)  # what has no agent is only seen to be gone when it is looked at
         running = self.running_instances.get(arm)
         return running if running is not None else self._start(arm, measured=False)
 
-    def _bury(self, arm: Arm) -> None:
+    def _drop_unusable(self, arm: Arm) -> None:
         """End an instance that is lost or dirty, so that the arm's next trial gets a fresh one. Another stays."""
         running = self.running_instances.get(arm)
         if running is None or running.usable:
@@ -188,13 +188,13 @@ class BlockRunner:
                     runs[arm] and not self.running_instances[arm].usable
                 ):  # what cannot be used has no more rounds
                     continue
-                measured = attempt(partial(_one_of_its_rounds, job, ready_to_run[arm]))
+                measured = attempt(partial(_run_once, job, ready_to_run[arm]))
                 if isinstance(measured, Failed):
                     ended[arm] = self._failed(clock, keys[arm], measured)
                 else:
                     runs[arm].append(measured)
         for arm in arms:
-            self._bury(arm)
+            self._drop_unusable(arm)
         return [ended[arm] if arm in ended else self._ran(clock, key, runs[arm]) for arm, key in keys.items()]
 
     def _prepare(
@@ -264,18 +264,18 @@ class BlockRunner:
         clock, keep = self._clock(), partial(self._keep_console, key.arm)
         warn = partial(self.faults.keep, f"the end of an instance of {key.arm}")
         pool = InstancePool(self._platform(key.arm), key.arm, self.launcher, warn, keep)
-        told = attempt(partial(run_apart, workload, job.params, pool, self.client))
-        if isinstance(told, Failed):
-            if isinstance(told.error, PlatformError):
-                keep(told.error.console)
-            return self._failed(clock, key, told)
+        result = attempt(partial(run_apart, workload, job.params, pool, self.client))
+        if isinstance(result, Failed):
+            if isinstance(result.error, PlatformError):
+                keep(result.error.console)
+            return self._failed(clock, key, result)
         return clock.ended(
             key,
             self._seq[key],
-            told.samples,
-            cpu_ns=told.cpu_ns,
-            daemon_cpu_ns=told.daemon_cpu_ns,
-            outputs=told.outputs,
+            result.samples,
+            cpu_ns=result.cpu_ns,
+            daemon_cpu_ns=result.daemon_cpu_ns,
+            outputs=result.outputs,
         )
 
     # Slices
@@ -303,7 +303,7 @@ class BlockRunner:
         )
         sliced_by = dict.fromkeys(running_instances, Sliced(error=ran.error)) if isinstance(ran, Failed) else ran
         for arm, sliced in sliced_by.items():
-            self._bury(arm)
+            self._drop_unusable(arm)
             trials.append(self._sliced(clock, TrialKey(block, stage.workload, arm), sliced))
         self._commit(trials)
 
@@ -328,13 +328,13 @@ class BlockRunner:
         committed = attempt(partial(self.store.commit_trials, trials, ticks))
         if isinstance(committed, Failed):  # a figure from inside is more than the file can hold
             self.store.commit_trials((), ticks)
-            trials = [self._unkept(trial) for trial in trials]
+            trials = [self._commit_alone(trial) for trial in trials]
         for trial in trials:
             self.done.add(trial.key)
             self.interim.add(trial)
             self.watcher.trial(trial)
 
-    def _unkept(self, trial: Trial) -> Trial:
+    def _commit_alone(self, trial: Trial) -> Trial:
         """Write a trial alone, as a failed one when it cannot be written."""
         committed = attempt(partial(self.store.commit_trials, (trial,)))
         if isinstance(committed, Failed):
@@ -367,7 +367,7 @@ class BlockRunner:
         return next(platform for platform in self.plan.platforms if platform.name == arm.platform)
 
 
-def _one_of_its_rounds(job: Job, run: Run) -> Measured:
+def _run_once(job: Job, run: Run) -> Measured:
     measured = run()
     if job.rounds and measured.outcome.series:
         raise ParseError(f"{job.workload.name} has rounds of its own, and cannot be run in rounds")

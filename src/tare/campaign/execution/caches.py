@@ -35,33 +35,33 @@ def drop(plan: RunPlan, running: RunningInstance) -> UnsupportedError | None:
     Where a guest's cannot be dropped, that error is raised; or returned, for `require_fetched`, where it can be seen
     afterwards whether it mattered. Raises `SessionError` when the instance is lost.
     """
-    kept = None
+    undropped = None
     if plan.drop in {Drop.GUEST, Drop.BOTH}:
-        kept = _drop_within(running)
-        if kept is not None and not (plan.drop is Drop.BOTH and plan.fetched):
-            raise kept
+        undropped = _drop_within(running)
+        if undropped is not None and not (plan.drop is Drop.BOTH and plan.fetched):
+            raise undropped
     if plan.drop in {Drop.HOST, Drop.BOTH}:
         roots.drop_page_cache(running.instance.spec.space.data)
-    return kept
+    return undropped
 
 
 def _drop_within(running: RunningInstance) -> UnsupportedError | None:
     done = running.session.execute(["sh", "-c", _WITHIN, "drop", boot_id()], cwd="/data", time_limit_s=DROP_LIMIT_S)
     if done.code == 0:
         return None
-    said = done.stderr.decode(errors="replace").strip().splitlines()
-    why = "it took too long" if done.timed_out else said[-1] if said else f"it ended with {done.code}"
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    why = "it took too long" if done.timed_out else lines[-1] if lines else f"it ended with {done.code}"
     return UnsupportedError(f"what the guest caches cannot be dropped: {why}")
 
 
-def require_fetched(kept: UnsupportedError | None, plan: RunPlan, running: RunningInstance) -> None:
+def require_fetched(undropped: UnsupportedError | None, plan: RunPlan, running: RunningInstance) -> None:
     """Raise what `drop` returned, unless the host has the files in its cache again: then no other cache held them."""
-    if kept is None:
+    if undropped is None:
         return
     for name in plan.fetched:
         share = roots.cached_share(running.instance.spec.space.data, name)
         if share is None or share < FETCHED:
-            raise kept
+            raise undropped
 
 
 def require_uncached(plan: RunPlan, running: RunningInstance) -> None:

@@ -39,8 +39,8 @@ def drop_start_files(platform: Platform, image: Image) -> None:
 
 @functools.cache
 def _programs(names: tuple[str, ...]) -> tuple[Path, ...]:
-    found = [Path(program) for name in names if (program := processes.find(name)) is not None]
-    return tuple(dict.fromkeys(path for program in found for path in (program.resolve(), *libraries(program))))
+    programs = [Path(program) for name in names if (program := processes.find(name)) is not None]
+    return tuple(dict.fromkeys(path for program in programs for path in (program.resolve(), *libraries(program))))
 
 
 def libraries(program: Path) -> Iterator[Path]:

@@ -70,11 +70,11 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
         def keep(what: str, failed: Failed) -> None:
             failures.append((what, failed))
 
-        found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=keep)
+        detected, missing = available(chosen, asked=asked, progress=watcher.doing, keep=keep)
         image = host.image(job.workload for job in jobs)
         tuned = host.tune(resources.cpus) if request.tune else None
         launcher, client = host.prepare(image, resources, request.subnet)
-        ready, broken = try_each(found, image, launcher, asked=asked, progress=watcher.doing, keep=keep)
+        ready, broken = try_each(detected, image, launcher, asked=asked, progress=watcher.doing, keep=keep)
         plan, ready = _plan(request, ready, jobs, resources)
         record = record_of(plan, ready, image, [*request.left_out, *missing, *broken], asked, tuned)
         with create_store(file, record, trust.mark) as store:
@@ -109,7 +109,7 @@ def _plan(
     length = request.duration()
     extra = extra_work(ready, request.slowed)
     ready = [*ready, *slowed_copies(ready, request.slowed)]
-    usable = tuple(one.platform for one in ready)
+    usable = tuple(entry.platform for entry in ready)
     # Whoever counts blocks wants that many.
     counted = length.blocks is not None or request.design is Design.SEQUENTIAL
     precision = 0 if counted and request.precision is None else request.precision
@@ -153,18 +153,18 @@ def resume(
         jobs = jobs_of(record)
         image = host.image(job.workload for job in jobs)
         same.check_same(record, image, facts.gather())
-        kept = record.resources
-        resources = Resources(tuple(kept.cpus), kept.memory_bytes, kept.data_bytes)
-        volumes.check_size(kept.data_bytes, state.home())
+        limits = record.resources
+        resources = Resources(tuple(limits.cpus), limits.memory_bytes, limits.data_bytes)
+        volumes.check_size(limits.data_bytes, state.home())
         chosen = platforms.choose(originals(record))
         host.callback(keep_unremoved, store)
         host.callback(close_all, chosen)
         asked = frozenset(platform.name for platform in chosen)
         faults = Faults(store, watcher.fault)
-        found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=faults.keep)
+        detected, missing = available(chosen, asked=asked, progress=watcher.doing, keep=faults.keep)
         tuned = host.tune(resources.cpus) if record.tuning is not None else None
         launcher, client = host.prepare(image, resources)
-        ready, broken = try_each(found, image, launcher, asked=asked, progress=watcher.doing, keep=faults.keep)
+        ready, broken = try_each(detected, image, launcher, asked=asked, progress=watcher.doing, keep=faults.keep)
         same.check_all_there([*missing, *broken])
         same.check_platforms(record, ready)
         plan = _plan_of(record, ready, jobs, resources)
@@ -183,7 +183,7 @@ def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ..
     return Plan(
         profile=record.profile,
         seed=record.seed,
-        platforms=tuple(one.platform for one in everything),
+        platforms=tuple(entry.platform for entry in everything),
         jobs=jobs,
         resources=resources,
         blocks=record.blocks,
@@ -220,13 +220,13 @@ def platforms_for(names: Sequence[str]) -> list[Platform]:
     if not names:
         return [platform for platform in known.values() if platform.by_default]
     # There is no overhead without the baseline.
-    first = [one.name for one in known.values() if one.baseline or ALL in names]
+    first = [platform.name for platform in known.values() if platform.baseline or ALL in names]
     return platforms.choose([*first, *(name for name in names if name != ALL)])
 
 
 def _workloads(names: Sequence[str]) -> list[Workload]:
     if not names:
-        return [one for one in workloads.all_workloads().values() if one.by_default]
+        return [workload for workload in workloads.all_workloads().values() if workload.by_default]
     return workloads.choose(names)
 
 
@@ -247,13 +247,13 @@ def record_of(
         profile=plan.profile,
         baseline=plan.baseline.name,
         arms=[(arm.platform, arm.replica) for arm in plan.arms],
-        platforms=[one.record for one in ready],
+        platforms=[entry.record for entry in ready],
         workloads=[_workload_record(job) for job in plan.jobs],
         resources=ResourceRecord.model_validate(asdict(plan.resources)),
         host=beside.completed(facts.gather(), plan.resources.cpus).model_dump(mode="json"),
         image={"hash": image.hash, **image.manifest.model_dump(mode="json")},
         agent_hash=image.agent_hash,
-        fairness={one.platform.name: one.fairness for one in ready},
+        fairness={entry.platform.name: entry.fairness for entry in ready},
         blocks=plan.blocks,
         time_budget_s=plan.budget_s,
         left_out=list(left_out),
@@ -262,26 +262,26 @@ def record_of(
         design=plan.design,
         in_order=plan.in_order,
         scale=plan.scale,
-        tuning=None if tuned is None else [_setting_record(one) for one in tuned],
+        tuning=None if tuned is None else [_setting_record(setting) for setting in tuned],
         slowed=list(plan.slowed),
     )
 
 
-def _setting_record(one: Tuned) -> SettingRecord:
-    setting, changed = one.setting, one.outcome == "changed"
+def _setting_record(tuned: Tuned) -> SettingRecord:
+    setting, changed = tuned.setting, tuned.outcome == "changed"
     return SettingRecord(
         name=setting.name,
         path=setting.path,
-        outcome=one.outcome,
+        outcome=tuned.outcome,
         former=setting.present,
         value=setting.wanted if changed else setting.present,
-        why=one.reason or setting.why,
+        why=tuned.reason or setting.why,
     )
 
 
 def _tuned_otherwise(before: Sequence[SettingRecord] | None, tuned: Sequence[Tuned] | None) -> Iterator[str]:
     """Settings that a resumed campaign has otherwise than it had when it began."""
-    values = {one.name: one.value for one in before or ()}
+    values = {setting.name: setting.value for setting in before or ()}
     for now in map(_setting_record, tuned or ()):
         if now.name in values and values[now.name] != now.value:
             yield f"{now.name} is {now.value} since the campaign was resumed, and was {values[now.name]}"
@@ -336,7 +336,7 @@ def _keep_unremoved_in(file: Path) -> None:
 
 def keep_unremoved(store: Store) -> None:
     """Keep in the file what could not be removed from this host, each thing once."""
-    kept = {event.text for event in store.events()}
+    noted = {event.text for event in store.events()}
     for resource in unremoved.still_there():
-        if not kept & {str(resource), resource.why}:
+        if not noted & {str(resource), resource.why}:
             store.add_event("warning", str(resource))

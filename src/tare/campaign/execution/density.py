@@ -23,7 +23,7 @@ SETTLE_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ApartResult:
     """What a trial gave."""
 
     samples: tuple[Sample, ...]
@@ -32,7 +32,7 @@ class Told:
     daemon_cpu_ns: int | None = None
 
 
-def probes(workload: ProbeDensity, params: Params, pool: InstancePool) -> Told:
+def probes(workload: ProbeDensity, params: Params, pool: InstancePool) -> ApartResult:
     """Grow step by step, and let the probe work in all that there are."""
     inner = workload.inner_params(params)
     samples: list[Sample] = []
@@ -41,8 +41,8 @@ def probes(workload: ProbeDensity, params: Params, pool: InstancePool) -> Told:
         slices = sliced_at_once(workload.inner, inner, pool.platform.name, pool.grow(count))
         for number, rates in sorted(by_round(slices, workload.metric).items()):
             samples += _samples(workload.figures(count, rates), number)
-    own, shared = _sum([one.cpu_ns for one in slices]), _most([one.daemon_cpu_ns for one in slices])
-    return Told((*samples, *_cost(own, sum(one.work for one in slices))), cpu_ns=own, daemon_cpu_ns=shared)
+    own, shared = _sum([sliced.cpu_ns for sliced in slices]), _most([sliced.daemon_cpu_ns for sliced in slices])
+    return ApartResult((*samples, *_cost(own, sum(sliced.work for sliced in slices))), cpu_ns=own, daemon_cpu_ns=shared)
 
 
 def sliced_at_once(
@@ -54,7 +54,7 @@ def sliced_at_once(
     rounds = (order,) * int(params["rounds"])
     stage = Stage(inner.name, Mode.SLICES, order, rounds, at_once=True, own_cpus=False)
     sliced = run_slices(inner, params, stage, members)
-    errors = [one.error for one in sliced.values() if one.error is not None]
+    errors = [result.error for result in sliced.values() if result.error is not None]
     # When one is lost the others have no slices, and say just that.
     for error in sorted(errors, key=lambda error: isinstance(error, ParseError)):
         raise error
@@ -63,18 +63,18 @@ def sliced_at_once(
 
 def by_round(slices: Sequence[Sliced], metric: str) -> dict[int, list[float]]:
     """A figure of every instance by round, of the rounds in which all have it. Raises `ParseError` without any."""
-    found: dict[int, list[float]] = {}
-    for one in slices:
-        for sample in one.samples:
+    values_of: dict[int, list[float]] = {}
+    for sliced in slices:
+        for sample in sliced.samples:
             if sample.metric == metric:
-                found.setdefault(sample.round, []).append(sample.value)
-    whole = {number: values for number, values in found.items() if len(values) == len(slices)}
+                values_of.setdefault(sample.round, []).append(sample.value)
+    whole = {number: values for number, values in values_of.items() if len(values) == len(slices)}
     if not whole:
         raise ParseError(f"in none of the rounds did all {len(slices)} instances work at once")
     return whole
 
 
-def runs(workload: RunDensity, params: Params, pool: InstancePool, client: Client) -> Told:
+def runs(workload: RunDensity, params: Params, pool: InstancePool, client: Client) -> ApartResult:
     """Grow step by step, and run the commands of all that there are, begun at one instant."""
     inner = workload.inner_params(params)
     samples: list[Sample] = []
@@ -83,20 +83,22 @@ def runs(workload: RunDensity, params: Params, pool: InstancePool, client: Clien
     for count in workload.counts(params):
         running_instances = pool.grow(count)
 
-        def one(number: int, gate: Gate, running_instances: Sequence[RunningInstance] = running_instances) -> Measured:
+        def run_one(
+            number: int, gate: Gate, running_instances: Sequence[RunningInstance] = running_instances
+        ) -> Measured:
             return run_trial(workload.inner, inner, running_instances[number], client, gate.wait)
 
-        measured = at_once(count, one)
+        measured = at_once(count, run_one)
         each = [done.outcome.samples[workload.metric] for done in measured]
         samples += _samples(workload.figures(count, each))
         for number, done in enumerate(measured):
             outputs |= {f"{count} {number} {name}": printed for name, printed in outputs_of(done.results).items()}
     own, shared = _sum([done.cpu_ns for done in measured]), _most([done.daemon_cpu_ns for done in measured])
     cost = _cost(own, sum(done.outcome.work for done in measured))
-    return Told((*samples, *cost), outputs, own, shared)
+    return ApartResult((*samples, *cost), outputs, own, shared)
 
 
-def starts(workload: StartDensity, params: Params, pool: InstancePool) -> Told:
+def starts(workload: StartDensity, params: Params, pool: InstancePool) -> ApartResult:
     """Start 1, 2, 4 ... anew, each number at one instant: the time of each, and from that instant to the last."""
     samples: list[Sample] = []
     for count in workload.counts(params):
@@ -106,10 +108,10 @@ def starts(workload: StartDensity, params: Params, pool: InstancePool) -> Told:
         ended = [begun + running.command_ns for begun, running in zip(began, running_instances, strict=True)]
         each = [running.command_ns / 1e6 for running in running_instances]
         samples += _samples(workload.figures(count, each, (max(ended) - min(began)) / 1e6))
-    return Told(tuple(samples))
+    return ApartResult(tuple(samples))
 
 
-def weights(workload: WeightDensity, params: Params, pool: InstancePool) -> Told:
+def weights(workload: WeightDensity, params: Params, pool: InstancePool) -> ApartResult:
     """Grow step by step, and weigh all that there are."""
     before = counters.memory().available
     loads = []
@@ -119,7 +121,7 @@ def weights(workload: WeightDensity, params: Params, pool: InstancePool) -> Told
         loads.append(
             Load(tuple(running.measure_memory() for running in running_instances), counters.memory().available)
         )
-    return Told(_samples(workload.measure_memory(before, loads)))
+    return ApartResult(_samples(workload.measure_memory(before, loads)))
 
 
 def _samples(figures: Mapping[str, float], number: int = 0) -> tuple[Sample, ...]:

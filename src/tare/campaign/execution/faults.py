@@ -15,7 +15,7 @@ class Faults:
 
     store: Store
     say: Callable[[str], None]
-    _said: set[tuple[str, str]] = field(default_factory=set)
+    _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def keep(self, what: str, failed: Failed) -> None:
         """Write down what failed, which is no trial."""
@@ -26,6 +26,6 @@ class Faults:
 
     def tell(self, what: str, failed: Failed) -> None:
         """Say a fault that is new: of another kind, or from another place. An error with words for a user is none."""
-        if not failed.expected and failed.origin not in self._said:
-            self._said.add(failed.origin)
+        if not failed.expected and failed.origin not in self._reported:
+            self._reported.add(failed.origin)
             self.say(f"{what} failed, and the campaign goes on: {failed.reason}; the file has the traceback")

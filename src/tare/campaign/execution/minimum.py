@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tare.campaign.execution.density import Told, sliced_at_once
+from tare.campaign.execution.density import ApartResult, sliced_at_once
 from tare.campaign.instances.launcher import Terms
 from tare.campaign.instances.pool import InstancePool
 from tare.errors import TareError
@@ -32,7 +32,7 @@ def least(suffices: Callable[[int], bool], enough: int) -> int:
     return enough
 
 
-def least_memory(workload: LeastWorkload, params: Params, pool: InstancePool) -> Told:
+def least_memory(workload: LeastWorkload, params: Params, pool: InstancePool) -> ApartResult:
     """Try the campaign's limit, which must do, and search below it. All tries are in the outputs."""
     began = time.monotonic()
     limit = pool.launcher.resources.memory_bytes
@@ -54,7 +54,7 @@ def least_memory(workload: LeastWorkload, params: Params, pool: InstancePool) ->
     steps = least(suffices, limit // workload.step_bytes)
     figures = workload.read(steps * workload.step_bytes)
     samples = tuple(Sample(name, value) for name, value in figures.items())
-    return Told(samples, {"tries": "\n".join(map(_shown, tries)).encode()})
+    return ApartResult(samples, {"tries": "\n".join(map(_shown, tries)).encode()})
 
 
 def _answer(workload: LeastWorkload, params: Params, pool: InstancePool, terms: Terms) -> Attempt:

@@ -38,7 +38,7 @@ def available(
 
     One whose code fails is left out too, unless it is the baseline.
     """
-    found: list[tuple[Platform, Availability]] = []
+    detected: list[tuple[Platform, Availability]] = []
     left_out: list[LeftOut] = []
     for platform in platforms:
         progress(f"looking for {platform.name}")
@@ -46,16 +46,16 @@ def available(
         if isinstance(answer, Failed):
             left_out.append(_without(platform, answer, asked, keep, "the detection of"))
         elif answer.available:
-            found.append((platform, answer))
+            detected.append((platform, answer))
         elif platform.name in asked or platform.baseline:
             raise HostError(f"{platform.name} does not run here: {answer.reason}", fix=answer.fix or None)
         else:
             left_out.append(LeftOut(platform=platform.name, reason=answer.reason, fix=answer.fix or None))
-    return found, left_out
+    return detected, left_out
 
 
 def try_each(
-    found: Sequence[tuple[Platform, Availability]],
+    detected: Sequence[tuple[Platform, Availability]],
     image: Image,
     launcher: InstanceLauncher,
     *,
@@ -69,7 +69,7 @@ def try_each(
     """
     ready: list[Ready] = []
     left_out: list[LeftOut] = []
-    for platform, answer in found:
+    for platform, answer in detected:
         progress(f"trying {platform.name}")
         tried = attempt(partial(_try, platform, answer, image, launcher))
         if isinstance(tried, Failed):
@@ -140,19 +140,19 @@ def _seen_inside(platform: Platform, running: RunningInstance) -> dict[str, Any]
         "memory seen inside": hello.memory_bytes,
         "kernel seen inside": hello.kernel,
         # It differs between kernels (a guest's, gVisor's), and with it what a lossy or shaped path does to a figure.
-        "tcp congestion control": _said_inside(running, ["cat", "/proc/sys/net/ipv4/tcp_congestion_control"]),
-        "clock source inside": _said_inside(running, ["cat", CLOCK_SOURCE]),
-        "data filesystem inside": _said_inside(running, ["stat", "-f", "-c", "%T", "/data"]),
+        "tcp congestion control": _output_of(running, ["cat", "/proc/sys/net/ipv4/tcp_congestion_control"]),
+        "clock source inside": _output_of(running, ["cat", CLOCK_SOURCE]),
+        "data filesystem inside": _output_of(running, ["stat", "-f", "-c", "%T", "/data"]),
         "bits": "the image" if platform.same_bits else "other bits, which the image's figures do not compare with",
         "image": hello.image,
         "agent": hello.agent,
     }
 
 
-def _said_inside(running: RunningInstance, argv: list[str]) -> str:
+def _output_of(running: RunningInstance, argv: list[str]) -> str:
     done = running.session.execute(argv, time_limit_s=10)
-    said = done.stdout.decode(errors="replace").strip()
-    return said if done.code == 0 and said else "unknown"
+    output = done.stdout.decode(errors="replace").strip()
+    return output if done.code == 0 and output else "unknown"
 
 
 def _clock_source() -> str:

@@ -41,8 +41,8 @@ class Runner:
         self._faults = Faults(self.store, self.watcher.fault)
         self._interim = Interim(self.store)
         self._places = {key: place for place, key in enumerate(self.store.schedule())}
-        given = (self.plan, self.store, self.launcher, self.client, self.watcher, self._interim, self.sampler)
-        self._blocks = BlockRunner(*given, self._faults)
+        parts = (self.plan, self.store, self.launcher, self.client, self.watcher, self._interim, self.sampler)
+        self._blocks = BlockRunner(*parts, self._faults)
 
     def run(self) -> None:
         """Go on until the plan's blocks are done, its time is over, or all is known as well as it was to be.
@@ -77,7 +77,7 @@ class Runner:
     def _pass(self, arms: tuple[Arm, ...]) -> None:
         durations = self._durations(arms)
         planned = self._planned(arms)
-        wanted = tuple(job.workload.name for job in self.plan.jobs)
+        names = tuple(job.workload.name for job in self.plan.jobs)
         block = 0
         while block in planned or self.plan.more_blocks(
             block, sum(durations.values()), max(durations.values(), default=0)
@@ -87,13 +87,13 @@ class Runner:
                 if isinstance(looked, Failed):  # what is not known may not be known well enough: it goes on
                     self._faults.keep("a look at the intervals", looked)
                 else:
-                    self._tell_change(block, wanted, looked)
-                    wanted = looked
-                if not wanted:
+                    self._note_change(block, names, looked)
+                    names = looked
+                if not names:
                     break
-            wanted = planned.get(block, wanted)
-            self._tell(arms, block, durations)
-            jobs = [(job.workload, job.rounds) for job in self.plan.jobs if job.workload.name in wanted]
+            names = planned.get(block, names)
+            self._show_progress(arms, block, durations)
+            jobs = [(job.workload, job.rounds) for job in self.plan.jobs if job.workload.name in names]
             plan = self.plan
             schedule = schedule_block(plan.seed, block, arms, jobs, plan.design, in_order=plan.in_order)
             if block not in planned:
@@ -115,12 +115,12 @@ class Runner:
 
     def _planned(self, arms: Sequence[Arm]) -> dict[int, tuple[str, ...]]:
         """The workloads of each block of a pass that was planned before, in the plan's order."""
-        there: dict[int, set[str]] = {}
+        workloads_of: dict[int, set[str]] = {}
         for key in self._places:
             if key.arm in arms:
-                there.setdefault(key.block, set()).add(key.workload)
+                workloads_of.setdefault(key.block, set()).add(key.workload)
         names = [job.workload.name for job in self.plan.jobs]
-        return {block: tuple(name for name in names if name in some) for block, some in there.items()}
+        return {block: tuple(name for name in names if name in some) for block, some in workloads_of.items()}
 
     def _look(self, spent_s: float) -> tuple[str, ...]:
         """The workloads that the next blocks run; none when all are known as well as they were to be."""
@@ -135,14 +135,14 @@ class Runner:
         chosen = still_wanted(missing, seconds, left_s)
         return tuple(name for name in names if name in chosen)
 
-    def _tell_change(self, block: int, before: Sequence[str], wanted: Sequence[str]) -> None:
+    def _note_change(self, block: int, before: Sequence[str], after: Sequence[str]) -> None:
         """Keep in the file why later blocks have fewer workloads."""
-        if not wanted:
+        if not after:
             self.store.add_event("info", f"enough after {block} blocks: there is no interval left to be narrowed")
-        elif before != wanted:
-            self.store.add_event("info", f"after {block} blocks, what goes on: {', '.join(wanted)}")
+        elif before != after:
+            self.store.add_event("info", f"after {block} blocks, what goes on: {', '.join(after)}")
 
-    def _tell(self, arms: tuple[Arm, ...], block: int, durations: dict[int, float]) -> None:
+    def _show_progress(self, arms: tuple[Arm, ...], block: int, durations: dict[int, float]) -> None:
         passes = self.plan.passes
         at = passes.index(arms)
         spent = sum(durations.values())

@@ -221,12 +221,12 @@ def _tidy(running: RunningInstance, task: Callable[[], object]) -> None:
 def _require_tools(workload: RunWorkload, plan: RunPlan, running: RunningInstance) -> None:
     """Raise `HostError` when what runs is not the image, and lacks a program that the plan runs inside."""
     commands = (*plan.prepare, *plan.servers, *plan.measures)
-    programs = dict.fromkeys(one.argv[0] for one in commands if one.side is not Side.CLIENT)
+    programs = dict.fromkeys(command.argv[0] for command in commands if command.side is not Side.CLIENT)
     if not programs or running.session.hello.image is not None:
         return
     for program in programs:
-        found = running.session.execute(["sh", "-c", 'command -v "$0" >/dev/null', program], time_limit_s=30)
-        if found.code != 0:
+        lookup = running.session.execute(["sh", "-c", 'command -v "$0" >/dev/null', program], time_limit_s=30)
+        if lookup.code != 0:
             fix = f"apt-get install {' '.join(workload.packages)}" if workload.packages else None
             raise HostError(f"{program} is not installed there, and what runs is not the image", fix=fix)
 
@@ -281,12 +281,12 @@ def _measure(
     results: list[Completed] = []
     cpu, daemon = _Meter(), _Meter()
     for command in plan.measures:
-        kept = caches.drop(plan, running)
+        undropped = caches.drop(plan, running)
         cpu_began, daemon_began = running.cpu_ns(), running.daemon_cpu_ns()
         results.append(_run(command, running, client))
         cpu.add(cpu_began, running.cpu_ns())
         daemon.add(daemon_began, running.daemon_cpu_ns())
-        caches.require_fetched(kept, plan, running)
+        caches.require_fetched(undropped, plan, running)
     if over is not None and all(done.exit_code == 0 for done in results):
         over()
     after = running.measure_memory() if weighed else None
@@ -302,8 +302,8 @@ class _Meter:
     spent_ns: int | None = 0
 
     def add(self, before: int | None, after: int | None) -> None:
-        one = spent(before, after)
-        self.spent_ns = None if one is None or self.spent_ns is None else self.spent_ns + one
+        used_ns = spent(before, after)
+        self.spent_ns = None if used_ns is None or self.spent_ns is None else self.spent_ns + used_ns
 
 
 def _read(
@@ -384,8 +384,8 @@ def _all(commands: Sequence[Command], running: RunningInstance, client: Client) 
     for command in commands:
         done = _run(command, running, client)
         if done.exit_code != 0:
-            said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-            if done.exit_code == UNSUPPORTED_CODE and said:
-                raise UnsupportedError(said[-1])
+            lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+            if done.exit_code == UNSUPPORTED_CODE and lines:
+                raise UnsupportedError(lines[-1])
             how = "took too long" if done.timed_out else f"ended with {done.exit_code}"
-            raise ParseError(f"`{' '.join(command.argv)}` {how}: {said[-1] if said else 'no output'}")
+            raise ParseError(f"`{' '.join(command.argv)}` {how}: {lines[-1] if lines else 'no output'}")

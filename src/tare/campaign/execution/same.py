@@ -86,7 +86,7 @@ def check_all_there(missing: Sequence[LeftOut]) -> None:
 
 def check_platforms(record: CampaignRecord, ready: Sequence[Ready]) -> None:
     """Raise `StoreError` where a platform is of another version, or gives its instances something else."""
-    _refuse(change for one in ready for change in _platform_changes(record, one))
+    _refuse(change for entry in ready for change in _platform_changes(record, entry))
 
 
 def notes(record: CampaignRecord, host: HostFacts, ready: Sequence[Ready]) -> Iterator[str]:
@@ -97,17 +97,17 @@ def notes(record: CampaignRecord, host: HostFacts, ready: Sequence[Ready]) -> It
         yield f"resumed: {change}"
     for change in _host_changes(record, host, _SETTINGS):
         yield f"resumed: {change}"
-    for one in ready:
-        before, now = _fairness(record, one).get(_SEEN), one.fairness.get(_SEEN)
+    for entry in ready:
+        before, now = _fairness(record, entry).get(_SEEN), entry.fairness.get(_SEEN)
         if not _alike(_SEEN, before, now):
-            yield f"resumed: {Change(f'{one.platform.name}: {_SEEN}', before, now)}"
+            yield f"resumed: {Change(f'{entry.platform.name}: {_SEEN}', before, now)}"
 
 
 def _packages(record: CampaignRecord, ready: Sequence[Ready]) -> Iterator[Change]:
     """Plug-ins of another version than they had, and what was of a plug-in and is tare's own now."""
     of_platforms = {platform.name: platform.package for platform in record.platforms}
-    present = [(one.platform.name, of_platforms[one.platform.name], one.record.package) for one in ready]
-    present += [(one.name, one.package, workloads.package(one.name)) for one in record.workloads]
+    present = [(entry.platform.name, of_platforms[entry.platform.name], entry.record.package) for entry in ready]
+    present += [(workload.name, workload.package, workloads.package(workload.name)) for workload in record.workloads]
     for name, before, now in present:
         if before != now:
             yield Change(f"the package of {name}", before or "tare itself", now or "tare itself")
@@ -132,7 +132,7 @@ def _host_changes(record: CampaignRecord, host: HostFacts, facts: Iterable[str])
 
 def _platform_changes(record: CampaignRecord, ready: Ready) -> Iterator[Change]:
     name = ready.platform.name
-    before = next(one for one in record.platforms if one.name == name)
+    before = next(platform for platform in record.platforms if platform.name == name)
     if before.version != ready.record.version:
         yield Change(f"{name}'s version", before.version, ready.record.version)
     present = {**ready.record.details, **ready.fairness}
@@ -148,10 +148,10 @@ def _fairness(record: CampaignRecord, ready: Ready) -> Mapping[str, Any]:
 
 def _at(facts: Mapping[str, Any], path: str) -> Any:
     """The fact at ``cpu.model``; None where it is not told."""
-    here: Any = facts
+    value: Any = facts
     for name in path.split("."):
-        here = here.get(name) if isinstance(here, Mapping) else None
-    return here
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def _alike(fact: str, before: Any, now: Any) -> bool:

@@ -106,12 +106,12 @@ def run_slices(
     sliced: dict[Arm, Sliced] = {}
     first = 0
     for rounds in in_parts(stage.rounds):
-        there = {arm for order in rounds for arm in order}
+        arms = {arm for order in rounds for arm in order}
         sound = {
-            arm: running for arm, running in running_instances.items() if arm in there and not _failed(sliced.get(arm))
+            arm: running for arm, running in running_instances.items() if arm in arms and not _failed(sliced.get(arm))
         }
         part = _run_part(_Phase(workload, params, sound, extra), stage, rounds)
-        sliced |= {arm: _joined(sliced.get(arm), one, first) for arm, one in part.items()}
+        sliced |= {arm: _joined(sliced.get(arm), arm_result, first) for arm, arm_result in part.items()}
         first += len(rounds)
     return {arm: sliced.get(arm, Sliced(error=ParseError("it had no slices"))) for arm in running_instances}
 
@@ -150,8 +150,8 @@ def _joined(before: Sliced | None, after: Sliced, first: int) -> Sliced:
     if before is None or after.error is not None:
         return after
     return Sliced(
-        (*before.samples, *(replace(one, round=first + one.round) for one in after.samples)),
-        (*before.slices, *(replace(one, round=first + one.round) for one in after.slices)),
+        (*before.samples, *(replace(sample, round=first + sample.round) for sample in after.samples)),
+        (*before.slices, *(replace(facts, round=first + facts.round) for facts in after.slices)),
         _total((before.cpu_ns, after.cpu_ns)),
         _total((before.daemon_cpu_ns, after.daemon_cpu_ns)),
         before.work + after.work,
@@ -215,9 +215,9 @@ class _Phase:
     def _warm(self, arm: Arm) -> None:
         running = self.running_instances[arm]
         fitted = self.workload.fitted(self.params, running.instance.spec.resources.memory_bytes)
-        given = self.workload.probe_params(fitted)
+        probe_params = self.workload.probe_params(fitted)
         more = self.extra.get(arm.platform, {})
-        probe = running.session.probe(self.workload.probe, {**given, **more}, self.warmup_ns)
+        probe = running.session.probe(self.workload.probe, {**probe_params, **more}, self.warmup_ns)
         probe.wait_ready(time_limit_s=WARM_LIMIT_S + self.warmup_ns / 1e9)
         # Only now: its clock is read while nothing else runs on its CPUs.
         self.offsets[arm] = running.session.sync_clock()
@@ -227,7 +227,7 @@ class _Phase:
         """Do something for one arm: what it fails for is its own, and no other's. None when it did."""
         result = attempt(task)
         if isinstance(result, Failed):
-            self.errors.setdefault(arm, _told(result.error))
+            self.errors.setdefault(arm, _as_unsupported(result.error))
             return None
         return result
 
@@ -244,9 +244,9 @@ class _Phase:
         turns = plan_turns(ready, first_ns, self.slice_ns, gap_ns=self.gap_ns, at_once=at_once, own_cpus=own_cpus)
         for arm, probe in self.probes.items():
             offset = self.offsets[arm]
-            mine = [(offset.to_agent(turn.start_ns), self.slice_ns) for turn in turns if turn.arm == arm]
-            closing = [(offset.to_agent(self._over_ns(turns)), 0)] if mine else []
-            self._guarded(arm, partial(probe.begin, [*mine, *closing]))
+            own_slices = [(offset.to_agent(turn.start_ns), self.slice_ns) for turn in turns if turn.arm == arm]
+            closing = [(offset.to_agent(self._over_ns(turns)), 0)] if own_slices else []
+            self._guarded(arm, partial(probe.begin, [*own_slices, *closing]))
         return turns
 
     def _over_ns(self, turns: Sequence[Turn]) -> int:
@@ -291,20 +291,20 @@ class _Phase:
 
     def collect(self, arm: Arm, turns: Sequence[Turn], readings: Sequence[Reading]) -> Sliced:
         """Take in what an agent has to say."""
-        sliced = None if arm in self.errors else self._guarded(arm, partial(self._taken, arm, turns, readings))
+        sliced = None if arm in self.errors else self._guarded(arm, partial(self._own_result, arm, turns, readings))
         return sliced or Sliced(error=self.errors[arm])
 
-    def _taken(self, arm: Arm, turns: Sequence[Turn], readings: Sequence[Reading]) -> Sliced:
-        mine = []
+    def _own_result(self, arm: Arm, turns: Sequence[Turn], readings: Sequence[Reading]) -> Sliced:
+        shares = []
         for turn in turns:
             if turn.arm == arm:
                 before, after = readings[turn.slot], readings[turn.slot + 1]
                 used = [spent(*pair) for pair in zip(before.cpu_ns[arm], after.cpu_ns[arm], strict=True)]
-                mine.append(Share(turn, before.end_ns, after.begin_ns, *used))
+                shares.append(Share(turn, before.end_ns, after.begin_ns, *used))
         result = self.probes[arm].wait(time_limit_s=GRACE_S)
-        if mine:
+        if shares:
             result = replace(result, slices=result.slices[:-1])  # without the closing one
-        return read_result(self.workload, result, mine, self.offsets[arm].offset_ns)
+        return read_result(self.workload, result, shares, self.offsets[arm].offset_ns)
 
 
 @contextlib.contextmanager
@@ -324,26 +324,26 @@ def promptly() -> Iterator[None]:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
-def _told(error: Exception) -> Exception:
+def _as_unsupported(error: Exception) -> Exception:
     """What the platform has no means for is no fault of the session."""
     return UnsupportedError(error.what) if isinstance(error, Refused) and error.code == UNSUPPORTED else error
 
 
-def read_result(workload: SliceWorkload, result: ProbeResult, mine: Sequence[Share], offset_ns: int) -> Sliced:
+def read_result(workload: SliceWorkload, result: ProbeResult, shares: Sequence[Share], offset_ns: int) -> Sliced:
     """Put what the agent says beside what the host read (CPU time of instance and daemons, by turn).
 
     A slice that began before the reading ahead of it was done, or ended after the next had begun (the host was late, or
     the slice was), has a wall time and no CPU time. Raises `ParseError` when the agent did not do as planned.
     """
-    if len(mine) != len(result.slices):
-        raise ParseError(f"{len(mine)} slices were planned, the agent reports {len(result.slices)}")
+    if len(shares) != len(result.slices):
+        raise ParseError(f"{len(shares)} slices were planned, the agent reports {len(result.slices)}")
     tick_ns = tick(result)
     longest = max((done.end_ns - done.start_ns for done in result.slices), default=0)
     if tick_ns > COARSEST * longest:
         raise ParseError(f"the clock inside ticks every {tick_ns / 1e6:g} ms: too coarse for slices of such a length")
     samples: list[Sample] = []
     facts: list[SliceFacts] = []
-    for share, done in zip(mine, result.slices, strict=True):
+    for share, done in zip(shares, result.slices, strict=True):
         turn, start_ns = share.turn, done.start_ns - offset_ns
         cpu = share.cpu_ns if share.holds(start_ns, done.end_ns - offset_ns) else None
         wall_ns = done.end_ns - done.start_ns
@@ -356,8 +356,8 @@ def read_result(workload: SliceWorkload, result: ProbeResult, mine: Sequence[Sha
             samples += [Sample(name, value, turn.round) for name, value in figures.items()]
         facts.append(SliceFacts(turn.round, turn.position, start_ns, wall_ns, cpu, share.daemon_cpu_ns, late_ns))
     if not samples:
-        raise ParseError(f"all of its {len(mine)} slices came too late")
-    own, shared = _total(one.cpu_ns for one in mine), _total(one.daemon_cpu_ns for one in mine)
+        raise ParseError(f"all of its {len(shares)} slices came too late")
+    own, shared = _total(share.cpu_ns for share in shares), _total(share.daemon_cpu_ns for share in shares)
     work = sum(part.work for done in result.slices for part in done.parts.values()) / workload.work_scale
     return Sliced(checked(workload, samples), tuple(facts), own, shared, work)
 

@@ -54,16 +54,16 @@ def require(store: Store, agreed: str) -> None:
 
 def jobs_of(record: CampaignRecord) -> tuple[Job, ...]:
     """The workloads of a campaign that is there. Raises `UsageError` for what this tare does not know, or would not."""
-    return tuple(job_of(workloads.get(one.name), one.params, one.margin) for one in record.workloads)
+    return tuple(job_of(workloads.get(entry.name), entry.params, entry.margin) for entry in record.workloads)
 
 
 def orders(store: Store) -> Iterator[str]:
     """What a resume would run, a line each. Raises `UsageError` where it could not be run anyway."""
     record = store.record
-    yield f"platforms: {', '.join(one.name for one in record.platforms)}"
+    yield f"platforms: {', '.join(platform.name for platform in record.platforms)}"
     for job in jobs_of(record):
-        told = ", ".join(f"{name} {value}" for name, value in job.params.items()) or "no parameters"
-        yield f"workload {job.workload.name}: {told}{_commands(job)}"
+        params = ", ".join(f"{name} {value}" for name, value in job.params.items()) or "no parameters"
+        yield f"workload {job.workload.name}: {params}{_commands(job)}"
     length = f"{record.blocks} blocks" if record.blocks is not None else f"{record.time_budget_s or 0:g} s"
     yield f"length: {length}, of {len(record.arms)} instances each; {len(store.done())} trials are done"
     own = sum(platform == record.baseline for platform, _ in record.arms)
@@ -86,13 +86,13 @@ def _commands(job: Job) -> str:
 def _key() -> bytes:
     place = state.home() / KEY
     try:
-        return _kept(place)
+        return _read_key(place)
     except FileNotFoundError:
         _make(place)
-        return _kept(place)
+        return _read_key(place)
 
 
-def _kept(place: Path) -> bytes:
+def _read_key(place: Path) -> bytes:
     """The key; nobody else may have made it, or read it."""
     descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:

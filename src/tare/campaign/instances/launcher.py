@@ -150,7 +150,7 @@ class InstanceLauncher:
                 return running
         except TareError as error:
             last = console.read(spaces / "console.log")
-            said = _last_words(last)
+            console_end = _last_words(last)
             overdone = self.disk.why_ended(self.group(number))
             if overdone is not None:
                 error.what, error.fix = f"{overdone.what}: {error.what}", overdone.fix
@@ -159,8 +159,8 @@ class InstanceLauncher:
                 error.what, error.fix = f"the disk is full: {error.what}", full
             with contextlib.suppress(HostError):  # what stays is noted (`host.unremoved`)
                 cleanup.release()
-            if said:
-                what = f"{error.what}; its console ends: {said}"
+            if console_end:
+                what = f"{error.what}; its console ends: {console_end}"
                 raise PlatformError(what, fix=error.fix, console=last) from error
             raise
         except BaseException:
@@ -201,7 +201,7 @@ class InstanceLauncher:
         )
         instance = contract.launched(platform, spec, cleanup)
         if not platform.has_agent:
-            return self._start_mute(platform, arm, instance, cleanup, tenant, measured=measured)
+            return self._start_without_agent(platform, arm, instance, cleanup, tenant, measured=measured)
         try:
             session = Session.open(instance.stream, time_limit_s=spec.start_limit_s)
             self._check(session, platform)
@@ -221,7 +221,7 @@ class InstanceLauncher:
             raise
         return RunningInstance(arm, instance, session, cleanup, seen, command_ns)
 
-    def _start_mute(
+    def _start_without_agent(
         self, platform: Platform, arm: Arm, instance: Instance, cleanup: CleanupStack, tenant: Tenant, *, measured: bool
     ) -> RunningInstance:
         """Wait until what has no agent has answered from outside."""
@@ -256,10 +256,10 @@ def stop_all(running_instances: Iterable[RunningInstance]) -> list[Failed]:
     return [end for end in ends if isinstance(end, Failed)]
 
 
-def _last_words(said: bytes) -> str:
-    lines = said.decode(errors="replace").strip().splitlines()
+def _last_words(output: bytes) -> str:
+    lines = output.decode(errors="replace").strip().splitlines()
     # What a kernel says after it panicked is its stack, and once our own boot script gave up, how it powers off: why is
     # in the lines up to that.
-    told = [number for number, line in enumerate(lines) if "Kernel panic" in line or line.startswith("tare: ")]
-    end = told[0] + 1 if told else len(lines)
+    fatal_lines = [number for number, line in enumerate(lines) if "Kernel panic" in line or line.startswith("tare: ")]
+    end = fatal_lines[0] + 1 if fatal_lines else len(lines)
     return " | ".join(line[:300] for line in lines[max(0, end - 3) : end])

@@ -74,6 +74,6 @@ def added(record: CampaignRecord) -> list[tuple[str, str, float]]:
     """Which copy is of which platform, and its share of more work."""
     # A file of format version 2 does not tell its shares: there were no others than these.
     shares = record.slowed or ADDED
-    names = [one.name for one in record.platforms]
+    names = [platform.name for platform in record.platforms]
     pairs = ((name, slowed_name(name, share), share) for name in names for share in shares)
-    return [one for one in pairs if one[1] in names]
+    return [pair for pair in pairs if pair[1] in names]

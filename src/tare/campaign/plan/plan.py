@@ -125,14 +125,14 @@ def make_jobs(
 
     ``margins``: the user's own, by workload, by family, or for all (the empty name); what is nearest counts.
     """
-    others, own = params or {}, margins or {}
+    own_params, own_margins = params or {}, margins or {}
     jobs = []
     for workload in workloads:
         names = (workload.name, workload.family.value, "")
-        margin = next((own[name] for name in names if name in own), None)
-        jobs.append(job_of(workload, {**workload.profiles[profile], **others.get(workload.name, {})}, margin))
-    known = {"", *(one.name for one in workloads), *(family.value for family in Family)}
-    for name in own.keys() - known:
+        margin = next((own_margins[name] for name in names if name in own_margins), None)
+        jobs.append(job_of(workload, {**workload.profiles[profile], **own_params.get(workload.name, {})}, margin))
+    known = {"", *(workload.name for workload in workloads), *(family.value for family in Family)}
+    for name in own_margins.keys() - known:
         raise UsageError(
             f"no margin can be given for {name!r}", fix="name a workload of the campaign, or a family: cpu"
         )

@@ -60,12 +60,12 @@ def schedule_block(
     duet = design is Design.DUET
     stages = [_stage(generator, workload, rounds, arms, launch_order, duet=duet) for workload, rounds in workloads]
     starts = [stage for stage in stages if stage.mode is Mode.START and not stage.fresh]
-    others = [stage for stage in stages if stage not in starts]
+    rest = [stage for stage in stages if stage not in starts]
     if not in_order:
-        generator.shuffle(others)
+        generator.shuffle(rest)
     # Last, so that the block's own instances need not be started again.
-    others.sort(key=lambda stage: stage.fresh)
-    return BlockSchedule(block, launch_order, (*starts, *others))
+    rest.sort(key=lambda stage: stage.fresh)
+    return BlockSchedule(block, launch_order, (*starts, *rest))
 
 
 def _stage(

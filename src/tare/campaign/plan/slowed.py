@@ -22,19 +22,19 @@ def slowed_name(platform: str, share: float) -> str:
 def slowed_copies(ready: Sequence[Ready], shares: Sequence[float]) -> list[Ready]:
     """Each platform once more for each share, under another name; none of them is the baseline."""
     copies = []
-    for one in ready:
+    for original in ready:
         for share in shares:
-            platform = copy.copy(one.platform)
-            platform.name = slowed_name(one.platform.name, share)
+            platform = copy.copy(original.platform)
+            platform.name = slowed_name(original.platform.name, share)
             platform.__dict__["baseline"] = False
-            record = one.record.model_copy(update={"name": platform.name})
-            copies.append(replace(one, platform=platform, record=record))
+            record = original.record.model_copy(update={"name": platform.name})
+            copies.append(replace(original, platform=platform, record=record))
     return copies
 
 
 def originals(record: CampaignRecord) -> list[str]:
     """The platforms of a campaign that are no copies, in its order."""
-    names = [one.name for one in record.platforms]
+    names = [platform.name for platform in record.platforms]
     copies = {slowed_name(name, share) for name in names for share in record.slowed}
     return [name for name in names if name not in copies]
 
@@ -42,5 +42,7 @@ def originals(record: CampaignRecord) -> list[str]:
 def extra_work(ready: Sequence[Ready], shares: Sequence[float]) -> Mapping[str, Params]:
     """The parameters that make the copies do more, by platform."""
     return {
-        slowed_name(one.platform.name, share): {EXTRA: round(1_000_000 * share)} for one in ready for share in shares
+        slowed_name(entry.platform.name, share): {EXTRA: round(1_000_000 * share)}
+        for entry in ready
+        for share in shares
     }

@@ -75,11 +75,15 @@ def full_length(study: Study, workloads: Sequence[str]) -> float:
 
 
 def _platforms(study: Study) -> list[str]:
-    return list(dict.fromkeys(name for one in study.run.platform for name in one.run))
+    return list(dict.fromkeys(name for platform in study.run.platform for name in platform.run))
 
 
 def _without(study: Study) -> list[LeftOut]:
-    return [store.LeftOut(platform=one.study, reason=one.why) for one in study.run.platform if not one.run]
+    return [
+        store.LeftOut(platform=platform.study, reason=platform.why)
+        for platform in study.run.platform
+        if not platform.run
+    ]
 
 
 def _params(job: RunJob, scale: Scale) -> dict[str, int | float | str | bool]:

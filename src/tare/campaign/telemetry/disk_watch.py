@@ -111,7 +111,9 @@ class DiskWatch:
         place, limit = volumes.bounds(space.folder, volume)
         tenant = Tenant(space, group, limit, {place})
         with self._lock:
-            self._tenants = [one for one in self._tenants if one.space.folder.exists()] + [tenant]  # others are stopped
+            self._tenants = [known for known in self._tenants if known.space.folder.exists()] + [
+                tenant
+            ]  # others are stopped
             self._expect(place, limit)
         return tenant
 
@@ -129,7 +131,7 @@ class DiskWatch:
 
     def why_ended(self, group: str) -> SessionError | None:
         """Why the instance of this control group was ended; None where it was not."""
-        return next((one.ended_for for one in self._tenants if one.group.path == group), None)
+        return next((tenant.ended_for for tenant in self._tenants if tenant.group.path == group), None)
 
     def look(self) -> None:
         """Once: count where it is time to, and end whoever has taken too much."""
@@ -148,22 +150,22 @@ class DiskWatch:
         now, device = volumes.free(place), place.stat().st_dev
         if device not in self._filesystems:
             share, most = now.part(RESERVE_SHARE), now.part(MAX_RESERVE_SHARE)
-            wanted = Room(max(MIN_RESERVE.bytes, share.bytes), max(MIN_RESERVE.files, share.files))
-            self._filesystems[device] = _Filesystem(volumes.top(place), volumes.least([wanted, most]), now, now)
+            reserve = Room(max(MIN_RESERVE.bytes, share.bytes), max(MIN_RESERVE.files, share.files))
+            self._filesystems[device] = _Filesystem(volumes.top(place), volumes.least([reserve, most]), now, now)
         filesystem = self._filesystems[device]
         filesystem.slack = volumes.least([filesystem.slack, limit, now - filesystem.reserve])
 
     def _count(self, device: int, filesystem: _Filesystem, now: Room) -> None:
         with self._lock:
-            tenants = [one for one in self._tenants if one.ended_for is None and device in one.devices()]
+            tenants = [tenant for tenant in self._tenants if tenant.ended_for is None and device in tenant.devices()]
         counted = {tenant: tenant.taken() for tenant in tenants}
         short = filesystem.reserve.beyond(now)
         greedy = [tenant for tenant, taken in counted.items() if taken is None or taken.beyond(tenant.limit)]
         for tenant in greedy or (_largest(counted, now, filesystem.reserve) if short else ()):
             tenant.end(_why(counted.pop(tenant), tenant.limit, now if tenant not in greedy else None))
-        left = [tenant.limit - taken for tenant, taken in counted.items() if taken is not None]
+        limits = [tenant.limit - taken for tenant, taken in counted.items() if taken is not None]
         with self._lock:
-            filesystem.expect(volumes.free(filesystem.place), left or [filesystem.reserve])
+            filesystem.expect(volumes.free(filesystem.place), limits or [filesystem.reserve])
 
 
 def _largest(counted: dict[Tenant, Room | None], now: Room, reserve: Room) -> list[Tenant]:
@@ -173,8 +175,8 @@ def _largest(counted: dict[Tenant, Room | None], now: Room, reserve: Room) -> li
     return sorted(taken, key=lambda tenant: taken[tenant].files if files else taken[tenant].bytes)[-1:]
 
 
-def _why(taken: Room | None, limit: Room, left: Room | None) -> str:
+def _why(taken: Room | None, limit: Room, free: Room | None) -> str:
     had = "more files than can be counted" if taken is None else str(taken)
-    if left is not None:
-        return f"the host's disk was nearly full ({left} left), and this instance had taken most of all: {had}"
+    if free is not None:
+        return f"the host's disk was nearly full ({free} left), and this instance had taken most of all: {had}"
     return f"the instance took more of the host's disk than it may: {had}, of {limit}"

@@ -27,7 +27,7 @@ from tare.model import Arm, CpuTick, InstanceTick, Tick
 #: that is there for less than half a second matters to none but the shortest trials.
 INTERVAL_S = 0.5
 
-Lives = Callable[[], Collection[RunningInstance]]
+RunningInstances = Callable[[], Collection[RunningInstance]]
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Sampler:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextlib.contextmanager
-    def sampling(self, running_instances: Lives, daemons: Collection[str] = ()) -> Iterator[None]:
+    def sampling(self, running_instances: RunningInstances, daemons: Collection[str] = ()) -> Iterator[None]:
         """Read meanwhile, and once more at the end.
 
         ``lives``: the instances in service, asked by another thread. ``daemons``: the control groups of shared daemons,
@@ -66,16 +66,16 @@ class Sampler:
             ticks, self._ticks = self._ticks, []
         return ticks
 
-    def _run(self, running_instances: Lives, daemons: Collection[str], end: threading.Event) -> None:
+    def _run(self, running_instances: RunningInstances, daemons: Collection[str], end: threading.Event) -> None:
         ended = attempt(partial(self._read_on, running_instances, daemons, end))
         if isinstance(ended, Failed):
             self.failed = ended
 
-    def _read_on(self, running_instances: Lives, daemons: Collection[str], end: threading.Event) -> None:
+    def _read_on(self, running_instances: RunningInstances, daemons: Collection[str], end: threading.Event) -> None:
         with contextlib.closing(_Host(self.cpus, daemons)) as host:
             self._read_steadily(host, running_instances, end)
 
-    def _read_steadily(self, host: _Host, running_instances: Lives, end: threading.Event) -> None:
+    def _read_steadily(self, host: _Host, running_instances: RunningInstances, end: threading.Event) -> None:
         due = time.monotonic()
         over = False
         while not over:
@@ -108,7 +108,12 @@ class _Host:
 
     def close(self) -> None:
         """Close all files."""
-        for group in (self._tare, self._client, *self._instances.values(), *(one for one, _ in self._daemons.values())):
+        for group in (
+            self._tare,
+            self._client,
+            *self._instances.values(),
+            *(daemon for daemon, _ in self._daemons.values()),
+        ):
             group.close()
         self._strays.close()
 
@@ -149,27 +154,27 @@ class _Host:
         # Ticks are counted where a clock interrupt finds a task: too rough for half a second, where there is better.
         by_cpu, of_tare = self._all.cpu_ns_by_cpu(), self._tare.cpu_ns_by_cpu()
         ran = dict(enumerate(by_cpu)) if by_cpu else counters.run_times()
-        found = []
+        ticks = []
         for cpu, ms in times.items():
             user, nice, system, *rest = ms
             idle, iowait, irq, softirq, steal = rest
             run_ns = ran.get(cpu, 1_000_000 * (user + nice + system))
             tare_ns = of_tare[cpu] - (strays[cpu] if strays else 0) if of_tare else None
-            found.append(CpuTick(cpu, user, nice, system, idle, iowait, irq, softirq, steal, run_ns, tare_ns))
-        return tuple(found)
+            ticks.append(CpuTick(cpu, user, nice, system, idle, iowait, irq, softirq, steal, run_ns, tare_ns))
+        return tuple(ticks)
 
     def _of_instances(self, running_instances: Collection[RunningInstance]) -> tuple[InstanceTick, ...]:
-        wanted = {
+        arms_by_group = {
             running.instance.spec.group.path: running.arm for running in running_instances if running.instance.accounted
         }
-        for path in self._instances.keys() - wanted.keys():
+        for path in self._instances.keys() - arms_by_group.keys():
             self._instances.pop(path).close()
-        found = []
-        for path, arm in wanted.items():
+        ticks = []
+        for path, arm in arms_by_group.items():
             group = self._instances.setdefault(path, Group(path))
             with contextlib.suppress(OSError):  # it was stopped meanwhile
-                found.append(_instance(arm, group))
-        return tuple(found)
+                ticks.append(_instance(arm, group))
+        return tuple(ticks)
 
     def _daemons_so_far(self) -> int:
         """A daemon is counted from when it is first seen to the end, for it works for starts and stops too."""
