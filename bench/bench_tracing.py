@@ -76,15 +76,15 @@ def rows(job, running, rounds) -> list[str]:
             took[name].append(nanoseconds(job, running, on[name]))
     lines = []
     for name, ns in took.items():
-        said = f"| {job.workload.name} | {name} | {statistics.median(ns):.1f} ns |"
+        line = f"| {job.workload.name} | {name} | {statistics.median(ns):.1f} ns |"
         if name != OFF:
-            more = interval([one - off for one, off in zip(ns, took[OFF], strict=True)])
-            logs = interval([math.log(one / off) for one, off in zip(ns, took[OFF], strict=True)])
+            more = interval([with_it - off for with_it, off in zip(ns, took[OFF], strict=True)])
+            logs = interval([math.log(with_it / off) for with_it, off in zip(ns, took[OFF], strict=True)])
             point, low, high = (math.exp(value) for value in logs)
-            said += f" {more[0]:+.1f} ns ({more[1]:+.1f} to {more[2]:+.1f}) | {point:.3f} ({low:.3f} to {high:.3f}) |"
+            line += f" {more[0]:+.1f} ns ({more[1]:+.1f} to {more[2]:+.1f}) | {point:.3f} ({low:.3f} to {high:.3f}) |"
         else:
-            said += " | |"
-        lines.append(said)
+            line += " | |"
+        lines.append(line)
     return lines
 
 
@@ -100,7 +100,7 @@ def nanoseconds(job, running, on) -> float:
         if sliced.error is not None:
             raise sliced.error
         headline = job.workload.metrics[0].name
-        return 1e9 / statistics.mean(one.value for one in sliced.samples if one.metric == headline)
+        return 1e9 / statistics.mean(sample.value for sample in sliced.samples if sample.metric == headline)
     finally:
         if counter is not None:
             counter.stop()

@@ -64,11 +64,11 @@ def squares(values: Floats, total: Floats) -> float:
 def estimate(differences: Floats) -> tuple[float, float]:
     """A block's figure, as in `tare.estimates.grid`, and its variance; ``differences[baseline arm, round]``."""
 
-    def figure(kept: Floats) -> float:
-        return float(np.mean([hodges_lehmann(row) for row in kept]))
+    def figure(differences: Floats) -> float:
+        return float(np.mean([hodges_lehmann(row) for row in differences]))
 
     rounds = differences.shape[1]
-    without = np.array([figure(np.delete(differences, one, axis=1)) for one in range(rounds)])
+    without = np.array([figure(np.delete(differences, dropped, axis=1)) for dropped in range(rounds)])
     return figure(differences), (rounds - 1) * float(without.var())
 
 
@@ -135,23 +135,23 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     for world in WORLDS:
         truth = world.truth(rng)
-        told = [[estimate(world.block(rng)) for _ in range(BLOCKS)] for _ in range(campaigns)]
-        print(row(world.name, told, truth))
+        estimates = [[estimate(world.block(rng)) for _ in range(BLOCKS)] for _ in range(campaigns)]
+        print(row(world.name, estimates, truth))
     if files:
-        told = [[estimate(block) for block in blocks] for file in files for blocks in real(file)]
-        print(row(f"native against itself, {len(told)} comparisons", told, 0.0))
+        estimates = [[estimate(block) for block in blocks] for file in files for blocks in real(file)]
+        print(row(f"native against itself, {len(estimates)} comparisons", estimates, 0.0))
 
 
-def row(name: str, told: list[list[tuple[float, float]]], truth: float) -> str:
+def row(name: str, estimates: list[list[tuple[float, float]]], truth: float) -> str:
     """Coverage of the three ways, median width of the weighted ones beside Student's, and the weighted ones' bias."""
     ways = [
-        [t_interval(np.array([value for value, _ in blocks]), 0.95) for blocks in told],
-        [pooled(blocks, 0.0) for blocks in told],
-        [pooled(blocks, PRIOR) for blocks in told],
+        [t_interval(np.array([value for value, _ in blocks]), 0.95) for blocks in estimates],
+        [pooled(blocks, 0.0) for blocks in estimates],
+        [pooled(blocks, PRIOR) for blocks in estimates],
     ]
-    held = [np.mean([one.low <= truth <= one.high for one in way]) for way in ways]
-    widths = [np.median([one.half_width for one in way]) for way in ways]
-    bias = [np.mean([one.point for one in way]) - truth for way in ways[1:]]
+    held = [np.mean([interval.low <= truth <= interval.high for interval in way]) for way in ways]
+    widths = [np.median([interval.half_width for interval in way]) for way in ways]
+    bias = [np.mean([interval.point for interval in way]) - truth for way in ways[1:]]
     shown = [f"{share:.0%}" for share in held]
     narrower = " and ".join(f"{width / widths[0]:.2f}" for width in widths[1:])
     return f"| {name} | {' | '.join(shown)} | {narrower} | {bias[0]:+.2%} and {bias[1]:+.2%} |"

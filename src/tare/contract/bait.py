@@ -73,12 +73,12 @@ def facts() -> dict[str, str]:
 
 def runnable_by_nobody(paths: list[Path]) -> list[Path]:
     """Those setuid files that another user of this host can execute as their owner: reached, and on no nosuid mount."""
-    there = [path for path in paths if _is_setuid(path)]
-    if not there:
+    setuid_files = [path for path in paths if _is_setuid(path)]
+    if not setuid_files:
         return []
     as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     reached = 'for path; do test -x "$path" && printf "%s\\0" "$path"; done; true'
-    done = processes.run([*as_nobody, "sh", "-c", reached, "sh", *map(str, there)])
+    done = processes.run([*as_nobody, "sh", "-c", reached, "sh", *map(str, setuid_files)])
     done.require()
     return [Path(os.fsdecode(path)) for path in done.stdout.split(b"\0") if path]
 

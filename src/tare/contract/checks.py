@@ -79,8 +79,8 @@ def same_bits(bench: Bench) -> None:
         mark = session.get("/etc/tare-image", cap=200).decode(errors="replace").strip()
         promise(mark == image.hash, f"the image inside calls itself {mark!r}, not {image.hash!r}")
         seen = session.execute(["sha256sum", f"/{WITNESS}"], time_limit_s=60).stdout.split()
-        wanted = hashlib.sha256((image.root / WITNESS).read_bytes()).hexdigest()
-        promise(seen and seen[0].decode() == wanted, f"/{WITNESS} inside is another file")
+        expected = hashlib.sha256((image.root / WITNESS).read_bytes()).hexdigest()
+        promise(seen and seen[0].decode() == expected, f"/{WITNESS} inside is another file")
     else:
         promise(session.hello.image is None, "it declares other bits, and has the image's mark")
 
@@ -167,7 +167,7 @@ def _outside(running: RunningInstance, before: Collection[int]) -> list[str]:
     while above:
         its |= above
         above = {seen[pid].parent for pid in above} & set(seen)
-    its |= {pid for pid, one in seen.items() if any(running.instance.spec.id in word for word in one.argv)}
+    its |= {pid for pid, process in seen.items() if any(running.instance.spec.id in word for word in process.argv)}
     strays = []
     for pid in its & set(seen) - set(before):
         with contextlib.suppress(OSError):
@@ -219,16 +219,16 @@ def network_both_ways(bench: Bench) -> None:
         _tcp_by_perl(bench, running)
         return
     port = str(address.instance_port)
-    client, here = bench.client.towards(address), address.client or bench.launcher.network.client
+    client, client_address = bench.client.towards(address), address.client or bench.launcher.network.client
     server = running.session.start(["iperf3", "-s", "-1", "--forceflush", "-p", port], time_limit_s=60)
     server.wait_output(b"listening", 30)
-    there = ["iperf3", "-c", address.host, "-p", str(address.port), "-n", "1M"]
-    done = client.run(there, time_limit_s=60)
+    argv = ["iperf3", "-c", address.host, "-p", str(address.port), "-n", "1M"]
+    done = client.run(argv, time_limit_s=60)
     promise(done.code == 0, f"the client does not reach it: {done.text.strip()[-200:]}")
     with client.serving(["iperf3", "-s", "-1", "-p", port]):
-        back = ["sh", "-c", CALL_BACK, "call-back", here, port]
-        said = running.session.execute(back, time_limit_s=120)
-    promise(said.code == 0, f"it does not reach the client: {said.stdout.decode(errors='replace').strip()[-200:]}")
+        back = ["sh", "-c", CALL_BACK, "call-back", client_address, port]
+        answer = running.session.execute(back, time_limit_s=120)
+    promise(answer.code == 0, f"it does not reach the client: {answer.stdout.decode(errors='replace').strip()[-200:]}")
     if address.echo is not None:
         pinged = client.run(["ping", "-c", "1", "-W", "5", address.echo], time_limit_s=30)
         promise(pinged.code == 0, f"{address.echo} does not answer ping")
@@ -237,7 +237,7 @@ def network_both_ways(bench: Bench) -> None:
 def _tcp_by_perl(bench: Bench, running: RunningInstance) -> None:
     """Both ways by what every Debian has: other bits may lack the image's tools."""
     address = running.instance.address
-    client, here = bench.client.towards(address), address.client or bench.launcher.network.client
+    client, client_address = bench.client.towards(address), address.client or bench.launcher.network.client
     serve = ["perl", "-MIO::Socket::INET", "-e", SERVE]
     server = running.session.start([*serve, str(address.instance_port)], time_limit_s=60)
     server.wait_output(b"listening", 30)
@@ -245,18 +245,18 @@ def _tcp_by_perl(bench: Bench, running: RunningInstance) -> None:
     done = client.run([*ask, str(address.host), str(address.port)], time_limit_s=60)
     promise(done.stdout == b"hello", f"the client does not reach it: {done}")
     with client.serving([*serve, str(address.port)]):
-        said = running.session.execute([*ask, here, str(address.port)], time_limit_s=60)
-    promise(said.stdout == b"hello", f"it does not reach the client: {said.stderr.decode(errors='replace')[-200:]}")
+        answer = running.session.execute([*ask, client_address, str(address.port)], time_limit_s=60)
+    promise(answer.stdout == b"hello", f"it does not reach the client: {answer.stderr.decode(errors='replace')[-200:]}")
 
 
 def four_at_once(bench: Bench) -> None:
     """Four start in parallel, and each keeps its own files."""
     with ThreadPoolExecutor(4) as pool:
         attempts = [pool.submit(bench.start) for _ in range(4)]
-    running_instances = [one.result() for one in attempts if one.exception() is None]
+    running_instances = [attempt.result() for attempt in attempts if attempt.exception() is None]
     try:
-        for one in attempts:
-            error = one.exception()
+        for attempt in attempts:
+            error = attempt.exception()
             if error is not None:
                 raise error
         for number, running in enumerate(running_instances):
@@ -284,8 +284,8 @@ def death_is_noticed(bench: Bench) -> None:
             raise BrokenPromiseError("a killed instance runs commands")
     finally:
         bench.close()
-    left = named_after(pids, notes())
-    promise(not left, f"left on the host: {left}")
+    leftovers = named_after(pids, notes())
+    promise(not leftovers, f"left on the host: {leftovers}")
 
 
 def stop_leaves_nothing(bench: Bench) -> None:
@@ -294,12 +294,12 @@ def stop_leaves_nothing(bench: Bench) -> None:
     rules, before = packet_rules(), notes()
     running = bench.start(measured=True)
     label, pids = running.instance.spec.id, running.instance.host_processes()
-    there = left_on_host(label)
+    labelled = left_on_host(label)
     running.stop()
-    promise(there, "nothing on the host carried its label")
-    left = left_on_host(label)
-    left += named_after(pids, notes() - before)
-    promise(not left, f"left on the host: {left}")
+    promise(labelled, "nothing on the host carried its label")
+    leftovers = left_on_host(label)
+    leftovers += named_after(pids, notes() - before)
+    promise(not leftovers, f"left on the host: {leftovers}")
     new = packet_rules() - rules
     promise(not new, f"left in the packet filter: {sorted(new)}")
 

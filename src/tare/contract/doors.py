@@ -234,12 +234,12 @@ def judge(door: Door, answers: Answers, host: Host) -> Outcome:
         return Outcome(door, State.UNTRIED, "nothing was said of it")
     if opened:
         state = State.OPEN if _reaches(door.reach, answers, host) else State.OWN
-        return Outcome(door, state, _told(opened))
+        return Outcome(door, state, _rendered(opened))
     tried = [(way, word) for way, word in ways if not word.startswith("-")]
     if not tried:
         return Outcome(door, State.UNTRIED, "; ".join(dict.fromkeys(word[1:] for _, word in ways)))
     absent = door.reach is not Reach.ALWAYS and all(word in ABSENT for _, word in tried)
-    return Outcome(door, State.ABSENT if absent else State.CLOSED, _told(tried))
+    return Outcome(door, State.ABSENT if absent else State.CLOSED, _rendered(tried))
 
 
 def _reaches(reach: Reach, answers: Answers, host: Host) -> bool:
@@ -253,5 +253,5 @@ def _reaches(reach: Reach, answers: Answers, host: Host) -> bool:
     return shared and answers.facts.get(reach.value) == host.facts.get(reach.value)
 
 
-def _told(ways: Sequence[tuple[str, str]]) -> str:
+def _rendered(ways: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{way}: {'read' if word.startswith('=') else word}" for way, word in ways)

@@ -65,23 +65,34 @@ def try_doors_to_others(bench: Bench) -> list[Outcome]:
     address = running.instance.address
     if address.host is None:
         return [Outcome(door, State.ABSENT, address.no_ping) for door in DOORS_TO_OTHERS]
-    with bait.laid(bench.launcher, running) as laid, bench.fresh() as other, _listener(bench, running) as listener:
+    with bait.laid(bench.launcher, running) as laid, bench.fresh() as victim, _listener(bench, running) as listener:
         secret = laid.host.secret
-        its = other.instance.address
-        own = its.ping or its.early_ping
-        reachable = {f"{its.host}:{its.port}", *([f"{own}:{its.instance_port}"] if own else [])}
-        here, port = listener.getsockname()
+        victim_address = victim.instance.address
+        victim_ping = victim_address.ping or victim_address.early_ping
+        reachable = {
+            f"{victim_address.host}:{victim_address.port}",
+            *([f"{victim_ping}:{victim_address.instance_port}"] if victim_ping else []),
+        }
+        own_host, port = listener.getsockname()
         given = {"other": ",".join(sorted(reachable)), "sniffed": laid.setuid, "spoof": secret}
-        if own is not None and own not in {address.ping, address.early_ping}:
-            given |= {"spoofed": own, "told": here, "port": str(port)}
-        serve = ["perl", "-MIO::Socket::INET", "-e", SERVE, str(its.instance_port), secret]
-        other.session.start(serve, time_limit_s=LIMIT_S).wait_output(b"listening", 60)
-        client = bench.client.towards(its)
-        send = ["perl", "-MIO::Socket::INET", "-e", SEND, str(its.host), str(its.port), laid.setuid + secret]
+        if victim_ping is not None and victim_ping not in {address.ping, address.early_ping}:
+            given |= {"spoofed": victim_ping, "told": own_host, "port": str(port)}
+        serve = ["perl", "-MIO::Socket::INET", "-e", SERVE, str(victim_address.instance_port), secret]
+        victim.session.start(serve, time_limit_s=LIMIT_S).wait_output(b"listening", 60)
+        client = bench.client.towards(victim_address)
+        send = [
+            "perl",
+            "-MIO::Socket::INET",
+            "-e",
+            SEND,
+            str(victim_address.host),
+            str(victim_address.port),
+            laid.setuid + secret,
+        ]
         with client.serving(send):
             answers = _answers(running.session, DOORS_TO_OTHERS, given)
-        came = [("on the host", "OK")] if own is not None and _came(listener, secret, own) else []
-    return _judged(DOORS_TO_OTHERS, _more(answers, "spoof", came), laid.host)
+        spoofed = [("on the host", "OK")] if victim_ping is not None and _came(listener, secret, victim_ping) else []
+    return _judged(DOORS_TO_OTHERS, _more(answers, "spoof", spoofed), laid.host)
 
 
 def _answers(session: Session, doors: Sequence[Door], given: Mapping[str, str]) -> Answers:
@@ -133,16 +144,22 @@ def declared(platform: Platform, door: str) -> str | None:
 
 def _held(platform: Platform, outcomes: Sequence[Outcome]) -> str:
     """What to say besides. Raises `BrokenPromiseError` for a door that is open and not declared."""
-    opened = [one for one in outcomes if one.state is State.OPEN]
-    undeclared = [one for one in opened if declared(platform, one.door.name) is None]
-    promise(not undeclared, "open: " + "; ".join(f"{one.door.name} ({one.door.gain}), {one.how}" for one in undeclared))
-    names = {one.door.name for one in outcomes} & set(platform.open_by_design)
+    opened = [outcome for outcome in outcomes if outcome.state is State.OPEN]
+    undeclared = [outcome for outcome in opened if declared(platform, outcome.door.name) is None]
+    promise(
+        not undeclared,
+        "open: " + "; ".join(f"{outcome.door.name} ({outcome.door.gain}), {outcome.how}" for outcome in undeclared),
+    )
+    names = {outcome.door.name for outcome in outcomes} & set(platform.open_by_design)
     return "; ".join(
         f"{what}: {', '.join(which)}"
         for what, which in (
-            ("open by design", [one.door.name for one in opened]),
-            ("declared open, and not so on this host", sorted(names - {one.door.name for one in opened})),
-            ("cannot be tried", [f"{one.door.name} ({one.how})" for one in outcomes if one.state is State.UNTRIED]),
+            ("open by design", [outcome.door.name for outcome in opened]),
+            ("declared open, and not so on this host", sorted(names - {outcome.door.name for outcome in opened})),
+            (
+                "cannot be tried",
+                [f"{outcome.door.name} ({outcome.how})" for outcome in outcomes if outcome.state is State.UNTRIED],
+            ),
         )
         if which
     )

@@ -57,8 +57,8 @@ def floods_are_stopped(bench: Bench) -> None:
         promise(spoken.code == 0, f"its console is not to be reached, so nothing is shown: {spoken.stdout!r}")
         running.session.ping(time_limit_s=30)
         log = running.instance.spec.space.log
-        kept = log.stat().st_blocks * 512 if log.exists() else 0
-        promise(kept <= 3 * console.CAP, f"its console takes {kept:,} bytes of the host's disk")
+        used_bytes = log.stat().st_blocks * 512 if log.exists() else 0
+        promise(used_bytes <= 3 * console.CAP, f"its console takes {used_bytes:,} bytes of the host's disk")
         promise(len(running.console()) <= console.CAP + len(console.CUT), "more than 1 MiB of its console is kept")
         _speak(running, _STDOUT, b"", bytes(1), pause_s=0)
         took, _ = _lost(running)
@@ -88,5 +88,5 @@ def _lost(running: RunningInstance) -> tuple[float, SessionError]:
 
 
 def _nothing_left(running: RunningInstance, manner: str) -> None:
-    left = left_on_host(running.instance.spec.id)
-    promise(not left, f"{manner}: left on the host: {left}")
+    leftovers = left_on_host(running.instance.spec.id)
+    promise(not leftovers, f"{manner}: left on the host: {leftovers}")

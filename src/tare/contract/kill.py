@@ -38,20 +38,22 @@ def killed_after(name: str, delay_s: float) -> None:
     finally:
         pids = _pids(label)
         victim.send_signal(signal.SIGKILL)
-        said = victim.stderr.read().decode(errors="replace").strip().splitlines()
+        errors = victim.stderr.read().decode(errors="replace").strip().splitlines()
         victim.communicate()
-    promise(label, f"the harness did not come to its first start: {said[-1] if said else 'it said nothing'}")
+    promise(label, f"the harness did not come to its first start: {errors[-1] if errors else 'it said nothing'}")
     journal = Journal(state.journal())
     steps = list(sweep(journal))
-    promise(steps, f"nothing was in the journal; the harness said: {' | '.join(said[-3:]) or 'nothing'}")
+    promise(steps, f"nothing was in the journal; the harness said: {' | '.join(errors[-3:]) or 'nothing'}")
     # Things of others that live (a lab, say) stay in the journal, as they should.
-    whys = {str(step.resource): step.kept for step in steps}
-    kept = [
-        f"{one.resource}: {whys.get(str(one.resource))}" for one in journal.entries() if one.owner.pid == victim.pid
+    reasons = {str(step.resource): step.kept for step in steps}
+    remaining = [
+        f"{entry.resource}: {reasons.get(str(entry.resource))}"
+        for entry in journal.entries()
+        if entry.owner.pid == victim.pid
     ]
-    promise(not kept, f"not removed: {kept}")
-    left = left_on_host(label) + named_after(pids, notes() - before)
-    promise(not left, f"left on the host: {left}")
+    promise(not remaining, f"not removed: {remaining}")
+    leftovers = left_on_host(label) + named_after(pids, notes() - before)
+    promise(not leftovers, f"left on the host: {leftovers}")
     promise(not Path("/sys/class/net", BRIDGE).exists(), f"the bridge {BRIDGE} is still there")
 
 

@@ -19,7 +19,7 @@ LISTS = (["docker", "ps", "-aq", "--filter"], ["podman", "ps", "-aq", "--filter"
 
 def left_on_host(label: str) -> list[str]:
     """All on the host that carries the label."""
-    return [*_things(label), *_processes(label)]
+    return [*_resources(label), *_processes(label)]
 
 
 def packet_rules() -> frozenset[str]:
@@ -41,9 +41,9 @@ def named_after(pids: Collection[int], paths: Collection[str]) -> list[str]:
     return sorted(path for path in paths if numbers & set(re.findall(r"\d+", path.rpartition("/")[2])))
 
 
-def _things(label: str) -> Iterator[str]:
+def _resources(label: str) -> Iterator[str]:
     yield from (line for line in Path("/proc/mounts").read_text().splitlines() if label in line)
-    yield from (one.name for one in Path("/sys/class/net").iterdir() if label in one.name)
+    yield from (link.name for link in Path("/sys/class/net").iterdir() if label in link.name)
     yield from map(str, state.work().glob(f"*{label}*"))
     for root in cgroup.hierarchies().every:
         yield from map(str, root.glob(f"tare/*{label}*"))
@@ -67,14 +67,14 @@ def _in_memory() -> frozenset[int]:
 def _notes(folder: Path, in_memory: Collection[int], deep: int) -> Iterator[str]:
     try:
         entries = list(os.scandir(folder))
-        here = folder.stat().st_dev
+        own_device = folder.stat().st_dev
     except OSError:  # it is gone, or somebody's filesystem that root cannot read
         return
     for entry in entries:
         yield entry.path
         if deep > 1 and entry.is_dir(follow_symlinks=False):
             device = entry.stat(follow_symlinks=False).st_dev
-            if device == here or device in in_memory:
+            if device == own_device or device in in_memory:
                 yield from _notes(Path(entry.path), in_memory, deep - 1)
 
 

@@ -59,10 +59,10 @@ def run(platform: Platform, only: Sequence[str], progress: Progress) -> Iterator
         raise HostError(f"{platform.name} does not run here: {answer.reason}", fix=answer.fix or None)
     try:
         if checks := [check for check in CHECKS if check.name in chosen]:
-            yield from _on_ground(platform, checks, progress)
+            yield from _run_checks(platform, checks, progress)
         if KILL in chosen:
             progress(KILL)
-            yield _told(KILL, KILL_TITLE, lambda: kill.killed_after_each_delay(platform.name))
+            yield _result_of(KILL, KILL_TITLE, lambda: kill.killed_after_each_delay(platform.name))
     finally:
         attempt(platform.close)  # what it fails for is no promise of an instance's
 
@@ -76,7 +76,7 @@ def choose(only: Sequence[str]) -> list[str]:
     return list(only or known)
 
 
-def _on_ground(platform: Platform, checks: Sequence[Check], progress: Progress) -> Iterator[Result]:
+def _run_checks(platform: Platform, checks: Sequence[Check], progress: Progress) -> Iterator[Result]:
     with benches(progress) as bench_of:
         bench = bench_of(platform)
         progress("making the image's form")
@@ -86,12 +86,12 @@ def _on_ground(platform: Platform, checks: Sequence[Check], progress: Progress) 
         try:
             for check in checks:
                 progress(check.name)
-                yield _told(check.name, check.title, lambda run=check.run: run(bench))  # type: ignore[misc]
+                yield _result_of(check.name, check.title, lambda run=check.run: run(bench))  # type: ignore[misc]
         finally:
             bench.close()
 
 
-def _told(name: str, title: str, tried: Callable[[], str | None]) -> Result:
+def _result_of(name: str, title: str, tried: Callable[[], str | None]) -> Result:
     began = time.monotonic()
     remark = attempt(tried)
     seconds = time.monotonic() - began

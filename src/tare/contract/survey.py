@@ -99,26 +99,27 @@ def read(file: Path) -> list[Surveyed]:
 def merged(surveys: Iterable[Surveyed]) -> list[Surveyed]:
     """One of each platform: a later one counts, unless it was not tried there; by name."""
     best: dict[str, Surveyed] = {}
-    for one in surveys:
-        if one.doors or one.platform not in best:
-            best[one.platform] = one
+    for surveyed in surveys:
+        if surveyed.doors or surveyed.platform not in best:
+            best[surveyed.platform] = surveyed
     return [best[name] for name in sorted(best)]
 
 
 def table(platforms: Sequence[Surveyed]) -> str:
     """Two tables in Markdown: where each door is open, and what became of all of a platform's."""
-    tried = [one for one in platforms if one.doors]
-    doors = [door for door in (*DOORS, *DOORS_TO_OTHERS) if any(_state(one, door.name) for one in tried)]
+    tried = [surveyed for surveyed in platforms if surveyed.doors]
+    doors = [door for door in (*DOORS, *DOORS_TO_OTHERS) if any(_state(surveyed, door.name) for surveyed in tried)]
     by_door = [
         (door.name, door.gain, _names(tried, door.name, by_design=True), _names(tried, door.name, by_design=False))
         for door in doors
     ]
     by_platform = [
-        (one.platform, *(str(sum(seen.state is state for seen in one.doors)) for state in State)) for one in tried
+        (surveyed.platform, *(str(sum(seen.state is state for seen in surveyed.doors)) for state in State))
+        for surveyed in tried
     ]
     first = _rows(("door", "what it would gain", "open by design on", "open, and not to be, on"), by_door)
     second = _rows(("platform", *(state.value for state in State)), by_platform)
-    left_out = [f"- {one.platform}: {one.why_not}" for one in platforms if not one.doors]
+    left_out = [f"- {surveyed.platform}: {surveyed.why_not}" for surveyed in platforms if not surveyed.doors]
     return "\n".join([*first, "", *second, *(["", "Not tried:", *left_out] if left_out else []), ""])
 
 
@@ -127,7 +128,7 @@ def _state(surveyed: Surveyed, door: str) -> Seen | None:
 
 
 def _names(platforms: Sequence[Surveyed], door: str, *, by_design: bool) -> str:
-    seen = ((one.platform, _state(one, door)) for one in platforms)
+    seen = ((surveyed.platform, _state(surveyed, door)) for surveyed in platforms)
     names = [
         name
         for name, at in seen
