@@ -1,4 +1,4 @@
-"""One trial of a workload that starts instances of its own: which of its kinds it is, and what that takes."""
+"""One trial of a workload that starts instances of its own, by the kind of workload."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from tare.workloads.contract import checked
 
 
 def run_apart(workload: ApartWorkload, params: Params, pool: InstancePool, client: Client) -> ApartResult:
-    """Run it once, and end what it started.
+    """Run one trial, and end the instances that it started.
 
-    Raises `HostError` when it cannot be done here or on this platform, else as the platform, the session and the
-    parsers do.
+    Raises `HostError` when this host or platform cannot run it, and what the platform, the session and the parsers
+    raise.
     """
     try:
         result = _run(workload, params, pool, client)
@@ -62,7 +62,7 @@ def _run(workload: ApartWorkload, params: Params, pool: InstancePool, client: Cl
 
 
 def _image(workload: ImageWorkload, pool: InstancePool) -> ApartResult:
-    """Look at the platform's form of the image, which is there already."""
+    """The sizes of the platform's form of the image, which the preflight has made."""
     platform, image = pool.platform, pool.launcher.image
     form = prepared(platform, image)
     unpacked = forms.unpacked_bytes(image.root) if platform.same_bits else None

@@ -1,4 +1,4 @@
-"""A campaign from the request to the end, new or resumed."""
+"""Runs a campaign from the request to its end, a new one or a resumed one."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ MIN_FREE_DISK = 2 << 30
 
 
 def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
-    """Run a new campaign into ``file``. Raises `TareError`; what is in the file by then stays."""
-    # What cannot be is said before anything is done.
+    """Run a new campaign into ``file``. Raises `TareError`; the trials that are in the file by then stay."""
+    # Impossible requests are refused before anything is started.
     request.check()
     check_new_campaign(file)
     chosen = platforms_for(request.platforms)
@@ -65,7 +65,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
         check_host(request)
         host.callback(_keep_unremoved_in, file)
         host.callback(close_all, chosen)
-        failures: list[tuple[str, Failed]] = []  # of platforms that are left out, for a file that is not there yet
+        failures: list[tuple[str, Failed]] = []  # of platforms that are left out, until there is a file to keep them
 
         def keep(what: str, failed: Failed) -> None:
             failures.append((what, failed))
@@ -86,16 +86,16 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
 
 
 def check_runs_here(names: Sequence[str], progress: Progress) -> None:
-    """Try whether these platforms run here, as `begin` does. Raises `HostError` for the first that does not."""
+    """Check whether these platforms run here, as `begin` does. Raises `HostError` for the first that does not."""
     chosen = platforms_for(names)
     with HostSession(progress) as host:
         host.callback(close_all, chosen)
-        # There is no file yet to keep a traceback in: a fault of one that was asked for is raised.
+        # There is no file to keep a traceback in; a failure of a platform that was asked for is raised.
         available(chosen, asked=frozenset(names), progress=progress, keep=lambda _what, _failed: None)
 
 
 def check_host(request: CampaignRequest) -> None:
-    """Raise `HostError` where the disk, the agent or the subnet of a new campaign are not there."""
+    """Raise `HostError` where the host lacks the disk space, the agent or the subnet for a new campaign."""
     check_disk()
     volumes.check_size(request.data_bytes, state.home())
     build.agent_path()
@@ -105,12 +105,12 @@ def check_host(request: CampaignRequest) -> None:
 def _plan(
     request: CampaignRequest, ready: list[Ready], jobs: tuple[Job, ...], resources: Resources
 ) -> tuple[Plan, list[Ready]]:
-    """What is decided once it is known what runs here, and all that takes part."""
+    """The plan, once it is known which platforms run here, and all platforms that take part, slowed copies included."""
     length = request.duration()
     extra = extra_work(ready, request.slowed)
     ready = [*ready, *slowed_copies(ready, request.slowed)]
     usable = tuple(entry.platform for entry in ready)
-    # Whoever counts blocks wants that many.
+    # Where blocks are counted, all of them are run: there is no look at the intervals.
     counted = length.blocks is not None or request.design is Design.SEQUENTIAL
     precision = 0 if counted and request.precision is None else request.precision
     plan = Plan(
@@ -138,12 +138,13 @@ def resume(
     warn: Progress | None = None,
     agreed: str = "",
 ) -> None:
-    """Go on with a campaign: exactly the trials that are missing. Raises `StoreError` when it cannot be the same.
+    """Run exactly the missing trials of a campaign. Raises `StoreError` when it would not be the same campaign.
 
-    ``warn``: is told what is not as it was, and no reason to refuse; by default as what goes on. ``agreed``: of a file
-    that another host wrote, what a user has agreed to (`tare.campaign.execution.trust.digest`).
+    ``warn``: called with a line for each change since the campaign began that is no reason to refuse; by default the
+    watcher's ``doing``. ``agreed``: for a file that another host wrote, the digest of the record that the user has
+    agreed to (`tare.campaign.execution.trust.digest`).
     """
-    # A file that is none is told to whoever named it, whatever else runs here.
+    # The file first: that it is no campaign's is reported even where another session has the host.
     with open_store(file) as store, HostSession(watcher.doing) as host:
         trust.require(store, agreed)
         record = store.record
@@ -178,7 +179,7 @@ def resume(
 
 
 def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ...], resources: Resources) -> Plan:
-    """The plan that a record is of, with the platforms as they are now."""
+    """The plan that a record was made from, with the platforms as they are now."""
     everything = [*ready, *slowed_copies(ready, record.slowed)]
     return Plan(
         profile=record.profile,
@@ -199,7 +200,7 @@ def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ..
 
 
 def resources_for(request: CampaignRequest) -> Resources:
-    """What every instance gets."""
+    """The CPUs, memory and data volume of every instance."""
     count = DUET_CPUS if request.design is Design.DUET else 1
     return Resources(request.cpus or default_cpus(count), request.memory_bytes, request.data_bytes)
 
@@ -215,11 +216,11 @@ def _run(runner: Runner) -> None:
 
 
 def platforms_for(names: Sequence[str]) -> list[Platform]:
-    """The platforms of these names after the baseline; without names the usual ones. Raises `UsageError`."""
+    """The platforms of these names, the baseline first; without names the default ones. Raises `UsageError`."""
     known = platforms.all_platforms()
     if not names:
         return [platform for platform in known.values() if platform.by_default]
-    # There is no overhead without the baseline.
+    # Overheads are relative to the baseline, so it always takes part.
     first = [platform.name for platform in known.values() if platform.baseline or ALL in names]
     return platforms.choose([*first, *(name for name in names if name != ALL)])
 
@@ -238,7 +239,7 @@ def record_of(
     asked: Collection[str],
     tuned: Sequence[Tuned] | None,
 ) -> CampaignRecord:
-    """What a new campaign's file says of itself."""
+    """The record of a new campaign's file."""
     return CampaignRecord(
         id=str(uuid.uuid4()),
         created=time.time(),
@@ -280,7 +281,7 @@ def _setting_record(tuned: Tuned) -> SettingRecord:
 
 
 def _tuned_otherwise(before: Sequence[SettingRecord] | None, tuned: Sequence[Tuned] | None) -> Iterator[str]:
-    """Settings that a resumed campaign has otherwise than it had when it began."""
+    """A sentence for each setting whose value differs from what it was when the campaign began."""
     values = {setting.name: setting.value for setting in before or ()}
     for now in map(_setting_record, tuned or ()):
         if now.name in values and values[now.name] != now.value:
@@ -314,7 +315,7 @@ def check_disk() -> None:
 
 @contextlib.contextmanager
 def closing(chosen: Sequence[Platform], faults: Faults) -> Iterator[None]:
-    """Let platforms give back what they hold while the file is still there that keeps what fails of it."""
+    """Close the platforms at the end, while the file is still open to keep their failures."""
     try:
         yield
     finally:
@@ -323,7 +324,7 @@ def closing(chosen: Sequence[Platform], faults: Faults) -> Iterator[None]:
 
 
 def close_all(chosen: Sequence[Platform]) -> list[tuple[Platform, Failed]]:
-    """Give back what platforms held; an error with one keeps no other. Returns what failed."""
+    """Close all platforms, even where closing one of them fails. Returns the failures."""
     ends = [(platform, attempt(platform.close)) for platform in chosen]
     return [(platform, end) for platform, end in ends if isinstance(end, Failed)]
 
@@ -335,7 +336,7 @@ def _keep_unremoved_in(file: Path) -> None:
 
 
 def keep_unremoved(store: Store) -> None:
-    """Keep in the file what could not be removed from this host, each thing once."""
+    """Record in the file what could not be removed from this host, each resource once."""
     noted = {event.text for event in store.events()}
     for resource in unremoved.still_there():
         if not noted & {str(resource), resource.why}:

@@ -1,4 +1,4 @@
-"""Trials with several instances of a platform at once (`tare.workloads.apart` says what each is to tell)."""
+"""Trials with several instances of a platform at once (`tare.workloads.apart` has their metrics)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tare.model import CPU_COST, Arm, Mode, Sample
 from tare.workloads.apart import Load, ProbeDensity, RunDensity, StartDensity, WeightDensity
 from tare.workloads.base import Params, SliceWorkload
 
-#: An agent that has just answered is still tidying up; its guest's kernel too.
+#: Before memory is measured: a new agent and its guest's kernel still free memory for a moment.
 SETTLE_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class ApartResult:
-    """What a trial gave."""
+    """The result of a trial that starts its own instances. Times in ns; None where they could not be read."""
 
     samples: tuple[Sample, ...]
     outputs: Mapping[str, bytes] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class ApartResult:
 
 
 def probes(workload: ProbeDensity, params: Params, pool: InstancePool) -> ApartResult:
-    """Grow step by step, and let the probe work in all that there are."""
+    """Grow the pool step by step, and run the probe in all instances at once."""
     inner = workload.inner_params(params)
     samples: list[Sample] = []
     slices: list[Sliced] = []
@@ -48,21 +48,24 @@ def probes(workload: ProbeDensity, params: Params, pool: InstancePool) -> ApartR
 def sliced_at_once(
     inner: SliceWorkload, params: Params, name: str, running_instances: Sequence[RunningInstance]
 ) -> list[Sliced]:
-    """The slices of each of some instances, all at the same instants. Raises what any of them failed for."""
+    """Run slices in all of these instances at the same instants; results by instance. Raises the first error."""
     members = {Arm(name, number): running for number, running in enumerate(running_instances)}
     order = tuple(members)
     rounds = (order,) * int(params["rounds"])
     stage = Stage(inner.name, Mode.SLICES, order, rounds, at_once=True, own_cpus=False)
     sliced = run_slices(inner, params, stage, members)
     errors = [result.error for result in sliced.values() if result.error is not None]
-    # When one is lost the others have no slices, and say just that.
+    # When one instance is lost the others have no slices: their `ParseError` is not the cause.
     for error in sorted(errors, key=lambda error: isinstance(error, ParseError)):
         raise error
     return [sliced[arm] for arm in order]
 
 
 def by_round(slices: Sequence[Sliced], metric: str) -> dict[int, list[float]]:
-    """A figure of every instance by round, of the rounds in which all have it. Raises `ParseError` without any."""
+    """A metric's values by round, one for each instance, of the rounds in which all instances have one.
+
+    Raises `ParseError` where there is no such round.
+    """
     values_of: dict[int, list[float]] = {}
     for sliced in slices:
         for sample in sliced.samples:
@@ -75,7 +78,7 @@ def by_round(slices: Sequence[Sliced], metric: str) -> dict[int, list[float]]:
 
 
 def runs(workload: RunDensity, params: Params, pool: InstancePool, client: Client) -> ApartResult:
-    """Grow step by step, and run the commands of all that there are, begun at one instant."""
+    """Grow the pool step by step, and run the commands in all instances, begun at one instant."""
     inner = workload.inner_params(params)
     samples: list[Sample] = []
     outputs: dict[str, bytes] = {}
@@ -99,7 +102,7 @@ def runs(workload: RunDensity, params: Params, pool: InstancePool, client: Clien
 
 
 def starts(workload: StartDensity, params: Params, pool: InstancePool) -> ApartResult:
-    """Start 1, 2, 4 ... anew, each number at one instant: the time of each, and from that instant to the last."""
+    """Start 1, 2, 4 ... new instances at one instant: each one's start-up time, and the time until the last is up."""
     samples: list[Sample] = []
     for count in workload.counts(params):
         pool.clear()
@@ -112,7 +115,7 @@ def starts(workload: StartDensity, params: Params, pool: InstancePool) -> ApartR
 
 
 def weights(workload: WeightDensity, params: Params, pool: InstancePool) -> ApartResult:
-    """Grow step by step, and weigh all that there are."""
+    """Grow the pool step by step, and measure the memory of all instances."""
     before = counters.memory().available
     loads = []
     for count in workload.counts(params):
@@ -133,11 +136,11 @@ def _cost(cpu_ns: int | None, work: float) -> tuple[Sample, ...]:
 
 
 def _sum(times: Sequence[int | None]) -> int | None:
-    """Of instances; None when it is not known of one."""
+    """The sum over instances; None when it is unknown for one of them."""
     known = [time for time in times if time is not None]
     return sum(known) if len(known) == len(times) else None
 
 
 def _most(times: Sequence[int | None]) -> int | None:
-    """Of daemons that all share: who looked longest saw all that they did."""
+    """Of daemons that all instances share: the longest measurement includes the others."""
     return max((time for time in times if time is not None), default=None)
