@@ -2,8 +2,8 @@
 
     .venv/bin/python bench/bench_many.py
 
-When to stop and who gets the time, how many blocks something takes, verdicts of whole reports, pairs with holes, and
-blocks that depend on each other.
+When to stop and which workloads get the time, how many blocks a half-width takes, verdicts of whole reports, pairs with
+missing figures, and blocks that depend on each other.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     .venv/bin/python bench/bench_store.py [--against FOLDER] [--rounds N]
 
 FOLDER: the checkout of another revision (git worktree add FOLDER REVISION). The two take turns, each step in a process
-of its own, so that what else the host does meets both. Shown are medians, in seconds of processor time (of all threads)
-and of the clock, and the ratio of each.
+of its own, so that other load of the host affects both. Shown are medians, in seconds of processor time (of all
+threads) and of the clock, and the ratio of each.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _read_footprints(file: Path) -> Callable[[], None]:
 
 
 def _opener(how: str) -> Callable[..., object]:
-    """By the name that it has now, or had before the store was a protocol."""
+    """The store's opener, by its name of now or of before the store was a protocol."""
     return getattr(tare.store, f"{how}_store", None) or getattr(tare.store.Store, how)
 
 

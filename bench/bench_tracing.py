@@ -1,10 +1,9 @@
-"""What counting system calls, and sampling stacks, costs who makes them: unit costs on native, with and without.
+"""The cost of counting system calls, and of sampling stacks: unit costs on native, with and without.
 
-    .venv/bin/python bench/bench_tracing.py [PAIRS]
+    .venv/bin/python bench/bench_tracing.py [ROUNDS]
 
-A turn is one run of the agent's probe, and the conditions of a round come in random order: nothing is on; calls are
-counted, and are another's than the instance's that the counter looks for; they are counted, and are the instance's;
-stacks are sampled, the instance's among them.
+A turn is one run of the agent's probe. The conditions of a round come in random order: nothing is on; the calls of
+another control group are counted; the instance's calls are counted; stacks are sampled, the instance's among them.
 Printed are the extra time of a call and the ratio to off, as means over rounds with their 95 % intervals (Student's t,
 of the logarithms for the ratio). Goal: none; the figure is what a user must know.
 """

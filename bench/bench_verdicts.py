@@ -1,4 +1,4 @@
-"""What verdicts say of platforms whose truth is known: stalls, rare modes, failures, coarse metrics, and no difference.
+"""Verdicts on simulated platforms whose truth is known: stalls, rare modes, failures, coarse metrics, no difference.
 
 "Before" is the rule until 2026-11-22: Student's interval of the blocks' Hodges-Lehmann estimates alone (`before`).
 "After" is what `tare report` says. Every table has its own seed.

@@ -1,9 +1,9 @@
-"""Should a quiet block count for more than a restless one? Weights by a block's own noise, tried on known truths.
+"""Should a quiet block have a larger weight than a noisy one? Weights by a block's own noise, tried on known truths.
 
 Paule and Mandel's variance between blocks (J. Res. Nat. Bur. Stand. 87, 1982) and Hartung and Knapp's interval (Stat.
 Med. 20, 2001), a block's own variance by a delete-one jackknife of its estimate over rounds, beside the plain mean with
-Student's interval that `tare` reports. Two worlds: a host that is restless in some blocks, for all alike; and a
-platform that is slow in some rounds of some blocks, of its own. The second is what A/A comparisons cannot show.
+Student's interval that `tare` reports. Two kinds of worlds: a host that is noisy in some blocks, for all arms alike;
+and a platform that itself is slow in some rounds of some blocks, which A/A comparisons cannot show.
 
     .venv/bin/python bench/bench_weights.py [CAMPAIGNS] [FILE.tare ...]
 
@@ -30,7 +30,7 @@ from tare.store import read_store
 
 Floats = NDArray[np.float64]
 ROUNDS, BLOCKS = 12, 10
-#: To a block's own variance, so many rounds' worth of the mean of all blocks' is added: few rounds tell it badly.
+#: Weight, in rounds, of the mean variance of all blocks beside a block's own: that is uncertain with few rounds.
 PRIOR = 8
 
 
@@ -81,11 +81,11 @@ def pooled(blocks: list[tuple[float, float]], prior: float) -> Interval:
 
 @dataclass(frozen=True)
 class World:
-    """Noise of rounds as log ratios: ``restless``, by how much its size differs between blocks (log SD)."""
+    """A simulated host and platform, with noise as log ratios; ``restless``: log SD of the noise between blocks."""
 
     name: str
     restless: float = 0.0
-    sick: float = 0.0  # share of blocks in which the platform has slow rounds of its own
+    sick: float = 0.0  # share of blocks in which the platform itself has slow rounds
     slow_share: float = 0.3  # of their rounds
     slower: float = 0.3  # log ratio of such a round
     noise: float = 0.02
@@ -127,7 +127,7 @@ def real(file: Path) -> Iterator[list[Floats]]:
 
 
 def main() -> None:
-    """Print a row a world and way."""
+    """Print a row for each world."""
     files = [Path(name) for name in sys.argv[1:] if name.endswith(".tare")]
     campaigns = int(next((word for word in sys.argv[1:] if word.isdecimal()), 400))
     rng = np.random.default_rng(20_261_122)

@@ -1,4 +1,4 @@
-"""The promises, each tried on real sandboxes. They raise `BrokenPromiseError` with what was seen."""
+"""The promises, each checked on real sandboxes. They raise `BrokenPromiseError` with what was observed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tare.errors import SessionError
 from tare.platforms.parts.helpers import processes_by_pid
 from tare.timeouts import stretched, until
 
-#: A program that every platform must run unchanged; any of the image's would do.
+#: A program whose bits must be the same on every platform; any program of the image would do.
 WITNESS = "usr/bin/sysbench"
-#: A server that greets whoever comes first, and one who comes, and goes on trying until there is a server.
+#: A server that greets its first client; and a client, which tries again until there is a server.
 SERVE = (
     "$s = IO::Socket::INET->new(LocalPort => $ARGV[0], Listen => 1, ReuseAddr => 1) or die $@;"
     'syswrite STDOUT, "listening\\n"; $s->accept->syswrite("hello")'
@@ -31,15 +31,15 @@ ASK = (
     "for (1..50) { $s = IO::Socket::INET->new(PeerAddr => $ARGV[0], PeerPort => $ARGV[1]) and last;"
     "select(undef, undef, undef, 0.1) } defined $s or die $@; print <$s>"
 )
-#: What is started and does not stay has ended by then.
+#: Short-lived processes of a start have ended by then.
 HELPERS_LIMIT_S = 5.0
-#: A busy loop without end; `timeout` ends it after the same time wherever it runs, emulated or not.
+#: A busy loop without end; `timeout` ends it after the same time on every platform, emulated or not.
 ENDLESS = "while :; do :; done"
 THRICE = 'for n in 1 2 3; do timeout 0.5 sh -c "$0" & done; wait'
 ONCE_S, MIN_COST_NS = 0.3, 20_000_000
-#: Until the client serves; its arguments are the client's address and port.
+#: Connects to the client, and tries again until it serves; its arguments are the client's address and port.
 CALL_BACK = 'for n in 1 2 3 4 5; do iperf3 -c "$1" -p "$2" -n 1M && exit; sleep 0.2; done; exit 1'
-#: Takes as many bytes as it is told, and writes to all of them.
+#: Allocates as many bytes as its argument says, and writes to all of them.
 HOG = '$held = "x" x shift; print length $held'
 
 
@@ -153,13 +153,17 @@ def helpers_are_counted(bench: Bench) -> None:
         if not running.instance.accounted:
             return
         deadline = until(HELPERS_LIMIT_S)
-        while outside := _outside(running, before):  # what is short-lived ends meanwhile
+        while outside := _outside(running, before):  # short-lived processes end meanwhile
             promise(time.monotonic() < deadline, f"not in its control group: {outside}")
             time.sleep(0.05)
 
 
 def _outside(running: RunningInstance, before: Collection[int]) -> list[str]:
-    """New processes that an instance's group lacks: its processes' ancestors, its daemons' children, what names it."""
+    """New processes of an instance that are not in its control group.
+
+    Its processes are: those in the group and their ancestors, those of its daemons, and those whose command line has
+    its name.
+    """
     seen = processes_by_pid()
     group = running.instance.spec.group
     its = {pid for daemon in running.instance.daemons for pid in daemon.pids()}
@@ -189,7 +193,7 @@ def cpus_hold(bench: Bench) -> None:
     running.session.execute(["sh", "-c", THRICE, ENDLESS], time_limit_s=60)
     spent, took = running.cpu_ns(), time.monotonic_ns() - began
     if before is not None and spent is not None:
-        # A tenth more than there is: a counter is read before or after the clock.
+        # A tenth more than possible: the counter and the clock are not read at the same moment.
         promise(spent - before < took * len(allowed) * 1.1, "it used more CPU time than its CPUs have")
 
 
@@ -199,7 +203,7 @@ def memory_holds(bench: Bench) -> None:
         try:
             done = running.session.execute(["perl", "-e", HOG, "734003200"], time_limit_s=180)
         except SessionError:
-            return  # the whole sandbox was ended for it: so it is with gVisor
+            return  # the whole sandbox was killed for it, as gVisor's is
         promise(done.stdout != b"734003200", "700 MiB were held within 512 MiB")
 
 
@@ -235,7 +239,7 @@ def network_both_ways(bench: Bench) -> None:
 
 
 def _tcp_by_perl(bench: Bench, running: RunningInstance) -> None:
-    """Both ways by what every Debian has: other bits may lack the image's tools."""
+    """Check TCP both ways with Perl, which every Debian has: other bits may lack the image's tools."""
     address = running.instance.address
     client, client_address = bench.client.towards(address), address.client or bench.launcher.network.client
     serve = ["perl", "-MIO::Socket::INET", "-e", SERVE]
@@ -290,7 +294,7 @@ def death_is_noticed(bench: Bench) -> None:
 
 def stop_leaves_nothing(bench: Bench) -> None:
     """After a stop nothing of it is on the host: processes, mounts, links, groups, files, packet filter's rules."""
-    _ = bench.running  # what a platform makes once a host is there
+    _ = bench.running  # so that what a platform makes once for a host is there already
     rules, before = packet_rules(), notes()
     running = bench.start(measured=True)
     label, pids = running.instance.spec.id, running.instance.host_processes()

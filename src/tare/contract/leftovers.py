@@ -1,4 +1,4 @@
-"""What is on the host and carries a label of tare's: empty once all was removed."""
+"""Resources on the host that carry a label of tare's: none once all were removed."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 
 from tare.host import cgroup, processes, state
 
-#: Where programs keep what they know of what they run, under its name or under the id of its process.
+#: Where programs keep the state of what they run, in files named after it or after the id of its process.
 NOTED_IN = Path("/run")
-#: No program nests its notes deeper.
+#: How many levels deep programs nest these files at most.
 _DEEPEST = 5
-#: What lists the containers of a program whose name holds a label; asked where the program is there.
+#: Commands that list a program's containers whose name contains a label; run where the program is installed.
 LISTS = (["docker", "ps", "-aq", "--filter"], ["podman", "ps", "-aq", "--filter"])
 
 
 def left_on_host(label: str) -> list[str]:
-    """All on the host that carries the label."""
+    """Lines that name each resource of the host that carries the label: mounts, links, files, groups, processes ..."""
     return [*_resources(label), *_processes(label)]
 
 
 def packet_rules() -> frozenset[str]:
-    """The rules of the host's packet filter; chains without a rule are not among them."""
+    """The rules of the host's packet filter; empty chains are not among them."""
     if processes.find("iptables") is None:
         return frozenset()
     tables = [processes.run(["iptables", "-w", "-t", table, "-S"]).text for table in ("filter", "nat")]
@@ -31,7 +31,7 @@ def packet_rules() -> frozenset[str]:
 
 
 def notes() -> frozenset[str]:
-    """Every file and folder of programs that run: what they keep on memory's own filesystems, and no guest's."""
+    """The paths of all files and folders below /run that are in filesystems in memory, and not in a guest's."""
     return frozenset(_notes(NOTED_IN, _in_memory(), _DEEPEST))
 
 
@@ -68,7 +68,7 @@ def _notes(folder: Path, in_memory: Collection[int], deep: int) -> Iterator[str]
     try:
         entries = list(os.scandir(folder))
         own_device = folder.stat().st_dev
-    except OSError:  # it is gone, or somebody's filesystem that root cannot read
+    except OSError:  # it is gone, or a user's filesystem that root cannot read
         return
     for entry in entries:
         yield entry.path
