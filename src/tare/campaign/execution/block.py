@@ -338,7 +338,7 @@ class BlockRunner:
         """Write one trial, as a failed one where its figures cannot be written."""
         committed = attempt(partial(self.store.commit_trials, (trial,)))
         if isinstance(committed, Failed):
-            self.faults.tell(str(trial.key), committed)
+            self.faults.report(str(trial.key), committed)
             bare = replace(trial, samples=(), slices=(), cpu_ns=None, daemon_cpu_ns=None, outputs=committed.outputs)
             trial = replace(bare, status=Status.FAILED, reason=committed.reason)
             self.store.commit_trials((trial,))
@@ -350,7 +350,7 @@ class BlockRunner:
     def _failed(self, clock: TrialClock, key: TrialKey, failed: Failed) -> Trial:
         """The row of a trial that failed; it is unsupported where the host or the platform lacks something for it."""
         error = failed.error
-        self.faults.tell(f"{key.workload} on {key.arm}", failed)
+        self.faults.report(f"{key.workload} on {key.arm}", failed)
         reason = self._why_lost(key.arm, error) if isinstance(error, SessionError) else failed.reason
         unsupported = isinstance(error, HostError | UnsupportedError)
         status = Status.UNSUPPORTED if unsupported else Status.FAILED

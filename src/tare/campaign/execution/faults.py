@@ -11,10 +11,10 @@ from tare.store import Store
 
 @dataclass(slots=True)
 class Faults:
-    """The faults of one campaign. ``say`` is called with a line for each fault that is new."""
+    """The faults of one campaign. ``notify`` is called with a line for each fault that is new."""
 
     store: Store
-    say: Callable[[str], None]
+    notify: Callable[[str], None]
     _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def keep(self, what: str, failed: Failed) -> None:
@@ -22,10 +22,10 @@ class Faults:
         self.store.add_event("warning", f"{what}: {failed.reason}")
         if not failed.expected:
             self.store.add_attachment(f"traceback of {what}", failed.traceback)
-        self.tell(what, failed)
+        self.report(what, failed)
 
-    def tell(self, what: str, failed: Failed) -> None:
+    def report(self, what: str, failed: Failed) -> None:
         """Report a fault unless one of its kind from the same place was reported. An expected error is not a fault."""
         if not failed.expected and failed.origin not in self._reported:
             self._reported.add(failed.origin)
-            self.say(f"{what} failed, and the campaign goes on: {failed.reason}; the file has the traceback")
+            self.notify(f"{what} failed, and the campaign goes on: {failed.reason}; the file has the traceback")
