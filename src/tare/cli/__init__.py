@@ -55,10 +55,10 @@ def interrupted() -> str:
 
 
 def _tell_unremoved(errors: Console) -> None:
-    left = unremoved.still_there()
-    for resource in left:
+    unremoved_resources = unremoved.still_there()
+    for resource in unremoved_resources:
         errors.print(f"[bold yellow]warning:[/] {_plain(str(resource))}", soft_wrap=True)
-    if left:
+    if unremoved_resources:
         errors.print(f"[bold]fix:[/] {unremoved.FIX}", soft_wrap=True)
 
 

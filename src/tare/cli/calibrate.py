@@ -55,7 +55,7 @@ def run_calibration(asked: Asked, *, as_json: bool) -> None:
     console = Console(stderr=True)
     _check(asked, folder, console)
     conditions: list[ConditionReport] = []
-    found: list[InjectedReport] = []
+    added_work: list[InjectedReport] = []
     whole = False
     try:
         for kind in _kinds(asked.under):
@@ -64,11 +64,11 @@ def run_calibration(asked: Asked, *, as_json: bool) -> None:
             finally:
                 conditions += _conditions(folder, kind)
         if asked.blocks:
-            found += _added(folder, asked, console)
+            added_work += _added(folder, asked, console)
         whole = True
     finally:
         if conditions:
-            _show(_report(conditions, found), folder, whole=whole, as_json=as_json)
+            _show(_report(conditions, added_work), folder, whole=whole, as_json=as_json)
         if not whole:
             console.print(f"what is measured is kept; go on: tare calibrate -o {folder}", markup=False, soft_wrap=True)
 
@@ -79,23 +79,23 @@ def _check(asked: Asked, folder: Path, console: Console) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{folder} cannot be made: {error.strerror}", fix="give another folder with -o") from error
-    wanted = [_file(folder, kind) for kind in _kinds(asked.under)]
+    planned = [_file(folder, kind) for kind in _kinds(asked.under)]
     if asked.blocks:
-        wanted.append(folder / ADDED)
-    for file in wanted:
+        planned.append(folder / ADDED)
+    for file in planned:
         if not file.exists():
             check_new_campaign(file)
     if asked.blocks and not (folder / ADDED).exists():
         conduct.check_runs_here(asked.platforms, lambda what: console.print(what, markup=False))
 
 
-def _report(conditions: list[ConditionReport], found: list[InjectedReport]) -> CalibrationReport:
+def _report(conditions: list[ConditionReport], added_work: list[InjectedReport]) -> CalibrationReport:
     return CalibrationReport(
         machine=facts.gather().machine,
         at=time.time(),
         workload=campaigns.WORKLOAD,
         conditions=conditions,
-        injected=found,
+        injected=added_work,
     )
 
 
@@ -146,9 +146,9 @@ def _conditions(folder: Path, kind: Load) -> Iterator[ConditionReport]:
         each = sum(segment.seconds for segment in store.segments()) / trials["block"].n_unique()
         record, samples = store.record, store.samples()
     with contextlib.suppress(ValueError):  # no comparison is whole: arms failed, or it was cut off
-        found = trust(record, samples, each, campaigns.BLOCKS)
+        metrics = trust(record, samples, each, campaigns.BLOCKS)
         longer = longer_trust(record, samples, each, LONGER_S)
-        yield from (condition(kind.value, one, longer) for one in found)
+        yield from (condition(kind.value, metric, longer) for metric in metrics)
 
 
 def _go_on(file: Path, asked: Asked, lines: Lines) -> None:
@@ -166,7 +166,9 @@ def _added(folder: Path, asked: Asked, console: Console) -> list[InjectedReport]
         console.print(f"added work: native, {', '.join(platforms)}, {blocks} blocks", markup=False)
         campaigns.with_added_work(file, platforms, blocks, lines)
     with read_store(file) as store:
-        return [injection(one) for one in injected(store.record, store.samples(), campaigns.added(store.record))]
+        return [
+            injection(addition) for addition in injected(store.record, store.samples(), campaigns.added(store.record))
+        ]
 
 
 class Lines:

@@ -16,8 +16,8 @@ from tare.store import read_store
 def show_comparison(file: Path, platform: Sequence[str], *, as_json: bool) -> None:
     """Print how these platforms (none: all) of a campaign compare."""
     with read_store(file) as store, store.snapshot():
-        found = compared_of(store.record, store.samples(), platform)
+        comparisons = compared_of(store.record, store.samples(), platform)
     if as_json:
-        emit(json.dumps(to_data(found), indent=2))
+        emit(json.dumps(to_data(comparisons), indent=2))
         return
-    to_read().print(render(found))
+    to_read().print(render(comparisons))

@@ -23,10 +23,10 @@ def run_in_lab(command: lab_run.LabCommand) -> int:
 def build_labs(flavours: Sequence[str]) -> None:
     """Make what these flavours (none: all that have no kernel of tare's) consist of, and say what it takes."""
     known = recipe.load()
-    for one in flavours:
-        known.require(one)
-    for one in flavours or known.hosts:
-        lab_run.ensure(one, _progress(), renew=True)
+    for flavour in flavours:
+        known.require(flavour)
+    for flavour in flavours or known.hosts:
+        lab_run.ensure(flavour, _progress(), renew=True)
     console = Console()
     for name, size in lab_build.built().items():
         console.print(f"{name:<28} {size / 2**20:6,.0f} MiB", markup=False)
@@ -47,11 +47,11 @@ def write_weights(file: Path, changelog: Path) -> None:
     counting = kernel.ensure("lines", _progress())
     assert counting is not None, "that flavour has a kernel of its own"
     lines = {path: len(numbers) for path, numbers in counting.lines().items()}
-    found = fixes.densities(history, lines, counting.config)
-    with written(file, new=True) as there:
-        there.write(fixes.as_toml(found))
-    said = f"{found.found} of {found.of} CVEs are in code of this kernel, {len(found.by_path)} places"
-    Console().print(said, markup=False)
+    weights = fixes.densities(history, lines, counting.config)
+    with written(file, new=True) as out:
+        out.write(fixes.as_toml(weights))
+    summary = f"{weights.found} of {weights.of} CVEs are in code of this kernel, {len(weights.by_path)} places"
+    Console().print(summary, markup=False)
 
 
 def _progress() -> Progress:

@@ -164,5 +164,5 @@ class CampaignDisplay(Drawn):
     def _remaining(self) -> str:
         if self._left is None:
             return ""
-        left, said = self._left
-        return f", about {span(max(0.0, left - (time.monotonic() - said)))} left"
+        left_s, at = self._left
+        return f", about {span(max(0.0, left_s - (time.monotonic() - at)))} left"

@@ -22,7 +22,7 @@ def show_report(
     *,
     html: Path | None,
     beside: str | None,
-    every: bool,
+    every_metric: bool,
     weights: Path | None,
     functions: Path | None,
     sources: Path | None,
@@ -34,7 +34,7 @@ def show_report(
         files=read_files(functions) if functions else {},
         sources=sources,
     )
-    show(files, html=html, as_json=as_json, every=every, beside=beside, asked=asked)
+    show(files, html=html, as_json=as_json, every_metric=every_metric, beside=beside, asked=asked)
 
 
 def show(
@@ -42,7 +42,7 @@ def show(
     *,
     html: Path | None,
     as_json: bool,
-    every: bool = False,
+    every_metric: bool = False,
     beside: str | None = None,
     asked: Asked | None = None,
 ) -> None:
@@ -51,12 +51,12 @@ def show(
     ``beside``: a study, by name.
     """
     read = materials(files, beside, asked)
-    reports = [one.report for one in read]
+    reports = [material.report for material in read]
     if as_json:
         emit(to_json(reports))
     else:
         console = to_read()
-        console.print(render_all(reports, width=console.width, every_metric=every))
+        console.print(render_all(reports, width=console.width, every_metric=every_metric))
         for file in files:
             console.print(f"campaign: {file}", markup=False)
     if html is not None:

@@ -49,12 +49,12 @@ class _LoadedWhenGiven(TyperGroup):
 def load(name: str) -> Any:
     """The command of this name, or group of commands, with all its options."""
     listed = COMMANDS[name]
-    found = getattr(importlib.import_module(f"tare.cli.commands.{listed.module}"), listed.function)
-    if not isinstance(found, typer.Typer):
+    command = getattr(importlib.import_module(f"tare.cli.commands.{listed.module}"), listed.function)
+    if not isinstance(command, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        alone.command(name)(found)
-        found = alone
-    return typer.main.get_command(found)
+        alone.command(name)(command)
+        command = alone
+    return typer.main.get_command(command)
 
 
 app = typer.Typer(

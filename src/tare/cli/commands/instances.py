@@ -33,7 +33,7 @@ def parse_cpus(text: str | None) -> tuple[int, ...]:
 
 def parse_size(text: str) -> int:
     """Bytes from 4G or 3000M. Raises `UsageError`."""
-    found = re.fullmatch(r"(\d+)([MG])", text)
-    if found is None:
+    match = re.fullmatch(r"(\d+)([MG])", text)
+    if match is None:
         raise UsageError(f"{text!r} is not a size", fix="write 4G or 3000M")
-    return int(found[1]) << (30 if found[2] == "G" else 20)
+    return int(match[1]) << (30 if match[2] == "G" else 20)

@@ -117,16 +117,16 @@ def report_on(
 def _beside(record: CampaignRecord, results: list[ResultReport], study: str | None) -> BesideReport | None:
     if study is None and record.profile not in literature.names():
         return None
-    told = literature.load(study or record.profile)
-    if record.scale is None or told.name != record.profile:
-        return beside(told, results, record.baseline)
-    return beside(told, results, record.baseline, told.run.shorter(Scale(record.scale), record.blocks))
+    published = literature.load(study or record.profile)
+    if record.scale is None or published.name != record.profile:
+        return beside(published, results, record.baseline)
+    return beside(published, results, record.baseline, published.run.shorter(Scale(record.scale), record.blocks))
 
 
 def _tuning(record: CampaignRecord) -> list[SettingReport] | None:
     if record.tuning is None:
         return None
-    return [SettingReport.model_validate(one.model_dump()) for one in record.tuning]
+    return [SettingReport.model_validate(setting.model_dump()) for setting in record.tuning]
 
 
 def _dependence(results: Sequence[MetricResult]) -> DependenceReport | None:
@@ -181,7 +181,7 @@ def _plugins(record: CampaignRecord) -> dict[str, list[str]]:
 
 def platform_names(record: CampaignRecord) -> list[str]:
     """The baseline first, as tables have them."""
-    return [record.baseline, *(one.name for one in record.platforms if one.name != record.baseline)]
+    return [record.baseline, *(platform.name for platform in record.platforms if platform.name != record.baseline)]
 
 
 def results_of(record: CampaignRecord, results: list[MetricResult]) -> list[ResultReport]:

@@ -125,63 +125,63 @@ class CalibrationReport(_Frozen):
     )
 
 
-def condition(load: str, found: Trust, longer: Sequence[tuple[float, Trust]] = ()) -> ConditionReport:
+def condition(load: str, trust: Trust, longer: Sequence[tuple[float, Trust]] = ()) -> ConditionReport:
     """One metric's trust as data. ``longer``: the same blocks as fewer and longer comparisons, of so many seconds."""
     return ConditionReport(
         load=load,
-        metric=found.metric,
-        margin=found.margin,
-        false_alarms=_rate(found.false_alarms),
-        covered=_rate(found.covered),
-        equivalent=_rate(found.equivalent),
-        invalid=found.invalid,
-        bias=found.bias.point,
-        bias_low=_finite(found.bias.low),
-        bias_high=_finite(found.bias.high),
-        half_width=found.half_width,
-        block_sd=found.block_sd,
-        block_seconds=found.seconds,
+        metric=trust.metric,
+        margin=trust.margin,
+        false_alarms=_rate(trust.false_alarms),
+        covered=_rate(trust.covered),
+        equivalent=_rate(trust.equivalent),
+        invalid=trust.invalid,
+        bias=trust.bias.point,
+        bias_low=_finite(trust.bias.low),
+        bias_high=_finite(trust.bias.high),
+        half_width=trust.half_width,
+        block_sd=trust.block_sd,
+        block_seconds=trust.seconds,
         resolves=[
             Resolution(
                 seconds=time_s,
-                half_width=_known(found.half_width_after(time_s)),
-                smallest_effect=_known(found.smallest_effect(time_s)),
+                half_width=_known(trust.half_width_after(time_s)),
+                smallest_effect=_known(trust.smallest_effect(time_s)),
             )
             for time_s in TIMES_S
         ],
         proofs=[
-            Proof(seconds=seconds, equivalent=_rate(one.equivalent))
-            for seconds, one in longer
-            if one.metric == found.metric and one.equivalent.of >= MIN
+            Proof(seconds=seconds, equivalent=_rate(comparison.equivalent))
+            for seconds, comparison in longer
+            if comparison.metric == trust.metric and comparison.equivalent.of >= MIN
         ],
-        dependence=_dependence(found.dependence) if found.dependence is not None else None,
+        dependence=_dependence(trust.dependence) if trust.dependence is not None else None,
     )
 
 
-def _dependence(found: Dependence) -> DependenceReport:
-    low, high = found.interval
+def _dependence(dependence: Dependence) -> DependenceReport:
+    low, high = dependence.interval
     return DependenceReport(
-        n_series=found.n_series,
-        n_blocks=found.n_blocks,
-        correlation=found.correlation,
+        n_series=dependence.n_series,
+        n_blocks=dependence.n_blocks,
+        correlation=dependence.correlation,
         low=low,
         high=high,
-        bias=found.bias,
-        p=found.p,
+        bias=dependence.bias,
+        p=dependence.p,
     )
 
 
-def injection(found: Injected) -> InjectedReport:
+def injection(injected: Injected) -> InjectedReport:
     """One addition of work as data."""
     return InjectedReport(
-        platform=found.platform,
-        metric=found.metric,
-        added=found.share,
-        found=found.found.point,
-        low=found.found.low,
-        high=found.found.high,
-        n_blocks=found.n_blocks,
-        is_found=found.is_found,
+        platform=injected.platform,
+        metric=injected.metric,
+        added=injected.share,
+        found=injected.found.point,
+        low=injected.found.low,
+        high=injected.found.high,
+        n_blocks=injected.n_blocks,
+        is_found=injected.is_found,
     )
 
 
@@ -200,7 +200,7 @@ def render(report: CalibrationReport) -> Group:
     if report.conditions:
         parts += ["", Text("The baseline against itself: nothing differs, so what is seen is the instrument")]
         parts += [_same(report.conditions), *_judged(report.conditions), _resolutions(report.conditions)]
-        parts += [_proofs(report.conditions)] if any(one.proofs for one in report.conditions) else []
+        parts += [_proofs(report.conditions)] if any(condition.proofs for condition in report.conditions) else []
         parts += _alike(report.conditions)
     if report.injected:
         parts += ["", Text("Work added to a platform, found against the same platform without")]
@@ -210,21 +210,26 @@ def render(report: CalibrationReport) -> Group:
 
 def _same(conditions: Sequence[ConditionReport]) -> Table:
     table = _table("load", "metric", "false alarms", "intervals that hold zero", "equivalent", "invalid", "mean", "±")
-    for one in conditions:
-        shares = (str(one.false_alarms), str(one.covered), str(one.equivalent), str(one.invalid))
-        table.add_row(one.load, one.metric, *shares, _mean(one), percent(one.half_width))
+    for condition in conditions:
+        shares = (
+            str(condition.false_alarms),
+            str(condition.covered),
+            str(condition.equivalent),
+            str(condition.invalid),
+        )
+        table.add_row(condition.load, condition.metric, *shares, _mean(condition), percent(condition.half_width))
     return table
 
 
-def _bias(one: ConditionReport) -> tuple[float, float]:
-    if one.bias_low is None or one.bias_high is None:
-        return one.bias, one.bias
-    return one.bias_low, one.bias_high
+def _bias(condition: ConditionReport) -> tuple[float, float]:
+    if condition.bias_low is None or condition.bias_high is None:
+        return condition.bias, condition.bias
+    return condition.bias_low, condition.bias_high
 
 
-def _mean(one: ConditionReport) -> str:
-    low, high = _bias(one)
-    return f"{signed(100 * one.bias, 3)} ± {100 * (high - low) / 2:.2f} %"
+def _mean(condition: ConditionReport) -> str:
+    low, high = _bias(condition)
+    return f"{signed(100 * condition.bias, 3)} ± {100 * (high - low) / 2:.2f} %"
 
 
 def _finite(value: float) -> float | None:
@@ -233,39 +238,42 @@ def _finite(value: float) -> float | None:
 
 def _judged(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
     """What does not hold, in words. A rate or a mean fails only where its interval lies wholly beyond what is asked."""
-    for one in conditions:
-        where = f"{one.load}, {one.metric}"
-        if one.false_alarms.low > MAX_ALARMS:
+    for condition in conditions:
+        where = f"{condition.load}, {condition.metric}"
+        if condition.false_alarms.low > MAX_ALARMS:
             yield _bad(f"{where}: more than {percent(MAX_ALARMS)} false alarms")
-        if one.covered.high < COVERED[0] or one.covered.low > COVERED[1]:
-            yield _bad(f"{where}: its 95 % intervals hold zero in {percent(one.covered.count / one.covered.of)}")
-        low, high = _bias(one)
+        if condition.covered.high < COVERED[0] or condition.covered.low > COVERED[1]:
+            yield _bad(
+                f"{where}: its 95 % intervals hold zero in {percent(condition.covered.count / condition.covered.of)}"
+            )
+        low, high = _bias(condition)
         if low > MAX_BIAS or high < -MAX_BIAS:
-            yield _bad(f"{where}: the mean of no difference is {_mean(one)}")
+            yield _bad(f"{where}: the mean of no difference is {_mean(condition)}")
 
 
 def _alike(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
     """Whether blocks may be taken as independent of each other."""
-    for one in conditions:
-        if (seen := one.dependence) is not None:
+    for condition in conditions:
+        if (dependence := condition.dependence) is not None:
             text = (
-                f"{one.load}, {one.metric}: lag-1 autocorrelation of the blocks {signed(seen.correlation, 2)},"
-                f" {signed(seen.low, 2)} to {signed(seen.high, 2)} (independent blocks: 0)"
+                f"{condition.load}, {condition.metric}: lag-1 autocorrelation of the blocks"
+                f" {signed(dependence.correlation, 2)}, {signed(dependence.low, 2)} to {signed(dependence.high, 2)}"
+                " (independent blocks: 0)"
             )
-            yield _bad(text) if seen.p <= SURE_P else Text(text)
+            yield _bad(text) if dependence.p <= SURE_P else Text(text)
 
 
 def _resolutions(conditions: Sequence[ConditionReport]) -> Table:
     heads = [f"in {span(time_s)}" for time_s in TIMES_S]
     table = _table("load", "metric", *heads)
-    for one in conditions:
+    for condition in conditions:
         cells = [
             EMPTY
             if time.smallest_effect is None or time.half_width is None
             else f"{percent(time.smallest_effect)} (±{percent(time.half_width)})"
-            for time in one.resolves
+            for time in condition.resolves
         ]
-        table.add_row(one.load, one.metric, *cells)
+        table.add_row(condition.load, condition.metric, *cells)
     table.title = "Smallest effect that is told from none in 9 of 10 cases, one platform (half-width of its interval)"
     table.title_justify = "left"
     return table
@@ -273,10 +281,10 @@ def _resolutions(conditions: Sequence[ConditionReport]) -> Table:
 
 def _proofs(conditions: Sequence[ConditionReport]) -> Table:
     table = _table("load", "metric", "margin", *(f"in {span(time_s)}" for time_s in LONGER_S))
-    for one in conditions:
-        by_length = {proof.seconds: str(proof.equivalent) for proof in one.proofs}
+    for condition in conditions:
+        by_length = {proof.seconds: str(proof.equivalent) for proof in condition.proofs}
         cells = [by_length.get(time_s, "too few") for time_s in LONGER_S]
-        table.add_row(one.load, one.metric, f"± {percent(one.margin)}", *cells)
+        table.add_row(condition.load, condition.metric, f"± {percent(condition.margin)}", *cells)
     table.title = "Comparisons of the baseline with itself that prove it equivalent within the margin"
     table.title_justify = "left"
     return table
@@ -284,19 +292,22 @@ def _proofs(conditions: Sequence[ConditionReport]) -> Table:
 
 def _added(injected: Sequence[InjectedReport]) -> Table:
     table = _table("platform", "metric", "added", "found, 95 % interval", "off by", "blocks")
-    for one in injected:
-        seen = signed_range(_interval(one))
-        off = f"{signed(100 * (one.found - one.added), 2)} points"
-        table.add_row(one.platform, one.metric, percent(one.added), seen, off, str(one.n_blocks))
+    for addition in injected:
+        interval = signed_range(_interval(addition))
+        off = f"{signed(100 * (addition.found - addition.added), 2)} points"
+        table.add_row(
+            addition.platform, addition.metric, percent(addition.added), interval, off, str(addition.n_blocks)
+        )
     return table
 
 
 def _missed(injected: Sequence[InjectedReport]) -> Iterator[Text]:
-    for one in injected:
-        if not one.is_found:
-            yield _bad(f"{one.platform}, {one.metric}: {percent(one.added)} more work was not found")
-        if one.low - MAX_MISS > one.added or one.high + MAX_MISS < one.added:
-            yield _bad(f"{one.platform}, {one.metric}: {percent(one.added)} more work looks like {percent(one.found)}")
+    for addition in injected:
+        head = f"{addition.platform}, {addition.metric}: {percent(addition.added)} more work"
+        if not addition.is_found:
+            yield _bad(f"{head} was not found")
+        if addition.low - MAX_MISS > addition.added or addition.high + MAX_MISS < addition.added:
+            yield _bad(f"{head} looks like {percent(addition.found)}")
 
 
 def line(home: Path, machine: str) -> str:
@@ -309,19 +320,19 @@ def line(home: Path, machine: str) -> str:
         return f"not calibrated: {home / LATEST_CALIBRATION} cannot be read; `tare calibrate` makes it anew"
     if report.machine != machine:
         return "calibrated on another processor or kernel: `tare calibrate` tells what this one can resolve"
-    first = [one for one in report.conditions if one.load == report.conditions[0].load]
-    told = []
+    first = [condition for condition in report.conditions if condition.load == report.conditions[0].load]
+    resolved = []
     for at, time_s in enumerate(TIMES_S):
-        effects = [effect for one in first if (effect := one.resolves[at].smallest_effect) is not None]
+        effects = [effect for condition in first if (effect := condition.resolves[at].smallest_effect) is not None]
         if effects:
-            told.append(f"{percent(max(effects))} in {span(time_s)}")
+            resolved.append(f"{percent(max(effects))} in {span(time_s)}")
     when = datetime.fromtimestamp(report.at, UTC).strftime("%Y-%m-%d")
     how = f"calibrated {when}, {first[0].load}" if first else f"calibrated {when}"
-    return f"{how}: {report.workload} of one platform tells from none {', '.join(told) or 'nothing that soon'}"
+    return f"{how}: {report.workload} of one platform tells from none {', '.join(resolved) or 'nothing that soon'}"
 
 
-def _interval(one: InjectedReport) -> Interval:
-    return Interval(one.found, one.low, one.high)
+def _interval(addition: InjectedReport) -> Interval:
+    return Interval(addition.found, addition.low, addition.high)
 
 
 def _table(*heads: str) -> Table:

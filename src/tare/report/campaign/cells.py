@@ -95,15 +95,15 @@ def cell(result: ResultReport, platform: PlatformReport) -> Cell:
     size, span = _relative(result, platform)
     words = wording(result.metric, result.unit, result.direction, result.family)
     amount = added(platform) if words.amount_first and platform.amount_unit == result.unit else None
-    found = _found(platform)
+    below = _found(platform)
     if amount is not None:
         figure, span = amount[0], amount[1] or _no_interval(platform)
-        found = (size or "no ratio", *found)
+        below = (size or "no ratio", *below)
     elif size:
         figure = size
     else:
         return Cell(shown, MARKS[shown], *_without_figure(result, platform))
-    return Cell(shown, MARKS[shown], figure + _unsure(platform), span, found)
+    return Cell(shown, MARKS[shown], figure + _unsure(platform), span, below)
 
 
 def _found(platform: PlatformReport) -> tuple[str, ...]:
@@ -126,18 +126,18 @@ def together(report: Report) -> str:
     many = report.multiplicity
     if many is None or not many.n_rows:
         return ""
-    said = (
+    text = (
         f"Of {many.n_rows} figures {many.n_different} are worse or better; if no platform differed, chance alone would"
         f" make {_few(many.by_chance)} so."
     )
     unsure = many.n_different - many.n_different_sure
     if unsure:
-        said += f" {UNSURE} take as a hint: {unsure} of them may be chance (Holm's correction over all figures)."
+        text += f" {UNSURE} take as a hint: {unsure} of them may be chance (Holm's correction over all figures)."
     elif many.n_different:
-        said += " All of them survive Holm's correction over all figures."
+        text += " All of them survive Holm's correction over all figures."
     if many.n_equivalent:
-        said += f" Of {many.n_equivalent} equivalents {many.n_equivalent_sure} survive it."
-    return said
+        text += f" Of {many.n_equivalent} equivalents {many.n_equivalent_sure} survive it."
+    return text
 
 
 def _few(number: float) -> str:

@@ -151,8 +151,8 @@ def _by_replica(samples: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:
 
 
 def _median(values: pl.Series) -> float | None:
-    found = values.median()
-    return found if isinstance(found, float) and np.isfinite(found) else None
+    median = values.median()
+    return median if isinstance(median, float) and np.isfinite(median) else None
 
 
 def _rounded(values: NDArray[np.float64]) -> list[float | None]:
@@ -177,5 +177,5 @@ def summary(report: Report, platform: str) -> list[tuple[str, str]]:
                 equal.append(f"{result.workload} (within {percent(result.margin_percent / 100)})")
             else:
                 lines.append((-(entry.op_percent or 0.0), look(entry), f"{result.workload}: {entry.verdict_text}"))
-    told = [(kind, text) for _, kind, text in sorted(lines)]
-    return [*told, (Kind.EQUIVALENT, f"equivalent in {', '.join(equal)}")] if equal else told
+    verdicts = [(kind, text) for _, kind, text in sorted(lines)]
+    return [*verdicts, (Kind.EQUIVALENT, f"equivalent in {', '.join(equal)}")] if equal else verdicts

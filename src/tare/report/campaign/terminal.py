@@ -121,8 +121,8 @@ def _tables(names: Sequence[str], results: Sequence[ResultReport], width: int) -
         return
     sections = {
         at
-        for at, (one, before) in enumerate(zip(results[1:], results, strict=False), 2)
-        if one.workload != before.workload
+        for at, (result, previous) in enumerate(zip(results[1:], results, strict=False), 2)
+        if result.workload != previous.workload
     }
     for at in set(range(1, len(upright))) - {1} - sections:
         upright[at][0] = _label(results[at - 1], of_workload=False)
@@ -199,8 +199,8 @@ def _legend(report: Report, results: list[ResultReport]) -> Text:
     )
     text.append("Margins: " + ", ".join(f"{family} {percent(margin / 100)}" for margin, family in margins) + ".\n")
     text.append("; ".join(marks) + ".")
-    if said := together(report):
-        text.append(f"\n{said}")
+    if verdicts := together(report):
+        text.append(f"\n{verdicts}")
     return text
 
 
@@ -211,7 +211,7 @@ def _beside(report: Report) -> Iterator[RenderableType]:
 
 def _cautions(report: Report, results: list[ResultReport]) -> Iterator[RenderableType]:
     """The verdicts that a cell is too small for, and the notes, in words; what holds for several metrics once."""
-    said: dict[tuple[str, str, str], list[str]] = {}
+    metrics_of: dict[tuple[str, str, str], list[str]] = {}
     for result in results:
         for platform in result.platforms:
             apart = {FindingKind.WIDE_FLOOR, FindingKind.UNMARKED}
@@ -221,8 +221,8 @@ def _cautions(report: Report, results: list[ResultReport]) -> Iterator[Renderabl
             if platform.verdict is Kind.INVALID or platform.verdict_reason in REFUSED:
                 texts.insert(0, platform.verdict_text)
             for text in texts:
-                said.setdefault((result.workload, platform.platform, text), []).append(result.metric)
-    lines = [f"{where} on {who} ({', '.join(metrics)}): {text}" for (where, who, text), metrics in said.items()]
+                metrics_of.setdefault((result.workload, platform.platform, text), []).append(result.metric)
+    lines = [f"{where} on {who} ({', '.join(metrics)}): {text}" for (where, who, text), metrics in metrics_of.items()]
     alike = [report.dependence.note] if report.dependence is not None and report.dependence.note is not None else []
     yield from _list("Cautions", [*alike, *_wide_floors(results), *lines, *_unmarked(results)])
 
@@ -269,9 +269,10 @@ def _daemons(report: Report) -> Iterator[RenderableType]:
 
 def _unfair(report: Report) -> Iterator[RenderableType]:
     lines = [
-        f"{one.platform} has {one.unfair} ({one.fact}: {one.value}, {report.baseline}'s: {one.baseline})"
-        for one in report.differences
-        if one.unfair is not None
+        f"{difference.platform} has {difference.unfair}"
+        f" ({difference.fact}: {difference.value}, {report.baseline}'s: {difference.baseline})"
+        for difference in report.differences
+        if difference.unfair is not None
     ]
     yield from _list("Not alike", lines)
 
@@ -286,11 +287,11 @@ def _left_out(report: Report) -> Iterator[RenderableType]:
 def _tuning(report: Report) -> Iterator[RenderableType]:
     """What was set for the campaign, and what could not be; settings that have the same values share a line."""
     lines: dict[tuple[str, str], list[str]] = {}
-    for one in report.tuning or ():
-        if one.outcome == "changed":
-            lines.setdefault(("", f"{one.value}, and {one.former} again after it"), []).append(one.name)
-        elif one.outcome == "not changed":
-            lines.setdefault(("not changed: ", one.why), []).append(one.name)
+    for setting in report.tuning or ():
+        if setting.outcome == "changed":
+            lines.setdefault(("", f"{setting.value}, and {setting.former} again after it"), []).append(setting.name)
+        elif setting.outcome == "not changed":
+            lines.setdefault(("not changed: ", setting.why), []).append(setting.name)
     shown = [f"{head}{_together(names)}: {what}" for (head, what), names in lines.items()]
     yield from _list("The host was tuned for the campaign", shown)
 

@@ -40,11 +40,16 @@ def rows(study: Study) -> Iterator[dict[str, Any]]:
                     strict=True,
                 )
             )  # fmt: skip
-    for told in study.text.told:
+    for statement in study.text.told:
         empty = dict.fromkeys(_COLUMNS)
-        words = told.words if told.of == "change" else f"{told.of}: {told.words}"
-        said = {"study": study.name, "metric": told.metric, "platform": told.platform, "where": told.where}
-        yield {**empty, **said, "words": words}
+        words = statement.words if statement.of == "change" else f"{statement.of}: {statement.words}"
+        columns = {
+            "study": study.name,
+            "metric": statement.metric,
+            "platform": statement.platform,
+            "where": statement.where,
+        }
+        yield {**empty, **columns, "words": words}
 
 
 def to_csv(studies: Sequence[Study]) -> str:
@@ -96,7 +101,7 @@ def shown(study: Study) -> Group:
             Text("± standard deviation; (±) relative, in per cent; ~ about. ↑ higher is better, ↓ lower.\n", "dim")
         )
     parts += _list("In words only", [_said(study, at) for at in range(len(study.text.told))])
-    parts += _list("Not read", [f"{one.what}: {one.why}" for one in study.unread])
+    parts += _list("Not read", [f"{unread.what}: {unread.why}" for unread in study.unread])
     parts += _list("Its own slips", [_slip(study, at) for at in range(len(study.slip))])
     return Group(*parts)
 
@@ -114,9 +119,9 @@ def _cell(figure: Figure, platform: str) -> str:
 
 
 def _said(study: Study, at: int) -> str:
-    told = study.text.told[at]
-    what = "" if told.of == "change" else f" ({told.of})"
-    return f"{told.metric}{what}, {told.platform}: {told.words} ({told.where})"
+    statement = study.text.told[at]
+    what = "" if statement.of == "change" else f" ({statement.of})"
+    return f"{statement.metric}{what}, {statement.platform}: {statement.words} ({statement.where})"
 
 
 def _slip(study: Study, at: int) -> str:
@@ -127,36 +132,36 @@ def _slip(study: Study, at: int) -> str:
     return f"{slip.where}, {whose}: {_printed(slip.printed)} is printed, {_printed(slip.follows)} follows: {slip.why}"
 
 
-def checks(found: Sequence[Checked]) -> Group:
+def checks(results: Sequence[Checked]) -> Group:
     """What was computed again, and where a study's text does not follow from its own figures."""
     parts: list[RenderableType] = []
-    for one in found:
-        wrong = [line for line in one.lines if line.wrong]
-        head = f"{one.study}: {len(one.lines)} statements computed again, {len(wrong)} do not follow"
-        parts.append(Text(head, style="bold" if one.good else "bold red"))
+    for result in results:
+        wrong = [line for line in result.lines if line.wrong]
+        head = f"{result.study}: {len(result.lines)} statements computed again, {len(wrong)} do not follow"
+        parts.append(Text(head, style="bold" if result.good else "bold red"))
         if wrong:
             table = _table("where", "what", "platform", "printed", "follows", "listed")
             for line in wrong:
-                listed = "no" if line in one.unlisted else "yes"
+                listed = "no" if line in result.unlisted else "yes"
                 what = f"{line.metric}, {statement_text(line)}"
                 table.add_row(line.where, what, line.platform, _printed(line.printed), _printed(line.follows), listed)
             parts.append(table)
-        parts += [Text(f"  listed and not found: {slip.where}, {slip.metric}", "red") for slip in one.unfound]
+        parts += [Text(f"  listed and not found: {slip.where}, {slip.metric}", "red") for slip in result.unfound]
         parts.append(Text())
     return Group(*parts)
 
 
-def checks_to_data(found: Sequence[Checked]) -> dict[str, Any]:
+def checks_to_data(results: Sequence[Checked]) -> dict[str, Any]:
     """For ``--check --json``."""
-    return {"schema": "tare.literature-check/1", "studies": [_checked(one) for one in found]}
+    return {"schema": "tare.literature-check/1", "studies": [_checked(result) for result in results]}
 
 
-def _checked(one: Checked) -> dict[str, Any]:
+def _checked(result: Checked) -> dict[str, Any]:
     return {
-        "study": one.study,
-        "good": one.good,
-        "statements": [_line(line, listed=line not in one.unlisted) for line in one.lines],
-        "unfound": [slip.model_dump(mode="json", exclude_defaults=True) for slip in one.unfound],
+        "study": result.study,
+        "good": result.good,
+        "statements": [_line(line, listed=line not in result.unlisted) for line in result.lines],
+        "unfound": [slip.model_dump(mode="json", exclude_defaults=True) for slip in result.unfound],
     }
 
 
@@ -175,7 +180,7 @@ def _line(line: Line, *, listed: bool) -> dict[str, Any]:
 
 def _printed(value: object) -> str:
     if isinstance(value, list):
-        return " to ".join(_printed(one) for one in value)
+        return " to ".join(_printed(end) for end in value)
     return f"{value:.10g}" if isinstance(value, int | float) else str(value)
 
 
@@ -189,10 +194,10 @@ def _list(title: str, lines: Sequence[str]) -> Iterator[RenderableType]:
         yield from (Text(f"  {line}") for line in lines)
 
 
-def _table(first: str, *others: str) -> Table:
+def _table(first: str, *rest: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column(first, overflow="fold")
-    for name in others:
+    for name in rest:
         words = name in {"what", "listed"}
         # A name breaks between its words only.
         least = max(map(len, name.split()))
