@@ -44,14 +44,14 @@ _TITLES: dict[Phases, str] = {
 
 def overlaps(level: LevelReport) -> list[Overlap]:
     """The best view's overlaps over all workloads, the most comprehensive first."""
-    found = [one for one in level.overlaps if one.view == level.view and one.workload is None]
+    shown = [overlap for overlap in level.overlaps if overlap.view == level.view and overlap.workload is None]
     return [
         Overlap(
-            _TITLES[one.phase],
-            diagrams(one.platforms, as_regions(one.regions), level.platforms),
-            upset(one.platforms, as_regions(one.regions)),
+            _TITLES[overlap.phase],
+            diagrams(overlap.platforms, as_regions(overlap.regions), level.platforms),
+            upset(overlap.platforms, as_regions(overlap.regions)),
         )
-        for one in reversed(found)
+        for overlap in reversed(shown)
     ]
 
 
@@ -59,8 +59,11 @@ def by_workload(level: LevelReport) -> list[tuple[str, Venn]]:
     """A workload's own diagram, as each of the paper's is; of two or three platforms only."""
     if not 2 <= len(level.platforms) <= 3:
         return []
-    found = [one for one in level.overlaps if one.view == level.view and one.workload is not None]
-    drawn = [(str(one.workload), venn(one.platforms, as_regions(one.regions), level.platforms)) for one in found]
+    shown = [overlap for overlap in level.overlaps if overlap.view == level.view and overlap.workload is not None]
+    drawn = [
+        (str(overlap.workload), venn(overlap.platforms, as_regions(overlap.regions), level.platforms))
+        for overlap in shown
+    ]
     return [(name, diagram) for name, diagram in drawn if diagram is not None]
 
 
@@ -68,7 +71,7 @@ def directories(level: LevelReport) -> list[Directory]:
     """Diagrams of the paper's directories where something ran; of two or three platforms only."""
     if not 2 <= len(level.platforms) <= 3:
         return []
-    by_name = {one.directory: one for one in level.directories}
+    by_name = {row.directory: row for row in level.directories}
     drawn = (
         (name, venn(list(by_name[name].things), as_regions(by_name[name].regions), level.platforms))
         for name in PAPER_DIRECTORIES
@@ -77,9 +80,9 @@ def directories(level: LevelReport) -> list[Directory]:
     return [Directory(name, diagram) for name, diagram in drawn if diagram is not None]
 
 
-def as_regions(found: Sequence[RegionReport]) -> dict[Region, int]:
+def as_regions(reports: Sequence[RegionReport]) -> dict[Region, int]:
     """The form that `tare.analysis.exposure.overlaps` has."""
-    return {tuple(one.platforms): one.things for one in found}
+    return {tuple(report.platforms): report.things for report in reports}
 
 
 def upset(names: Sequence[str], regions: Mapping[Region, int]) -> Figure:
@@ -101,31 +104,31 @@ def upset(names: Sequence[str], regions: Mapping[Region, int]) -> Figure:
 
 def note_of(overlap: Overlap) -> str:
     """How to read it, and what is left out."""
-    said = ["A bar is a region: what exactly the platforms with a filled dot below it ran, and no other."]
+    sentences = ["A bar is a region: what exactly the platforms with a filled dot below it ran, and no other."]
     if overlap.bars["hidden"]:
         hidden, things = overlap.bars["hidden"], overlap.bars["hidden_things"]
-        said.append(f"{hidden:,} smaller regions with {things:,} things in all are not drawn.")
+        sentences.append(f"{hidden:,} smaller regions with {things:,} things in all are not drawn.")
     if overlap.diagrams:
         three = len(overlap.bars["platforms"]) > 2
         more = "; that of what all three share is not always" if three else ""
-        said.append(f"In the circles, areas of sets and of what two of them share are in proportion{more}.")
-    return " ".join(said)
+        sentences.append(f"In the circles, areas of sets and of what two of them share are in proportion{more}.")
+    return " ".join(sentences)
 
 
-def diagrams(names: Sequence[str], regions: Mapping[Region, int], every: Sequence[str]) -> list[Venn]:
+def diagrams(names: Sequence[str], regions: Mapping[Region, int], all_names: Sequence[str]) -> list[Venn]:
     """One of all sets, or with four sets one of every three. ``every``: all names there are."""
     if len(names) > _MOST:
         return []
     triples = itertools.combinations(names, min(len(names), 3))
-    drawn = [venn(chosen, _of(regions, chosen), every) for chosen in triples]
-    return [one for one in drawn if one is not None]
+    drawn = [venn(chosen, _of(regions, chosen), all_names) for chosen in triples]
+    return [diagram for diagram in drawn if diagram is not None]
 
 
 def _of(regions: Mapping[Region, int], names: Sequence[str]) -> dict[Region, int]:
     """The regions of some of the sets alone: what differs only in others falls together."""
-    found: dict[Region, int] = {}
+    merged: dict[Region, int] = {}
     for region, things in regions.items():
-        kept = tuple(name for name in region if name in names)
-        if kept:
-            found[kept] = found.get(kept, 0) + things
-    return dict(sorted(found.items(), key=lambda one: -one[1]))
+        inside = tuple(name for name in region if name in names)
+        if inside:
+            merged[inside] = merged.get(inside, 0) + things
+    return dict(sorted(merged.items(), key=lambda item: -item[1]))

@@ -49,10 +49,10 @@ def flames(report: FootprintsReport, exposure: Exposure | None) -> list[Flames]:
     return [
         Flames(
             title,
-            [one for one in found if one.report.scope is Scope.INSTANCE],
-            [one for one in found if one.report.scope is Scope.HOST],
+            [flame for flame in group if flame.report.scope is Scope.INSTANCE],
+            [flame for flame in group if flame.report.scope is Scope.HOST],
         )
-        for title, found in groups.items()
+        for title, group in groups.items()
     ]
 
 
@@ -62,9 +62,9 @@ def folded(exposure: Exposure, scope: Scope | None = None) -> Iterator[str]:
     Of the instances' own processes; of everybody where those were not told apart. The workload is "start" for starts,
     and "idle" for the idle host. ``scope``: of this one alone.
     """
-    found = list(cases(exposure))
-    own = {(case[0], case[2], case[3]) for case, _ in found if case[1] is Scope.INSTANCE}
-    for (platform, whose, phase, workload), pool in found:
+    sampled = list(cases(exposure))
+    own = {(case[0], case[2], case[3]) for case, _ in sampled if case[1] is Scope.INSTANCE}
+    for (platform, whose, phase, workload), pool in sampled:
         better = whose is Scope.HOST and (platform, phase, workload) in own
         if better if scope is None else whose is not scope:
             continue

@@ -42,9 +42,11 @@ class Row:
 
 def render(footprints: Iterable[Footprint]) -> Iterator[RenderableType]:
     """Of footprints of one level: a table a workload, or one of the starts alone; nothing where there are none."""
-    every = list(footprints)
+    counted = list(footprints)
     # They were counted in random order.
-    for exposure in exposures(every, dict.fromkeys([_FIRST, *(one.platform for one in every)])).values():
+    for exposure in exposures(
+        counted, dict.fromkeys([_FIRST, *(footprint.platform for footprint in counted)])
+    ).values():
         if exposure.level is Level.STACKS:
             yield from stacks_terminal.render(stacks_report(exposure))
             yield Text()
@@ -71,13 +73,13 @@ def rows(exposure: Exposure, workload: str | None) -> list[Row]:
 
 def _row(exposure: Exposure, platform: str, workload: str | None) -> Row:
     own = {name: exposure.things(name, View.INSTANCE, None, workload) for name in exposure.platforms}
-    others = frozenset[str]().union(*(things for name, things in own.items() if name != platform))
+    elsewhere = frozenset[str]().union(*(things for name, things in own.items() if name != platform))
     return Row(
         platform=platform,
         start=exposure.pool(platform, Scope.INSTANCE, Phase.START),
         steady=exposure.pool(platform, Scope.INSTANCE, Phase.STEADY, workload),
         everybody=exposure.pool(platform, Scope.HOST, Phase.STEADY, workload),
-        only=tuple(sorted(own[platform] - others)),
+        only=tuple(sorted(own[platform] - elsewhere)),
     )
 
 
@@ -87,15 +89,15 @@ def _table(exposure: Exposure, workload: str | None) -> Iterator[RenderableType]
     table.add_column(words.LEVELS[exposure.level].lower())
     for name in _COLUMNS:
         table.add_column(name, justify="right")
-    found = rows(exposure, workload)
-    for row in found:
+    table_rows = rows(exposure, workload)
+    for row in table_rows:
         label = "idle host" if row.platform == IDLE else row.platform
         pools = (row.start, row.steady, row.everybody)
         start, steady, everybody = ("" if pool is None else words.count(len(pool.hits)) for pool in pools)
         rates = ["" if pool is None else words.count(pool.whole_rate) for pool in pools[1:]]
         table.add_row(Text(clean(label)), start, steady, rates[0], everybody, rates[1], words.count(row.lost))
     yield table
-    for row in found:
+    for row in table_rows:
         if row.only:
             more = f" and {len(row.only) - _SHOWN} more" if len(row.only) > _SHOWN else ""
             yield Text(clean(f"only {row.platform}: {', '.join(row.only[:_SHOWN])}{more}"))

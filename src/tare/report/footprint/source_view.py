@@ -35,10 +35,10 @@ def source_files(level: LevelReport, exposure: Exposure, sources: Path | None) -
     view = exposure.best_view()
     if view is None or not level.files:
         return []
-    hits = _hits(exposure, view, {one.file for one in level.files})
+    hits = _hits(exposure, view, {file.file for file in level.files})
     pools = [exposure.pool(name, view.scope) for name in level.platforms]
     seconds = [0.0 if pool is None else round(pool.seconds, 1) for pool in pools]
-    return [_file(level, one, hits.get(one.file, {}), seconds, sources) for one in level.files]
+    return [_file(level, file, hits.get(file.file, {}), seconds, sources) for file in level.files]
 
 
 def _file(
@@ -72,16 +72,16 @@ def _text(sources: Path, file: str) -> list[str] | None:
 
 def _hits(exposure: Exposure, view: View, files: set[str]) -> dict[str, dict[int, list[int]]]:
     """By file and line, a number a platform: hits in all that was counted; negative where they are not held its own."""
-    found: dict[str, dict[int, list[int]]] = {file: {} for file in files}
+    by_file: dict[str, dict[int, list[int]]] = {file: {} for file in files}
     for at, platform in enumerate(exposure.platforms):
         own = exposure.things(platform, view)
         pool = exposure.pool(platform, view.scope)
         for thing, hits in (pool.hits if pool else {}).items():
             file, _, line = thing.rpartition(":")
             if file in files and line.isdecimal():
-                row = found[file].setdefault(int(line), [0] * len(exposure.platforms))
+                row = by_file[file].setdefault(int(line), [0] * len(exposure.platforms))
                 row[at] = hits if thing in own else -hits
-    return found
+    return by_file
 
 
 def _rows(text: list[str], hits: Mapping[int, list[int]]) -> Iterator[list[object] | None]:

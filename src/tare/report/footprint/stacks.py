@@ -60,6 +60,6 @@ def _percent(samples: int, parts: Parts) -> float | None:
     return 100 * samples / parts.samples if parts.samples else None
 
 
-def _shares(found: Mapping[str, int], parts: Parts) -> list[SharesReport]:
-    most = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:TOP]
+def _shares(counts: Mapping[str, int], parts: Parts) -> list[SharesReport]:
+    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:TOP]
     return [SharesReport(name=name, percent=100 * count / parts.samples) for name, count in most]

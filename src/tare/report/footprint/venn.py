@@ -71,7 +71,7 @@ class Venn:
     below: tuple[tuple[tuple[str, ...], int], ...]
 
 
-def venn(names: Sequence[str], regions: Mapping[Region, int], every: Sequence[str] = ()) -> Venn | None:
+def venn(names: Sequence[str], regions: Mapping[Region, int], all_names: Sequence[str] = ()) -> Venn | None:
     """The diagram of up to three sets; None for more, and where all are empty. ``every``: all names there are."""
     sizes = {name: shared(regions, [name]) for name in names}
     drawn = [name for name in names if sizes[name]]
@@ -87,7 +87,7 @@ def venn(names: Sequence[str], regions: Mapping[Region, int], every: Sequence[st
             below.append((region, count))
         else:
             numbers.append(Number(count, region, *place))
-    number = {name: at for at, name in enumerate(every or names, 1)}
+    number = {name: at for at, name in enumerate(all_names or names, 1)}
     keys = tuple(Key(number[name], name, things) for name, things in sizes.items())
     circles = tuple(
         Circle(number[name], x, y, r) for name, (x, y), r in zip(drawn, centres.tolist(), radii.tolist(), strict=True)
@@ -158,8 +158,10 @@ def _nearest(centres: Floats, radii: Floats, pairs: Mapping[tuple[int, int], int
             total += (lens(float(np.hypot(*(at[i] - at[j]))), radii[i], radii[j]) - area) ** 2
         return total
 
-    found = optimize.minimize(wrong, centres.ravel(), method="Nelder-Mead", options={"maxiter": 2_000, "fatol": 1e-3})
-    return np.asarray(found.x).reshape(3, 2)
+    solution = optimize.minimize(
+        wrong, centres.ravel(), method="Nelder-Mead", options={"maxiter": 2_000, "fatol": 1e-3}
+    )
+    return np.asarray(solution.x).reshape(3, 2)
 
 
 def _fitted(centres: Floats, radii: Floats) -> tuple[Floats, Floats]:

@@ -97,7 +97,7 @@ def export_footprints(store: Store, form: Format, out: TextIO, *, raw: bool = Fa
 
     ``workload`` is empty (JSON lines: null) for a start and for the idle host. What is not there ran not once.
     """
-    frames = (_footprint_frame(store.record.id, one) for one in store.footprints())
+    frames = (_footprint_frame(store.record.id, footprint) for footprint in store.footprints())
     return _write_frames(frames, FOOTPRINT_COLUMNS, form, out, raw=raw)
 
 
@@ -107,7 +107,7 @@ def export_surfaces(store: Store, form: Format, out: TextIO, *, raw: bool = Fals
     ``answers``: what filters of the counted threads may answer, such as "errno 1", with " | " between; "allow" where it
     runs. ``unread``: some of these filters could not be read, so that more may be let through.
     """
-    frames = (_surface_frame(store.record.id, one) for one in store.surfaces())
+    frames = (_surface_frame(store.record.id, surface) for surface in store.surfaces())
     return _write_frames(frames, SURFACE_COLUMNS, form, out, raw=raw)
 
 
@@ -125,19 +125,19 @@ def _write_frames(
 
 def export_stacks(store: Store, out: TextIO) -> int:
     """Write one line a stack with its samples (`tare.report.footprint.flames.folded`), repeats together; how many."""
-    stacks = (one for one in store.footprints() if one.level is Level.STACKS)
-    platforms = [store.record.baseline, *(one.name for one in store.record.platforms)]
-    found = exposures(stacks, platforms).get(Level.STACKS)
+    stacks = (footprint for footprint in store.footprints() if footprint.level is Level.STACKS)
+    platforms = [store.record.baseline, *(platform.name for platform in store.record.platforms)]
+    exposure = exposures(stacks, platforms).get(Level.STACKS)
     count = 0
-    for line in folded(found) if found is not None else ():
+    for line in folded(exposure) if exposure is not None else ():
         out.write(f"{line}\n")
         count += 1
     return count
 
 
-def _footprint_frame(campaign: str, one: Footprint) -> pl.DataFrame:
-    facts = one.model_dump(mode="json", exclude={"hits"}) | {"campaign": campaign}
-    hits = pl.DataFrame({"thing": list(one.hits), "hits": list(one.hits.values())}, schema=_HITS)
+def _footprint_frame(campaign: str, footprint: Footprint) -> pl.DataFrame:
+    facts = footprint.model_dump(mode="json", exclude={"hits"}) | {"campaign": campaign}
+    hits = pl.DataFrame({"thing": list(footprint.hits), "hits": list(footprint.hits.values())}, schema=_HITS)
     return hits.with_columns(
         pl.lit(facts[name], dtype=pl.String if name == "workload" else None).alias(name)
         for name in FOOTPRINT_COLUMNS
@@ -145,16 +145,16 @@ def _footprint_frame(campaign: str, one: Footprint) -> pl.DataFrame:
     ).select(FOOTPRINT_COLUMNS)
 
 
-def _surface_frame(campaign: str, one: Surface) -> pl.DataFrame:
-    calls = one.calls or {}
-    facts = {"campaign": campaign, "platform": one.platform, "at": one.at, "kernel": one.kernel}
-    told = {
+def _surface_frame(campaign: str, surface: Surface) -> pl.DataFrame:
+    calls = surface.calls or {}
+    facts = {"campaign": campaign, "platform": surface.platform, "at": surface.at, "kernel": surface.kernel}
+    columns = {
         "call": list(calls),
         "outcome": [call.value for call in calls.values()],
-        "answers": [" | ".join(one.answers(name)) for name in calls],
+        "answers": [" | ".join(surface.answers(name)) for name in calls],
     }
-    frame = pl.DataFrame(told, schema=dict.fromkeys(told, pl.String))
-    literals = (pl.lit(value).alias(name) for name, value in (facts | {"unread": bool(one.unread)}).items())
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+    literals = (pl.lit(value).alias(name) for name, value in (facts | {"unread": bool(surface.unread)}).items())
     return frame.with_columns(literals).select(SURFACE_COLUMNS)
 
 
