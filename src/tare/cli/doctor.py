@@ -26,9 +26,9 @@ _MARKS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "fail": "[red]✗[/]"}
 
 
 def examine(names: Sequence[str], *, as_json: bool) -> None:
-    """Check the host, try the platforms (``names``; none: all) and print it. Exits 1 when one cannot measure here.
+    """Check the host, try the platforms (``names``; none: all) and print the results. Exits 1 if tare cannot measure.
 
-    Of those that were named each must run; of all, any does.
+    Of named platforms each must run; of all, one is enough.
     """
     chosen = platforms.choose(names or list(platforms.all_platforms()))
     host = checks.checks(beside.completed(facts.gather(), default_cpus()))
@@ -60,7 +60,7 @@ def _platform(platform: Platform, status: Status) -> dict[str, Any]:
     answer = attempt(partial(contract.detected, platform))
     if isinstance(answer, Failed):
         answer = Availability(False, reason=f"its detection failed: {answer.reason}")
-    attempt(platform.close)  # nothing was started that could stay
+    attempt(platform.close)  # detection starts nothing that cleanup would need
     return {
         "name": platform.name,
         "title": platform.title,

@@ -14,7 +14,7 @@ from tare.workloads import registry as workloads
 
 
 def show_inventory(what: What, *, as_json: bool) -> None:
-    """Print what there is of a kind."""
+    """Print all platforms, workloads or metrics."""
     rows = {What.PLATFORMS: _platforms, What.WORKLOADS: _workloads, What.METRICS: _metrics}[what]()
     if as_json:
         families = {"families": platforms.offers()} if what is What.PLATFORMS else {}

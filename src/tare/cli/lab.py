@@ -16,12 +16,12 @@ from tare.outputs import written
 
 
 def run_in_lab(command: lab_run.LabCommand) -> int:
-    """Run a command in a lab, show what it says, and return its exit code."""
+    """Run a command in a lab, pass its output on, and return its exit code."""
     return lab_run.run(command, Passing(), _progress())
 
 
 def build_labs(flavours: Sequence[str]) -> None:
-    """Make what these flavours (none: all that have no kernel of tare's) consist of, and say what it takes."""
+    """Build the parts of these flavours (none: all but those with a kernel of tare's own), and print their sizes."""
     known = recipe.load()
     for flavour in flavours:
         known.require(flavour)
@@ -33,7 +33,7 @@ def build_labs(flavours: Sequence[str]) -> None:
 
 
 def unpack_sources(folder: Path) -> None:
-    """The sources of the kernel that counts its lines, and where its functions are, in a new folder."""
+    """Unpack the sources of the kernel that counts its lines, and its functions' files as CSV, into a new folder."""
     counting = kernel.ensure("lines", _progress())
     assert counting is not None, "that flavour has a kernel of its own"
     with beside(folder, "the sources") as made:
@@ -42,7 +42,7 @@ def unpack_sources(folder: Path) -> None:
 
 
 def write_weights(file: Path, changelog: Path) -> None:
-    """Weights of the kernel's places from the changelog of Debian's kernel, in a new file."""
+    """Write weights of the kernel's files and directories, from the changelog of Debian's kernel, to a new file."""
     history = fixes.read(changelog)
     counting = kernel.ensure("lines", _progress())
     assert counting is not None, "that flavour has a kernel of its own"

@@ -14,7 +14,7 @@ from tare.report.study.literature import checks, checks_to_data, overview, shown
 
 
 def show_studies(study: str | None, *, check: bool, as_json: bool, as_csv: bool) -> None:
-    """Print a study (None: all), or with ``check`` what of it follows; exits 1 then where a slip is not listed."""
+    """Print a study (None: all), or with ``check`` what follows from its figures; exits 1 for an unlisted slip."""
     chosen = [library.load(study)] if study is not None else library.studies()
     if check:
         results = [check_again(study) for study in chosen]

@@ -1,4 +1,4 @@
-"""What `tare platform` does: holds one platform to what every platform promises."""
+"""What `tare platform` does: checks a platform against the promises of `tare.platforms.base.Platform`."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def check_promises(name: str, only: Sequence[str], *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def show_doors(names: Sequence[str], others: Sequence[Path], *, as_json: bool) -> None:
+def show_doors(names: Sequence[str], files: Sequence[Path], *, as_json: bool) -> None:
     """Try the doors of these platforms (none: all that there are) and print them. Exits 1 where one should be closed.
 
-    ``others``: what was printed as JSON elsewhere, to be shown with them; with those alone, nothing is tried.
+    ``files``: surveys printed as JSON before, shown together with these; given those alone, nothing is tried.
     """
-    surveyed = [platform for file in others for platform in survey.read(file)]
+    surveyed = [platform for file in files for platform in survey.read(file)]
     errors = Console(stderr=True)
-    if names or not others:
+    if names or not files:
         with errors.status("") as status:
             surveyed += survey.run(registry.choose(names or list(registry.all_platforms())), status.update)
     platforms = survey.merged(surveyed)

@@ -1,4 +1,4 @@
-"""What `tare report` does: shows what campaigns found."""
+"""What `tare report` does: shows the results of campaigns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def show_report(
     sources: Path | None,
     as_json: bool,
 ) -> None:
-    """Print what campaigns found, and write the page where a place is given."""
+    """Print the report of campaigns, and write the page if ``html`` is given. Raises `TareError`."""
     asked = Asked(
         weights=load_weights(weights) if weights else Weights(),
         files=read_files(functions) if functions else {},
@@ -46,7 +46,7 @@ def show(
     beside: str | None = None,
     asked: Asked | None = None,
 ) -> None:
-    """Print the report, and then write the page when a place is given: what cannot be written loses no table.
+    """Print the report, and then write the page if ``html`` is given: a page that cannot be written loses no table.
 
     ``beside``: a study, by name.
     """
@@ -67,6 +67,6 @@ def show(
 
 
 def to_read() -> Console:
-    """Where tables are printed: as wide as the terminal, and of a fixed width where there is none."""
+    """The console for tables: as wide as the terminal, or of `PLAIN_WIDTH` where there is none."""
     console = Console()
     return console if console.is_terminal else Console(width=PLAIN_WIDTH)

@@ -1,4 +1,4 @@
-"""What `tare run` does: measures, and shows what it has."""
+"""What `tare run` does: measures, and shows the report."""
 
 from __future__ import annotations
 

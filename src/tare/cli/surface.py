@@ -18,7 +18,7 @@ from tare.report.surface.build import STUDY, surfaces_report, to_data
 
 
 def show_surfaces(request: SurfaceRequest, *, listed: bool, published: bool, as_json: bool) -> None:
-    """Print the surfaces that are asked for. Exits 1 where there is none."""
+    """Print the requested surfaces. Exits 1 where none could be read."""
     with Console(stderr=True).status("") as status:
         result = live.carry_out(request, status.update)
     study = literature.load(STUDY)

@@ -14,11 +14,11 @@ from tare import __version__
 
 @dataclass(frozen=True)
 class Listed:
-    """What is known of a command without loading it."""
+    """A command before its module is imported."""
 
-    module: str  # in this package; it has a function, or a group as ``app``
+    module: str  # in this package; it has the function, or a command group ``app``
     function: str
-    help: str  # what `tare --help` says of it
+    help: str  # in `tare --help`
 
 
 COMMANDS = {

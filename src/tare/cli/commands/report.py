@@ -16,7 +16,7 @@ def report(
     beside: str | None = typer.Option(
         None, "--beside", help="Set the results beside a study's published figures. Default: the profile's study."
     ),
-    every: bool = typer.Option(False, "--all", help="Show every metric, not only the headlines."),
+    every_metric: bool = typer.Option(False, "--all", help="Show every metric, not only the headlines."),
     weights: Path | None = typer.Option(
         None,
         "--weights",
@@ -61,6 +61,6 @@ def report(
     from tare.cli.report import show_report
 
     show_report(
-        files, html=html, beside=beside, every_metric=every, weights=weights, functions=functions, sources=sources,
-        as_json=as_json,
+        files, html=html, beside=beside, every_metric=every_metric, weights=weights, functions=functions,
+        sources=sources, as_json=as_json,
     )  # fmt: skip

@@ -131,9 +131,9 @@ def label(names: Sequence[str]) -> str:
 
 def through(region: RegionReport, report: SurfacesReport) -> str:
     """Who lets the calls of a region through, by the fewer names: those that do, or those that do not."""
-    others = [name for group in alike(report) for name in group if name not in region.platforms]
-    if len(others) <= len(region.platforms):
-        return f"all but {', '.join(others)}"
+    without = [name for group in alike(report) for name in group if name not in region.platforms]
+    if len(without) <= len(region.platforms):
+        return f"all but {', '.join(without)}"
     return f"{', '.join(region.platforms)} alone"
 
 
