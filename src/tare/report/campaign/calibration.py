@@ -1,4 +1,4 @@
-"""What a calibration found, as data (``tare calibrate --json``), in a terminal, and as one line for `tare run`."""
+"""The result of a calibration: as data (``tare calibrate --json``), in a terminal, and as one line for `tare run`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tare.report.sentences.numbers import percent, signed, signed_range, span
 from tare.store import known_part
 
 SCHEMA = "tare.calibration/1"
-#: The newest one's file, below TARE_HOME.
+#: File of the newest calibration, below TARE_HOME.
 LATEST_CALIBRATION = "calibration.json"
-#: Times for which the smallest effect is told, in seconds.
+#: Durations for which the smallest detectable effect is given, in seconds.
 TIMES_S = (60.0, 300.0, 1800.0)
-#: What is held against the figures (docs/method.md).
-#: Lengths of the comparisons in which "equivalent" is looked for, in seconds, where so many are whole.
+#: Lengths in seconds of the longer comparisons that may show "equivalent", and how many of a length there must be.
 LONGER_S, MIN = (30.0, 60.0, 180.0), 6
+#: Limits that the figures are checked against (docs/method.md).
 MAX_ALARMS, COVERED, MAX_BIAS, MAX_MISS = 0.01, (0.93, 0.97), 0.001, 0.002
 
 
@@ -126,7 +126,7 @@ class CalibrationReport(_Frozen):
 
 
 def condition(load: str, trust: Trust, longer: Sequence[tuple[float, Trust]] = ()) -> ConditionReport:
-    """One metric's trust as data. ``longer``: the same blocks as fewer and longer comparisons, of so many seconds."""
+    """One metric's result. ``longer``: lengths in seconds, each with the same blocks as comparisons so long."""
     return ConditionReport(
         load=load,
         metric=trust.metric,
@@ -144,8 +144,8 @@ def condition(load: str, trust: Trust, longer: Sequence[tuple[float, Trust]] = (
         resolves=[
             Resolution(
                 seconds=time_s,
-                half_width=_known(trust.half_width_after(time_s)),
-                smallest_effect=_known(trust.smallest_effect(time_s)),
+                half_width=_number_or_none(trust.half_width_after(time_s)),
+                smallest_effect=_number_or_none(trust.smallest_effect(time_s)),
             )
             for time_s in TIMES_S
         ],
@@ -172,7 +172,7 @@ def _dependence(dependence: Dependence) -> DependenceReport:
 
 
 def injection(injected: Injected) -> InjectedReport:
-    """One addition of work as data."""
+    """The result of one addition of work as data."""
     return InjectedReport(
         platform=injected.platform,
         metric=injected.metric,
@@ -189,26 +189,32 @@ def _rate(rate: Rate) -> RateReport:
     return RateReport(count=rate.count, of=rate.of, low=rate.low, high=rate.high)
 
 
-def _known(value: float) -> float | None:
+def _number_or_none(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
 def render(report: CalibrationReport) -> Group:
-    """The whole calibration for a terminal."""
+    """All tables of a calibration, for a terminal."""
     when = datetime.fromtimestamp(report.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     parts: list[RenderableType] = [Text(f"Calibration of {report.machine}, {when}, by {report.workload}", style="bold")]
     if report.conditions:
         parts += ["", Text("The baseline against itself: nothing differs, so what is seen is the instrument")]
-        parts += [_same(report.conditions), *_judged(report.conditions), _resolutions(report.conditions)]
-        parts += [_proofs(report.conditions)] if any(condition.proofs for condition in report.conditions) else []
-        parts += _alike(report.conditions)
+        parts += [
+            _baseline_table(report.conditions),
+            *_failed_checks(report.conditions),
+            _resolution_table(report.conditions),
+        ]
+        parts += (
+            [_equivalence_table(report.conditions)] if any(condition.proofs for condition in report.conditions) else []
+        )
+        parts += _autocorrelations(report.conditions)
     if report.injected:
         parts += ["", Text("Work added to a platform, found against the same platform without")]
-        parts += [_added(report.injected), *_missed(report.injected)]
+        parts += [_additions_table(report.injected), *_failed_additions(report.injected)]
     return Group(*parts)
 
 
-def _same(conditions: Sequence[ConditionReport]) -> Table:
+def _baseline_table(conditions: Sequence[ConditionReport]) -> Table:
     table = _table("load", "metric", "false alarms", "intervals that hold zero", "equivalent", "invalid", "mean", "±")
     for condition in conditions:
         shares = (
@@ -236,8 +242,8 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _judged(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
-    """What does not hold, in words. A rate or a mean fails only where its interval lies wholly beyond what is asked."""
+def _failed_checks(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
+    """A line per failed check. A rate or a mean fails only where its whole interval lies beyond the limit."""
     for condition in conditions:
         where = f"{condition.load}, {condition.metric}"
         if condition.false_alarms.low > MAX_ALARMS:
@@ -251,8 +257,8 @@ def _judged(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
             yield _bad(f"{where}: the mean of no difference is {_mean(condition)}")
 
 
-def _alike(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
-    """Whether blocks may be taken as independent of each other."""
+def _autocorrelations(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
+    """Autocorrelation of blocks by condition; marked where they are not independent."""
     for condition in conditions:
         if (dependence := condition.dependence) is not None:
             text = (
@@ -263,7 +269,7 @@ def _alike(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
             yield _bad(text) if dependence.p <= SURE_P else Text(text)
 
 
-def _resolutions(conditions: Sequence[ConditionReport]) -> Table:
+def _resolution_table(conditions: Sequence[ConditionReport]) -> Table:
     heads = [f"in {span(time_s)}" for time_s in TIMES_S]
     table = _table("load", "metric", *heads)
     for condition in conditions:
@@ -279,7 +285,7 @@ def _resolutions(conditions: Sequence[ConditionReport]) -> Table:
     return table
 
 
-def _proofs(conditions: Sequence[ConditionReport]) -> Table:
+def _equivalence_table(conditions: Sequence[ConditionReport]) -> Table:
     table = _table("load", "metric", "margin", *(f"in {span(time_s)}" for time_s in LONGER_S))
     for condition in conditions:
         by_length = {proof.seconds: str(proof.equivalent) for proof in condition.proofs}
@@ -290,7 +296,7 @@ def _proofs(conditions: Sequence[ConditionReport]) -> Table:
     return table
 
 
-def _added(injected: Sequence[InjectedReport]) -> Table:
+def _additions_table(injected: Sequence[InjectedReport]) -> Table:
     table = _table("platform", "metric", "added", "found, 95 % interval", "off by", "blocks")
     for addition in injected:
         interval = signed_range(_interval(addition))
@@ -301,7 +307,7 @@ def _added(injected: Sequence[InjectedReport]) -> Table:
     return table
 
 
-def _missed(injected: Sequence[InjectedReport]) -> Iterator[Text]:
+def _failed_additions(injected: Sequence[InjectedReport]) -> Iterator[Text]:
     for addition in injected:
         head = f"{addition.platform}, {addition.metric}: {percent(addition.added)} more work"
         if not addition.is_found:
@@ -311,7 +317,7 @@ def _missed(injected: Sequence[InjectedReport]) -> Iterator[Text]:
 
 
 def line(home: Path, machine: str) -> str:
-    """What this machine resolves, for `tare run` to say before it starts; or that nobody knows."""
+    """One line that `tare run` prints before it starts: the smallest detectable effects, or why they are not known."""
     try:
         report, _ = known_part(CalibrationReport, (home / LATEST_CALIBRATION).read_bytes())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Platforms against each other, in a terminal and as JSON."""
+"""Pairwise comparisons of platforms, in a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tare.report.sentences.comparisons import NO_RATIOS, PROCEDURES, no_comparis
 from tare.report.sentences.numbers import signed_range
 
 SCHEMA = "tare.compare/1"
-#: Adjusted for all pairs; below it a pair is marked.
+#: A pair with a smaller p, adjusted for all pairs, is printed bold.
 SURE = 0.05
 
 
@@ -30,7 +30,7 @@ def to_data(compared: Sequence[Compared]) -> dict[str, Any]:
 
 
 def _data(compared: Compared) -> dict[str, Any]:
-    """As it is, with words for the codes."""
+    """The comparison's fields, with sentences in place of codes."""
     data = asdict(compared)
     data["reason"] = None if compared.reason is None else no_comparison(compared.reason)
     data["left_out"] = dict.fromkeys(compared.left_out, NO_RATIOS)
@@ -45,7 +45,7 @@ def _data(compared: Compared) -> dict[str, Any]:
 
 
 def render(compared: Sequence[Compared]) -> Group:
-    """A table a metric."""
+    """A table per metric."""
     parts: list[RenderableType] = []
     for comparison in compared:
         parts.append(Text(f"{clean(comparison.workload)}: {clean(comparison.metric)}", style="bold"))
@@ -100,7 +100,7 @@ def _table(rows: Sequence[tuple[str, str, Interval | None, float]], direction: D
 
 
 def _worse(logs: Interval, direction: Direction) -> Interval:
-    """How much worse the first is than the second, as a fraction: of its time or cost, or lost of its rate."""
+    """How much worse the first is than the second, as a fraction: added to its time or cost, or lost from its rate."""
     ratios = [math.expm1(value) for value in (logs.point, logs.low, logs.high)]
     if direction is Direction.LOWER:
         return Interval(*ratios)

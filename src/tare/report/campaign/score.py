@@ -1,4 +1,4 @@
-"""The studies' sums of a campaign, in a terminal and as JSON."""
+"""Scores of a campaign by the methods of the studies, in a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SCHEMA = "tare.score/1"
 
 
 def to_data(sheet: Sheet, profile: Profile) -> dict[str, Any]:
-    """For ``--json``."""
+    """The data of ``tare score --json``."""
     return {"schema": SCHEMA, "profile": profile.title, **asdict(sheet)}
 
 
 def render(sheet: Sheet, profile: Profile, baseline: str) -> Group:
-    """Points, per cent of the baseline, and scores."""
+    """Tables of points, of per cent of the baseline, and of standardised scores."""
     parts: list[RenderableType] = [Text(f"Points by the profile {clean(profile.title)!r}", style="bold")]
     parts.append(_points(sheet, profile))
     features = [feature.name for feature in profile.feature]
@@ -41,7 +41,7 @@ def render(sheet: Sheet, profile: Profile, baseline: str) -> Group:
 
 
 def _points(sheet: Sheet, profile: Profile) -> Table:
-    """A row a platform."""
+    """Points by feature and by priority, a row per platform."""
     features = [
         feature for feature in profile.feature if any(row.points[feature.name] is not None for row in sheet.points)
     ]

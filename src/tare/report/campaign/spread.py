@@ -22,7 +22,7 @@ SCHEMA = "tare.spread/1"
 
 
 def to_data(spreads: Sequence[Steadiness], trajectories: Sequence[Trajectory]) -> dict[str, Any]:
-    """For ``--json``; variances are of natural logarithms of ratios to the baseline."""
+    """The data of ``tare spread --json``; variances are of natural logarithms of ratios to the baseline."""
     results = [
         asdict(spread) | {"reason": None if spread.reason is None else no_parts(spread.reason)} for spread in spreads
     ]
@@ -31,7 +31,7 @@ def to_data(spreads: Sequence[Steadiness], trajectories: Sequence[Trajectory]) -
 
 
 def render(spreads: Sequence[Steadiness], trajectories: Sequence[Trajectory], baseline: str) -> Group:
-    """A table a metric, and one of trajectories where there are any."""
+    """A table per metric, and one of trajectories where there are any."""
     parts: list[RenderableType] = []
     for key in dict.fromkeys((spread.workload, spread.metric) for spread in spreads):
         rows = [spread for spread in spreads if (spread.workload, spread.metric) == key]

@@ -1,4 +1,4 @@
-"""The report in a terminal: the headline table, the noise floor in every row, and by name all that failed."""
+"""The report in a terminal: tables with the noise floor in every row, cautions, failures and left-out platforms."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _PADDING = 2
 
 
 def render(report: Report, *, width: int = 100, every_metric: bool = False) -> Group:
-    """The whole report for a console of this width; ``every_metric`` shows more than headline and CPU cost."""
+    """The whole report for a console of this width in characters. ``every_metric``: not only headlines and CPU cost."""
     results = [r for r in report.results if every_metric or r.headline or r.metric == CPU_COST]
     parts: list[RenderableType] = [_title(report)]
     if report.alone() is None:
@@ -63,12 +63,12 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False) -> G
 
 
 def headline(names: Sequence[str], results: Sequence[ResultReport], *, width: int = 100) -> Group:
-    """The table alone, of platforms of these names, the baseline's first: to be drawn again while a campaign runs."""
+    """The table alone, redrawn while a campaign runs. ``names``: of the platforms, the baseline first."""
     return Group(*_tables(names, results, width))
 
 
 def render_all(reports: list[Report], *, width: int = 100, every_metric: bool = False) -> Group:
-    """Several campaigns one below the other, each for itself."""
+    """Several reports one below the other; nothing is pooled."""
     parts: list[RenderableType] = []
     for report in reports:
         parts += [render(report, width=width, every_metric=every_metric), Text()]
@@ -92,7 +92,7 @@ def _title(report: Report) -> Text:
 
 
 def _worked(report: Report) -> str:
-    """How long that took."""
+    """The time at work, without pauses between segments."""
     left_out = ", pauses left out" if len(report.segments) > 1 else ""
     return f" in {span(report.active_s)}{left_out}" if report.active_s else ""
 
@@ -104,20 +104,20 @@ def _newer(report: Report) -> Iterator[Text]:
 
 
 def _alone(report: Report) -> str | None:
-    """What there is in a file of nothing that was measured: it has no blocks, and no plan of any."""
+    """What a file without trials holds, in words; None where it has trials or planned blocks."""
     held = report.alone()
     return None if held is None else f"{held} alone"
 
 
 def _tables(names: Sequence[str], results: Sequence[ResultReport], width: int) -> Iterator[Table]:
-    """One table, or more where it is too wide; with a row a platform where that takes fewer. Each has the baseline."""
+    """One table, or several where it is too wide, each with the baseline; transposed where that takes fewer tables."""
     rows = [[_label(result), *_row(result, names)] for result in results]
     upright = [[_text("workload"), *map(_text, names)], *rows]
     turned = [[_text("platform"), *(row[0] for row in rows)], *([_text(n), *c] for n, c in _by_name(names, rows))]
     groups, turned_groups = list(_groups(upright, 2, width)), list(_groups(turned, 1, width))
     if len(turned_groups) < len(groups):
         for chosen in turned_groups:
-            yield _table(turned, chosen, {2})  # the baseline stands by itself
+            yield _table(turned, chosen, {2})  # a section of its own for the baseline
         return
     sections = {
         at
@@ -136,7 +136,7 @@ def _by_name(names: Sequence[str], rows: list[list[Text]]) -> Iterator[tuple[str
 
 
 def _table(lines: list[list[Text]], columns: list[int], sections: set[int]) -> Table:
-    """Some columns of the lines, of which the first is the head; ``sections``: the lines that begin one."""
+    """A table of some columns of ``lines``, whose first is the head; ``sections``: numbers of lines that begin one."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for column in columns:
         table.add_column(lines[0][column], justify="right" if column else "left", overflow="fold")
@@ -148,7 +148,7 @@ def _table(lines: list[list[Text]], columns: list[int], sections: set[int]) -> T
 
 
 def _groups(lines: list[list[Text]], pinned: int, width: int) -> Iterator[list[int]]:
-    """Columns that fit side by side: the first ones, which are in every group, and at least one more."""
+    """Groups of columns that fit into the width: each has the first ``pinned`` columns and at least one more."""
     widths = [
         max(len(part) for text in column for part in text.plain.split("\n")) + _PADDING
         for column in zip(*lines, strict=True)
@@ -210,7 +210,7 @@ def _beside(report: Report) -> Iterator[RenderableType]:
 
 
 def _cautions(report: Report, results: list[ResultReport]) -> Iterator[RenderableType]:
-    """The verdicts that a cell is too small for, and the notes, in words; what holds for several metrics once."""
+    """Verdicts that need a sentence, and cautions; one line where a sentence holds for several metrics."""
     metrics_of: dict[tuple[str, str, str], list[str]] = {}
     for result in results:
         for platform in result.platforms:
@@ -228,7 +228,7 @@ def _cautions(report: Report, results: list[ResultReport]) -> Iterator[Renderabl
 
 
 def _unmarked(results: list[ResultReport]) -> Iterator[str]:
-    """The figures that contaminated trials concern and whose verdict stands; the page and the JSON have them all."""
+    """How many figures with contaminated trials keep their verdict without them; the page and the JSON list them."""
     same = sum(
         platform.unmarked is not None and platform.unmarked.verdict is platform.verdict
         for result in results
@@ -285,7 +285,7 @@ def _left_out(report: Report) -> Iterator[RenderableType]:
 
 
 def _tuning(report: Report) -> Iterator[RenderableType]:
-    """What was set for the campaign, and what could not be; settings that have the same values share a line."""
+    """The settings that were changed or could not be; settings with the same values share a line."""
     lines: dict[tuple[str, str], list[str]] = {}
     for setting in report.tuning or ():
         if setting.outcome == "changed":
@@ -297,7 +297,7 @@ def _tuning(report: Report) -> Iterator[RenderableType]:
 
 
 def _together(names: list[str]) -> str:
-    """Names in one line: a first word that all share (interrupt 24, interrupt 25) is said once."""
+    """Names in one line; a first word that all share (interrupt 24, interrupt 25) is written once."""
     heads = {name.rpartition(" ")[0] for name in names}
     if len(names) == 1 or len(heads) > 1 or heads == {""}:
         return ", ".join(names)

@@ -1,4 +1,4 @@
-"""From a campaign's footprints to their part of the report."""
+"""Builds the report's part on footprints."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from tare.report.footprint.stacks import stacks_report
 from tare.report.study.beside_lines import STUDY, beside_lines
 from tare.store import Store
 
-#: Files that the report names, and of which the page shows the source.
+#: How many source files the report names, and the page shows.
 FILES = 20
-#: Things by workload in each of the two tables of what differs most.
+#: How many calls, functions or lines by workload are in each of the two tables of what differs most.
 TOP = 12
 
-#: The levels whose things are sets; stacks are none.
+#: The levels that are counted as sets; stacks are samples.
 SETS = (Level.SYSCALLS, Level.FUNCTIONS, Level.LINES)
 
 Exposures = Mapping[Level, Exposure]
@@ -45,10 +45,10 @@ Exposures = Mapping[Level, Exposure]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a user gives beside the campaign's file."""
+    """A user's inputs for footprints beside the campaign's file."""
 
     weights: Weights = field(default_factory=Weights)
-    files: Mapping[str, str] = field(default_factory=dict)  # source files of functions, by name
+    files: Mapping[str, str] = field(default_factory=dict)  # source file by name of function
     sources: Path | None = None  # the kernel's source tree
 
 
@@ -70,7 +70,7 @@ def read_files(file: Path) -> dict[str, str]:
 def exposures(footprints: Iterable[Footprint], platforms: Iterable[str] = ()) -> Exposures:
     """Footprints by level, in the order of `Level`.
 
-    They were counted in random order: ``platforms`` come first, as they are listed, and workloads by their names.
+    They were counted in random order and are sorted: ``platforms`` first, in their order, and workloads by name.
     """
     by_level: dict[Level, list[Footprint]] = {}
     for footprint in footprints:
@@ -84,13 +84,13 @@ def exposures(footprints: Iterable[Footprint], platforms: Iterable[str] = ()) ->
 
 
 def of_store(store: Store) -> Exposures:
-    """The footprints of a file, in the order of its record: the baseline, then the others. Raises `StoreError`."""
+    """The footprints of a file, the baseline first, then in the order of its record. Raises `StoreError`."""
     record = store.record
     return exposures(store.footprints(), [record.baseline, *(platform.name for platform in record.platforms)])
 
 
 def footprints_report(exposures_by_level: Exposures, baseline: str, asked: Asked) -> FootprintsReport | None:
-    """The whole part; None where the file has no footprints."""
+    """The report on all footprints; None where the file has none."""
     if not exposures_by_level:
         return None
     lines = exposures_by_level.get(Level.LINES)
@@ -106,18 +106,18 @@ def footprints_report(exposures_by_level: Exposures, baseline: str, asked: Asked
 
 
 def phase_of(name: Phases) -> Phase | None:
-    """The phase of a name; None for both together."""
+    """The phase by its name; None for both together."""
     return None if name == "both" else Phase(name)
 
 
 def phases(exposure: Exposure) -> list[Phases]:
-    """The phases' names; both together where there are two."""
+    """The names of the counted phases, and "both" where there are two."""
     names: list[Phases] = [*exposure.phases()]
     return [*names, "both"] if len(names) > 1 else names
 
 
 def sets_of(exposure: Exposure, view: View, phase: Phases, workload: str | None = None) -> dict[str, Things]:
-    """The sets of all platforms that were counted."""
+    """The set of each platform that was counted in this view, phase and workload."""
     at = phase_of(phase)
     return {
         name: exposure.things(name, view, at, workload)
@@ -163,7 +163,7 @@ def _level(exposure: Exposure, baseline: str, asked: Asked) -> LevelReport:
 
 
 def _cases(exposure: Exposure) -> Iterator[tuple[View, Phases, str | None]]:
-    """What sets are made of: every view and phase as the union, and each workload's own together with the start."""
+    """The sets to report: of each view and phase over all workloads, and of each workload together with the start."""
     for view in exposure.views():
         for phase in phases(exposure):
             yield view, phase, None
@@ -240,7 +240,7 @@ def _directories(sets: Mapping[str, Things], place: Place) -> list[DirectoryRepo
 
 
 def _files(sets: Mapping[str, Things], place: Place) -> Iterator[FileReport]:
-    """The files in which platforms differ, those first of which most is run by one platform alone."""
+    """The files in which platforms differ, first those with most lines that one platform alone ran."""
     reports = []
     for file, parts in by_file(sets, place).items():
         counts = regions(parts)

@@ -12,15 +12,15 @@ from tare.report.campaign.figures import Figure
 from tare.report.footprint.model import LevelReport, Phases, RegionReport
 from tare.report.footprint.venn import Venn, venn
 
-#: Bars of one UpSet plot; the rest is told as a number.
+#: Most bars of one UpSet plot; for the rest only their number is shown.
 BARS = 20
-#: With more platforms there would be more diagrams of three than anyone looks at.
+#: Most platforms for which diagrams of every three are drawn.
 _MOST = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How the sets of a phase lie to each other."""
+    """Diagrams of how the sets of a phase overlap."""
 
     title: str
     diagrams: list[Venn]
@@ -43,7 +43,7 @@ _TITLES: dict[Phases, str] = {
 
 
 def overlaps(level: LevelReport) -> list[Overlap]:
-    """The best view's overlaps over all workloads, the most comprehensive first."""
+    """The best view's overlaps over all workloads, both phases together first."""
     shown = [overlap for overlap in level.overlaps if overlap.view == level.view and overlap.workload is None]
     return [
         Overlap(
@@ -56,7 +56,7 @@ def overlaps(level: LevelReport) -> list[Overlap]:
 
 
 def by_workload(level: LevelReport) -> list[tuple[str, Venn]]:
-    """A workload's own diagram, as each of the paper's is; of two or three platforms only."""
+    """A diagram per workload, as in the paper (Anjali 2020); only for two or three platforms."""
     if not 2 <= len(level.platforms) <= 3:
         return []
     shown = [overlap for overlap in level.overlaps if overlap.view == level.view and overlap.workload is not None]
@@ -68,7 +68,7 @@ def by_workload(level: LevelReport) -> list[tuple[str, Venn]]:
 
 
 def directories(level: LevelReport) -> list[Directory]:
-    """Diagrams of the paper's directories where something ran; of two or three platforms only."""
+    """Diagrams of the paper's directories in which code ran; only for two or three platforms."""
     if not 2 <= len(level.platforms) <= 3:
         return []
     by_name = {row.directory: row for row in level.directories}
@@ -81,12 +81,12 @@ def directories(level: LevelReport) -> list[Directory]:
 
 
 def as_regions(reports: Sequence[RegionReport]) -> dict[Region, int]:
-    """The form that `tare.analysis.exposure.overlaps` has."""
+    """Regions in the form of `tare.analysis.exposure.overlaps`."""
     return {tuple(report.platforms): report.things for report in reports}
 
 
 def upset(names: Sequence[str], regions: Mapping[Region, int]) -> Figure:
-    """Bars of regions above dots that say of whom, beside bars of the sets (Lex and others, IEEE TVCG 20, 2014)."""
+    """An UpSet plot: bars of regions over dots for platforms; bars of set sizes (Lex et al., IEEE TVCG 20, 2014)."""
     bars = [
         {"in": [names.index(name) for name in region], "things": count}
         for region, count in itertools.islice(regions.items(), BARS)
@@ -103,7 +103,7 @@ def upset(names: Sequence[str], regions: Mapping[Region, int]) -> Figure:
 
 
 def note_of(overlap: Overlap) -> str:
-    """How to read it, and what is left out."""
+    """How to read the figures, and what they leave out."""
     sentences = ["A bar is a region: what exactly the platforms with a filled dot below it ran, and no other."]
     if overlap.bars["hidden"]:
         hidden, things = overlap.bars["hidden"], overlap.bars["hidden_things"]
@@ -116,7 +116,7 @@ def note_of(overlap: Overlap) -> str:
 
 
 def diagrams(names: Sequence[str], regions: Mapping[Region, int], all_names: Sequence[str]) -> list[Venn]:
-    """One of all sets, or with four sets one of every three. ``every``: all names there are."""
+    """A Venn diagram of all sets, or for four sets one of every three. ``all_names``: give each set its colour."""
     if len(names) > _MOST:
         return []
     triples = itertools.combinations(names, min(len(names), 3))
@@ -125,7 +125,7 @@ def diagrams(names: Sequence[str], regions: Mapping[Region, int], all_names: Seq
 
 
 def _of(regions: Mapping[Region, int], names: Sequence[str]) -> dict[Region, int]:
-    """The regions of some of the sets alone: what differs only in others falls together."""
+    """The regions of some of the sets alone; regions that differ only in other sets are added up."""
     merged: dict[Region, int] = {}
     for region, things in regions.items():
         inside = tuple(name for name in region if name in names)

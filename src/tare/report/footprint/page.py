@@ -1,4 +1,4 @@
-"""The page's part on footprints: what the template shows, and what can be taken from it as a file."""
+"""The page's part on footprints: the data of its template, and its downloads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tare.report.footprint.model import DirectoryReport, FootprintsReport, Frequ
 from tare.report.footprint.source_view import SourceFile, source_files
 from tare.report.footprint.venn import Venn
 
-#: Directories that differ most, of those that are neither a first part of a path nor the paper's.
+#: How many directories that differ most are shown, besides top-level directories and those of the paper.
 _DIRECTORIES = 24
 
 
@@ -41,7 +41,7 @@ class LevelView:
 
 @dataclass(frozen=True, slots=True)
 class FootprintView:
-    """All levels."""
+    """The whole part as the template shows it."""
 
     report: FootprintsReport
     levels: list[LevelView]
@@ -49,7 +49,7 @@ class FootprintView:
 
 
 def footprint_view(report: Report, exposures: Exposures, sources: Path | None) -> FootprintView | None:
-    """What the template shows; None where the file has no footprints. Raises `UsageError` for a bad ``sources``."""
+    """The data of the template; None where the file has no footprints. Raises `UsageError` for a bad ``sources``."""
     if report.footprints is None:
         return None
     levels = [_level(level, exposures[level.level], sources) for level in report.footprints.levels]
@@ -73,7 +73,7 @@ def _level(level: LevelReport, exposure: Exposure, sources: Path | None) -> Leve
 
 
 def rows(level: LevelReport) -> list[DirectoryReport]:
-    """The directories of the page's table: first parts, the paper's, and of the others those that differ most."""
+    """The directories of the page's table: top-level ones, the paper's, and of the rest those that differ most."""
     always = {row.directory for row in level.directories if "/" not in row.directory} | set(PAPER_DIRECTORIES)
     deeper = [row for row in level.directories if row.directory not in always]
     differing = {row.directory for row in sorted(deeper, key=lambda row: row.in_all - row.union)[:_DIRECTORIES]}
@@ -81,19 +81,19 @@ def rows(level: LevelReport) -> list[DirectoryReport]:
 
 
 def alone(row: DirectoryReport, platform: str) -> int:
-    """What a platform alone ran of a directory."""
+    """How many lines or functions of a directory this platform alone ran."""
     return next((region.things for region in row.regions if region.platforms == [platform]), 0)
 
 
 def sources_given(level: LevelView) -> bool:
-    """Whether a source tree was given."""
+    """Whether the user gave a source tree."""
     return any(source.figure is not None or source.why_not for source in level.sources)
 
 
 def tables(report: Report, exposures: Exposures) -> Iterator[tuple[str, str, str]]:
-    """Name, title and CSV of a file a level: a row a thing, hits a second by platform, scope and phase.
+    """Name, title and CSV of a download per level: a row per item, its hits per second by platform, scope and phase.
 
-    Of stacks they are folded, for other tools that draw flame graphs.
+    Stacks are folded instead, for other tools that draw flame graphs.
     """
     stem = Path(report.file).stem
     for level, exposure in exposures.items():

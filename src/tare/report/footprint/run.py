@@ -1,4 +1,4 @@
-"""What `tare footprint` prints when it is done: a table a workload, of what was counted in this run."""
+"""The tables that `tare footprint` prints at its end, one per workload, of the footprints of this run."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from tare.report.footprint import stacks_terminal, words
 from tare.report.footprint.build import exposures
 from tare.report.footprint.stacks import stacks_report
 
-#: The platform that tables begin with.
+#: The first platform of tables.
 _FIRST = "native"
-#: Names in one line below a table.
+#: Most names in one line below a table.
 _SHOWN = 40
 _COLUMNS = ("in the start", "in the work", "hits a second", "everybody's", "hits a second", "lost")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A platform's start and one workload on it; None where it was not counted."""
+    """A row of a table: a platform's start and one workload on it; None where that was not counted."""
 
     platform: str  # or IDLE
-    start: Pool | None  # of the instance, as the next
+    start: Pool | None  # of the instance, as is ``steady``
     steady: Pool | None
-    everybody: Pool | None  # of the workload
-    #: what no other platform of the table ran, in the start or in the workload; empty where only everybody's is known
+    everybody: Pool | None  # of the whole host during the workload
+    #: what no other platform of the table ran, in the start or the workload; empty where instances were not separated
     only: tuple[str, ...]
 
     @property
     def lost(self) -> int:
-        """Events that are in no figure of the row."""
+        """The number of events that were lost."""
         return sum(pool.lost for pool in (self.start, self.everybody) if pool)
 
 
 def render(footprints: Iterable[Footprint]) -> Iterator[RenderableType]:
-    """Of footprints of one level: a table a workload, or one of the starts alone; nothing where there are none."""
+    """The tables of these footprints, one per level and workload; of the starts alone where there is no workload."""
     counted = list(footprints)
-    # They were counted in random order.
+    # The footprints are in random order; the tables are not.
     for exposure in exposures(
         counted, dict.fromkeys([_FIRST, *(footprint.platform for footprint in counted)])
     ).values():
@@ -63,9 +63,9 @@ def _tables(exposure: Exposure) -> Iterator[RenderableType]:
 
 
 def rows(exposure: Exposure, workload: str | None) -> list[Row]:
-    """A row a platform, in the order in which they first come; last the idle host, if it was looked at.
+    """A row per platform, in their order in ``exposure``; last the idle host, if it was counted.
 
-    ``workload`` None: of all together, or of the start alone where none was counted.
+    ``workload`` None: all together, or the start alone where no workload was counted.
     """
     table = [_row(exposure, platform, workload) for platform in exposure.platforms]
     return [*table, Row(IDLE, None, None, exposure.idle, ())] if exposure.idle else table

@@ -1,4 +1,4 @@
-"""Samples of stacks in a terminal: where the CPUs were, by workload and platform."""
+"""Sampled stacks in a terminal: where CPUs spent their time, by workload and platform."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tare.footprint.model import IDLE, SAMPLES_A_SECOND, Phase, Scope
 from tare.report.footprint import words
 from tare.report.footprint.model import StacksReport
 
-#: Names of one row.
+#: Most names of one row.
 _SHOWN = 4
 
 
 def render(rows: Sequence[StacksReport]) -> Iterator[RenderableType]:
-    """A table a workload, the starts, and the idle host; everybody's only where instances were not told apart."""
+    """Tables per workload, of starts, and of the idle host; the whole host only where instances were not separated."""
     own = {(row.platform, row.phase, row.workload) for row in rows if row.scope is Scope.INSTANCE}
     shown = [row for row in rows if row.scope is Scope.INSTANCE or (row.platform, row.phase, row.workload) not in own]
     groups: dict[str, list[StacksReport]] = {}

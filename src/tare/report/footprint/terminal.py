@@ -1,4 +1,4 @@
-"""Footprints in a terminal: a row a platform, a table a level."""
+"""Footprints in a terminal: a table per level, a row per platform."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tare.report.footprint.model import FootprintsReport, LevelReport
 
 
 def render(report: FootprintsReport) -> Iterator[RenderableType]:
-    """A table a level with what it means, and what else is in the other forms of the report."""
+    """A table per level with its notes, then a legend and the sampled stacks."""
     for level in report.levels:
         yield Text()
         known = "" if level.known is None else f" (this kernel has {words.count(level.known)})"

@@ -1,4 +1,4 @@
-"""How the report on footprints says its figures, the same in the terminal and on the page."""
+"""Texts of the report on footprints, the same in the terminal and on the page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MEANINGS: Mapping[View, str] = {
 
 
 def count(value: float | None) -> str:
-    """A whole number with its thousands."""
+    """A whole number with thousands separators."""
     return EMPTY if value is None else f"{value:,.0f}"
 
 
@@ -51,7 +51,7 @@ def rate(value: float | None) -> str:
 
 
 def ratio(row: FrequencyReport, platform: str, baseline: str) -> str:
-    """A platform's rate by the baseline's with a mark: more, less, or not sure. Empty where neither ran it."""
+    """A platform's rate over the baseline's, marked as higher, lower or not sure; "" where neither ran it."""
     ratio_report = row.ratios.get(platform)
     if ratio_report is None:
         return ""
@@ -66,7 +66,7 @@ def ratio(row: FrequencyReport, platform: str, baseline: str) -> str:
 
 
 def ratio_span(row: FrequencyReport, platform: str, baseline: str) -> str:
-    """The interval of that ratio; empty where one of the two never ran it, or there is none."""
+    """The interval of that ratio; "" where there is none, or one of the two never ran it."""
     ratio_report = row.ratios.get(platform)
     if ratio_report is None or ratio_report.low is None or ratio_report.high is None:
         return ""
@@ -76,24 +76,24 @@ def ratio_span(row: FrequencyReport, platform: str, baseline: str) -> str:
 
 
 def score(value: float) -> str:
-    """An attack profile: a count, or a sum in four digits."""
+    """A score of an attack profile: a count, or a sum in four digits."""
     return f"{value:,.0f}" if value >= 1_000 or value == round(value) else f"{value:.4g}"
 
 
 def times(value: float | None) -> str:
-    """So many times the baseline's."""
+    """A factor of the baseline's."""
     return EMPTY if value is None else f"× {value:.2f}"  # noqa: RUF001 (the sign of a factor)
 
 
 def stability(row: SetReport) -> str:
-    """What repeats share, in per cent."""
+    """The mean Jaccard index of repeats, in per cent."""
     if row.jaccard_mean is None or row.jaccard_least is None:
         return EMPTY
     return f"{100 * row.jaccard_mean:.1f} %"
 
 
 def unseen(row: SetReport) -> str:
-    """How many there are at least, or why nobody can tell."""
+    """The estimate (Chao 2) of how many there are at least, with its interval where it has one."""
     if row.estimate is None or row.estimate_low is None or row.estimate_high is None:
         return EMPTY
     if round(row.estimate_high) == round(row.estimate_low):
@@ -102,7 +102,7 @@ def unseen(row: SetReport) -> str:
 
 
 def facts(level: LevelReport) -> str:
-    """What the sets of a level are shares of, and which of them are shown."""
+    """Facts on a level: how many the kernel has, the idle host, an empty reading, and the view that is shown."""
     sentences = []
     if level.known is not None:
         sentences.append(f"This kernel has {count(level.known)} of them.")
@@ -120,7 +120,7 @@ def facts(level: LevelReport) -> str:
 
 
 def files(level: LevelReport) -> str:
-    """Which files are listed."""
+    """A sentence on which files are listed."""
     shown = len(level.files)
     if shown == level.n_files:
         return "The files in which platforms differ."
@@ -129,14 +129,14 @@ def files(level: LevelReport) -> str:
 
 
 def densities(report: FootprintsReport) -> str:
-    """What the attack profile weighs by."""
+    """A sentence on the weights of the attack profile."""
     if report.uniform:
         return "No densities were given (--weights): each thing counts as one, and the profile is the size of the set."
     return f"Densities: {report.weights}."
 
 
 def samples(row: StacksReport) -> str:
-    """How much was sampled."""
+    """How many samples there are, and how many were lost."""
     text = f"{count(row.samples)} samples in {row.seconds:,.1f} s"
     if row.n_repeats > 1:
         text += f" of {row.n_repeats} repeats"
@@ -144,17 +144,17 @@ def samples(row: StacksReport) -> str:
 
 
 def part(value: float | None) -> str:
-    """A share of samples, of which there are some thousands."""
+    """A share of samples in per cent, with one decimal."""
     return EMPTY if value is None else f"{value:.1f} %"
 
 
 def shares(rows: Sequence[SharesReport], most: int) -> str:
-    """The greatest of them by name."""
+    """The first ``most`` shares by name, or a dash without any."""
     return ", ".join(f"{row.name} {row.percent:.1f} %" for row in rows[:most]) or EMPTY
 
 
 def notes(level: LevelReport) -> list[str]:
-    """What a reader has to know of a level's figures before believing them."""
+    """Cautions on a level's figures: what was not counted, lost, or could not be estimated."""
     texts = []
     best = [row for row in level.sets if row.view == level.view and row.workload is None]
     whole = [row for row in best if row.phase == level.phases[-1]] if level.phases else []

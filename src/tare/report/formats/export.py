@@ -1,8 +1,8 @@
-"""Every sample with the facts of its trial, as CSV or JSON lines, in batches: a big campaign needs no big memory.
+"""Exports every sample with the facts of its trial, as CSV or JSON lines, in batches: memory stays small.
 
-What tools printed: a row an output. The telemetry goes out as its frames: a row a tick, a tick and CPU, a tick and
-instance. Footprints: a row a thing. Stacks: folded, for tools that draw flame graphs.
-Surfaces: a row a platform and call.
+Outputs of tools: a row per output. Telemetry: a row per tick; per tick and CPU; or per tick and instance.
+Footprints: a row per call, function or line. Stacks: folded, for tools that draw flame graphs.
+Surfaces: a row per platform and call.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ OUTPUT_COLUMNS = (
 SURFACE_COLUMNS = ("campaign", "platform", "at", "kernel", "call", "outcome", "answers", "unread")
 
 
-#: How a text begins that a spreadsheet takes for a formula (OWASP, "CSV Injection").
+#: First characters of a text that a spreadsheet takes for a formula (OWASP, "CSV Injection").
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
@@ -63,9 +63,9 @@ def _csv(frame: pl.DataFrame, *, raw: bool, header: bool = True) -> str:
 
 
 def export_output(store: Store, form: Format, out: TextIO, *, raw: bool = False) -> int:
-    """Write one row a raw output of a trial, ok or not, in order of the schedule; returns the number of rows.
+    """Write one row per raw output of a trial, ok or not, in order of the schedule; returns the number of rows.
 
-    ``bytes``: its length as it was printed; ``text``: what is kept of it, with U+FFFD for what is no UTF-8.
+    ``bytes``: its full length; ``text``: the part that is stored, with U+FFFD for bytes that are no UTF-8.
     """
     trials = store.trials().select(OUTPUT_COLUMNS[1:7]).iter_rows(named=True)
     return _write_frames((_output_frame(store, trial) for trial in trials), OUTPUT_COLUMNS, form, out, raw=raw)
@@ -93,16 +93,16 @@ def export_telemetry(store: Store, table: Table, form: Format, out: TextIO, *, r
 
 
 def export_footprints(store: Store, form: Format, out: TextIO, *, raw: bool = False) -> int:
-    """Write one row a thing that ran in a footprint, the idle host's too; returns the number of rows.
+    """Write one row per item that ran in a footprint, also of the idle host; returns the number of rows.
 
-    ``workload`` is empty (JSON lines: null) for a start and for the idle host. What is not there ran not once.
+    ``workload`` is empty (JSON lines: null) for a start and for the idle host. An item without a row did not run.
     """
     frames = (_footprint_frame(store.record.id, footprint) for footprint in store.footprints())
     return _write_frames(frames, FOOTPRINT_COLUMNS, form, out, raw=raw)
 
 
 def export_surfaces(store: Store, form: Format, out: TextIO, *, raw: bool = False) -> int:
-    """Write one row a platform and system call, of every time that it was read; returns the number of rows.
+    """Write one row per reading of a platform and system call; returns the number of rows.
 
     ``answers``: what filters of the counted threads may answer, such as "errno 1", with " | " between; "allow" where it
     runs. ``unread``: some of these filters could not be read, so that more may be let through.
@@ -124,7 +124,7 @@ def _write_frames(
 
 
 def export_stacks(store: Store, out: TextIO) -> int:
-    """Write one line a stack with its samples (`tare.report.footprint.flames.folded`), repeats together; how many."""
+    """Write one line per stack (`tare.report.footprint.flames.folded`), repeats pooled; returns the number of lines."""
     stacks = (footprint for footprint in store.footprints() if footprint.level is Level.STACKS)
     platforms = [store.record.baseline, *(platform.name for platform in store.record.platforms)]
     exposure = exposures(stacks, platforms).get(Level.STACKS)
@@ -159,7 +159,7 @@ def _surface_frame(campaign: str, surface: Surface) -> pl.DataFrame:
 
 
 def export(store: Store, form: Format, out: TextIO, *, raw: bool = False) -> int:
-    """Write one row a sample, and one a trial without samples (so that a failure is in the export too).
+    """Write one row per sample, and one per trial without samples (so that failures are exported too).
 
     Returns the number of rows. CSV: empty where there is nothing. JSON lines: null; NaN and infinities, which JSON
     does not have, are the strings "nan", "inf" and "-inf". ``raw``: CSV's texts as they are, and not `guarded`.

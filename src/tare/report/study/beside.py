@@ -13,7 +13,7 @@ from tare.literature import Beside, Figure, Study, Told
 from tare.report.campaign.cells import EMPTY
 from tare.report.campaign.model import Agreement, BesideReport, BesideRow, PlatformReport, ResultReport
 
-#: What each way of agreeing is called in a table.
+#: How tables name each agreement.
 WORDS: dict[Agreement, str] = {
     "inside": "inside ours",
     "open": "outside; ours may be none",
@@ -26,7 +26,7 @@ WORDS: dict[Agreement, str] = {
 
 @dataclass(frozen=True, slots=True)
 class _Theirs:
-    """What a study has of a metric and platform, in per cent."""
+    """A study's figure of a metric and platform, in per cent of its baseline."""
 
     what: str
     where: str
@@ -42,10 +42,10 @@ class _Theirs:
 
 
 def beside(study: Study, results: Sequence[ResultReport], baseline: str, shorter: str = "") -> BesideReport:
-    """Every figure of the study's that has a counterpart among these results.
+    """Every figure of the study that has a counterpart among these results.
 
-    ``shorter``: in what the campaign did less than the study, where that was its profile. A platform is set beside the
-    one of the study's that it runs in place of, or is like (`tare.literature.model.RunPlatform`).
+    ``shorter``: what the campaign shortened, if it ran the study's profile. A platform stands beside that of the study
+    that it replaces or resembles (`tare.literature.model.RunPlatform`).
     """
     kin = {name: theirs.study for theirs in study.run.platform for name in (*theirs.run, *theirs.like)}
     measured = {(result.workload, result.metric): result for result in results}
@@ -105,7 +105,7 @@ def _rows(study: Study, link: Beside, result: ResultReport, ours: PlatformReport
 
 
 def _theirs(study: Study, metric: str, platform: str) -> Iterator[_Theirs]:
-    """All that the study prints of this metric and platform, in per cent: figures, what it derived, words."""
+    """All of the study's figures of this metric and platform, in per cent: printed, derived, or stated in words."""
     for figure in study.figure:
         percent = study.percent(metric, platform) if figure.metric == metric else None
         if percent is not None:
@@ -115,10 +115,10 @@ def _theirs(study: Study, metric: str, platform: str) -> Iterator[_Theirs]:
             yield _Theirs(derived.of, derived.where, derived.value, derived.value)
     for statement in study.text.told:
         if (statement.metric, statement.platform) == (metric, platform) and statement.percent is not None:
-            yield _told(statement)
+            yield _stated(statement)
 
 
-def _told(statement: Told) -> _Theirs:
+def _stated(statement: Told) -> _Theirs:
     low, high = statement.percent if isinstance(statement.percent, list) else (statement.percent, statement.percent)
     assert low is not None
     assert high is not None
@@ -152,7 +152,7 @@ def _variability(ours: PlatformReport) -> tuple[float | None, float | None, floa
 def _agreement(
     theirs: _Theirs, point: float | None, low: float | None, high: float | None, *, nothing: float
 ) -> Agreement:
-    """How their figure lies to our interval; ``nothing`` is the percentage that stands for no difference."""
+    """How their figure compares with our interval; ``nothing``: the percentage that means no difference."""
     if point is None or low is None or high is None:
         return "no-figure"
     if theirs.low <= high and theirs.high >= low:
@@ -168,7 +168,7 @@ def _agreement(
 
 
 def lines(report: BesideReport) -> Iterator[tuple[str, ...]]:
-    """The table's rows as text: their metric, the platforms, their figure, ours, how they lie to each other."""
+    """The table's rows as text: their metric, the platforms, their figure, ours, and the agreement."""
     for row in report.rows:
         who = (
             row.platform if row.platform == row.study_platform.lower() else f"{row.platform} (as {row.study_platform})"
@@ -198,7 +198,7 @@ def ours_text(row: BesideRow) -> str:
 
 
 def legend(report: BesideReport, baseline: str) -> str:
-    """What the figures of the table are."""
+    """What the figures of the table mean."""
     return (
         f"Per cent of the baseline's figure: theirs of {report.baseline}, ours of {baseline}. Another machine, another"
         " kernel, other versions: only the ratios mean anything. ± is the study's standard deviation over its n runs,"

@@ -1,7 +1,7 @@
-"""Lines of the kernel beside the published ones of Anjali, Caraza-Harter and Swift 2020.
+"""Lines of the kernel beside those published by Anjali, Caraza-Harter and Swift 2020.
 
-Table 2, and every number of lines that the text has of its Venn diagrams: the diagrams themselves could not be read
-(see the study's file).
+Table 2, and every number of lines that the text gives of its Venn diagrams; the diagrams could not be read (see the
+study's file).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TABLE_2 = "Kernel lines executed"
 
 
 def beside_lines(exposure: Exposure) -> list[BesideLinesReport]:
-    """A row a printed figure, ours empty where a platform that it speaks of was not counted."""
+    """A row per printed figure; ours is empty where one of its platforms was not counted."""
     study = literature.load(STUDY)
     ours = {platform.study: _ours(exposure, [*platform.run, *platform.like]) for platform in study.run.platform}
     view = exposure.best_view()

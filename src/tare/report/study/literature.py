@@ -1,4 +1,4 @@
-"""The studies' printed figures in a terminal, as JSON and as CSV, and what was computed again of them."""
+"""The studies' printed figures in a terminal, as JSON and as CSV, and the check of their derived statements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLUMNS = (
 
 
 def rows(study: Study) -> Iterator[dict[str, Any]]:
-    """Each printed figure, then each that the text has in words only; None where something is not printed."""
+    """A row per printed figure, then per statement in words only; None where something is not printed."""
     for figure in study.figure:
         for platform, value in figure.value.items():
             yield dict(
@@ -53,7 +53,7 @@ def rows(study: Study) -> Iterator[dict[str, Any]]:
 
 
 def to_csv(studies: Sequence[Study]) -> str:
-    """One line a figure, with a head."""
+    """The figures as CSV: one line per figure, and a head."""
     out = io.StringIO()
     writer = csv.DictWriter(out, _COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -63,12 +63,12 @@ def to_csv(studies: Sequence[Study]) -> str:
 
 
 def to_data(studies: Sequence[Study]) -> dict[str, Any]:
-    """For ``--json``: the files as they are, with everything that a study's has."""
+    """The data of ``tare literature --json``: the studies' files with all fields."""
     return {"schema": SCHEMA, "studies": [study.model_dump(mode="json", exclude_defaults=True) for study in studies]}
 
 
 def overview(studies: Sequence[Study]) -> Group:
-    """Which studies there are, and what is known of each."""
+    """A table of all studies, and how much is known of each."""
     table = _table("study", "what", "platforms", "figures", "in words", "slips")
     for study in studies:
         figures = sum(len(figure.value) for figure in study.figure)
@@ -82,7 +82,7 @@ def overview(studies: Sequence[Study]) -> Group:
 
 
 def shown(study: Study) -> Group:
-    """A study's figures, platform by metric, with all that is known of them."""
+    """A study's figures by metric and platform, and its statements in words, gaps and slips."""
     source = study.source
     parts: list[RenderableType] = [
         Text(f"{study.name}: {source.authors}, {source.year}. {source.title or source.kind}", style="bold"),
@@ -100,7 +100,7 @@ def shown(study: Study) -> Group:
         parts.append(
             Text("± standard deviation; (±) relative, in per cent; ~ about. ↑ higher is better, ↓ lower.\n", "dim")
         )
-    parts += _list("In words only", [_said(study, at) for at in range(len(study.text.told))])
+    parts += _list("In words only", [_statement(study, at) for at in range(len(study.text.told))])
     parts += _list("Not read", [f"{unread.what}: {unread.why}" for unread in study.unread])
     parts += _list("Its own slips", [_slip(study, at) for at in range(len(study.slip))])
     return Group(*parts)
@@ -118,7 +118,7 @@ def _cell(figure: Figure, platform: str) -> str:
     return text
 
 
-def _said(study: Study, at: int) -> str:
+def _statement(study: Study, at: int) -> str:
     statement = study.text.told[at]
     what = "" if statement.of == "change" else f" ({statement.of})"
     return f"{statement.metric}{what}, {statement.platform}: {statement.words} ({statement.where})"
@@ -133,7 +133,7 @@ def _slip(study: Study, at: int) -> str:
 
 
 def checks(results: Sequence[Checked]) -> Group:
-    """What was computed again, and where a study's text does not follow from its own figures."""
+    """Tables of the statements that do not follow from a study's own figures, and whether they are listed as slips."""
     parts: list[RenderableType] = []
     for result in results:
         wrong = [line for line in result.lines if line.wrong]
@@ -152,7 +152,7 @@ def checks(results: Sequence[Checked]) -> Group:
 
 
 def checks_to_data(results: Sequence[Checked]) -> dict[str, Any]:
-    """For ``--check --json``."""
+    """The data of ``tare literature --check --json``."""
     return {"schema": "tare.literature-check/1", "studies": [_checked(result) for result in results]}
 
 
@@ -199,7 +199,7 @@ def _table(first: str, *rest: str) -> Table:
     table.add_column(first, overflow="fold")
     for name in rest:
         words = name in {"what", "listed"}
-        # A name breaks between its words only.
+        # A name may break between its words only.
         least = max(map(len, name.split()))
         table.add_column(name, justify="left" if words else "right", overflow="fold", min_width=least)
     return table

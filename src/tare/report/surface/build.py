@@ -1,4 +1,4 @@
-"""From surfaces to their part of the report, and to what ``tare surface --json`` prints."""
+"""Builds the report's part on surfaces, and the data of ``tare surface --json``."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tare.report.surface.model import (
 from tare.store import Store
 
 SCHEMA = "tare.surface/1"
-#: Whose table of allowed calls ours stand beside, and what its file calls the figures of it.
+#: The study whose table of allowed calls is shown beside ours, and the metrics of that table in its file.
 STUDY = "anjali-2020"
 ALLOWED, BLOCKED = "System calls allowed", "System calls blocked"
 _RUNS = (Call.ALLOWED, Call.CONDITIONAL)
-#: Roles of which an instance has one kind; of the others the program tells them apart.
+#: Roles that many programs of an instance may have: their processes are grouped by program too.
 _MANY = ("sandboxed", "outside")
 
 
 def of_store(store: Store) -> SurfacesReport | None:
-    """The part on the surfaces of a file; None where it has none. Raises `StoreError`."""
+    """The report on the surfaces of a file; None where it has none. Raises `StoreError`."""
     record = store.record
     order = [record.baseline, *(platform.name for platform in record.platforms)]
     place = {name: at for at, name in enumerate(dict.fromkeys(order))}
@@ -39,7 +39,7 @@ def of_store(store: Store) -> SurfacesReport | None:
 
 
 def surfaces_report(readings: Sequence[Surface], study: Study | None = None) -> SurfacesReport:
-    """The whole part. Of several surfaces of a platform the last counts. ``study``: another than the usual one."""
+    """The report on these surfaces. Of several of one platform the last counts. ``study`` None: `STUDY`."""
     last = {surface.platform: surface for surface in readings}
     names = [surface.platform for surface in readings]
     surfaces = [_surface(surface, names.count(surface.platform)) for surface in last.values()]
@@ -50,7 +50,7 @@ def surfaces_report(readings: Sequence[Surface], study: Study | None = None) -> 
 def to_data(
     surfaces: Sequence[Surface], left_out: Sequence[Mapping[str, str]], facts: Mapping[str, Any], study: Study
 ) -> dict[str, Any]:
-    """For ``tare surface --json``."""
+    """The data of ``tare surface --json``."""
     figures = [study.metric(ALLOWED), study.metric(BLOCKED)]
     return {
         "schema": SCHEMA,
@@ -72,7 +72,7 @@ def to_data(
 
 
 def processes(tasks: Iterable[Tasks]) -> list[ProcessesReport]:
-    """Those of one kind with the same calls and rights together, in the order in which they first come."""
+    """Threads grouped by kind, calls and rights, in the order in which a group first occurs."""
     groups: dict[object, list[Tasks]] = {}
     for task in tasks:
         who = (task.role, task.program) if task.role in _MANY else task.role
@@ -127,7 +127,7 @@ def _counts(calls: Mapping[str, Call] | None) -> dict[Call, int] | None:
 
 
 def _regions(surfaces: Sequence[SurfaceReport]) -> list[RegionReport]:
-    """Of platforms whose calls are known, the largest region first; last what none of them lets through."""
+    """Regions of platforms whose calls are known, the largest first; last the calls that no platform lets through."""
     known = {surface.platform: surface.calls for surface in surfaces if surface.calls is not None}
     by_platforms: dict[tuple[str, ...], list[str]] = {}
     for call in dict.fromkeys(call for calls in known.values() for call in calls):

@@ -1,4 +1,4 @@
-"""The page's part on surfaces: what the template shows, and what can be taken from it as a file."""
+"""The page's part on surfaces: the data of its template, and its downloads."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tare.report.surface.model import SurfacesReport
 
 @dataclass(frozen=True, slots=True)
 class SurfaceView:
-    """What the template shows; ``overlap`` None: all let the same calls through."""
+    """The data of the template; ``overlap`` None: all platforms let the same calls through."""
 
     report: SurfacesReport
     overlap: Overlap | None
 
 
 def surface_view(report: Report) -> SurfaceView | None:
-    """None where the file has no surfaces."""
+    """The data of the template; None where the file has no surfaces."""
     return None if report.surfaces is None else SurfaceView(report.surfaces, _overlap(report.surfaces))
 
 
 def note_of(overlap: Overlap) -> str:
-    """How to read the figure, and what is left out of it."""
+    """How to read the figure, and what it leaves out."""
     sentences = [
         "A bar is a region: the calls that exactly the platforms with a filled dot below it let through, for all"
         " arguments or for some, and no other. Platforms that let the same calls through are one row."
@@ -42,7 +42,7 @@ def note_of(overlap: Overlap) -> str:
 
 
 def tables(report: Report) -> Iterator[tuple[str, str, str]]:
-    """Name, title and CSV of a file: a row a system call, what becomes of it by platform."""
+    """Name, title and CSV of the download: a row per system call, its outcome by platform."""
     if report.surfaces is None:
         return
     known = {surface.platform: surface.calls for surface in report.surfaces.surfaces if surface.calls is not None}
@@ -54,7 +54,7 @@ def tables(report: Report) -> Iterator[tuple[str, str, str]]:
 
 
 def _overlap(report: SurfacesReport) -> Overlap | None:
-    """Platforms that let the same calls through are one set."""
+    """The figure; platforms that let the same calls through are one set. None for fewer than two sets."""
     alike = words.alike(report)
     if len(alike) < 2:
         return None

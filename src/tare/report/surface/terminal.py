@@ -1,4 +1,4 @@
-"""Surfaces in a terminal, with what a study printed of the same beside them."""
+"""Surfaces in a terminal, beside a study's published table."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tare.report.surface import words
 from tare.report.surface.model import ProcessesReport, StudyReport, SurfaceReport, SurfacesReport
 
 _SHORT: Mapping[Call, str] = {Call.CONDITIONAL: "cond."}
-#: More places than this are told by their number, and so are calls that platforms differ in.
+#: Most places, and most calls in which platforms differ, that are named; for the rest only their number is shown.
 _FEW, _CALLS = 4, 12
 
 
 def render(surfaces: Sequence[SurfaceReport]) -> Group:
-    """The counts and rights, one line a kind of process; then what else can be reached."""
+    """A table of counts and rights, one line per kind of process; then a table of what else can be reached."""
     if not surfaces:
         return Group(Text("no platform was looked at"))
     kinds = words.kinds(surfaces)
@@ -40,7 +40,7 @@ def render(surfaces: Sequence[SurfaceReport]) -> Group:
 
 
 def published(study: StudyReport) -> Group:
-    """A study's table of allowed calls beside ours."""
+    """A study's table of allowed calls, beside our counts."""
     table = _table("the study's platform", f"allowed, {study.unit}", "ours", "allowed", "conditional", "of")
     for row in study.rows:
         ours = [_indented(*words.ours(figure), whole=figure.part == "whole") for figure in row.ours] or [[EMPTY] * 4]
@@ -52,7 +52,7 @@ def published(study: StudyReport) -> Group:
 
 
 def differing(report: SurfacesReport) -> Iterator[RenderableType]:
-    """The calls that some let through and others do not, the most of them first."""
+    """The calls that some platforms let through and others do not, the largest region first."""
     regions = words.differing(report)
     if regions:
         yield Text()
@@ -65,7 +65,7 @@ def differing(report: SurfacesReport) -> Iterator[RenderableType]:
 
 
 def part(report: SurfacesReport) -> Iterator[RenderableType]:
-    """The part of a campaign's report."""
+    """The part of a campaign's report that is on surfaces."""
     yield Text()
     yield render(report.surfaces)
     if report.beside is not None:
@@ -74,7 +74,7 @@ def part(report: SurfacesReport) -> Iterator[RenderableType]:
 
 
 def listed(surfaces: Sequence[Surface]) -> Group:
-    """Which calls, by what becomes of them; with the answers of the filters of those that do not run."""
+    """The calls of each platform by outcome, with the filters' answers where a call does not always run."""
     parts: list[RenderableType] = []
     for surface in surfaces:
         parts.append(Text(surface.platform, style="bold"))

@@ -1,4 +1,4 @@
-"""How the report on surfaces says its figures, the same in the terminal and on the page."""
+"""Texts of the report on surfaces, the same in the terminal and on the page."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ MEANINGS: Mapping[Call, str] = {
     Call.TRACE: "a tracer is asked",
 }
 NOTE = "A list of calls counts as allowed there whether or not their arguments are looked at."
-#: Names of platforms that one label holds.
+#: Most platforms that a label names.
 _LABEL = 3
 
 
 def kinds(surfaces: Iterable[SurfaceReport]) -> list[Call]:
-    """What becomes of calls, as columns; tracers are too rare for one that is always there."""
+    """The outcomes of calls that are columns; "trace", which is rare, only where it occurs."""
     columns = list(Call)
     traced = any(surface.counts and surface.counts[Call.TRACE] for surface in surfaces)
     return columns if traced else columns[:-1]
 
 
 def rows(surface: SurfaceReport) -> Iterator[tuple[str, Mapping[Call, int] | None, bool, ProcessesReport | None]]:
-    """Name, counts, whether these may be too low, and rights: one row, or one for all and one for each kind below."""
+    """Name, counts, whether these may be too low, and rights: a row for the platform, and one per kind if several."""
     counted = [process for process in surface.processes if process.counted]
     if len(counted) == 1:
         yield surface.platform, surface.counts, bool(surface.unread), counted[0]
@@ -50,43 +50,43 @@ def rows(surface: SurfaceReport) -> Iterator[tuple[str, Mapping[Call, int] | Non
 
 
 def number(counts: Mapping[Call, int] | None, kind: Call, *, low: bool) -> str:
-    """How many calls, with a mark where it may be too low."""
+    """A number of calls, with "?" where it may be too low."""
     return EMPTY if counts is None else f"{counts[kind]}{'?' if low else ''}"
 
 
 def called(process: ProcessesReport) -> str:
-    """What processes of a kind are called, and how many there are."""
+    """The name of a kind of process, and how many there are."""
     name = process.program if process.role in ("sandboxed", "outside") else process.role
     return f"{name} × {process.n}" if process.n > 1 else name  # noqa: RUF001 (times)
 
 
 def filters(process: ProcessesReport) -> str:
-    """Which seccomp there is."""
+    """The seccomp mode, or the number of filters."""
     return f"{process.filters} filters" if process.filters > 1 else process.seccomp
 
 
 def capabilities(process: ProcessesReport) -> str:
-    """How many, with a mark where they hold in a user namespace of the sandbox's own."""
+    """The number of capabilities, with "*" where they hold only in a user namespace of the sandbox."""
     return f"{len(process.effective)}{'*' if 'user' in process.namespaces else ''}"
 
 
 def abi(name: str, abi: Abi) -> str:
-    """Another way into the kernel."""
+    """How many calls of another system call interface (ABI) can be reached."""
     return f"{name}: not in this kernel" if abi.in_kernel is False else f"{name}: {abi.reachable} of {abi.of}"
 
 
 def places(surface: SurfaceReport) -> list[str]:
-    """Writable places."""
+    """Writable places of the host, with their kind."""
     return [f"{place.path} ({place.kind})" for place in surface.writable]
 
 
 def outside(surface: SurfaceReport) -> list[str]:
-    """What is not counted."""
+    """Kinds of processes that are not counted."""
     return [called(process) for process in surface.processes if not process.counted]
 
 
 def notes(surfaces: Sequence[SurfaceReport]) -> Iterator[str]:
-    """What a reader has to know of single platforms."""
+    """Remarks on single platforms: processes not counted, other kernels, repeated readings."""
     not_counted: dict[str, list[str]] = {}
     for surface in surfaces:
         if names := outside(surface):
@@ -100,7 +100,7 @@ def notes(surfaces: Sequence[SurfaceReport]) -> Iterator[str]:
 
 
 def doubts(surfaces: Iterable[SurfaceReport]) -> Iterator[str]:
-    """Why figures may be too low."""
+    """Reasons why counts may be too low."""
     for surface in surfaces:
         for reason in surface.unread:
             yield f"? {surface.platform}: filters of the {reason}"
@@ -113,7 +113,7 @@ def differing(report: SurfacesReport) -> list[RegionReport]:
 
 
 def alike(report: SurfacesReport) -> list[list[str]]:
-    """Platforms by what they let through: those with the same calls together."""
+    """Platforms grouped by the calls that they let through."""
     by_calls: dict[tuple[int, ...], list[str]] = {}
     for surface in report.surfaces:
         if surface.calls is not None:
@@ -123,14 +123,14 @@ def alike(report: SurfacesReport) -> list[list[str]]:
 
 
 def label(names: Sequence[str]) -> str:
-    """Platforms in few words."""
+    """A short label for platforms."""
     if len(names) <= _LABEL:
         return ", ".join(names)
     return f"{', '.join(names[: _LABEL - 1])} and {len(names) - _LABEL + 1} more"
 
 
 def through(region: RegionReport, report: SurfacesReport) -> str:
-    """Who lets the calls of a region through, by the fewer names: those that do, or those that do not."""
+    """The platforms that let a region's calls through, or those that do not, whichever are fewer."""
     without = [name for group in alike(report) for name in group if name not in region.platforms]
     if len(without) <= len(region.platforms):
         return f"all but {', '.join(without)}"
@@ -138,7 +138,7 @@ def through(region: RegionReport, report: SurfacesReport) -> str:
 
 
 def marked(region: RegionReport, report: SurfacesReport) -> list[str]:
-    """The calls of a region; with * those that one of the platforms lets through for some arguments only."""
+    """The calls of a region, with "*" where one of its platforms lets a call through for some arguments only."""
     of = [
         surface.calls
         for surface in report.surfaces
@@ -148,12 +148,12 @@ def marked(region: RegionReport, report: SurfacesReport) -> list[str]:
 
 
 def theirs(row: BesideCallsReport) -> str:
-    """A study's figure as it says it."""
+    """A study's figure in its own terms."""
     return f"all except {row.blocked}" if row.blocked is not None else str(row.allowed)
 
 
 def ours(row: OursReport) -> tuple[str, str, str, str]:
-    """Name, allowed, conditional, of."""
+    """Cells of our figure: name, allowed, conditional, and of how many."""
     mark = "" if row.sure else "?"
     name = row.platform if row.part == "whole" else f"its {row.part}"
     numbers = [EMPTY if number is None else f"{number}{mark}" for number in (row.allowed, row.conditional)]
@@ -162,14 +162,14 @@ def ours(row: OursReport) -> tuple[str, str, str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Processes of a platform that have the same capabilities."""
+    """Kinds of processes of a platform with the same capabilities."""
 
     names: str
     capabilities: tuple[str, ...]
 
 
 def held(surface: SurfaceReport) -> list[Held]:
-    """The capabilities of counted processes, those with the same ones together."""
+    """The counted processes grouped by their capabilities."""
     names_of: dict[tuple[str, ...], list[str]] = {}
     for process in surface.processes:
         if process.counted:
