@@ -94,7 +94,7 @@ class Drawn(ABC):
 
 
 class CampaignDisplay(Drawn):
-    """Draws to a terminal; on anything else it prints a line a block."""
+    """The progress of a campaign, drawn on a terminal; elsewhere a line per block is printed."""
 
     def __init__(self, console: Console, foreword: Callable[[], str] | None = None) -> None:
         """``foreword``: returns a text that is printed once, when the request is accepted and work begins."""

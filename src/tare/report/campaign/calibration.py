@@ -50,7 +50,7 @@ class RateReport(_Frozen):
 
 
 class Resolution(_Frozen):
-    """What so much time can tell of one platform, as fractions; null where it is too short for two blocks."""
+    """What a campaign of this duration resolves for one platform, as fractions; null where two blocks do not fit."""
 
     seconds: float
     half_width: float | None
@@ -58,7 +58,7 @@ class Resolution(_Frozen):
 
 
 class Proof(_Frozen):
-    """How often comparisons of such a length, of three arms, said "equivalent"."""
+    """How many comparisons of this length, of three arms, had the verdict "equivalent"."""
 
     seconds: float
     equivalent: RateReport
@@ -69,11 +69,11 @@ class DependenceReport(_Frozen):
 
     n_series: int
     n_blocks: int
-    correlation: float  # the bias of independent blocks is taken off
+    correlation: float  # less the bias of independent blocks
     low: float  # about 95 %
     high: float
-    bias: float  # what blocks in random order show; about -1/n
-    p: float  # that blocks in random order show as much or more
+    bias: float  # expected for independent blocks; about -1/n
+    p: float  # of a correlation at least as large, for independent blocks
 
 
 class ConditionReport(_Frozen):
@@ -87,18 +87,18 @@ class ConditionReport(_Frozen):
     equivalent: RateReport
     invalid: int
     bias: float
-    bias_low: float | None = None  # of its 95 % interval; None: one comparison, or a file of before there was one
+    bias_low: float | None = None  # of its 95 % interval; None: one comparison, or a file of an earlier version
     bias_high: float | None = None
     half_width: float
     block_sd: float
     block_seconds: float
     resolves: list[Resolution]
     proofs: list[Proof] = []
-    dependence: DependenceReport | None = None  # None: too few blocks, or a file of before there was one
+    dependence: DependenceReport | None = None  # None: too few blocks, or a file of an earlier version
 
 
 class InjectedReport(_Frozen):
-    """Added work, and what was found of it; shares."""
+    """An amount of added work and the measured difference, as fractions."""
 
     platform: str
     metric: str
@@ -114,7 +114,7 @@ class CalibrationReport(_Frozen):
     """One calibration of one machine."""
 
     schema_: str = SCHEMA
-    machine: str  # what it holds for: processor and kernel
+    machine: str  # processor and kernel for which it is valid
     at: float  # UNIX time, seconds
     workload: str
     conditions: list[ConditionReport]

@@ -66,9 +66,9 @@ _Numbers = Mapping[str, float]
 
 def _stalls(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
     return (
-        f"stalls: {percent(numbers['share'])} of its rounds run at {percent(numbers['speed'])} of their usual speed and"
-        f" lose {percent(numbers['lost'])} of the work (the baseline's: {percent(numbers['baseline_share'])} of the rounds,"
-        f" {percent(numbers['baseline_lost'])})"
+        f"stalls: {percent(numbers['share'])} of its rounds run at {percent(numbers['speed'])} of their usual speed"
+        f" and lose {percent(numbers['lost'])} of the work"
+        f" (the baseline's: {percent(numbers['baseline_share'])} of the rounds, {percent(numbers['baseline_lost'])})"
     )
 
 

@@ -139,12 +139,13 @@ def through(region: RegionReport, report: SurfacesReport) -> str:
 
 def marked(region: RegionReport, report: SurfacesReport) -> list[str]:
     """The calls of a region, with "*" where one of its platforms lets a call through for some arguments only."""
-    of = [
+    outcomes = [
         surface.calls
         for surface in report.surfaces
         if surface.platform in region.platforms and surface.calls is not None
     ]
-    return [f"{name}*" if any(calls.get(name) is Call.CONDITIONAL for calls in of) else name for name in region.calls]
+    conditional = {name for calls in outcomes for name, outcome in calls.items() if outcome is Call.CONDITIONAL}
+    return [f"{name}*" if name in conditional else name for name in region.calls]
 
 
 def theirs(row: BesideCallsReport) -> str:
