@@ -1,4 +1,4 @@
-"""The command line: in `commands` what each is asked, and beside it what each does. Errors are caught here, once."""
+"""The command line: `commands` declares the options, the modules beside it do the work. Errors are caught here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run a command. Exit codes: 0 well, 1 a command says no, 2 an error that a user can mend, 130 interrupted."""
+    """Run a command. Exit codes: 0 success, 1 the answer is no, 2 an error that a user can correct, 130 interrupted."""
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
     mend_streams()
@@ -35,18 +35,18 @@ def main() -> None:
         errors.print("[bold red]error:[/] there is not memory enough for this")
         sys.exit(2)
     except SystemExit as end:
-        if end.code == INTERRUPTED:  # typer has turned the interrupt into this
+        if end.code == INTERRUPTED:  # typer turns an interrupt into this exit code
             errors.print(interrupted(), markup=False, soft_wrap=True)
         raise
     finally:
         for folder in state.closed():
             errors.print(f"[bold]note:[/] other users could look into {_plain(str(folder))}; it is closed to them now")
-        _tell_unremoved(errors)
+        _warn_of_unremoved(errors)
 
 
 def interrupted() -> str:
-    """What has become of a command that was interrupted: what is on the host is looked at, and not hoped for."""
-    from tare.host import journal  # noqa: PLC0415 (costly, and by now there or not needed)
+    """The message after an interrupt: by the journal, whether anything that tare made is still on the host."""
+    from tare.host import journal  # noqa: PLC0415 (slow to import, and rarely needed here)
 
     mine = [str(entry.resource) for entry in journal.of_this_process()]
     if not mine:
@@ -54,20 +54,20 @@ def interrupted() -> str:
     return f"interrupted: what was measured is kept; left on this host: {', '.join(mine)}; remove it by `tare clean`"
 
 
-def _tell_unremoved(errors: Console) -> None:
-    left = unremoved.still_there()
-    for resource in left:
+def _warn_of_unremoved(errors: Console) -> None:
+    unremoved_resources = unremoved.still_there()
+    for resource in unremoved_resources:
         errors.print(f"[bold yellow]warning:[/] {_plain(str(resource))}", soft_wrap=True)
-    if left:
+    if unremoved_resources:
         errors.print(f"[bold]fix:[/] {unremoved.FIX}", soft_wrap=True)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    # The same way out as Ctrl-C, so that everything is torn down.
+    # Handled as Ctrl-C is, so that all cleanup runs.
     raise KeyboardInterrupt
 
 
 def _plain(text: str) -> str:
-    """What a sandbox said may be in an error: none of it is markup or moves the cursor."""
+    """An error's text without markup and control characters: it may contain a sandbox's output."""
     shown = "".join(char if char.isprintable() else "?" for char in text)
     return shown.replace("[", r"\[")

@@ -1,4 +1,4 @@
-"""What `tare calibrate` does: measures campaigns whose answers are known, and shows how far they were found."""
+"""What `tare calibrate` does: runs campaigns whose true results are known, and shows how well they are recovered."""
 
 from __future__ import annotations
 
@@ -38,64 +38,64 @@ ADDED = "added.tare"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a calibration consists of."""
+class CalibrationRequest:
+    """The options of one calibration."""
 
     comparisons: int
     under: Load
     platforms: Sequence[str]
-    blocks: int  # with added work; 0: none of that
+    blocks: int  # of the part with added work; 0: that part is left out
     folder: Path | None  # None: a new one below TARE_HOME
-    trusted: bool = False  # whoever calls vouches for the files that are there
+    trusted: bool = False  # the caller vouches for existing files
 
 
-def run_calibration(asked: Asked, *, as_json: bool) -> None:
-    """Measure what the folder has not yet, and show what there is, however it ends. Raises `TareError`."""
-    folder = asked.folder or state.home() / "calibration" / time.strftime("%Y%m%d-%H%M%S")
+def run_calibration(request: CalibrationRequest, *, as_json: bool) -> None:
+    """Measure what the folder lacks, and show the results so far even if interrupted. Raises `TareError`."""
+    folder = request.folder or state.home() / "calibration" / time.strftime("%Y%m%d-%H%M%S")
     console = Console(stderr=True)
-    _check(asked, folder, console)
+    _check(request, folder, console)
     conditions: list[ConditionReport] = []
-    found: list[InjectedReport] = []
+    added_work: list[InjectedReport] = []
     whole = False
     try:
-        for kind in _kinds(asked.under):
+        for kind in _kinds(request.under):
             try:
-                _same(folder, kind, asked, console)
+                _compare_baseline(folder, kind, request, console)
             finally:
                 conditions += _conditions(folder, kind)
-        if asked.blocks:
-            found += _added(folder, asked, console)
+        if request.blocks:
+            added_work += _added(folder, request, console)
         whole = True
     finally:
         if conditions:
-            _show(_report(conditions, found), folder, whole=whole, as_json=as_json)
+            _show(_report(conditions, added_work), folder, whole=whole, as_json=as_json)
         if not whole:
             console.print(f"what is measured is kept; go on: tare calibrate -o {folder}", markup=False, soft_wrap=True)
 
 
-def _check(asked: Asked, folder: Path, console: Console) -> None:
-    """Platforms and places, before anything is measured."""
+def _check(request: CalibrationRequest, folder: Path, console: Console) -> None:
+    """Check platforms and output files before anything is measured. Raises `UsageError`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{folder} cannot be made: {error.strerror}", fix="give another folder with -o") from error
-    wanted = [_file(folder, kind) for kind in _kinds(asked.under)]
-    if asked.blocks:
-        wanted.append(folder / ADDED)
-    for file in wanted:
+    planned = [_file(folder, kind) for kind in _kinds(request.under)]
+    if request.blocks:
+        planned.append(folder / ADDED)
+    for file in planned:
         if not file.exists():
             check_new_campaign(file)
-    if asked.blocks and not (folder / ADDED).exists():
-        conduct.check_runs_here(asked.platforms, lambda what: console.print(what, markup=False))
+    if request.blocks and not (folder / ADDED).exists():
+        conduct.check_runs_here(request.platforms, lambda what: console.print(what, markup=False))
 
 
-def _report(conditions: list[ConditionReport], found: list[InjectedReport]) -> CalibrationReport:
+def _report(conditions: list[ConditionReport], added_work: list[InjectedReport]) -> CalibrationReport:
     return CalibrationReport(
         machine=facts.gather().machine,
         at=time.time(),
         workload=campaigns.WORKLOAD,
         conditions=conditions,
-        injected=found,
+        injected=added_work,
     )
 
 
@@ -120,21 +120,21 @@ def _kinds(under: Load) -> tuple[Load, ...]:
     return (Load.QUIET, Load.LOADED) if under is Load.BOTH else (under,)
 
 
-def _same(folder: Path, kind: Load, asked: Asked, console: Console) -> None:
-    """Compare the baseline with itself, as often as it has not been yet."""
-    file, comparisons = _file(folder, kind), asked.comparisons
+def _compare_baseline(folder: Path, kind: Load, request: CalibrationRequest, console: Console) -> None:
+    """Compare the baseline with itself, until the file has all comparisons."""
+    file, comparisons = _file(folder, kind), request.comparisons
     lines = Lines(console, campaigns.blocks_for(comparisons))
     with load.busy(NEIGHBOURS) if kind is Load.LOADED else contextlib.nullcontext():
         if file.exists():
             console.print(f"{kind}: {file} is there", markup=False)
-            _go_on(file, asked, lines)
+            _go_on(file, request, lines)
         else:
             console.print(f"{kind}: the baseline against itself, {comparisons} times", markup=False)
             campaigns.same_with_same(file, comparisons, lines)
 
 
 def _conditions(folder: Path, kind: Load) -> Iterator[ConditionReport]:
-    """What the comparisons under a load show, also those of a campaign that was cut off; none where none is whole."""
+    """Results of the comparisons under a load, also of an interrupted campaign; none without a complete comparison."""
     file = _file(folder, kind)
     if not file.exists():
         return
@@ -142,60 +142,62 @@ def _conditions(folder: Path, kind: Load) -> Iterator[ConditionReport]:
         trials = store.trials()
         if trials["block"].n_unique() < campaigns.BLOCKS:
             return
-        # Time between blocks counts too: what a user waits for is all of it. A pause before a resume does not.
+        # Time between blocks counts too, since a user waits for it; a pause before a resume does not.
         each = sum(segment.seconds for segment in store.segments()) / trials["block"].n_unique()
         record, samples = store.record, store.samples()
-    with contextlib.suppress(ValueError):  # no comparison is whole: arms failed, or it was cut off
-        found = trust(record, samples, each, campaigns.BLOCKS)
+    with contextlib.suppress(ValueError):  # no complete comparison: arms failed, or an interrupt
+        metrics = trust(record, samples, each, campaigns.BLOCKS)
         longer = longer_trust(record, samples, each, LONGER_S)
-        yield from (condition(kind.value, one, longer) for one in found)
+        yield from (condition(kind.value, metric, longer) for metric in metrics)
 
 
-def _go_on(file: Path, asked: Asked, lines: Lines) -> None:
+def _go_on(file: Path, request: CalibrationRequest, lines: Lines) -> None:
     if not campaigns.is_whole(file):
-        campaigns.go_on(file, lines, lines.warn, agreed(file, trusted=asked.trusted))
+        campaigns.go_on(file, lines, lines.warn, agreed(file, trusted=request.trusted))
 
 
-def _added(folder: Path, asked: Asked, console: Console) -> list[InjectedReport]:
-    file, platforms, blocks = folder / ADDED, asked.platforms, asked.blocks
+def _added(folder: Path, request: CalibrationRequest, console: Console) -> list[InjectedReport]:
+    file, platforms, blocks = folder / ADDED, request.platforms, request.blocks
     lines = Lines(console, blocks)
     if file.exists():
         console.print(f"added work: {file} is there", markup=False)
-        _go_on(file, asked, lines)
+        _go_on(file, request, lines)
     else:
         console.print(f"added work: native, {', '.join(platforms)}, {blocks} blocks", markup=False)
         campaigns.with_added_work(file, platforms, blocks, lines)
     with read_store(file) as store:
-        return [injection(one) for one in injected(store.record, store.samples(), campaigns.added(store.record))]
+        return [
+            injection(addition) for addition in injected(store.record, store.samples(), campaigns.added(store.record))
+        ]
 
 
 class Lines:
-    """Progress in lines, at most one in twenty seconds: a calibration must not draw while it measures."""
+    """Progress as lines, at most one every 20 seconds: redrawing would disturb what is calibrated."""
 
     EVERY_S = 20.0
 
     def __init__(self, console: Console, blocks: int) -> None:
         self._console = console
         self._blocks = blocks
-        self._told = time.monotonic()
+        self._printed_at = time.monotonic()
 
     def block(self, number: int, spent_s: float, left_s: float | None, interim: Interim) -> None:  # noqa: ARG002
         """A block begins."""
         now = time.monotonic()
-        if now - self._told >= self.EVERY_S and left_s is not None:
-            self._told = now
+        if now - self._printed_at >= self.EVERY_S and left_s is not None:
+            self._printed_at = now
             self._console.print(f"  block {number} of {self._blocks}, about {span(left_s)} left", markup=False)
 
     def doing(self, what: str) -> None:
-        """Something begins: too much to tell."""
+        """An activity begins; not printed, since there are too many."""
 
     def warn(self, text: str) -> None:
-        """Something that whoever reads the figures must know."""
+        """Print a warning that concerns the figures."""
         self._console.print(f"  {text}", markup=False, soft_wrap=True)
 
     def trial(self, trial: Trial) -> None:
         """A trial is in the store."""
 
     def fault(self, line: str) -> None:
-        """A part failed by a fault in somebody's code, and the campaign goes on."""
+        """A part failed by a fault in its code, and the campaign goes on."""
         self._console.print(f"  {line}", markup=False)

@@ -13,19 +13,21 @@ from tare.host.journal import Journal, sweep
 
 
 def remove_leftovers(*, dry_run: bool) -> None:
-    """Remove what the journal has, or say what that is. Exits 1 when something could not be removed."""
+    """Remove what the journal lists, or with ``dry_run`` print it. Exits 1 when something could not be removed."""
     if os.geteuid() != 0:
         raise HostError("what tare made belongs to root", fix="run tare as root (sudo)")
     console = Console()
-    removed = kept = 0
+    n_removed = n_kept = 0
     for step in sweep(Journal(state.journal()), dry_run=dry_run):
         if step.kept is None:
-            removed += 1
+            n_removed += 1
             console.print(f"{'would remove' if dry_run else 'removed'} {step.resource}", markup=False, soft_wrap=True)
         else:
-            kept += 1
+            n_kept += 1
             console.print(f"kept {step.resource}: {step.kept}", markup=False, soft_wrap=True)
     verb = "to remove" if dry_run else "removed"
-    console.print(f"{removed} {verb}, {kept} kept" if removed or kept else "nothing of tare's is left on this host")
-    if kept:
+    console.print(
+        f"{n_removed} {verb}, {n_kept} kept" if n_removed or n_kept else "nothing of tare's is left on this host"
+    )
+    if n_kept:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""What `tare compare` does: platforms against each other."""
+"""What `tare compare` does: compares platforms with each other."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tare.store import read_store
 
 
 def show_comparison(file: Path, platform: Sequence[str], *, as_json: bool) -> None:
-    """Print how these platforms (none: all) of a campaign compare."""
+    """Print the pairwise comparisons of a campaign's platforms (none given: all)."""
     with read_store(file) as store, store.snapshot():
-        found = compared_of(store.record, store.samples(), platform)
+        comparisons = compared_of(store.record, store.samples(), platform)
     if as_json:
-        emit(json.dumps(to_data(found), indent=2))
+        emit(json.dumps(to_data(comparisons), indent=2))
         return
-    to_read().print(render(found))
+    to_read().print(render(comparisons))

@@ -1,4 +1,4 @@
-"""Asks before a campaign goes on that this host did not write: what is in such a file is run as root."""
+"""Asks before resuming a campaign file that another host wrote: its commands are run as root."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tare.store import read_store
 
 
 def agreed(file: Path, *, trusted: bool) -> str:
-    """The digest of the record that may be gone on with, or "": then it must be one that this host wrote.
+    """The digest of the record that the user agreed to resume; "" where this host wrote the file.
 
-    ``trusted``: whoever calls vouches for the file. Exits 1 when the answer is no. Raises `StoreError`.
+    ``trusted``: the caller vouches for the file. Exits 1 when the answer is no. Raises `StoreError`.
     """
     with read_store(file) as store:
         if trust.is_own(store):

@@ -1,6 +1,6 @@
-"""The one way to standard output and standard error: nothing of what a guest or a file says is obeyed by a terminal.
+"""The only way to standard output and error: control sequences from a guest or a file never reach a terminal.
 
-`tests/test_architecture.py` holds that there is no other. Consoles clean whatever is printed, tables and progress too;
+`tests/test_architecture.py` checks that there is no other. Consoles clean all text, tables and progress included;
 `emit` and `emitting` write data (JSON, CSV, a command's output): as it is into files and pipes, cleaned to a terminal.
 """
 
@@ -23,19 +23,19 @@ from tare.clean import clean
 
 
 class Console(console.Console):
-    """rich's console, whose text is cleaned after it was laid out; rich's own movements of the cursor pass."""
+    """rich's console, with text cleaned after layout; rich's own cursor movements pass."""
 
     def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
         super().__init__(stderr=stderr, width=width, highlight=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """What a renderable consists of, cleaned."""
+        """A renderable's segments, cleaned."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=clean(segment.text))
 
 
 class _Cleaned:
-    """A text stream in front of a terminal."""
+    """A text stream that cleans what it passes to a terminal."""
 
     def __init__(self, terminal: TextIO) -> None:
         self._terminal = terminal
@@ -49,7 +49,7 @@ class _Cleaned:
 
 
 def emit(text: str, *, end: str = "\n") -> None:
-    """Write data to standard output, with a line's end."""
+    """Write data to standard output, followed by ``end``."""
     with emitting() as out:
         out.write(text + end)
 
@@ -63,7 +63,7 @@ def emitting() -> Iterator[TextIO]:
 
 
 def mend_streams() -> None:
-    """Faults are shown cleaned too, and what the terminal's encoding has not is escaped: printing never fails."""
+    """Escape characters that the terminal's encoding lacks, so that printing never fails, and clean tracebacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -75,15 +75,15 @@ def _show_fault(kind: type[BaseException], fault: BaseException, trace: Tracebac
 
 
 class Passing:
-    """Bytes of a command that runs elsewhere, to standard output (1) and standard error (2) as they come."""
+    """Passes a lab command's bytes on to standard output (channel 1) and standard error (2) as they come."""
 
     def __init__(self) -> None:
-        # A character that is cut between two pieces is still one.
+        # A character may be split between two pieces.
         decoder = codecs.getincrementaldecoder("utf-8")
         self._decoders = {1: decoder("replace"), 2: decoder("replace")}
 
     def __call__(self, channel: int, data: bytes) -> None:
-        """Write these."""
+        """Write a piece of output."""
         stream = sys.stdout if channel == 1 else sys.stderr
         if stream.isatty():
             stream.write(clean(self._decoders[channel].decode(data)))

@@ -26,31 +26,31 @@ _MARKS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "fail": "[red]✗[/]"}
 
 
 def examine(names: Sequence[str], *, as_json: bool) -> None:
-    """Check the host, try the platforms (``names``; none: all) and print it. Exits 1 when one cannot measure here.
+    """Check the host, try the platforms (``names``; none: all) and print the results. Exits 1 if tare cannot measure.
 
-    Of those that were named each must run; of all, any does.
+    Of named platforms each must run; of all, one is enough.
     """
     chosen = platforms.choose(names or list(platforms.all_platforms()))
     host = checks.checks(beside.completed(facts.gather(), default_cpus()))
     kernel = [ptrace.check(), *footprint_checks.checks(lab_checks.check())]
     with Console(stderr=True).status("") as status:
-        found = [_platform(platform, status) for platform in chosen]
-    runs = (all if names else any)(row["available"] for row in found)
-    usable = all(one.state != "fail" for one in host) and runs
+        results = [_platform(platform, status) for platform in chosen]
+    runs = (all if names else any)(row["available"] for row in results)
+    usable = all(check.state != "fail" for check in host) and runs
     if as_json:
         answer = {
             "schema": "tare.doctor/1",
             "usable": usable,
             "checks": [
-                {"name": one.name, "state": one.state, "found": one.found, "advice": one.advice}
-                for one in (*host, *kernel)
+                {"name": check.name, "state": check.state, "found": check.found, "advice": check.advice}
+                for check in (*host, *kernel)
             ],
-            "platforms": found,
+            "platforms": results,
             "families": [] if names else platforms.offers(),
         }
         emit(json.dumps(answer, indent=2))
     else:
-        _print(host, kernel, found, [] if names else platforms.offers())
+        _print(host, kernel, results, [] if names else platforms.offers())
     if not usable:
         raise typer.Exit(1)
 
@@ -60,7 +60,7 @@ def _platform(platform: Platform, status: Status) -> dict[str, Any]:
     answer = attempt(partial(contract.detected, platform))
     if isinstance(answer, Failed):
         answer = Availability(False, reason=f"its detection failed: {answer.reason}")
-    attempt(platform.close)  # nothing was started that could stay
+    attempt(platform.close)  # detection starts nothing that cleanup would need
     return {
         "name": platform.name,
         "title": platform.title,
@@ -74,21 +74,21 @@ def _platform(platform: Platform, status: Status) -> dict[str, Any]:
 
 
 def _print(
-    host: list[checks.Check], kernel: list[checks.Check], found: list[dict[str, Any]], offers: list[dict[str, str]]
+    host: list[checks.Check], kernel: list[checks.Check], results: list[dict[str, Any]], offers: list[dict[str, str]]
 ) -> None:
     console = Console()
-    for title, every in (("The host", host), ("What can be told of its kernel", kernel)):
+    for title, group in (("The host", host), ("What can be told of its kernel", kernel)):
         table = Table(box=None, pad_edge=False, show_header=False)
-        for one in every:
-            table.add_row(_MARKS[one.state], one.name, one.found, one.advice or "")
+        for check in group:
+            table.add_row(_MARKS[check.state], check.name, check.found, check.advice or "")
         console.print(f"[bold]{title}[/]")
         console.print(table)
         console.print()
     table = Table(box=None, pad_edge=False, show_header=False)
-    for row in found:
+    for row in results:
         mark = _MARKS["ok" if row["available"] else "warn"]
-        said = row["version"] if row["available"] else row["reason"]
-        table.add_row(mark, row["name"], said, f"fix: {row['fix']}" if row["fix"] else "")
+        text = row["version"] if row["available"] else row["reason"]
+        table.add_row(mark, row["name"], text, f"fix: {row['fix']}" if row["fix"] else "")
     for offer in offers:
         table.add_row(" ", offer["name"], offer["asks"], "")
     console.print("[bold]Platforms[/]")

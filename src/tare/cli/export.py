@@ -20,7 +20,7 @@ from tare.store import read_store
 
 
 def export_table(file: Path, table: Table, form: Format, output: Path | None, *, raw: bool) -> None:
-    """Write a table of a campaign; None: to standard output."""
+    """Write a table of a campaign. ``output`` None: to standard output. Raises `TareError`."""
     with read_store(file) as store, contextlib.ExitStack() as files:
         target = files.enter_context(emitting() if output is None else written(output, new=True))
         if table is Table.SAMPLES:

@@ -20,7 +20,7 @@ from tare.report.sentences.numbers import span
 
 
 def count(request: FootprintRequest, file: Path, programs: Sequence[Path] | None, *, as_json: bool) -> None:
-    """Count into a file and print it. ``programs``: in a lab that has these files too; None: on this host."""
+    """Count into a file and print the result. ``programs``: in a lab that also gets these files; None: on this host."""
     with _Display(Console(stderr=True)) as display:
         if programs is None:
             result = conduct.carry_out(request, file, display)
@@ -37,27 +37,27 @@ def count(request: FootprintRequest, file: Path, programs: Sequence[Path] | None
 
 
 class _Display(Drawn):
-    """What runs now and how long is left, on a terminal; a line for each thing elsewhere."""
+    """What runs now and how long is left, on a terminal; elsewhere a line for each activity."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
         self._doing = "setting up"
-        self._began: float | None = None  # when the first thing was counted
+        self._began: float | None = None  # when the first window was over
         self._done, self._of, self._missed = 0, 0, 0
 
     def doing(self, what: str) -> None:
-        """Something begins."""
+        """An activity begins."""
         self._doing = what
         if not self._console.is_terminal:
             self._console.print(f"{what}{self._left()}", markup=False, soft_wrap=True)
 
     def step(self, done: int, of: int, missed: int) -> None:
-        """So many windows of so many are over, and for so many things there is no footprint."""
+        """``done`` of ``of`` windows are over; ``missed``: how many footprints could not be counted."""
         self._began = self._began or time.monotonic()
         self._done, self._of, self._missed = done, of, missed
 
     def _left(self) -> str:
-        # The clock runs since the first was over; what comes after the last is none of them.
+        # The time of a window is counted from the end of the first; work after the last is no window.
         if self._began is None or self._done < 2 or self._done >= self._of:
             return ""
         each = (time.monotonic() - self._began) / (self._done - 1)

@@ -14,7 +14,7 @@ from tare.workloads import registry as workloads
 
 
 def show_inventory(what: What, *, as_json: bool) -> None:
-    """Print what there is of a kind."""
+    """Print all platforms, workloads or metrics."""
     rows = {What.PLATFORMS: _platforms, What.WORKLOADS: _workloads, What.METRICS: _metrics}[what]()
     if as_json:
         families = {"families": platforms.offers()} if what is What.PLATFORMS else {}
@@ -38,29 +38,29 @@ def show_inventory(what: What, *, as_json: bool) -> None:
 def _platforms() -> list[dict[str, Any]]:
     return [
         {
-            "name": one.name,
-            "title": one.title,
-            "by_default": one.by_default,
-            "network_path": one.network_path,
-            "open_by_design": dict(one.open_by_design),
-            "package": platforms.package(one.name),
+            "name": platform.name,
+            "title": platform.title,
+            "by_default": platform.by_default,
+            "network_path": platform.network_path,
+            "open_by_design": dict(platform.open_by_design),
+            "package": platforms.package(platform.name),
         }
-        for one in platforms.all_platforms().values()
+        for platform in platforms.all_platforms().values()
     ]
 
 
 def _workloads() -> list[dict[str, Any]]:
     return [
         {
-            "name": one.name,
-            "family": one.family.value,
-            "mode": one.mode.value,
-            "by_default": one.by_default,
-            "margin_percent": round(one.margin * 100, 6),
-            "title": one.title,
-            "package": workloads.package(one.name),
+            "name": workload.name,
+            "family": workload.family.value,
+            "mode": workload.mode.value,
+            "by_default": workload.by_default,
+            "margin_percent": round(workload.margin * 100, 6),
+            "title": workload.title,
+            "package": workloads.package(workload.name),
         }
-        for one in workloads.all_workloads().values()
+        for workload in workloads.all_workloads().values()
     ]
 
 

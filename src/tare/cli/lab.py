@@ -16,24 +16,24 @@ from tare.outputs import written
 
 
 def run_in_lab(command: lab_run.LabCommand) -> int:
-    """Run a command in a lab, show what it says, and return its exit code."""
+    """Run a command in a lab, pass its output on, and return its exit code."""
     return lab_run.run(command, Passing(), _progress())
 
 
 def build_labs(flavours: Sequence[str]) -> None:
-    """Make what these flavours (none: all that have no kernel of tare's) consist of, and say what it takes."""
+    """Build the parts of these flavours (none: all but those with a kernel of tare's own), and print their sizes."""
     known = recipe.load()
-    for one in flavours:
-        known.require(one)
-    for one in flavours or known.hosts:
-        lab_run.ensure(one, _progress(), renew=True)
+    for flavour in flavours:
+        known.require(flavour)
+    for flavour in flavours or known.hosts:
+        lab_run.ensure(flavour, _progress(), renew=True)
     console = Console()
     for name, size in lab_build.built().items():
         console.print(f"{name:<28} {size / 2**20:6,.0f} MiB", markup=False)
 
 
 def unpack_sources(folder: Path) -> None:
-    """The sources of the kernel that counts its lines, and where its functions are, in a new folder."""
+    """Unpack the sources of the kernel that counts its lines, and its functions' files as CSV, into a new folder."""
     counting = kernel.ensure("lines", _progress())
     assert counting is not None, "that flavour has a kernel of its own"
     with beside(folder, "the sources") as made:
@@ -42,16 +42,16 @@ def unpack_sources(folder: Path) -> None:
 
 
 def write_weights(file: Path, changelog: Path) -> None:
-    """Weights of the kernel's places from the changelog of Debian's kernel, in a new file."""
+    """Write weights of the kernel's files and directories, from the changelog of Debian's kernel, to a new file."""
     history = fixes.read(changelog)
     counting = kernel.ensure("lines", _progress())
     assert counting is not None, "that flavour has a kernel of its own"
     lines = {path: len(numbers) for path, numbers in counting.lines().items()}
-    found = fixes.densities(history, lines, counting.config)
-    with written(file, new=True) as there:
-        there.write(fixes.as_toml(found))
-    said = f"{found.found} of {found.of} CVEs are in code of this kernel, {len(found.by_path)} places"
-    Console().print(said, markup=False)
+    weights = fixes.densities(history, lines, counting.config)
+    with written(file, new=True) as out:
+        out.write(fixes.as_toml(weights))
+    summary = f"{weights.found} of {weights.of} CVEs are in code of this kernel, {len(weights.by_path)} places"
+    Console().print(summary, markup=False)
 
 
 def _progress() -> Progress:

@@ -14,15 +14,15 @@ from tare.report.study.literature import checks, checks_to_data, overview, shown
 
 
 def show_studies(study: str | None, *, check: bool, as_json: bool, as_csv: bool) -> None:
-    """Print a study (None: all), or with ``check`` what of it follows; exits 1 then where a slip is not listed."""
+    """Print a study (None: all), or with ``check`` what follows from its figures; exits 1 for an unlisted slip."""
     chosen = [library.load(study)] if study is not None else library.studies()
     if check:
-        found = [check_again(one) for one in chosen]
+        results = [check_again(study) for study in chosen]
         if as_json:
-            emit(json.dumps(checks_to_data(found), indent=2, ensure_ascii=False))
+            emit(json.dumps(checks_to_data(results), indent=2, ensure_ascii=False))
         else:
-            to_read().print(checks(found))
-        raise typer.Exit(0 if all(one.good for one in found) else 1)
+            to_read().print(checks(results))
+        raise typer.Exit(0 if all(result.good for result in results) else 1)
     if as_json:
         emit(json.dumps(to_data(chosen), indent=2, ensure_ascii=False))
     elif as_csv:

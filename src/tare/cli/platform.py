@@ -1,4 +1,4 @@
-"""What `tare platform` does: holds one platform to what every platform promises."""
+"""What `tare platform` does: checks a platform against the promises of `tare.platforms.base.Platform`."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def check_promises(name: str, only: Sequence[str], *, as_json: bool) -> None:
             if not as_json:
                 mark = "[green]✓[/]" if result.broken is None else "[red]✗[/]"
                 console.print(f"{mark} {result.name:22} {result.seconds:6.1f} s", end="  ")
-                said = result.broken or " ".join(filter(None, (result.title, result.remark)))
-                console.print(said, markup=False, soft_wrap=True)
+                text = result.broken or " ".join(filter(None, (result.title, result.remark)))
+                console.print(text, markup=False, soft_wrap=True)
     broken = sum(result.broken is not None for result in results)
     if as_json:
         rows = [
             {
-                "name": one.name,
-                "promise": one.title,
-                "broken": one.broken,
-                "remark": one.remark,
-                "seconds": round(one.seconds, 3),
+                "name": result.name,
+                "promise": result.title,
+                "broken": result.broken,
+                "remark": result.remark,
+                "seconds": round(result.seconds, 3),
             }
-            for one in results
+            for result in results
         ]
         emit(json.dumps({"schema": "tare.check/1", "platform": name, "checks": rows}, indent=2))
     else:
@@ -46,14 +46,14 @@ def check_promises(name: str, only: Sequence[str], *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def show_doors(names: Sequence[str], others: Sequence[Path], *, as_json: bool) -> None:
+def show_doors(names: Sequence[str], files: Sequence[Path], *, as_json: bool) -> None:
     """Try the doors of these platforms (none: all that there are) and print them. Exits 1 where one should be closed.
 
-    ``others``: what was printed as JSON elsewhere, to be shown with them; with those alone, nothing is tried.
+    ``files``: surveys printed as JSON before, shown together with these; given those alone, nothing is tried.
     """
-    surveyed = [one for file in others for one in survey.read(file)]
+    surveyed = [platform for file in files for platform in survey.read(file)]
     errors = Console(stderr=True)
-    if names or not others:
+    if names or not files:
         with errors.status("") as status:
             surveyed += survey.run(registry.choose(names or list(registry.all_platforms())), status.update)
     platforms = survey.merged(surveyed)
@@ -61,8 +61,10 @@ def show_doors(names: Sequence[str], others: Sequence[Path], *, as_json: bool) -
         emit(survey.Survey(schema="tare.doors/1", platforms=platforms).model_dump_json(indent=1, by_alias=True))
     else:
         emit(survey.table(platforms), end="")
-    wrong = [seen for one in platforms for seen in one.doors if seen.state is State.OPEN and seen.by_design is None]
-    if wrong or any(one.failed for one in platforms):
+    wrong = [
+        door for platform in platforms for door in platform.doors if door.state is State.OPEN and door.by_design is None
+    ]
+    if wrong or any(platform.failed for platform in platforms):
         raise typer.Exit(1)
 
 

@@ -28,7 +28,7 @@ REDRAWS = 0.5
 
 
 class _Picture(Live):
-    """The display of rich, also drawn by a thread of its own: what it fails for is given to whoever shows it."""
+    """rich's live display, which a thread of its own redraws: a failure to draw is passed to ``give_up``."""
 
     def __init__(self, console: Console, draw: Callable[[], RenderableType], give_up: Callable[[Failed], None]) -> None:
         self._give_up = give_up
@@ -42,9 +42,9 @@ class _Picture(Live):
 
 
 class Drawn(ABC):
-    """What a terminal shows while a command works, redrawn in place; elsewhere nothing is drawn. A context.
+    """A context that redraws a display in place while a command works; does nothing where there is no terminal.
 
-    It is never what ends the work: when drawing or printing fails, it is off from then on.
+    It never ends the work: when drawing or printing fails, it is switched off.
     """
 
     def __init__(self, console: Console) -> None:
@@ -54,7 +54,7 @@ class Drawn(ABC):
 
     @abstractmethod
     def _render(self) -> RenderableType:
-        """What there is to see now."""
+        """The current display."""
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -69,7 +69,7 @@ class Drawn(ABC):
             self._safely(self._live.stop)
 
     def _draw(self) -> RenderableType:
-        """What there is to see now, down to its characters, so that nothing of it fails later."""
+        """The display rendered to segments, so that nothing can fail later."""
         if self._off:
             return Text("")
         drawn = attempt(lambda: Segments(list(self._console.render(self._render()))))
@@ -94,23 +94,23 @@ class Drawn(ABC):
 
 
 class CampaignDisplay(Drawn):
-    """Draws to a terminal; on anything else it prints a line a block."""
+    """The progress of a campaign, drawn on a terminal; elsewhere a line per block is printed."""
 
     def __init__(self, console: Console, foreword: Callable[[], str] | None = None) -> None:
-        """``foreword``: gives what is said once, when the order turned out to be one and work begins."""
+        """``foreword``: returns a text that is printed once, when the request is accepted and work begins."""
         super().__init__(console)
         self._foreword = foreword
         self._began = time.monotonic()
         self._counts: Counter[Status] = Counter()
         self._block = -1
-        self._left: tuple[float, float] | None = None  # seconds left, and when that was said
+        self._estimate: tuple[float, float] | None = None  # seconds left, and when that was estimated
         self._doing = "setting up"
         self._table: RenderableType = Text("")
 
     def block(self, number: int, spent_s: float, left_s: float | None, interim: Interim) -> None:
         """A block begins."""
         self._block = number
-        self._left = None if left_s is None else (left_s, time.monotonic())
+        self._estimate = None if left_s is None else (left_s, time.monotonic())
         if number > 0:
             self._safely(lambda: self._narrow(interim))
         if not self._console.is_terminal:
@@ -118,7 +118,7 @@ class CampaignDisplay(Drawn):
             self._print(f"block {number + 1} begins after {span(spent_s)}{left}{self._bad()}")
 
     def doing(self, what: str) -> None:
-        """Something begins."""
+        """An activity begins."""
         if self._foreword is not None:
             foreword, self._foreword = self._foreword, None
             self._safely(lambda: self._print(foreword()))
@@ -127,7 +127,7 @@ class CampaignDisplay(Drawn):
         self._doing = what
 
     def warn(self, text: str) -> None:
-        """Something that whoever reads the figures must know: a line that stays."""
+        """Print a warning that concerns the figures: a line that stays."""
         self._print(text)
 
     def trial(self, trial: Trial) -> None:
@@ -135,7 +135,7 @@ class CampaignDisplay(Drawn):
         self._counts[trial.status] += 1
 
     def fault(self, line: str) -> None:
-        """A part failed by a fault in somebody's code, and the campaign goes on."""
+        """A part failed by a fault in its code, and the campaign goes on."""
         self._print(line)
 
     def _narrow(self, interim: Interim) -> None:
@@ -162,7 +162,7 @@ class CampaignDisplay(Drawn):
         return Group(line, Text(f"  {self._doing}", style="dim"), self._table)
 
     def _remaining(self) -> str:
-        if self._left is None:
+        if self._estimate is None:
             return ""
-        left, said = self._left
-        return f", about {span(max(0.0, left - (time.monotonic() - said)))} left"
+        left_s, at = self._estimate
+        return f", about {span(max(0.0, left_s - (time.monotonic() - at)))} left"

@@ -1,4 +1,4 @@
-"""What `tare report` does: shows what campaigns found."""
+"""What `tare report` does: shows the results of campaigns."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def show_report(
     *,
     html: Path | None,
     beside: str | None,
-    every: bool,
+    every_metric: bool,
     weights: Path | None,
     functions: Path | None,
     sources: Path | None,
     as_json: bool,
 ) -> None:
-    """Print what campaigns found, and write the page where a place is given."""
+    """Print the report of campaigns, and write the page if ``html`` is given. Raises `TareError`."""
     asked = Asked(
         weights=load_weights(weights) if weights else Weights(),
         files=read_files(functions) if functions else {},
         sources=sources,
     )
-    show(files, html=html, as_json=as_json, every=every, beside=beside, asked=asked)
+    show(files, html=html, as_json=as_json, every_metric=every_metric, beside=beside, asked=asked)
 
 
 def show(
@@ -42,21 +42,21 @@ def show(
     *,
     html: Path | None,
     as_json: bool,
-    every: bool = False,
+    every_metric: bool = False,
     beside: str | None = None,
     asked: Asked | None = None,
 ) -> None:
-    """Print the report, and then write the page when a place is given: what cannot be written loses no table.
+    """Print the report, and then write the page if ``html`` is given: a page that cannot be written loses no table.
 
     ``beside``: a study, by name.
     """
     read = materials(files, beside, asked)
-    reports = [one.report for one in read]
+    reports = [material.report for material in read]
     if as_json:
         emit(to_json(reports))
     else:
         console = to_read()
-        console.print(render_all(reports, width=console.width, every_metric=every))
+        console.print(render_all(reports, width=console.width, every_metric=every_metric))
         for file in files:
             console.print(f"campaign: {file}", markup=False)
     if html is not None:
@@ -67,6 +67,6 @@ def show(
 
 
 def to_read() -> Console:
-    """Where tables are printed: as wide as the terminal, and of a fixed width where there is none."""
+    """The console for tables: as wide as the terminal, or of `PLAIN_WIDTH` where there is none."""
     console = Console()
     return console if console.is_terminal else Console(width=PLAIN_WIDTH)

@@ -1,4 +1,4 @@
-"""What `tare run` does: measures, and shows what it has."""
+"""What `tare run` does: measures, and shows the report."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tare.report.campaign import calibration
 def measure(order: CampaignRequest, file: Path, *, as_json: bool) -> None:
     """Run a new campaign into a file, and show it. Raises `TareError`."""
     console = Console(stderr=True)
-    if said := foreword(order):
-        console.print(said, markup=False, soft_wrap=True)
+    if notice := foreword(order):
+        console.print(notice, markup=False, soft_wrap=True)
     with CampaignDisplay(console, foreword=_resolution) as progress:
         conduct.begin(order, file, progress)
     show([file], html=page_of(file), as_json=as_json)

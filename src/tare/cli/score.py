@@ -15,11 +15,11 @@ from tare.store import read_store
 
 def show_scores(file: Path, profile: Path | None, *, as_json: bool) -> None:
     """Print a campaign's scores by an evaluation profile; None: the one that comes with tare."""
-    told = profiles.load(profile)
+    evaluation = profiles.load(profile)
     with read_store(file) as store, store.snapshot():
         record = store.record
-        sheet = scored(record, store.samples(), told)
+        sheet = scored(record, store.samples(), evaluation)
     if as_json:
-        emit(json.dumps(to_data(sheet, told), indent=2))
+        emit(json.dumps(to_data(sheet, evaluation), indent=2))
         return
-    to_read().print(render(sheet, told, record.baseline))
+    to_read().print(render(sheet, evaluation, record.baseline))

@@ -11,7 +11,7 @@ from tare.store import share
 
 
 def share_copy(file: Path, copy: Path) -> None:
-    """Write it, and say on standard error what was removed and what was kept."""
+    """Write the copy, and print on standard error what was removed and what was kept."""
     with written(copy, "wb", new=True) as out:
         done = share.share(file, out, hosts=identity.hosts(), users=identity.users())
     console = Console(stderr=True)

@@ -16,9 +16,9 @@ def show_spread(file: Path, *, as_json: bool) -> None:
     """Print where a campaign's spread comes from, and where its figures change."""
     with read_store(file) as store, store.snapshot():
         record, samples = store.record, store.samples()
-        found = steady.steadiness(record, samples, store.slices(), store.trials())
+        spreads = steady.steadiness(record, samples, store.slices(), store.trials())
     lines = steady.trajectories(record, samples)
     if as_json:
-        emit(json.dumps(to_data(found, lines), indent=2))
+        emit(json.dumps(to_data(spreads, lines), indent=2))
         return
-    to_read().print(render(found, lines, record.baseline))
+    to_read().print(render(spreads, lines, record.baseline))

@@ -18,11 +18,13 @@ from tare.report.surface.build import STUDY, surfaces_report, to_data
 
 
 def show_surfaces(request: SurfaceRequest, *, listed: bool, published: bool, as_json: bool) -> None:
-    """Print the surfaces that are asked for. Exits 1 where there is none."""
+    """Print the requested surfaces. Exits 1 where none could be read."""
     with Console(stderr=True).status("") as status:
         result = live.carry_out(request, status.update)
     study = literature.load(STUDY)
-    left_out = [{"platform": one.platform, "reason": one.reason, "fix": one.fix or ""} for one in result.left_out]
+    left_out = [
+        {"platform": entry.platform, "reason": entry.reason, "fix": entry.fix or ""} for entry in result.left_out
+    ]
     if as_json:
         facts = {"kernel": calls.kernel(), "tables": f"Linux {calls.version()}"}
         emit(json.dumps(to_data(result.surfaces, left_out, facts, study), indent=2, ensure_ascii=False))
@@ -34,14 +36,14 @@ def show_surfaces(request: SurfaceRequest, *, listed: bool, published: bool, as_
         raise typer.Exit(1)
 
 
-def _print(found: Sequence[Surface], left_out: Sequence[Mapping[str, str]], *, beside: bool, listed: bool) -> None:
+def _print(surfaces: Sequence[Surface], left_out: Sequence[Mapping[str, str]], *, beside: bool, listed: bool) -> None:
     console = to_read()
-    told = surfaces_report(found)
-    console.print(shown.render(told.surfaces))
-    if beside and told.beside is not None:
-        console.print(shown.published(told.beside))
+    report = surfaces_report(surfaces)
+    console.print(shown.render(report.surfaces))
+    if beside and report.beside is not None:
+        console.print(shown.published(report.beside))
     if listed:
-        console.print(shown.listed(found))
+        console.print(shown.listed(surfaces))
     for row in left_out:
         fix = f" (fix: {row['fix']})" if row["fix"] else ""
         console.print(f"left out: {row['platform']}: {row['reason']}{fix}", markup=False, soft_wrap=True)

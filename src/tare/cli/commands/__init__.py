@@ -1,4 +1,4 @@
-"""What each command is asked, as the command line has it: nothing here takes long to load.
+"""The options of each command: importing these modules is quick.
 
-A command checks what it was given and what it will write, and then loads the module beside this package that does it.
+A command checks its options and output files, and then imports the module in `tare.cli` that does the work.
 """

@@ -14,11 +14,11 @@ from tare import __version__
 
 @dataclass(frozen=True)
 class Listed:
-    """What is known of a command without loading it."""
+    """A command before its module is imported."""
 
-    module: str  # in this package; it has a function, or a group as ``app``
+    module: str  # in this package; it has the function, or a command group ``app``
     function: str
-    help: str  # what `tare --help` says of it
+    help: str  # in `tare --help`
 
 
 COMMANDS = {
@@ -49,12 +49,12 @@ class _LoadedWhenGiven(TyperGroup):
 def load(name: str) -> Any:
     """The command of this name, or group of commands, with all its options."""
     listed = COMMANDS[name]
-    found = getattr(importlib.import_module(f"tare.cli.commands.{listed.module}"), listed.function)
-    if not isinstance(found, typer.Typer):
+    command = getattr(importlib.import_module(f"tare.cli.commands.{listed.module}"), listed.function)
+    if not isinstance(command, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        alone.command(name)(found)
-        found = alone
-    return typer.main.get_command(found)
+        alone.command(name)(command)
+        command = alone
+    return typer.main.get_command(command)
 
 
 app = typer.Typer(

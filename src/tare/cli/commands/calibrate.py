@@ -58,6 +58,6 @@ def calibrate(
     if blocks:
         given.require_platforms(platform)
 
-    from tare.cli.calibrate import Asked, run_calibration
+    from tare.cli.calibrate import CalibrationRequest, run_calibration
 
-    run_calibration(Asked(comparisons, under, platform, blocks, output, trust), as_json=as_json)
+    run_calibration(CalibrationRequest(comparisons, under, platform, blocks, output, trust), as_json=as_json)

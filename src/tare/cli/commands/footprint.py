@@ -58,7 +58,7 @@ def footprint(
     memory: int = MEMORY,
     subnet: str | None = SUBNET,
     output: Path | None = _OUTPUT,
-    here: bool = typer.Option(False, "--here", help="Count functions on this host itself, and not in a lab."),
+    on_this_host: bool = typer.Option(False, "--here", help="Count functions on this host itself, and not in a lab."),
     program: list[Path] = _PROGRAM,
     as_json: bool = typer.Option(False, "--json", help=f"Print the footprints as JSON (schema {SCHEMA})."),
 ) -> None:
@@ -78,14 +78,14 @@ def footprint(
         memory_bytes=memory * 2**20,
         subnet=subnet,
     )
-    in_lab = level in LAB_LEVELS and not (here or inside_lab())
+    in_lab = level in LAB_LEVELS and not (on_this_host or inside_lab())
     request.check()
     given.require_platforms(request.platforms)
     given.require_workloads(request.workloads)
     file = output or Path(time.strftime("tare-footprint-%Y%m%d-%H%M%S.tare"))
     if not file.exists():
         outputs.check_new_campaign(file)
-    _check_used(given.options(context, besides=()), in_lab=in_lab, there=file.exists())
+    _check_used(given.options(context, besides=()), in_lab=in_lab, file_exists=file.exists())
     for place in program:
         if not place.is_file():
             raise UsageError(f"{place} is no file", fix="give --file a file of this host")
@@ -100,13 +100,13 @@ def footprint(
 footprint.__doc__ = f"{footprint.__doc__}\n\n{_EXAMPLES}"
 
 
-def _check_used(options: list[str], *, in_lab: bool, there: bool) -> None:
-    """Raise `UsageError` for an option that would have no effect. ``there``: the file is one that there is."""
+def _check_used(options: list[str], *, in_lab: bool, file_exists: bool) -> None:
+    """Raise `UsageError` for an option that would have no effect. ``file_exists``: it is an existing campaign file."""
     if in_lab and "--subnet" in options:
         raise UsageError("a lab has a network of its own", fix="leave --subnet out, or count --here")
     if not in_lab and "--file" in options:
         raise UsageError("--file brings a program into a lab, and none is booted", fix="leave --file out")
-    for option in {"--cpus", "--memory"} & set(options) if there and not in_lab else ():
+    for option in {"--cpus", "--memory"} & set(options) if file_exists and not in_lab else ():
         raise UsageError(
             f"instances are as those of the campaign that is there, and {option} says otherwise",
             fix=f"leave {option} out, or give a new file with -o",

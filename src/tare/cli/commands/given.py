@@ -1,4 +1,4 @@
-"""What was given on the command line: which options, and whether they name what there is."""
+"""Checks of the command line: which options were given, and whether their names exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRUST = typer.Option(
 
 
 def options(context: typer.Context, *, besides: Collection[str]) -> list[str]:
-    """The options that were given, as they are written, but for those of the parameters ``besides``."""
+    """The options that were given, as spelled on the command line, except those of the parameters ``besides``."""
     written = []
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
@@ -26,7 +26,7 @@ def options(context: typer.Context, *, besides: Collection[str]) -> list[str]:
 
 
 def require_platforms(names: Sequence[str]) -> None:
-    """Raise `UsageError` for the name of no platform."""
+    """Raise `UsageError` for an unknown platform."""
     if named := [name for name in names if name != ALL]:
         from tare.platforms import registry
 
@@ -34,7 +34,7 @@ def require_platforms(names: Sequence[str]) -> None:
 
 
 def require_workloads(names: Sequence[str]) -> None:
-    """Raise `UsageError` for the name of no workload."""
+    """Raise `UsageError` for an unknown workload or family."""
     if names:
         from tare.workloads import registry
 
@@ -42,7 +42,7 @@ def require_workloads(names: Sequence[str]) -> None:
 
 
 def require_processes(pids: Sequence[int]) -> None:
-    """Raise `UsageError` for the number of no process."""
+    """Raise `UsageError` for a process id that does not exist."""
     for pid in pids:
         if not Path(f"/proc/{pid}").exists():
             raise UsageError(f"there is no process {pid}", fix="name one that runs, by its id on this host")

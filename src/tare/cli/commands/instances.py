@@ -1,4 +1,4 @@
-"""Options of commands that start instances: which ones, on what, in which order."""
+"""Options of commands that start instances, and their parsers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUBNET = typer.Option(None, "--subnet", help="Subnet of tare's bridge. Default: 
 
 
 def parse_cpus(text: str | None) -> tuple[int, ...]:
-    """CPU numbers from 1 or 2,3; none from None. Raises `UsageError`."""
+    """CPU numbers from a text such as ``1`` or ``2,3``; an empty tuple for None. Raises `UsageError`."""
     if text is None:
         return ()
     try:
@@ -32,8 +32,8 @@ def parse_cpus(text: str | None) -> tuple[int, ...]:
 
 
 def parse_size(text: str) -> int:
-    """Bytes from 4G or 3000M. Raises `UsageError`."""
-    found = re.fullmatch(r"(\d+)([MG])", text)
-    if found is None:
+    """A size in bytes from a text such as ``4G`` or ``3000M`` (powers of 1,024). Raises `UsageError`."""
+    match = re.fullmatch(r"(\d+)([MG])", text)
+    if match is None:
         raise UsageError(f"{text!r} is not a size", fix="write 4G or 3000M")
-    return int(found[1]) << (30 if found[2] == "G" else 20)
+    return int(match[1]) << (30 if match[2] == "G" else 20)

@@ -59,8 +59,8 @@ def run(
     from tare.cli.lab import run_in_lab
     from tare.lab.run import LabCommand
 
-    wanted = LabCommand(command, flavour, memory_bytes, cpus, time_limit_s=time_limit_s, files=file, results=out)
-    raise typer.Exit(run_in_lab(wanted))
+    lab_command = LabCommand(command, flavour, memory_bytes, cpus, time_limit_s=time_limit_s, files=file, results=out)
+    raise typer.Exit(run_in_lab(lab_command))
 
 
 run.__doc__ = f"{run.__doc__}\n\n{_RUN_EXAMPLES}"

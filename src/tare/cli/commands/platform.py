@@ -1,4 +1,4 @@
-"""tare platform: one platform under the magnifying glass."""
+"""tare platform: checks of one platform."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check(
 @app.command("doors")
 def doors(
     names: list[str] = typer.Argument(None, help="Platforms; none: all that there are.", show_default=False),
-    others: list[Path] = typer.Option([], "--with", help="Show these with them: files of --json. Repeatable."),
+    surveys: list[Path] = typer.Option([], "--with", help="Show these with them: files of --json. Repeatable."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.doors/1)."),
 ) -> None:
     """Try every known door out of instances of platforms, harmlessly, and print which are open, as Markdown.
@@ -51,7 +51,7 @@ def doors(
 
     from tare.cli.platform import show_doors
 
-    show_doors(names or [], others, as_json=as_json)
+    show_doors(names or [], surveys, as_json=as_json)
 
 
 @app.command("checks")

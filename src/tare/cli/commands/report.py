@@ -16,7 +16,7 @@ def report(
     beside: str | None = typer.Option(
         None, "--beside", help="Set the results beside a study's published figures. Default: the profile's study."
     ),
-    every: bool = typer.Option(False, "--all", help="Show every metric, not only the headlines."),
+    every_metric: bool = typer.Option(False, "--all", help="Show every metric, not only the headlines."),
     weights: Path | None = typer.Option(
         None,
         "--weights",
@@ -41,13 +41,13 @@ def report(
     [cyan]tare report night.tare --share shared.tare --html shared.html[/],
     [cyan]tare report night.tare --beside karna-2021[/], [cyan]tare report night.tare --json | jq .results[/]
     """
-    others = [one for one in (weights, functions) if one is not None]
-    for other in others:
-        require_file(other)
+    inputs = [file for file in (weights, functions) if file is not None]
+    for file in inputs:
+        require_file(file)
     for file in files:
         require_campaign(file)
     if html is not None:
-        check_page(html, [*files, *others])
+        check_page(html, [*files, *inputs])
     if share is not None:
         if len(files) != 1:
             raise UsageError("--share makes a copy of one campaign", fix="name one file")
@@ -61,6 +61,6 @@ def report(
     from tare.cli.report import show_report
 
     show_report(
-        files, html=html, beside=beside, every=every, weights=weights, functions=functions, sources=sources,
-        as_json=as_json,
+        files, html=html, beside=beside, every_metric=every_metric, weights=weights, functions=functions,
+        sources=sources, as_json=as_json,
     )  # fmt: skip

@@ -107,8 +107,8 @@ def run(
     before the next begins; the HTML report is written beside it.
     """
     if resume is not None:
-        others = given.options(context, besides={"resume", "trust", "as_json"})
-        _resume(resume, others, trusted=trust, as_json=as_json)
+        options = given.options(context, besides={"resume", "trust", "as_json"})
+        _resume(resume, options, trusted=trust, as_json=as_json)
         return
     if trust:
         raise UsageError("--trust is about a file that there is", fix="give it with --resume, or leave it out")
@@ -145,10 +145,10 @@ def _begin(order: CampaignRequest, file: Path, *, as_json: bool) -> None:
     measure(order, file, as_json=as_json)
 
 
-def _resume(file: Path, others: list[str], *, trusted: bool, as_json: bool) -> None:
-    if others:
+def _resume(file: Path, options: list[str], *, trusted: bool, as_json: bool) -> None:
+    if options:
         raise UsageError(
-            f"--resume goes on as planned and takes no {' and no '.join(others)}", fix="give --resume alone"
+            f"--resume goes on as planned and takes no {' and no '.join(options)}", fix="give --resume alone"
         )
     outputs.require_campaign(file)
     outputs.check_page(outputs.page_of(file), [file])

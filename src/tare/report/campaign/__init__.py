@@ -1,1 +1,1 @@
-"""A campaign's results: as data, in a terminal, and what the page's script draws."""
+"""A campaign's report as data, as tables in a terminal, and as figures for the page's script."""

@@ -1,4 +1,4 @@
-"""From a campaign's file to its `Report`."""
+"""Builds the `Report` of a campaign's file."""
 
 from __future__ import annotations
 
@@ -49,22 +49,22 @@ from tare.store import CampaignRecord, Store, WorkloadRecord, read_store
 def build(path: Path, study: str | None = None, asked: Asked | None = None) -> Report:
     """Read and analyse one campaign's file, also while it is being written. Raises `StoreError`.
 
-    ``study``: whose published figures it is set beside; None: the one whose profile it ran, if any. ``asked``: what is
-    given beside the file for its footprints.
+    ``study``: the name of the study whose published figures are shown beside the results; None: the study whose profile
+    was run, if any. ``asked``: the user's further inputs for footprints.
     """
     with read_store(path) as store, store.snapshot():
         return report_on(store, store.samples(), of_store(store), study, asked)
 
 
 def build_all(paths: Iterable[Path], study: str | None = None, asked: Asked | None = None) -> list[Report]:
-    """One report a file. Nothing is pooled over files: blocks of several campaigns are not blocks of one."""
+    """One report per file. Nothing is pooled: blocks of different campaigns are not comparable. Raises `StoreError`."""
     return [build(path, study, asked) for path in paths]
 
 
 def report_on(
     store: Store, samples: pl.DataFrame, footprints: Exposures, study: str | None = None, asked: Asked | None = None
 ) -> Report:
-    """The report of an open store, from samples and footprints (read once by the caller, who may want them too)."""
+    """The report of an open store; the caller reads ``samples`` and ``footprints``, and may use them too."""
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     cpus = record.resources.cpus
     marked = contamination.marks(trials, telemetry, cpus, contamination.other_threads(record.host, cpus))
@@ -72,7 +72,7 @@ def report_on(
     results = results_of(record, analysed)
     surfaces, segments = surfaces_of(store), store.segments()
     if (footprints or surfaces) and trials.is_empty() and not store.schedule():
-        results = []  # nothing else was asked for: a table that says "no data" everywhere would say nothing
+        results = []  # no trial was planned: leave out a table of "no data" alone
     return Report(
         schema_=SCHEMA,
         id=record.id,
@@ -117,16 +117,16 @@ def report_on(
 def _beside(record: CampaignRecord, results: list[ResultReport], study: str | None) -> BesideReport | None:
     if study is None and record.profile not in literature.names():
         return None
-    told = literature.load(study or record.profile)
-    if record.scale is None or told.name != record.profile:
-        return beside(told, results, record.baseline)
-    return beside(told, results, record.baseline, told.run.shorter(Scale(record.scale), record.blocks))
+    published = literature.load(study or record.profile)
+    if record.scale is None or published.name != record.profile:
+        return beside(published, results, record.baseline)
+    return beside(published, results, record.baseline, published.run.shorter(Scale(record.scale), record.blocks))
 
 
 def _tuning(record: CampaignRecord) -> list[SettingReport] | None:
     if record.tuning is None:
         return None
-    return [SettingReport.model_validate(one.model_dump()) for one in record.tuning]
+    return [SettingReport.model_validate(setting.model_dump()) for setting in record.tuning]
 
 
 def _dependence(results: Sequence[MetricResult]) -> DependenceReport | None:
@@ -180,12 +180,12 @@ def _plugins(record: CampaignRecord) -> dict[str, list[str]]:
 
 
 def platform_names(record: CampaignRecord) -> list[str]:
-    """The baseline first, as tables have them."""
-    return [record.baseline, *(one.name for one in record.platforms if one.name != record.baseline)]
+    """Names of all platforms, the baseline first, in the order of tables."""
+    return [record.baseline, *(platform.name for platform in record.platforms if platform.name != record.baseline)]
 
 
 def results_of(record: CampaignRecord, results: list[MetricResult]) -> list[ResultReport]:
-    """Results as data, with the titles of the record."""
+    """Results of the analysis as report models, with titles from the record."""
     workloads = {workload.name: workload for workload in record.workloads}
     return [_result(workloads[result.workload], result) for result in results]
 
@@ -305,7 +305,7 @@ def _percents(interval: Interval | None) -> tuple[float | None, float | None, fl
 
 
 def _blocks_done(store: Store, trials: pl.DataFrame) -> int:
-    """Blocks of which every planned trial is in the file."""
+    """The number of blocks of which every planned trial is in the file."""
     missing = {key.block for key in set(store.schedule()) - store.done()}
     return len(set(trials["block"].unique().to_list()) - missing)
 

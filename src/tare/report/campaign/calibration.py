@@ -1,4 +1,4 @@
-"""What a calibration found, as data (``tare calibrate --json``), in a terminal, and as one line for `tare run`."""
+"""The result of a calibration: as data (``tare calibrate --json``), in a terminal, and as one line for `tare run`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tare.report.sentences.numbers import percent, signed, signed_range, span
 from tare.store import known_part
 
 SCHEMA = "tare.calibration/1"
-#: The newest one's file, below TARE_HOME.
+#: File of the newest calibration, below TARE_HOME.
 LATEST_CALIBRATION = "calibration.json"
-#: Times for which the smallest effect is told, in seconds.
+#: Durations for which the smallest detectable effect is given, in seconds.
 TIMES_S = (60.0, 300.0, 1800.0)
-#: What is held against the figures (docs/method.md).
-#: Lengths of the comparisons in which "equivalent" is looked for, in seconds, where so many are whole.
+#: Lengths in seconds of the longer comparisons that may show "equivalent", and how many of a length there must be.
 LONGER_S, MIN = (30.0, 60.0, 180.0), 6
+#: Limits that the figures are checked against (docs/method.md).
 MAX_ALARMS, COVERED, MAX_BIAS, MAX_MISS = 0.01, (0.93, 0.97), 0.001, 0.002
 
 
@@ -50,7 +50,7 @@ class RateReport(_Frozen):
 
 
 class Resolution(_Frozen):
-    """What so much time can tell of one platform, as fractions; null where it is too short for two blocks."""
+    """What a campaign of this duration resolves for one platform, as fractions; null where two blocks do not fit."""
 
     seconds: float
     half_width: float | None
@@ -58,7 +58,7 @@ class Resolution(_Frozen):
 
 
 class Proof(_Frozen):
-    """How often comparisons of such a length, of three arms, said "equivalent"."""
+    """How many comparisons of this length, of three arms, had the verdict "equivalent"."""
 
     seconds: float
     equivalent: RateReport
@@ -69,11 +69,11 @@ class DependenceReport(_Frozen):
 
     n_series: int
     n_blocks: int
-    correlation: float  # the bias of independent blocks is taken off
+    correlation: float  # less the bias of independent blocks
     low: float  # about 95 %
     high: float
-    bias: float  # what blocks in random order show; about -1/n
-    p: float  # that blocks in random order show as much or more
+    bias: float  # expected for independent blocks; about -1/n
+    p: float  # of a correlation at least as large, for independent blocks
 
 
 class ConditionReport(_Frozen):
@@ -87,18 +87,18 @@ class ConditionReport(_Frozen):
     equivalent: RateReport
     invalid: int
     bias: float
-    bias_low: float | None = None  # of its 95 % interval; None: one comparison, or a file of before there was one
+    bias_low: float | None = None  # of its 95 % interval; None: one comparison, or a file of an earlier version
     bias_high: float | None = None
     half_width: float
     block_sd: float
     block_seconds: float
     resolves: list[Resolution]
     proofs: list[Proof] = []
-    dependence: DependenceReport | None = None  # None: too few blocks, or a file of before there was one
+    dependence: DependenceReport | None = None  # None: too few blocks, or a file of an earlier version
 
 
 class InjectedReport(_Frozen):
-    """Added work, and what was found of it; shares."""
+    """An amount of added work and the measured difference, as fractions."""
 
     platform: str
     metric: str
@@ -114,7 +114,7 @@ class CalibrationReport(_Frozen):
     """One calibration of one machine."""
 
     schema_: str = SCHEMA
-    machine: str  # what it holds for: processor and kernel
+    machine: str  # processor and kernel for which it is valid
     at: float  # UNIX time, seconds
     workload: str
     conditions: list[ConditionReport]
@@ -125,63 +125,63 @@ class CalibrationReport(_Frozen):
     )
 
 
-def condition(load: str, found: Trust, longer: Sequence[tuple[float, Trust]] = ()) -> ConditionReport:
-    """One metric's trust as data. ``longer``: the same blocks as fewer and longer comparisons, of so many seconds."""
+def condition(load: str, trust: Trust, longer: Sequence[tuple[float, Trust]] = ()) -> ConditionReport:
+    """One metric's result. ``longer``: lengths in seconds, each with the same blocks as comparisons so long."""
     return ConditionReport(
         load=load,
-        metric=found.metric,
-        margin=found.margin,
-        false_alarms=_rate(found.false_alarms),
-        covered=_rate(found.covered),
-        equivalent=_rate(found.equivalent),
-        invalid=found.invalid,
-        bias=found.bias.point,
-        bias_low=_finite(found.bias.low),
-        bias_high=_finite(found.bias.high),
-        half_width=found.half_width,
-        block_sd=found.block_sd,
-        block_seconds=found.seconds,
+        metric=trust.metric,
+        margin=trust.margin,
+        false_alarms=_rate(trust.false_alarms),
+        covered=_rate(trust.covered),
+        equivalent=_rate(trust.equivalent),
+        invalid=trust.invalid,
+        bias=trust.bias.point,
+        bias_low=_finite(trust.bias.low),
+        bias_high=_finite(trust.bias.high),
+        half_width=trust.half_width,
+        block_sd=trust.block_sd,
+        block_seconds=trust.seconds,
         resolves=[
             Resolution(
                 seconds=time_s,
-                half_width=_known(found.half_width_after(time_s)),
-                smallest_effect=_known(found.smallest_effect(time_s)),
+                half_width=_number_or_none(trust.half_width_after(time_s)),
+                smallest_effect=_number_or_none(trust.smallest_effect(time_s)),
             )
             for time_s in TIMES_S
         ],
         proofs=[
-            Proof(seconds=seconds, equivalent=_rate(one.equivalent))
-            for seconds, one in longer
-            if one.metric == found.metric and one.equivalent.of >= MIN
+            Proof(seconds=seconds, equivalent=_rate(comparison.equivalent))
+            for seconds, comparison in longer
+            if comparison.metric == trust.metric and comparison.equivalent.of >= MIN
         ],
-        dependence=_dependence(found.dependence) if found.dependence is not None else None,
+        dependence=_dependence(trust.dependence) if trust.dependence is not None else None,
     )
 
 
-def _dependence(found: Dependence) -> DependenceReport:
-    low, high = found.interval
+def _dependence(dependence: Dependence) -> DependenceReport:
+    low, high = dependence.interval
     return DependenceReport(
-        n_series=found.n_series,
-        n_blocks=found.n_blocks,
-        correlation=found.correlation,
+        n_series=dependence.n_series,
+        n_blocks=dependence.n_blocks,
+        correlation=dependence.correlation,
         low=low,
         high=high,
-        bias=found.bias,
-        p=found.p,
+        bias=dependence.bias,
+        p=dependence.p,
     )
 
 
-def injection(found: Injected) -> InjectedReport:
-    """One addition of work as data."""
+def injection(injected: Injected) -> InjectedReport:
+    """The result of one addition of work as data."""
     return InjectedReport(
-        platform=found.platform,
-        metric=found.metric,
-        added=found.share,
-        found=found.found.point,
-        low=found.found.low,
-        high=found.found.high,
-        n_blocks=found.n_blocks,
-        is_found=found.is_found,
+        platform=injected.platform,
+        metric=injected.metric,
+        added=injected.share,
+        found=injected.found.point,
+        low=injected.found.low,
+        high=injected.found.high,
+        n_blocks=injected.n_blocks,
+        is_found=injected.is_found,
     )
 
 
@@ -189,118 +189,135 @@ def _rate(rate: Rate) -> RateReport:
     return RateReport(count=rate.count, of=rate.of, low=rate.low, high=rate.high)
 
 
-def _known(value: float) -> float | None:
+def _number_or_none(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
 def render(report: CalibrationReport) -> Group:
-    """The whole calibration for a terminal."""
+    """All tables of a calibration, for a terminal."""
     when = datetime.fromtimestamp(report.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     parts: list[RenderableType] = [Text(f"Calibration of {report.machine}, {when}, by {report.workload}", style="bold")]
     if report.conditions:
         parts += ["", Text("The baseline against itself: nothing differs, so what is seen is the instrument")]
-        parts += [_same(report.conditions), *_judged(report.conditions), _resolutions(report.conditions)]
-        parts += [_proofs(report.conditions)] if any(one.proofs for one in report.conditions) else []
-        parts += _alike(report.conditions)
+        parts += [
+            _baseline_table(report.conditions),
+            *_failed_checks(report.conditions),
+            _resolution_table(report.conditions),
+        ]
+        parts += (
+            [_equivalence_table(report.conditions)] if any(condition.proofs for condition in report.conditions) else []
+        )
+        parts += _autocorrelations(report.conditions)
     if report.injected:
         parts += ["", Text("Work added to a platform, found against the same platform without")]
-        parts += [_added(report.injected), *_missed(report.injected)]
+        parts += [_additions_table(report.injected), *_failed_additions(report.injected)]
     return Group(*parts)
 
 
-def _same(conditions: Sequence[ConditionReport]) -> Table:
+def _baseline_table(conditions: Sequence[ConditionReport]) -> Table:
     table = _table("load", "metric", "false alarms", "intervals that hold zero", "equivalent", "invalid", "mean", "±")
-    for one in conditions:
-        shares = (str(one.false_alarms), str(one.covered), str(one.equivalent), str(one.invalid))
-        table.add_row(one.load, one.metric, *shares, _mean(one), percent(one.half_width))
+    for condition in conditions:
+        shares = (
+            str(condition.false_alarms),
+            str(condition.covered),
+            str(condition.equivalent),
+            str(condition.invalid),
+        )
+        table.add_row(condition.load, condition.metric, *shares, _mean(condition), percent(condition.half_width))
     return table
 
 
-def _bias(one: ConditionReport) -> tuple[float, float]:
-    if one.bias_low is None or one.bias_high is None:
-        return one.bias, one.bias
-    return one.bias_low, one.bias_high
+def _bias(condition: ConditionReport) -> tuple[float, float]:
+    if condition.bias_low is None or condition.bias_high is None:
+        return condition.bias, condition.bias
+    return condition.bias_low, condition.bias_high
 
 
-def _mean(one: ConditionReport) -> str:
-    low, high = _bias(one)
-    return f"{signed(100 * one.bias, 3)} ± {100 * (high - low) / 2:.2f} %"
+def _mean(condition: ConditionReport) -> str:
+    low, high = _bias(condition)
+    return f"{signed(100 * condition.bias, 3)} ± {100 * (high - low) / 2:.2f} %"
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _judged(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
-    """What does not hold, in words. A rate or a mean fails only where its interval lies wholly beyond what is asked."""
-    for one in conditions:
-        where = f"{one.load}, {one.metric}"
-        if one.false_alarms.low > MAX_ALARMS:
+def _failed_checks(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
+    """A line per failed check. A rate or a mean fails only where its whole interval lies beyond the limit."""
+    for condition in conditions:
+        where = f"{condition.load}, {condition.metric}"
+        if condition.false_alarms.low > MAX_ALARMS:
             yield _bad(f"{where}: more than {percent(MAX_ALARMS)} false alarms")
-        if one.covered.high < COVERED[0] or one.covered.low > COVERED[1]:
-            yield _bad(f"{where}: its 95 % intervals hold zero in {percent(one.covered.count / one.covered.of)}")
-        low, high = _bias(one)
-        if low > MAX_BIAS or high < -MAX_BIAS:
-            yield _bad(f"{where}: the mean of no difference is {_mean(one)}")
-
-
-def _alike(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
-    """Whether blocks may be taken as independent of each other."""
-    for one in conditions:
-        if (seen := one.dependence) is not None:
-            text = (
-                f"{one.load}, {one.metric}: lag-1 autocorrelation of the blocks {signed(seen.correlation, 2)},"
-                f" {signed(seen.low, 2)} to {signed(seen.high, 2)} (independent blocks: 0)"
+        if condition.covered.high < COVERED[0] or condition.covered.low > COVERED[1]:
+            yield _bad(
+                f"{where}: its 95 % intervals hold zero in {percent(condition.covered.count / condition.covered.of)}"
             )
-            yield _bad(text) if seen.p <= SURE_P else Text(text)
+        low, high = _bias(condition)
+        if low > MAX_BIAS or high < -MAX_BIAS:
+            yield _bad(f"{where}: the mean of no difference is {_mean(condition)}")
 
 
-def _resolutions(conditions: Sequence[ConditionReport]) -> Table:
+def _autocorrelations(conditions: Sequence[ConditionReport]) -> Iterator[Text]:
+    """Autocorrelation of blocks by condition; marked where they are not independent."""
+    for condition in conditions:
+        if (dependence := condition.dependence) is not None:
+            text = (
+                f"{condition.load}, {condition.metric}: lag-1 autocorrelation of the blocks"
+                f" {signed(dependence.correlation, 2)}, {signed(dependence.low, 2)} to {signed(dependence.high, 2)}"
+                " (independent blocks: 0)"
+            )
+            yield _bad(text) if dependence.p <= SURE_P else Text(text)
+
+
+def _resolution_table(conditions: Sequence[ConditionReport]) -> Table:
     heads = [f"in {span(time_s)}" for time_s in TIMES_S]
     table = _table("load", "metric", *heads)
-    for one in conditions:
+    for condition in conditions:
         cells = [
             EMPTY
             if time.smallest_effect is None or time.half_width is None
             else f"{percent(time.smallest_effect)} (±{percent(time.half_width)})"
-            for time in one.resolves
+            for time in condition.resolves
         ]
-        table.add_row(one.load, one.metric, *cells)
+        table.add_row(condition.load, condition.metric, *cells)
     table.title = "Smallest effect that is told from none in 9 of 10 cases, one platform (half-width of its interval)"
     table.title_justify = "left"
     return table
 
 
-def _proofs(conditions: Sequence[ConditionReport]) -> Table:
+def _equivalence_table(conditions: Sequence[ConditionReport]) -> Table:
     table = _table("load", "metric", "margin", *(f"in {span(time_s)}" for time_s in LONGER_S))
-    for one in conditions:
-        by_length = {proof.seconds: str(proof.equivalent) for proof in one.proofs}
+    for condition in conditions:
+        by_length = {proof.seconds: str(proof.equivalent) for proof in condition.proofs}
         cells = [by_length.get(time_s, "too few") for time_s in LONGER_S]
-        table.add_row(one.load, one.metric, f"± {percent(one.margin)}", *cells)
+        table.add_row(condition.load, condition.metric, f"± {percent(condition.margin)}", *cells)
     table.title = "Comparisons of the baseline with itself that prove it equivalent within the margin"
     table.title_justify = "left"
     return table
 
 
-def _added(injected: Sequence[InjectedReport]) -> Table:
+def _additions_table(injected: Sequence[InjectedReport]) -> Table:
     table = _table("platform", "metric", "added", "found, 95 % interval", "off by", "blocks")
-    for one in injected:
-        seen = signed_range(_interval(one))
-        off = f"{signed(100 * (one.found - one.added), 2)} points"
-        table.add_row(one.platform, one.metric, percent(one.added), seen, off, str(one.n_blocks))
+    for addition in injected:
+        interval = signed_range(_interval(addition))
+        off = f"{signed(100 * (addition.found - addition.added), 2)} points"
+        table.add_row(
+            addition.platform, addition.metric, percent(addition.added), interval, off, str(addition.n_blocks)
+        )
     return table
 
 
-def _missed(injected: Sequence[InjectedReport]) -> Iterator[Text]:
-    for one in injected:
-        if not one.is_found:
-            yield _bad(f"{one.platform}, {one.metric}: {percent(one.added)} more work was not found")
-        if one.low - MAX_MISS > one.added or one.high + MAX_MISS < one.added:
-            yield _bad(f"{one.platform}, {one.metric}: {percent(one.added)} more work looks like {percent(one.found)}")
+def _failed_additions(injected: Sequence[InjectedReport]) -> Iterator[Text]:
+    for addition in injected:
+        head = f"{addition.platform}, {addition.metric}: {percent(addition.added)} more work"
+        if not addition.is_found:
+            yield _bad(f"{head} was not found")
+        if addition.low - MAX_MISS > addition.added or addition.high + MAX_MISS < addition.added:
+            yield _bad(f"{head} looks like {percent(addition.found)}")
 
 
 def line(home: Path, machine: str) -> str:
-    """What this machine resolves, for `tare run` to say before it starts; or that nobody knows."""
+    """One line that `tare run` prints before it starts: the smallest detectable effects, or why they are not known."""
     try:
         report, _ = known_part(CalibrationReport, (home / LATEST_CALIBRATION).read_bytes())
     except FileNotFoundError:
@@ -309,19 +326,19 @@ def line(home: Path, machine: str) -> str:
         return f"not calibrated: {home / LATEST_CALIBRATION} cannot be read; `tare calibrate` makes it anew"
     if report.machine != machine:
         return "calibrated on another processor or kernel: `tare calibrate` tells what this one can resolve"
-    first = [one for one in report.conditions if one.load == report.conditions[0].load]
-    told = []
+    first = [condition for condition in report.conditions if condition.load == report.conditions[0].load]
+    resolved = []
     for at, time_s in enumerate(TIMES_S):
-        effects = [effect for one in first if (effect := one.resolves[at].smallest_effect) is not None]
+        effects = [effect for condition in first if (effect := condition.resolves[at].smallest_effect) is not None]
         if effects:
-            told.append(f"{percent(max(effects))} in {span(time_s)}")
+            resolved.append(f"{percent(max(effects))} in {span(time_s)}")
     when = datetime.fromtimestamp(report.at, UTC).strftime("%Y-%m-%d")
     how = f"calibrated {when}, {first[0].load}" if first else f"calibrated {when}"
-    return f"{how}: {report.workload} of one platform tells from none {', '.join(told) or 'nothing that soon'}"
+    return f"{how}: {report.workload} of one platform tells from none {', '.join(resolved) or 'nothing that soon'}"
 
 
-def _interval(one: InjectedReport) -> Interval:
-    return Interval(one.found, one.low, one.high)
+def _interval(addition: InjectedReport) -> Interval:
+    return Interval(addition.found, addition.low, addition.high)
 
 
 def _table(*heads: str) -> Table:

@@ -1,4 +1,4 @@
-"""One platform's figure in a table, the same in the terminal and in HTML: a mark, the difference, its interval."""
+"""A platform's cell in a table, the same in the terminal and in HTML: a mark, the difference, its interval."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from tare.report.sentences.numbers import DOTS, amount_range, decimals, percent,
 from tare.report.sentences.verdicts import TIMES_FROM
 from tare.report.sentences.wording import wording
 
-#: What a cell without a figure shows.
+#: Shown by a cell without a figure.
 EMPTY = "–"  # noqa: RUF001 (a dash)
 
 
 class Open(StrEnum):
-    """There is a difference for sure, and its size is open."""
+    """A difference is certain (99 %), but it may be smaller or larger than the margin."""
 
     SURELY_WORSE = "surely-worse"
     SURELY_BETTER = "surely-better"
 
 
-#: What a reader is shown of a verdict: inconclusive is two things, a difference of open size and no answer at all.
+#: A verdict as tables show it: "inconclusive" is split into a certain difference of open size, and no answer at all.
 Look = Kind | Open
 
-#: Never by colour alone: each look has a mark of its own. Filled: beyond the margin; hollow: that is open.
+#: Each look has a mark of its own besides its colour. Filled: beyond the margin; hollow: whether beyond it is open.
 MARKS: Mapping[Look, str] = {
     Kind.BASELINE: "",
     Kind.SLOWER: "▲",
@@ -43,10 +43,10 @@ MARKS: Mapping[Look, str] = {
     Kind.NO_DATA: EMPTY,
 }
 
-#: Beside a figure whose verdict may well be one of those that chance gives in a table of this size.
+#: Stands beside a figure whose verdict does not survive the correction for the number of figures.
 UNSURE = "†"
 
-#: A word or two, and the rest of what they mean, in the order of the legend.
+#: What each look means, in the order of the legend: a short name, and the rest of the sentence.
 MEANINGS: Mapping[Look, tuple[str, str]] = {
     Kind.SLOWER: ("worse", "than the baseline by more than the margin"),
     Kind.FASTER: ("better", "by more than the margin"),
@@ -67,8 +67,8 @@ class Cell:
     look: Look
     mark: str
     figure: str  # "+4.1 %", a factor, an amount, or the baseline's value with its unit
-    span: str  # "3.6 … 4.7", or what stands for it
-    below: tuple[str, ...] = ()  # the overhead where an amount stands first; trials that failed; stalls
+    span: str  # "3.6 … 4.7", or a text in its place
+    below: tuple[str, ...] = ()  # the overhead where the figure is an amount; failed trials; stalls
 
     @property
     def in_line(self) -> str:
@@ -78,12 +78,12 @@ class Cell:
 
     @property
     def spoken(self) -> str:
-        """The mark, for who hears the page."""
+        """The mark in words, for screen readers."""
         return MEANINGS[self.look][0] if self.look in MEANINGS else ""
 
 
 def look(platform: PlatformReport) -> Look:
-    """What is shown of a platform's verdict."""
+    """How a platform's verdict is shown."""
     if platform.verdict is Kind.INCONCLUSIVE and platform.certain is not None:
         return Open.SURELY_WORSE if platform.certain is Side.WORSE else Open.SURELY_BETTER
     return platform.verdict
@@ -95,19 +95,19 @@ def cell(result: ResultReport, platform: PlatformReport) -> Cell:
     size, span = _relative(result, platform)
     words = wording(result.metric, result.unit, result.direction, result.family)
     amount = added(platform) if words.amount_first and platform.amount_unit == result.unit else None
-    found = _found(platform)
+    below = _warnings(platform)
     if amount is not None:
         figure, span = amount[0], amount[1] or _no_interval(platform)
-        found = (size or "no ratio", *found)
+        below = (size or "no ratio", *below)
     elif size:
         figure = size
     else:
         return Cell(shown, MARKS[shown], *_without_figure(result, platform))
-    return Cell(shown, MARKS[shown], figure + _unsure(platform), span, found)
+    return Cell(shown, MARKS[shown], figure + _unsure(platform), span, below)
 
 
-def _found(platform: PlatformReport) -> tuple[str, ...]:
-    """What stands beside a figure because it may mislead alone: trials that failed, and what stalls cost."""
+def _warnings(platform: PlatformReport) -> tuple[str, ...]:
+    """Warnings without which a figure may mislead: failed trials, and what stalls cost."""
     failed = [f"{platform.n_failed} of {platform.n_ok + platform.n_failed} failed"] if platform.n_failed else []
     stalls = [
         f"stalls: {percent(finding.numbers['lost'])} lost"
@@ -122,22 +122,22 @@ def _no_interval(platform: PlatformReport) -> str:
 
 
 def together(report: Report) -> str:
-    """What to make of all verdicts at once, in words; nothing where there is none."""
+    """A sentence on all verdicts together: how many chance would give, and how many survive; "" without a verdict."""
     many = report.multiplicity
     if many is None or not many.n_rows:
         return ""
-    said = (
+    text = (
         f"Of {many.n_rows} figures {many.n_different} are worse or better; if no platform differed, chance alone would"
         f" make {_few(many.by_chance)} so."
     )
     unsure = many.n_different - many.n_different_sure
     if unsure:
-        said += f" {UNSURE} take as a hint: {unsure} of them may be chance (Holm's correction over all figures)."
+        text += f" {UNSURE} take as a hint: {unsure} of them may be chance (Holm's correction over all figures)."
     elif many.n_different:
-        said += " All of them survive Holm's correction over all figures."
+        text += " All of them survive Holm's correction over all figures."
     if many.n_equivalent:
-        said += f" Of {many.n_equivalent} equivalents {many.n_equivalent_sure} survive it."
-    return said
+        text += f" Of {many.n_equivalent} equivalents {many.n_equivalent_sure} survive it."
+    return text
 
 
 def _few(number: float) -> str:
@@ -155,7 +155,7 @@ def baseline_cell(result: ResultReport, platform: PlatformReport) -> Cell:
 
 
 def noise(result: ResultReport) -> str:
-    """The A/A half-width of a row in words."""
+    """The A/A half-width of a row as text."""
     floor = result.noise_floor
     if floor is None or floor.half_width_percent is None:
         return "A/A: none"
@@ -163,7 +163,7 @@ def noise(result: ResultReport) -> str:
 
 
 def added(platform: PlatformReport) -> tuple[str, str] | None:
-    """What a platform adds to the baseline's figure, and the interval of that: ("+132 ms", "128 … 137")."""
+    """The amount that a platform adds to the baseline's figure, and its interval: ("+132 ms", "128 … 137"); or None."""
     if platform.amount is None or platform.amount_unit is None:
         return None
     ends = None
@@ -173,7 +173,7 @@ def added(platform: PlatformReport) -> tuple[str, str] | None:
 
 
 def _relative(result: ResultReport, platform: PlatformReport) -> tuple[str, str]:
-    """The overhead, as a factor from `TIMES_FROM` on; two empty texts where there is none."""
+    """The overhead and its interval, as a factor from `TIMES_FROM` on; two empty texts where there is none."""
     if platform.op_percent is None or platform.ratio is None:
         return "", ""
     times = platform.ratio if result.direction is Direction.LOWER else 1 / platform.ratio
@@ -200,6 +200,6 @@ def _without_figure(result: ResultReport, platform: PlatformReport) -> tuple[str
         return "failed", f"{platform.n_failed} trials"
     if platform.verdict_reason in REFUSED:
         return "refused", "see below"
-    if platform.mean is not None:  # what only some platforms have, such as a kernel that boots
+    if platform.mean is not None:  # a metric that the baseline lacks, such as boot time
         return quantity(platform.mean, result.unit), "no baseline"
     return "no data", ""

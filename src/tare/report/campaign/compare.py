@@ -1,4 +1,4 @@
-"""Platforms against each other, in a terminal and as JSON."""
+"""Pairwise comparisons of platforms, in a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from tare.report.sentences.comparisons import NO_RATIOS, PROCEDURES, no_comparis
 from tare.report.sentences.numbers import signed_range
 
 SCHEMA = "tare.compare/1"
-#: Adjusted for all pairs; below it a pair is marked.
+#: A pair with a smaller p, adjusted for all pairs, is printed bold.
 SURE = 0.05
 
 
 def to_data(compared: Sequence[Compared]) -> dict[str, Any]:
     """For ``--json``: differences are natural logarithms of ratios, first over second."""
-    return {"schema": SCHEMA, "results": [_data(one) for one in compared]}
+    return {"schema": SCHEMA, "results": [_data(comparison) for comparison in compared]}
 
 
 def _data(compared: Compared) -> dict[str, Any]:
-    """As it is, with words for the codes."""
+    """The comparison's fields, with sentences in place of codes."""
     data = asdict(compared)
     data["reason"] = None if compared.reason is None else no_comparison(compared.reason)
     data["left_out"] = dict.fromkeys(compared.left_out, NO_RATIOS)
@@ -45,31 +45,34 @@ def _data(compared: Compared) -> dict[str, Any]:
 
 
 def render(compared: Sequence[Compared]) -> Group:
-    """A table a metric."""
+    """A table per metric."""
     parts: list[RenderableType] = []
-    for one in compared:
-        parts.append(Text(f"{clean(one.workload)}: {clean(one.metric)}", style="bold"))
-        parts += [*_metric(one), Text()]
+    for comparison in compared:
+        parts.append(Text(f"{clean(comparison.workload)}: {clean(comparison.metric)}", style="bold"))
+        parts += [*_metric(comparison), Text()]
     return Group(*parts)
 
 
-def _metric(one: Compared) -> Iterator[RenderableType]:
-    if one.reason is not None:
-        yield _none(no_comparison(one.reason))
-    elif one.pairs is not None:
-        left = f", {one.pairs.n_left_out} more with some platforms" if one.pairs.n_left_out else ""
-        yield Text(f"all pairs by {one.pairs.method.value} over {one.pairs.n_blocks} blocks{left}", style="dim")
-        yield _table([(p.first, p.second, p.difference, p.p) for p in one.pairs.pairs], one.direction)
-        yield from (_none(unanswered_text(pair)) for pair in one.pairs.unanswered)
-    for test in one.tests:
+def _metric(comparison: Compared) -> Iterator[RenderableType]:
+    if comparison.reason is not None:
+        yield _none(no_comparison(comparison.reason))
+    elif comparison.pairs is not None:
+        left_out = f", {comparison.pairs.n_left_out} more with some platforms" if comparison.pairs.n_left_out else ""
+        yield Text(
+            f"all pairs by {comparison.pairs.method.value} over {comparison.pairs.n_blocks} blocks{left_out}",
+            style="dim",
+        )
+        yield _table([(p.first, p.second, p.difference, p.p) for p in comparison.pairs.pairs], comparison.direction)
+        yield from (_none(unanswered_text(pair)) for pair in comparison.pairs.unanswered)
+    for test in comparison.tests:
         overall, pairwise = PROCEDURES[test.overall], PROCEDURES[test.pairwise]
         yield Text(f"{overall}: {_overall(test)}; pairs by {pairwise}", style="dim")
         if test.pairs_reason is None:
-            yield _table([(p.first, p.second, p.difference, p.p) for p in test.pairs], one.direction)
+            yield _table([(p.first, p.second, p.difference, p.p) for p in test.pairs], comparison.direction)
         else:
             yield _none(f"{pairwise}: {test.pairs_reason}")
-    if one.reason is None:
-        yield from (_none(f"{name}: {NO_RATIOS}") for name in one.left_out)
+    if comparison.reason is None:
+        yield from (_none(f"{name}: {NO_RATIOS}") for name in comparison.left_out)
 
 
 def _none(reason: str) -> Text:
@@ -77,12 +80,12 @@ def _none(reason: str) -> Text:
 
 
 def _overall(test: Test) -> str:
-    found = test.found
-    if found is None:
+    result = test.found
+    if result is None:
         return f"no answer ({clean(test.reason or '')})"
-    if found.df_within is None:
-        return f"chi-squared {found.statistic:.2f} on {found.df_between:g}, p {_p(found.p)}"
-    return f"F {found.statistic:.2f} on {found.df_between:g} and {found.df_within:.1f}, p {_p(found.p)}"
+    if result.df_within is None:
+        return f"chi-squared {result.statistic:.2f} on {result.df_between:g}, p {_p(result.p)}"
+    return f"F {result.statistic:.2f} on {result.df_between:g} and {result.df_within:.1f}, p {_p(result.p)}"
 
 
 def _table(rows: Sequence[tuple[str, str, Interval | None, float]], direction: Direction) -> Table:
@@ -97,7 +100,7 @@ def _table(rows: Sequence[tuple[str, str, Interval | None, float]], direction: D
 
 
 def _worse(logs: Interval, direction: Direction) -> Interval:
-    """How much worse the first is than the second, as a fraction: of its time or cost, or lost of its rate."""
+    """How much worse the first is than the second, as a fraction: added to its time or cost, or lost from its rate."""
     ratios = [math.expm1(value) for value in (logs.point, logs.low, logs.high)]
     if direction is Direction.LOWER:
         return Interval(*ratios)

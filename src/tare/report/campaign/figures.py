@@ -1,4 +1,4 @@
-"""What the page's script draws, as plain data: intervals against the baseline, every sample, start-up curves, A/A."""
+"""The page's figures as plain data for its script: intervals against the baseline, samples, start-up curves, A/A."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tare.report.campaign.cells import cell, look
 from tare.report.campaign.model import PlatformReport, Report, ResultReport
 from tare.report.sentences.numbers import percent
 
-#: Points that one plot shows; beyond it, an even choice of them, and the plot says so.
+#: Most points of one plot; more are thinned out evenly, and the plot says so.
 POINT_LIMIT = 5_000
-#: A platform that is worse than this in percent does not stretch the axis of the others: an arrow shows it.
+#: A platform with a larger overhead, in per cent, does not stretch the axis: an arrow stands for it.
 _FAR_PERCENT = 50.0
 
 Figure = dict[str, Any]
@@ -46,7 +46,7 @@ def metric_figure(report: Report, result: ResultReport, samples: pl.DataFrame) -
 
 
 def start_figure(report: Report, results: Sequence[ResultReport], samples: Mapping[str, pl.DataFrame]) -> Figure:
-    """Empirical distributions of a start-up metric, one step curve a platform; the baseline's arms together."""
+    """Empirical distributions of a start-up metric, one step curve per platform; the baseline's arms together."""
     panels = []
     for result in results:
         frame = samples[result.metric]
@@ -62,7 +62,7 @@ def start_figure(report: Report, results: Sequence[ResultReport], samples: Mappi
 
 
 def floor_figure(report: Report) -> Figure:
-    """The A/A figure of every metric, with the margin that it must stay inside."""
+    """The A/A interval of every metric, with the margin that it must stay inside."""
     rows = []
     for result in report.results:
         floor = result.noise_floor
@@ -81,7 +81,7 @@ def floor_figure(report: Report) -> Figure:
 
 
 def note_of(figure: Figure) -> str:
-    """What a plot says of its points."""
+    """The note below a plot: whether all samples are shown."""
     if figure["shown"] < figure["total"]:
         return (
             f"{figure['shown']:,} of {figure['total']:,} samples shown, evenly chosen; all of them are in the raw data."
@@ -116,7 +116,7 @@ def _floor(result: ResultReport, rows: Sequence[str]) -> Figure | None:
 
 
 def _limit(result: ResultReport, platforms: Sequence[PlatformReport]) -> float:
-    """Half of the axis in percent: all intervals but those that are far off, and the margin in any case."""
+    """Half the range of the axis in per cent: covers the margin and all intervals but those beyond `_FAR_PERCENT`."""
     near = [2.0 * result.margin_percent]
     for platform in platforms:
         if platform.op_percent is not None and abs(platform.op_percent) < _FAR_PERCENT:
@@ -127,7 +127,7 @@ def _limit(result: ResultReport, platforms: Sequence[PlatformReport]) -> float:
 
 
 def _strips(result: ResultReport, samples: pl.DataFrame) -> list[Figure]:
-    """Samples by arm, thinned evenly where the plot would hold more than `POINT_LIMIT`; a row even without any."""
+    """Samples by arm, thinned out evenly above `POINT_LIMIT`; an arm without samples has an empty row."""
     keep = max(1, -(-samples.height // POINT_LIMIT))
     strips = []
     for platform in result.platforms:
@@ -151,12 +151,12 @@ def _by_replica(samples: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:
 
 
 def _median(values: pl.Series) -> float | None:
-    found = values.median()
-    return found if isinstance(found, float) and np.isfinite(found) else None
+    median = values.median()
+    return median if isinstance(median, float) and np.isfinite(median) else None
 
 
 def _rounded(values: NDArray[np.float64]) -> list[float | None]:
-    """Six significant digits are more than a screen has; what is no number is a gap."""
+    """Values in six significant digits, more than a screen shows; None, drawn as a gap, for what is not finite."""
     return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values.tolist()]
 
 
@@ -166,7 +166,7 @@ def _wants_log(strips: Sequence[Figure]) -> bool:
 
 
 def summary(report: Report, platform: str) -> list[tuple[str, str]]:
-    """What the headline metrics say of a platform: pairs of verdict and words, the worst first."""
+    """Verdicts of the headline metrics on a platform: pairs of look and sentence, the worst first."""
     lines: list[tuple[float, str, str]] = []
     equal: list[str] = []
     for result in report.headlines():
@@ -177,5 +177,5 @@ def summary(report: Report, platform: str) -> list[tuple[str, str]]:
                 equal.append(f"{result.workload} (within {percent(result.margin_percent / 100)})")
             else:
                 lines.append((-(entry.op_percent or 0.0), look(entry), f"{result.workload}: {entry.verdict_text}"))
-    told = [(kind, text) for _, kind, text in sorted(lines)]
-    return [*told, (Kind.EQUIVALENT, f"equivalent in {', '.join(equal)}")] if equal else told
+    verdicts = [(kind, text) for _, kind, text in sorted(lines)]
+    return [*verdicts, (Kind.EQUIVALENT, f"equivalent in {', '.join(equal)}")] if equal else verdicts

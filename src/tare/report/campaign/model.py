@@ -321,9 +321,9 @@ class Report(_Frozen):
 
     def alone(self) -> str | None:
         """What a file of no campaign's trials holds, in words; None where it has trials, or is to have them."""
-        held = {"surfaces": self.surfaces, "footprints": self.footprints}
-        there = [name for name, part in held.items() if part is not None]
-        return None if self.results or not there else " and ".join(there)
+        parts = {"surfaces": self.surfaces, "footprints": self.footprints}
+        names = [name for name, part in parts.items() if part is not None]
+        return None if self.results or not names else " and ".join(names)
 
     def headlines(self) -> list[ResultReport]:
         """Each workload's first metric."""

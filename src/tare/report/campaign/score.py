@@ -1,4 +1,4 @@
-"""The studies' sums of a campaign, in a terminal and as JSON."""
+"""Scores of a campaign by the methods of the studies, in a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ SCHEMA = "tare.score/1"
 
 
 def to_data(sheet: Sheet, profile: Profile) -> dict[str, Any]:
-    """For ``--json``."""
+    """The data of ``tare score --json``."""
     return {"schema": SCHEMA, "profile": profile.title, **asdict(sheet)}
 
 
 def render(sheet: Sheet, profile: Profile, baseline: str) -> Group:
-    """Points, per cent of the baseline, and scores."""
+    """Tables of points, of per cent of the baseline, and of standardised scores."""
     parts: list[RenderableType] = [Text(f"Points by the profile {clean(profile.title)!r}", style="bold")]
     parts.append(_points(sheet, profile))
     features = [feature.name for feature in profile.feature]
-    lacking = [name for name in features if all(one.points[name] is None for one in sheet.points)]
+    lacking = [name for name in features if all(row.points[name] is None for row in sheet.points)]
     if lacking:
         parts.append(Text(f"not measured in this campaign, so no points: {', '.join(lacking)}", style="dim"))
     parts += [
@@ -41,23 +41,23 @@ def render(sheet: Sheet, profile: Profile, baseline: str) -> Group:
 
 
 def _points(sheet: Sheet, profile: Profile) -> Table:
-    """A row a platform."""
+    """Points by feature and by priority, a row per platform."""
     features = [
-        feature for feature in profile.feature if any(one.points[feature.name] is not None for one in sheet.points)
+        feature for feature in profile.feature if any(row.points[feature.name] is not None for row in sheet.points)
     ]
     heads = [f"{feature.name}\n(of {len(feature.thresholds)}, {feature.priority})" for feature in features]
     weights = [f"{name}" if weight == 1 else f"{name} x {weight:g}" for name, weight in profile.priorities.items()]
     weighted = any(weight != 1 for weight in profile.priorities.values())
-    barred = any(one.unacceptable for one in sheet.points)
+    barred = any(row.unacceptable for row in sheet.points)
     more = [*(["weighted"] if weighted else []), *(["not acceptable for"] if barred else [])]
     table = _table("platform", *heads, *weights, "total", *more)
-    for one in sheet.points:
-        got = [one.points[feature.name] for feature in features]
-        cells = [EMPTY if point is None else str(point) for point in got]
-        cells += [*map(str, one.sums.values()), f"{one.total} of {one.attainable}"]
-        cells += [f"{one.weighted:g}"] if weighted else []
-        cells += [", ".join(one.unacceptable)] if barred else []
-        table.add_row(clean(one.platform), *cells)
+    for row in sheet.points:
+        reached = [row.points[feature.name] for feature in features]
+        cells = [EMPTY if point is None else str(point) for point in reached]
+        cells += [*map(str, row.sums.values()), f"{row.total} of {row.attainable}"]
+        cells += [f"{row.weighted:g}"] if weighted else []
+        cells += [", ".join(row.unacceptable)] if barred else []
+        table.add_row(clean(row.platform), *cells)
     return table
 
 
@@ -66,9 +66,9 @@ def _percents(sheet: Sheet) -> Table:
     for name in _names(sheet.percents):
         cells = []
         for row in sheet.percents.values():
-            one = row.get(name)
-            scatter = "" if one is None or one.rsd is None else f" ±{one.rsd:.1f}"
-            cells.append(EMPTY if one is None else f"{one.percent:,.1f}{scatter}")
+            cell = row.get(name)
+            scatter = "" if cell is None or cell.rsd is None else f" ±{cell.rsd:.1f}"
+            cells.append(EMPTY if cell is None else f"{cell.percent:,.1f}{scatter}")
         table.add_row(clean(name), *cells)
     return table
 
@@ -85,9 +85,9 @@ def _names(rows: Mapping[str, Mapping[str, object]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows.values() for name in row))
 
 
-def _table(first: str, *others: str) -> Table:
+def _table(first: str, *rest: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column(first, no_wrap=True)
-    for name in others:
+    for name in rest:
         table.add_column(clean(name), justify="right", overflow="fold")
     return table

@@ -21,18 +21,20 @@ from tare.report.sentences.numbers import percent, quantity
 SCHEMA = "tare.spread/1"
 
 
-def to_data(found: Sequence[Steadiness], trajectories: Sequence[Trajectory]) -> dict[str, Any]:
-    """For ``--json``; variances are of natural logarithms of ratios to the baseline."""
-    results = [asdict(one) | {"reason": None if one.reason is None else no_parts(one.reason)} for one in found]
-    rows = {"results": results, "trajectories": [asdict(one) for one in trajectories]}
+def to_data(spreads: Sequence[Steadiness], trajectories: Sequence[Trajectory]) -> dict[str, Any]:
+    """The data of ``tare spread --json``; variances are of natural logarithms of ratios to the baseline."""
+    results = [
+        asdict(spread) | {"reason": None if spread.reason is None else no_parts(spread.reason)} for spread in spreads
+    ]
+    rows = {"results": results, "trajectories": [asdict(trajectory) for trajectory in trajectories]}
     return {"schema": SCHEMA, **rows}
 
 
-def render(found: Sequence[Steadiness], trajectories: Sequence[Trajectory], baseline: str) -> Group:
-    """A table a metric, and one of trajectories where there are any."""
+def render(spreads: Sequence[Steadiness], trajectories: Sequence[Trajectory], baseline: str) -> Group:
+    """A table per metric, and one of trajectories where there are any."""
     parts: list[RenderableType] = []
-    for key in dict.fromkeys((one.workload, one.metric) for one in found):
-        rows = [one for one in found if (one.workload, one.metric) == key]
+    for key in dict.fromkeys((spread.workload, spread.metric) for spread in spreads):
+        rows = [spread for spread in spreads if (spread.workload, spread.metric) == key]
         parts += [Text(f"{clean(key[0])}: {clean(key[1])}", style="bold"), _spreads(rows, baseline), Text()]
     if trajectories:
         parts += [Text("Within trials: medians over the blocks, by iteration", style="bold"), _lines(trajectories)]
@@ -50,25 +52,25 @@ def render(found: Sequence[Steadiness], trajectories: Sequence[Trajectory], base
 def _spreads(rows: Sequence[Steadiness], baseline: str) -> Table:
     heads = ("blocks", "spread", "of starts", "of rounds", "twice the rounds", "best rounds", "changes")
     table = _table("platform", *heads)
-    for one in rows:
-        name = f"{clean(one.platform)}, twice" if one.platform == baseline else clean(one.platform)
-        if one.parts is None:
+    for row in rows:
+        name = f"{clean(row.platform)}, twice" if row.platform == baseline else clean(row.platform)
+        if row.parts is None:
             middle = [EMPTY] * 4
         else:
             middle = [
-                percent(one.parts.between**0.5),
-                percent(one.parts.within**0.5),
-                _times(one.twice_rounds),
-                EMPTY if one.best_rounds is None else f"{one.best_rounds}",
+                percent(row.parts.between**0.5),
+                percent(row.parts.within**0.5),
+                _times(row.twice_rounds),
+                EMPTY if row.best_rounds is None else f"{row.best_rounds}",
             ]
         table.add_row(
             name,
-            f"{one.n_blocks}",
-            EMPTY if one.sd is None else percent(one.sd),
+            f"{row.n_blocks}",
+            EMPTY if row.sd is None else percent(row.sd),
             *middle,
-            _changes(one.changes, "block"),
+            _changes(row.changes, "block"),
         )
-    if all(one.parts is None for one in rows) and rows[0].reason:
+    if all(row.parts is None for row in rows) and rows[0].reason:
         table.caption = f"no parts: {no_parts(rows[0].reason)}"
         table.caption_justify = "left"
     return table
@@ -76,10 +78,17 @@ def _spreads(rows: Sequence[Steadiness], baseline: str) -> Table:
 
 def _lines(trajectories: Sequence[Trajectory]) -> Table:
     table = _table("workload", "metric", "platform", "iterations", "first", "last", "changes")
-    for one in trajectories:
-        ends = (quantity(one.first, one.unit), quantity(one.last, one.unit))
-        shown = _changes(one.changes, "iteration", one.unit)
-        table.add_row(clean(one.workload), clean(one.metric), clean(one.platform), f"{one.n}", *ends, shown)
+    for trajectory in trajectories:
+        ends = (quantity(trajectory.first, trajectory.unit), quantity(trajectory.last, trajectory.unit))
+        shown = _changes(trajectory.changes, "iteration", trajectory.unit)
+        table.add_row(
+            clean(trajectory.workload),
+            clean(trajectory.metric),
+            clean(trajectory.platform),
+            f"{trajectory.n}",
+            *ends,
+            shown,
+        )
     return table
 
 
@@ -89,9 +98,9 @@ def _changes(changes: Sequence[ChangePoint] | None, what: str, unit: str | None 
     if not changes:
         return "none"
     shown = []
-    for one in changes[:3]:
-        by = percent(one.after - one.before) if unit is None else quantity(one.after, unit)
-        shown.append(f"{what} {one.at + 1}: {'by' if unit is None else 'to'} {by}")
+    for change in changes[:3]:
+        by = percent(change.after - change.before) if unit is None else quantity(change.after, unit)
+        shown.append(f"{what} {change.at + 1}: {'by' if unit is None else 'to'} {by}")
     more = len(changes) - len(shown)
     return "; ".join(shown) + (f"; {more} more" if more else "")
 

@@ -1,4 +1,4 @@
-"""The report in a terminal: the headline table, the noise floor in every row, and by name all that failed."""
+"""The report in a terminal: tables with the noise floor in every row, cautions, failures and left-out platforms."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _PADDING = 2
 
 
 def render(report: Report, *, width: int = 100, every_metric: bool = False) -> Group:
-    """The whole report for a console of this width; ``every_metric`` shows more than headline and CPU cost."""
+    """The whole report for a console of this width in characters. ``every_metric``: not only headlines and CPU cost."""
     results = [r for r in report.results if every_metric or r.headline or r.metric == CPU_COST]
     parts: list[RenderableType] = [_title(report)]
     if report.alone() is None:
@@ -63,12 +63,12 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False) -> G
 
 
 def headline(names: Sequence[str], results: Sequence[ResultReport], *, width: int = 100) -> Group:
-    """The table alone, of platforms of these names, the baseline's first: to be drawn again while a campaign runs."""
+    """The table alone, redrawn while a campaign runs. ``names``: of the platforms, the baseline first."""
     return Group(*_tables(names, results, width))
 
 
 def render_all(reports: list[Report], *, width: int = 100, every_metric: bool = False) -> Group:
-    """Several campaigns one below the other, each for itself."""
+    """Several reports one below the other; nothing is pooled."""
     parts: list[RenderableType] = []
     for report in reports:
         parts += [render(report, width=width, every_metric=every_metric), Text()]
@@ -92,7 +92,7 @@ def _title(report: Report) -> Text:
 
 
 def _worked(report: Report) -> str:
-    """How long that took."""
+    """The time at work, without pauses between segments."""
     left_out = ", pauses left out" if len(report.segments) > 1 else ""
     return f" in {span(report.active_s)}{left_out}" if report.active_s else ""
 
@@ -104,25 +104,25 @@ def _newer(report: Report) -> Iterator[Text]:
 
 
 def _alone(report: Report) -> str | None:
-    """What there is in a file of nothing that was measured: it has no blocks, and no plan of any."""
+    """What a file without trials holds, in words; None where it has trials or planned blocks."""
     held = report.alone()
     return None if held is None else f"{held} alone"
 
 
 def _tables(names: Sequence[str], results: Sequence[ResultReport], width: int) -> Iterator[Table]:
-    """One table, or more where it is too wide; with a row a platform where that takes fewer. Each has the baseline."""
+    """One table, or several where it is too wide, each with the baseline; transposed where that takes fewer tables."""
     rows = [[_label(result), *_row(result, names)] for result in results]
     upright = [[_text("workload"), *map(_text, names)], *rows]
     turned = [[_text("platform"), *(row[0] for row in rows)], *([_text(n), *c] for n, c in _by_name(names, rows))]
     groups, turned_groups = list(_groups(upright, 2, width)), list(_groups(turned, 1, width))
     if len(turned_groups) < len(groups):
         for chosen in turned_groups:
-            yield _table(turned, chosen, {2})  # the baseline stands by itself
+            yield _table(turned, chosen, {2})  # a section of its own for the baseline
         return
     sections = {
         at
-        for at, (one, before) in enumerate(zip(results[1:], results, strict=False), 2)
-        if one.workload != before.workload
+        for at, (result, previous) in enumerate(zip(results[1:], results, strict=False), 2)
+        if result.workload != previous.workload
     }
     for at in set(range(1, len(upright))) - {1} - sections:
         upright[at][0] = _label(results[at - 1], of_workload=False)
@@ -136,7 +136,7 @@ def _by_name(names: Sequence[str], rows: list[list[Text]]) -> Iterator[tuple[str
 
 
 def _table(lines: list[list[Text]], columns: list[int], sections: set[int]) -> Table:
-    """Some columns of the lines, of which the first is the head; ``sections``: the lines that begin one."""
+    """A table of some columns of ``lines``, whose first is the head; ``sections``: numbers of lines that begin one."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for column in columns:
         table.add_column(lines[0][column], justify="right" if column else "left", overflow="fold")
@@ -148,7 +148,7 @@ def _table(lines: list[list[Text]], columns: list[int], sections: set[int]) -> T
 
 
 def _groups(lines: list[list[Text]], pinned: int, width: int) -> Iterator[list[int]]:
-    """Columns that fit side by side: the first ones, which are in every group, and at least one more."""
+    """Groups of columns that fit into the width: each has the first ``pinned`` columns and at least one more."""
     widths = [
         max(len(part) for text in column for part in text.plain.split("\n")) + _PADDING
         for column in zip(*lines, strict=True)
@@ -199,8 +199,8 @@ def _legend(report: Report, results: list[ResultReport]) -> Text:
     )
     text.append("Margins: " + ", ".join(f"{family} {percent(margin / 100)}" for margin, family in margins) + ".\n")
     text.append("; ".join(marks) + ".")
-    if said := together(report):
-        text.append(f"\n{said}")
+    if verdicts := together(report):
+        text.append(f"\n{verdicts}")
     return text
 
 
@@ -210,8 +210,8 @@ def _beside(report: Report) -> Iterator[RenderableType]:
 
 
 def _cautions(report: Report, results: list[ResultReport]) -> Iterator[RenderableType]:
-    """The verdicts that a cell is too small for, and the notes, in words; what holds for several metrics once."""
-    said: dict[tuple[str, str, str], list[str]] = {}
+    """Verdicts that need a sentence, and cautions; one line where a sentence holds for several metrics."""
+    metrics_of: dict[tuple[str, str, str], list[str]] = {}
     for result in results:
         for platform in result.platforms:
             apart = {FindingKind.WIDE_FLOOR, FindingKind.UNMARKED}
@@ -221,14 +221,14 @@ def _cautions(report: Report, results: list[ResultReport]) -> Iterator[Renderabl
             if platform.verdict is Kind.INVALID or platform.verdict_reason in REFUSED:
                 texts.insert(0, platform.verdict_text)
             for text in texts:
-                said.setdefault((result.workload, platform.platform, text), []).append(result.metric)
-    lines = [f"{where} on {who} ({', '.join(metrics)}): {text}" for (where, who, text), metrics in said.items()]
+                metrics_of.setdefault((result.workload, platform.platform, text), []).append(result.metric)
+    lines = [f"{where} on {who} ({', '.join(metrics)}): {text}" for (where, who, text), metrics in metrics_of.items()]
     alike = [report.dependence.note] if report.dependence is not None and report.dependence.note is not None else []
     yield from _list("Cautions", [*alike, *_wide_floors(results), *lines, *_unmarked(results)])
 
 
 def _unmarked(results: list[ResultReport]) -> Iterator[str]:
-    """The figures that contaminated trials concern and whose verdict stands; the page and the JSON have them all."""
+    """How many figures with contaminated trials keep their verdict without them; the page and the JSON list them."""
     same = sum(
         platform.unmarked is not None and platform.unmarked.verdict is platform.verdict
         for result in results
@@ -269,9 +269,10 @@ def _daemons(report: Report) -> Iterator[RenderableType]:
 
 def _unfair(report: Report) -> Iterator[RenderableType]:
     lines = [
-        f"{one.platform} has {one.unfair} ({one.fact}: {one.value}, {report.baseline}'s: {one.baseline})"
-        for one in report.differences
-        if one.unfair is not None
+        f"{difference.platform} has {difference.unfair}"
+        f" ({difference.fact}: {difference.value}, {report.baseline}'s: {difference.baseline})"
+        for difference in report.differences
+        if difference.unfair is not None
     ]
     yield from _list("Not alike", lines)
 
@@ -284,19 +285,19 @@ def _left_out(report: Report) -> Iterator[RenderableType]:
 
 
 def _tuning(report: Report) -> Iterator[RenderableType]:
-    """What was set for the campaign, and what could not be; settings that have the same values share a line."""
+    """The settings that were changed or could not be; settings with the same values share a line."""
     lines: dict[tuple[str, str], list[str]] = {}
-    for one in report.tuning or ():
-        if one.outcome == "changed":
-            lines.setdefault(("", f"{one.value}, and {one.former} again after it"), []).append(one.name)
-        elif one.outcome == "not changed":
-            lines.setdefault(("not changed: ", one.why), []).append(one.name)
+    for setting in report.tuning or ():
+        if setting.outcome == "changed":
+            lines.setdefault(("", f"{setting.value}, and {setting.former} again after it"), []).append(setting.name)
+        elif setting.outcome == "not changed":
+            lines.setdefault(("not changed: ", setting.why), []).append(setting.name)
     shown = [f"{head}{_together(names)}: {what}" for (head, what), names in lines.items()]
     yield from _list("The host was tuned for the campaign", shown)
 
 
 def _together(names: list[str]) -> str:
-    """Names in one line: a first word that all share (interrupt 24, interrupt 25) is said once."""
+    """Names in one line; a first word that all share (interrupt 24, interrupt 25) is written once."""
     heads = {name.rpartition(" ")[0] for name in names}
     if len(names) == 1 or len(heads) > 1 or heads == {""}:
         return ", ".join(names)

@@ -1,1 +1,1 @@
-"""Footprints: as data, in a terminal and on the page."""
+"""The report on footprints: as data, in a terminal and on the page."""

@@ -1,4 +1,4 @@
-"""From a campaign's footprints to their part of the report."""
+"""Builds the report's part on footprints."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from tare.report.footprint.stacks import stacks_report
 from tare.report.study.beside_lines import STUDY, beside_lines
 from tare.store import Store
 
-#: Files that the report names, and of which the page shows the source.
+#: How many source files the report names, and the page shows.
 FILES = 20
-#: Things by workload in each of the two tables of what differs most.
+#: How many calls, functions or lines by workload are in each of the two tables of what differs most.
 TOP = 12
 
-#: The levels whose things are sets; stacks are none.
+#: The levels that are counted as sets; stacks are samples.
 SETS = (Level.SYSCALLS, Level.FUNCTIONS, Level.LINES)
 
 Exposures = Mapping[Level, Exposure]
@@ -45,10 +45,10 @@ Exposures = Mapping[Level, Exposure]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a user gives beside the campaign's file."""
+    """A user's inputs for footprints beside the campaign's file."""
 
     weights: Weights = field(default_factory=Weights)
-    files: Mapping[str, str] = field(default_factory=dict)  # source files of functions, by name
+    files: Mapping[str, str] = field(default_factory=dict)  # source file by name of function
     sources: Path | None = None  # the kernel's source tree
 
 
@@ -70,54 +70,54 @@ def read_files(file: Path) -> dict[str, str]:
 def exposures(footprints: Iterable[Footprint], platforms: Iterable[str] = ()) -> Exposures:
     """Footprints by level, in the order of `Level`.
 
-    They were counted in random order: ``platforms`` come first, as they are listed, and workloads by their names.
+    They were counted in random order and are sorted: ``platforms`` first, in their order, and workloads by name.
     """
     by_level: dict[Level, list[Footprint]] = {}
-    for one in footprints:
-        by_level.setdefault(one.level, []).append(one)
+    for footprint in footprints:
+        by_level.setdefault(footprint.level, []).append(footprint)
     place = {name: at for at, name in enumerate(platforms)}
 
-    def order(one: Footprint) -> tuple[int, str]:
-        return place.get(one.platform, len(place)), one.workload or ""
+    def order(footprint: Footprint) -> tuple[int, str]:
+        return place.get(footprint.platform, len(place)), footprint.workload or ""
 
     return {level: Exposure(sorted(by_level[level], key=order)) for level in Level if level in by_level}
 
 
 def of_store(store: Store) -> Exposures:
-    """The footprints of a file, in the order of its record: the baseline, then the others. Raises `StoreError`."""
+    """The footprints of a file, the baseline first, then in the order of its record. Raises `StoreError`."""
     record = store.record
-    return exposures(store.footprints(), [record.baseline, *(one.name for one in record.platforms)])
+    return exposures(store.footprints(), [record.baseline, *(platform.name for platform in record.platforms)])
 
 
-def footprints_report(found: Exposures, baseline: str, asked: Asked) -> FootprintsReport | None:
-    """The whole part; None where the file has no footprints."""
-    if not found:
+def footprints_report(exposures_by_level: Exposures, baseline: str, asked: Asked) -> FootprintsReport | None:
+    """The report on all footprints; None where the file has none."""
+    if not exposures_by_level:
         return None
-    lines = found.get(Level.LINES)
+    lines = exposures_by_level.get(Level.LINES)
     beside = [] if lines is None else beside_lines(lines)
     return FootprintsReport(
-        levels=[_level(exposure, baseline, asked) for level, exposure in found.items() if level in SETS],
+        levels=[_level(exposure, baseline, asked) for level, exposure in exposures_by_level.items() if level in SETS],
         weights=asked.weights.title,
         uniform=asked.weights.uniform,
         beside=beside,
         study=STUDY if beside else None,
-        stacks=stacks_report(found[Level.STACKS]) if Level.STACKS in found else [],
+        stacks=stacks_report(exposures_by_level[Level.STACKS]) if Level.STACKS in exposures_by_level else [],
     )
 
 
 def phase_of(name: Phases) -> Phase | None:
-    """The phase of a name; None for both together."""
+    """The phase by its name; None for both together."""
     return None if name == "both" else Phase(name)
 
 
 def phases(exposure: Exposure) -> list[Phases]:
-    """The phases' names; both together where there are two."""
-    found: list[Phases] = [*exposure.phases()]
-    return [*found, "both"] if len(found) > 1 else found
+    """The names of the counted phases, and "both" where there are two."""
+    names: list[Phases] = [*exposure.phases()]
+    return [*names, "both"] if len(names) > 1 else names
 
 
 def sets_of(exposure: Exposure, view: View, phase: Phases, workload: str | None = None) -> dict[str, Things]:
-    """The sets of all platforms that were counted."""
+    """The set of each platform that was counted in this view, phase and workload."""
     at = phase_of(phase)
     return {
         name: exposure.things(name, view, at, workload)
@@ -149,9 +149,9 @@ def _level(exposure: Exposure, baseline: str, asked: Asked) -> LevelReport:
         overlaps=list(_overlaps(exposure)),
         directories=_directories(sets, place) if placed else [],
         frequencies=[
-            _frequency(one)
+            _frequency(frequency)
             for workload in exposure.workloads
-            for one in frequencies(exposure, workload, base, top=TOP)
+            for frequency in frequencies(exposure, workload, base, top=TOP)
         ],
         attack_profiles=list(_profiles(exposure, view, base, asked.weights, place)) if view else [],
         files=files[:FILES],
@@ -163,7 +163,7 @@ def _level(exposure: Exposure, baseline: str, asked: Asked) -> LevelReport:
 
 
 def _cases(exposure: Exposure) -> Iterator[tuple[View, Phases, str | None]]:
-    """What sets are made of: every view and phase as the union, and each workload's own together with the start."""
+    """The sets to report: of each view and phase over all workloads, and of each workload together with the start."""
     for view in exposure.views():
         for phase in phases(exposure):
             yield view, phase, None
@@ -173,12 +173,12 @@ def _cases(exposure: Exposure) -> Iterator[tuple[View, Phases, str | None]]:
 
 def _sets(exposure: Exposure) -> Iterator[SetReport]:
     for view, phase, workload in _cases(exposure):
-        for platform, found in sets_of(exposure, view, phase, workload).items():
-            yield _set(exposure, platform, view, phase, workload, found)
+        for platform, things in sets_of(exposure, view, phase, workload).items():
+            yield _set(exposure, platform, view, phase, workload, things)
 
 
 def _set(
-    exposure: Exposure, platform: str, view: View, phase: Phases, workload: str | None, found: Things
+    exposure: Exposure, platform: str, view: View, phase: Phases, workload: str | None, things: Things
 ) -> SetReport:
     repeats = exposure.repeats(platform, view, phase_of(phase), workload)
     why, shares, estimate = None, [], None
@@ -192,9 +192,9 @@ def _set(
         phase=phase,
         workload=workload,
         n_repeats=len(repeats),
-        things=len(found),
-        share_percent=100 * len(found) / exposure.known if exposure.known else None,
-        lost=sum(one.lost for one in exposure.counted(platform, view.scope, phase_of(phase), workload)),
+        things=len(things),
+        share_percent=100 * len(things) / exposure.known if exposure.known else None,
+        lost=sum(footprint.lost for footprint in exposure.counted(platform, view.scope, phase_of(phase), workload)),
         jaccard_mean=sum(shares) / len(shares) if shares else None,
         jaccard_least=min(shares, default=None),
         estimate=estimate.point if estimate else None,
@@ -218,16 +218,16 @@ def _overlaps(exposure: Exposure) -> Iterator[OverlapReport]:
             )
 
 
-def _regions(found: Mapping[Region, int]) -> list[RegionReport]:
-    return [RegionReport(platforms=list(names), things=count) for names, count in found.items()]
+def _regions(counts: Mapping[Region, int]) -> list[RegionReport]:
+    return [RegionReport(platforms=list(names), things=count) for names, count in counts.items()]
 
 
 def _directories(sets: Mapping[str, Things], place: Place) -> list[DirectoryReport]:
     cut = by_directory(sets, place)
-    found = []
+    reports = []
     for directory, parts in cut.items():
         counts = regions(parts)
-        found.append(
+        reports.append(
             DirectoryReport(
                 directory=directory,
                 things={name: len(part) for name, part in parts.items()},
@@ -236,32 +236,38 @@ def _directories(sets: Mapping[str, Things], place: Place) -> list[DirectoryRepo
                 regions=_regions(counts),
             )
         )
-    return found
+    return reports
 
 
 def _files(sets: Mapping[str, Things], place: Place) -> Iterator[FileReport]:
-    """The files in which platforms differ, those first of which most is run by one platform alone."""
-    found = []
+    """The files in which platforms differ, first those with most lines that one platform alone ran."""
+    reports = []
     for file, parts in by_file(sets, place).items():
         counts = regions(parts)
         union, in_all = sum(counts.values()), counts.get(tuple(sets), 0)
         if union > in_all:
             things = {name: len(part) for name, part in parts.items()}
             own = {name: counts.get((name,), 0) for name in parts}
-            found.append(FileReport(file=file, things=things, exclusive=own, union=union, in_all=in_all))
-    yield from sorted(found, key=lambda one: (-sum(one.exclusive.values()), one.in_all - one.union, one.file))
+            reports.append(FileReport(file=file, things=things, exclusive=own, union=union, in_all=in_all))
+    yield from sorted(
+        reports, key=lambda report: (-sum(report.exclusive.values()), report.in_all - report.union, report.file)
+    )
 
 
 # --- rates and profiles --------------------------------------------------------------------------------------
 
 
-def _frequency(one: Frequency) -> FrequencyReport:
+def _frequency(frequency: Frequency) -> FrequencyReport:
     ratios = {
         name: RatioReport(point=ratio.point, low=ratio.low, high=ratio.high, sure=ratio.sure)
-        for name, ratio in one.ratios.items()
+        for name, ratio in frequency.ratios.items()
     }
     return FrequencyReport(
-        workload=one.workload, thing=one.thing, rates=dict(one.rates), ratios=ratios, everywhere=one.everywhere
+        workload=frequency.workload,
+        thing=frequency.thing,
+        rates=dict(frequency.rates),
+        ratios=ratios,
+        everywhere=frequency.everywhere,
     )
 
 
@@ -269,10 +275,10 @@ def _profiles(
     exposure: Exposure, view: View, baseline: str, weights: Weights, place: Place
 ) -> Iterator[AttackProfileReport]:
     for phase in phases(exposure):
-        found: dict[str, AttackProfile] = {
+        profiles: dict[str, AttackProfile] = {
             name: attack_profile(things, weights, place) for name, things in sets_of(exposure, view, phase).items()
         }
-        for name, profile in found.items():
+        for name, profile in profiles.items():
             share = 100 * profile.things / exposure.known if weights.uniform and exposure.known else None
             yield AttackProfileReport(
                 platform=name,
@@ -281,5 +287,5 @@ def _profiles(
                 things=profile.things,
                 by_default=profile.by_default,
                 share_percent=share,
-                of_baseline=profile.of(found[baseline]) if baseline in found else None,
+                of_baseline=profile.of(profiles[baseline]) if baseline in profiles else None,
             )

@@ -12,15 +12,15 @@ from tare.report.campaign.figures import Figure
 from tare.report.footprint.model import LevelReport, Phases, RegionReport
 from tare.report.footprint.venn import Venn, venn
 
-#: Bars of one UpSet plot; the rest is told as a number.
+#: Most bars of one UpSet plot; for the rest only their number is shown.
 BARS = 20
-#: With more platforms there would be more diagrams of three than anyone looks at.
+#: Most platforms for which diagrams of every three are drawn.
 _MOST = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How the sets of a phase lie to each other."""
+    """Diagrams of how the sets of a phase overlap."""
 
     title: str
     diagrams: list[Venn]
@@ -43,32 +43,35 @@ _TITLES: dict[Phases, str] = {
 
 
 def overlaps(level: LevelReport) -> list[Overlap]:
-    """The best view's overlaps over all workloads, the most comprehensive first."""
-    found = [one for one in level.overlaps if one.view == level.view and one.workload is None]
+    """The best view's overlaps over all workloads, both phases together first."""
+    shown = [overlap for overlap in level.overlaps if overlap.view == level.view and overlap.workload is None]
     return [
         Overlap(
-            _TITLES[one.phase],
-            diagrams(one.platforms, as_regions(one.regions), level.platforms),
-            upset(one.platforms, as_regions(one.regions)),
+            _TITLES[overlap.phase],
+            diagrams(overlap.platforms, as_regions(overlap.regions), level.platforms),
+            upset(overlap.platforms, as_regions(overlap.regions)),
         )
-        for one in reversed(found)
+        for overlap in reversed(shown)
     ]
 
 
 def by_workload(level: LevelReport) -> list[tuple[str, Venn]]:
-    """A workload's own diagram, as each of the paper's is; of two or three platforms only."""
+    """A diagram per workload, as in the paper (Anjali 2020); only for two or three platforms."""
     if not 2 <= len(level.platforms) <= 3:
         return []
-    found = [one for one in level.overlaps if one.view == level.view and one.workload is not None]
-    drawn = [(str(one.workload), venn(one.platforms, as_regions(one.regions), level.platforms)) for one in found]
+    shown = [overlap for overlap in level.overlaps if overlap.view == level.view and overlap.workload is not None]
+    drawn = [
+        (str(overlap.workload), venn(overlap.platforms, as_regions(overlap.regions), level.platforms))
+        for overlap in shown
+    ]
     return [(name, diagram) for name, diagram in drawn if diagram is not None]
 
 
 def directories(level: LevelReport) -> list[Directory]:
-    """Diagrams of the paper's directories where something ran; of two or three platforms only."""
+    """Diagrams of the paper's directories in which code ran; only for two or three platforms."""
     if not 2 <= len(level.platforms) <= 3:
         return []
-    by_name = {one.directory: one for one in level.directories}
+    by_name = {row.directory: row for row in level.directories}
     drawn = (
         (name, venn(list(by_name[name].things), as_regions(by_name[name].regions), level.platforms))
         for name in PAPER_DIRECTORIES
@@ -77,13 +80,13 @@ def directories(level: LevelReport) -> list[Directory]:
     return [Directory(name, diagram) for name, diagram in drawn if diagram is not None]
 
 
-def as_regions(found: Sequence[RegionReport]) -> dict[Region, int]:
-    """The form that `tare.analysis.exposure.overlaps` has."""
-    return {tuple(one.platforms): one.things for one in found}
+def as_regions(reports: Sequence[RegionReport]) -> dict[Region, int]:
+    """Regions in the form of `tare.analysis.exposure.overlaps`."""
+    return {tuple(report.platforms): report.things for report in reports}
 
 
 def upset(names: Sequence[str], regions: Mapping[Region, int]) -> Figure:
-    """Bars of regions above dots that say of whom, beside bars of the sets (Lex and others, IEEE TVCG 20, 2014)."""
+    """An UpSet plot: bars of regions over dots for platforms; bars of set sizes (Lex et al., IEEE TVCG 20, 2014)."""
     bars = [
         {"in": [names.index(name) for name in region], "things": count}
         for region, count in itertools.islice(regions.items(), BARS)
@@ -100,32 +103,32 @@ def upset(names: Sequence[str], regions: Mapping[Region, int]) -> Figure:
 
 
 def note_of(overlap: Overlap) -> str:
-    """How to read it, and what is left out."""
-    said = ["A bar is a region: what exactly the platforms with a filled dot below it ran, and no other."]
+    """How to read the figures, and what they leave out."""
+    sentences = ["A bar is a region: what exactly the platforms with a filled dot below it ran, and no other."]
     if overlap.bars["hidden"]:
         hidden, things = overlap.bars["hidden"], overlap.bars["hidden_things"]
-        said.append(f"{hidden:,} smaller regions with {things:,} things in all are not drawn.")
+        sentences.append(f"{hidden:,} smaller regions with {things:,} things in all are not drawn.")
     if overlap.diagrams:
         three = len(overlap.bars["platforms"]) > 2
         more = "; that of what all three share is not always" if three else ""
-        said.append(f"In the circles, areas of sets and of what two of them share are in proportion{more}.")
-    return " ".join(said)
+        sentences.append(f"In the circles, areas of sets and of what two of them share are in proportion{more}.")
+    return " ".join(sentences)
 
 
-def diagrams(names: Sequence[str], regions: Mapping[Region, int], every: Sequence[str]) -> list[Venn]:
-    """One of all sets, or with four sets one of every three. ``every``: all names there are."""
+def diagrams(names: Sequence[str], regions: Mapping[Region, int], all_names: Sequence[str]) -> list[Venn]:
+    """A Venn diagram of all sets, or for four sets one of every three. ``all_names``: give each set its colour."""
     if len(names) > _MOST:
         return []
     triples = itertools.combinations(names, min(len(names), 3))
-    drawn = [venn(chosen, _of(regions, chosen), every) for chosen in triples]
-    return [one for one in drawn if one is not None]
+    drawn = [venn(chosen, _of(regions, chosen), all_names) for chosen in triples]
+    return [diagram for diagram in drawn if diagram is not None]
 
 
 def _of(regions: Mapping[Region, int], names: Sequence[str]) -> dict[Region, int]:
-    """The regions of some of the sets alone: what differs only in others falls together."""
-    found: dict[Region, int] = {}
+    """The regions of some of the sets alone; regions that differ only in other sets are added up."""
+    merged: dict[Region, int] = {}
     for region, things in regions.items():
-        kept = tuple(name for name in region if name in names)
-        if kept:
-            found[kept] = found.get(kept, 0) + things
-    return dict(sorted(found.items(), key=lambda one: -one[1]))
+        inside = tuple(name for name in region if name in names)
+        if inside:
+            merged[inside] = merged.get(inside, 0) + things
+    return dict(sorted(merged.items(), key=lambda item: -item[1]))

@@ -1,4 +1,4 @@
-"""Flame graphs as plain data, and folded stacks for other tools that draw them."""
+"""Flame graphs as plain data, and folded stacks for other tools."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tare.report.footprint.stacks import cases
 
 #: Frames with a smaller share of the samples are less than a pixel wide.
 MIN = 0.0008
-#: Of a frame, in pixels.
+#: Height of a frame, in pixels.
 ROW = 18
-#: What stands for a start, and for the idle host, where a workload's name would.
+#: Stand in place of the workload for a start and for the idle host.
 START, IDLE_HOST = "start", "idle"
 
 
 @dataclass(frozen=True, slots=True)
 class Flame:
-    """One platform's graph; ``figure`` None: no sample was taken."""
+    """A platform's flame graph; ``figure`` None: it has no samples."""
 
     report: StacksReport
     figure: Figure | None
@@ -32,7 +32,7 @@ class Flame:
 
 @dataclass(frozen=True, slots=True)
 class Flames:
-    """The graphs of one workload, the instances' own and everybody's."""
+    """The graphs of one workload: of the instances' processes, and of the whole host."""
 
     title: str
     own: list[Flame]
@@ -40,7 +40,7 @@ class Flames:
 
 
 def flames(report: FootprintsReport, exposure: Exposure | None) -> list[Flames]:
-    """A group a workload; then the starts, and the idle host."""
+    """The flame graphs by workload; then of the starts and of the idle host."""
     if exposure is None:
         return []
     groups: dict[str, list[Flame]] = {}
@@ -49,22 +49,22 @@ def flames(report: FootprintsReport, exposure: Exposure | None) -> list[Flames]:
     return [
         Flames(
             title,
-            [one for one in found if one.report.scope is Scope.INSTANCE],
-            [one for one in found if one.report.scope is Scope.HOST],
+            [flame for flame in group if flame.report.scope is Scope.INSTANCE],
+            [flame for flame in group if flame.report.scope is Scope.HOST],
         )
-        for title, found in groups.items()
+        for title, group in groups.items()
     ]
 
 
 def folded(exposure: Exposure, scope: Scope | None = None) -> Iterator[str]:
-    """A line a stack, ``platform;workload;process;functions samples``, the form of B. Gregg's tools.
+    """A line per stack, ``platform;workload;process;functions samples``, the format of B. Gregg's FlameGraph.
 
-    Of the instances' own processes; of everybody where those were not told apart. The workload is "start" for starts,
-    and "idle" for the idle host. ``scope``: of this one alone.
+    Of the instances' processes, or of the whole host where these were not separated. The workload is "start" for starts
+    and "idle" for the idle host. ``scope``: only stacks of this scope.
     """
-    found = list(cases(exposure))
-    own = {(case[0], case[2], case[3]) for case, _ in found if case[1] is Scope.INSTANCE}
-    for (platform, whose, phase, workload), pool in found:
+    sampled = list(cases(exposure))
+    own = {(case[0], case[2], case[3]) for case, _ in sampled if case[1] is Scope.INSTANCE}
+    for (platform, whose, phase, workload), pool in sampled:
         better = whose is Scope.HOST and (platform, phase, workload) in own
         if better if scope is None else whose is not scope:
             continue
@@ -74,7 +74,7 @@ def folded(exposure: Exposure, scope: Scope | None = None) -> Iterator[str]:
 
 
 def figure(pool: Pool) -> Figure:
-    """All frames that are wide enough to be seen: names by their number, as most come more than once."""
+    """All frames wide enough to be seen. A frame refers to its name by number, since most names occur many times."""
     nodes = tree(pool.hits, MIN)
     names = list(dict.fromkeys(node.name for node in nodes))
     number = {name: at for at, name in enumerate(names)}

@@ -141,8 +141,8 @@ class LevelReport(_Frozen):
 
     def set_of(self, platform: str, view: str, phase: str, workload: str | None = None) -> SetReport | None:
         """One set; None where it was not counted."""
-        wanted = (platform, view, phase, workload)
-        return next((one for one in self.sets if (one.platform, one.view, one.phase, one.workload) == wanted), None)
+        key = (platform, view, phase, workload)
+        return next((row for row in self.sets if (row.platform, row.view, row.phase, row.workload) == key), None)
 
 
 class SharesReport(_Frozen):

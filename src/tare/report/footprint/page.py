@@ -1,4 +1,4 @@
-"""The page's part on footprints: what the template shows, and what can be taken from it as a file."""
+"""The page's part on footprints: the data of its template, and its downloads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tare.report.footprint.model import DirectoryReport, FootprintsReport, Frequ
 from tare.report.footprint.source_view import SourceFile, source_files
 from tare.report.footprint.venn import Venn
 
-#: Directories that differ most, of those that are neither a first part of a path nor the paper's.
+#: How many directories that differ most are shown, besides top-level directories and those of the paper.
 _DIRECTORIES = 24
 
 
@@ -41,25 +41,25 @@ class LevelView:
 
 @dataclass(frozen=True, slots=True)
 class FootprintView:
-    """All levels."""
+    """The whole part as the template shows it."""
 
     report: FootprintsReport
     levels: list[LevelView]
     flames: list[Flames]
 
 
-def footprint_view(report: Report, found: Exposures, sources: Path | None) -> FootprintView | None:
-    """What the template shows; None where the file has no footprints. Raises `UsageError` for a bad ``sources``."""
+def footprint_view(report: Report, exposures: Exposures, sources: Path | None) -> FootprintView | None:
+    """The data of the template; None where the file has no footprints. Raises `UsageError` for a bad ``sources``."""
     if report.footprints is None:
         return None
-    levels = [_level(level, found[level.level], sources) for level in report.footprints.levels]
-    return FootprintView(report.footprints, levels, flames(report.footprints, found.get(Level.STACKS)))
+    levels = [_level(level, exposures[level.level], sources) for level in report.footprints.levels]
+    return FootprintView(report.footprints, levels, flames(report.footprints, exposures.get(Level.STACKS)))
 
 
 def _level(level: LevelReport, exposure: Exposure, sources: Path | None) -> LevelView:
     by_workload: dict[str, list[FrequencyReport]] = {}
-    for one in level.frequencies:
-        by_workload.setdefault(one.workload, []).append(one)
+    for frequency in level.frequencies:
+        by_workload.setdefault(frequency.workload, []).append(frequency)
     return LevelView(
         level,
         footprint_words.LEVELS[level.level],
@@ -73,30 +73,30 @@ def _level(level: LevelReport, exposure: Exposure, sources: Path | None) -> Leve
 
 
 def rows(level: LevelReport) -> list[DirectoryReport]:
-    """The directories of the page's table: first parts, the paper's, and of the others those that differ most."""
-    first = {one.directory for one in level.directories if "/" not in one.directory} | set(PAPER_DIRECTORIES)
-    others = [one for one in level.directories if one.directory not in first]
-    most = {one.directory for one in sorted(others, key=lambda one: one.in_all - one.union)[:_DIRECTORIES]}
-    return [one for one in level.directories if one.directory in first | most]
+    """The directories of the page's table: top-level ones, the paper's, and of the rest those that differ most."""
+    always = {row.directory for row in level.directories if "/" not in row.directory} | set(PAPER_DIRECTORIES)
+    deeper = [row for row in level.directories if row.directory not in always]
+    differing = {row.directory for row in sorted(deeper, key=lambda row: row.in_all - row.union)[:_DIRECTORIES]}
+    return [row for row in level.directories if row.directory in always | differing]
 
 
 def alone(row: DirectoryReport, platform: str) -> int:
-    """What a platform alone ran of a directory."""
-    return next((one.things for one in row.regions if one.platforms == [platform]), 0)
+    """How many lines or functions of a directory this platform alone ran."""
+    return next((region.things for region in row.regions if region.platforms == [platform]), 0)
 
 
 def sources_given(level: LevelView) -> bool:
-    """Whether a source tree was given."""
-    return any(one.figure is not None or one.why_not for one in level.sources)
+    """Whether the user gave a source tree."""
+    return any(source.figure is not None or source.why_not for source in level.sources)
 
 
-def tables(report: Report, found: Exposures) -> Iterator[tuple[str, str, str]]:
-    """Name, title and CSV of a file a level: a row a thing, hits a second by platform, scope and phase.
+def tables(report: Report, exposures: Exposures) -> Iterator[tuple[str, str, str]]:
+    """Name, title and CSV of a download per level: a row per item, its hits per second by platform, scope and phase.
 
-    Of stacks they are folded, for other tools that draw flame graphs.
+    Stacks are folded instead, for other tools that draw flame graphs.
     """
     stem = Path(report.file).stem
-    for level, exposure in found.items():
+    for level, exposure in exposures.items():
         words = footprint_words.LEVELS[level].lower()
         if level is Level.STACKS:
             title = "stacks with their samples, folded: platform;workload;process;functions"
@@ -117,5 +117,5 @@ def _table(exposure: Exposure) -> pl.DataFrame:
                 if pool is not None:
                     pools[f"{platform} {scope.value} {phase.value}"] = pool
     things = sorted(set().union(*(pool.hits for pool in pools.values())))
-    columns = {name: [float(f"{pool.rate(one):.6g}") for one in things] for name, pool in pools.items()}
+    columns = {name: [float(f"{pool.rate(thing):.6g}") for thing in things] for name, pool in pools.items()}
     return pl.DataFrame({"thing": things, **columns})

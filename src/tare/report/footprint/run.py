@@ -1,4 +1,4 @@
-"""What `tare footprint` prints when it is done: a table a workload, of what was counted in this run."""
+"""The tables that `tare footprint` prints at its end, one per workload, of the footprints of this run."""
 
 from __future__ import annotations
 
@@ -16,35 +16,37 @@ from tare.report.footprint import stacks_terminal, words
 from tare.report.footprint.build import exposures
 from tare.report.footprint.stacks import stacks_report
 
-#: The platform that tables begin with.
+#: The first platform of tables.
 _FIRST = "native"
-#: Names in one line below a table.
+#: Most names in one line below a table.
 _SHOWN = 40
 _COLUMNS = ("in the start", "in the work", "hits a second", "everybody's", "hits a second", "lost")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A platform's start and one workload on it; None where it was not counted."""
+    """A row of a table: a platform's start and one workload on it; None where that was not counted."""
 
     platform: str  # or IDLE
-    start: Pool | None  # of the instance, as the next
+    start: Pool | None  # of the instance, as is ``steady``
     steady: Pool | None
-    everybody: Pool | None  # of the workload
-    #: what no other platform of the table ran, in the start or in the workload; empty where only everybody's is known
+    everybody: Pool | None  # of the whole host during the workload
+    #: what no other platform of the table ran, in the start or the workload; empty where instances were not separated
     only: tuple[str, ...]
 
     @property
     def lost(self) -> int:
-        """Events that are in no figure of the row."""
+        """The number of events that were lost."""
         return sum(pool.lost for pool in (self.start, self.everybody) if pool)
 
 
 def render(footprints: Iterable[Footprint]) -> Iterator[RenderableType]:
-    """Of footprints of one level: a table a workload, or one of the starts alone; nothing where there are none."""
-    every = list(footprints)
-    # They were counted in random order.
-    for exposure in exposures(every, dict.fromkeys([_FIRST, *(one.platform for one in every)])).values():
+    """The tables of these footprints, one per level and workload; of the starts alone where there is no workload."""
+    counted = list(footprints)
+    # The footprints are in random order; the tables are not.
+    for exposure in exposures(
+        counted, dict.fromkeys([_FIRST, *(footprint.platform for footprint in counted)])
+    ).values():
         if exposure.level is Level.STACKS:
             yield from stacks_terminal.render(stacks_report(exposure))
             yield Text()
@@ -61,9 +63,9 @@ def _tables(exposure: Exposure) -> Iterator[RenderableType]:
 
 
 def rows(exposure: Exposure, workload: str | None) -> list[Row]:
-    """A row a platform, in the order in which they first come; last the idle host, if it was looked at.
+    """A row per platform, in their order in ``exposure``; last the idle host, if it was counted.
 
-    ``workload`` None: of all together, or of the start alone where none was counted.
+    ``workload`` None: all together, or the start alone where no workload was counted.
     """
     table = [_row(exposure, platform, workload) for platform in exposure.platforms]
     return [*table, Row(IDLE, None, None, exposure.idle, ())] if exposure.idle else table
@@ -71,13 +73,13 @@ def rows(exposure: Exposure, workload: str | None) -> list[Row]:
 
 def _row(exposure: Exposure, platform: str, workload: str | None) -> Row:
     own = {name: exposure.things(name, View.INSTANCE, None, workload) for name in exposure.platforms}
-    others = frozenset[str]().union(*(things for name, things in own.items() if name != platform))
+    elsewhere = frozenset[str]().union(*(things for name, things in own.items() if name != platform))
     return Row(
         platform=platform,
         start=exposure.pool(platform, Scope.INSTANCE, Phase.START),
         steady=exposure.pool(platform, Scope.INSTANCE, Phase.STEADY, workload),
         everybody=exposure.pool(platform, Scope.HOST, Phase.STEADY, workload),
-        only=tuple(sorted(own[platform] - others)),
+        only=tuple(sorted(own[platform] - elsewhere)),
     )
 
 
@@ -87,15 +89,15 @@ def _table(exposure: Exposure, workload: str | None) -> Iterator[RenderableType]
     table.add_column(words.LEVELS[exposure.level].lower())
     for name in _COLUMNS:
         table.add_column(name, justify="right")
-    found = rows(exposure, workload)
-    for row in found:
+    table_rows = rows(exposure, workload)
+    for row in table_rows:
         label = "idle host" if row.platform == IDLE else row.platform
         pools = (row.start, row.steady, row.everybody)
         start, steady, everybody = ("" if pool is None else words.count(len(pool.hits)) for pool in pools)
         rates = ["" if pool is None else words.count(pool.whole_rate) for pool in pools[1:]]
         table.add_row(Text(clean(label)), start, steady, rates[0], everybody, rates[1], words.count(row.lost))
     yield table
-    for row in found:
+    for row in table_rows:
         if row.only:
             more = f" and {len(row.only) - _SHOWN} more" if len(row.only) > _SHOWN else ""
             yield Text(clean(f"only {row.platform}: {', '.join(row.only[:_SHOWN])}{more}"))

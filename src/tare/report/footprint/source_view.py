@@ -11,17 +11,17 @@ from tare.errors import UsageError
 from tare.report.campaign.figures import Figure
 from tare.report.footprint.model import FileReport, LevelReport
 
-#: Lines shown around one that ran.
+#: How many lines are shown before and after one that ran.
 _AROUND = 3
-#: Lines shown of one file.
+#: Most lines shown of one file.
 _MOST = 4_000
-#: Characters shown of one line; no kernel's own line is longer.
+#: Most characters shown of one line; the kernel has none that is longer.
 _WIDE = 400
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file as the page shows it; ``figure`` None: its source was not given, or is not the one that was counted."""
+    """A file as the page shows it; ``figure`` None: no source was given, or one of another version (``why_not``)."""
 
     report: FileReport
     figure: Figure | None
@@ -29,16 +29,16 @@ class SourceFile:
 
 
 def source_files(level: LevelReport, exposure: Exposure, sources: Path | None) -> list[SourceFile]:
-    """The report's files with their source, read below ``sources``. Raises `UsageError` where that is no directory."""
+    """The report's files with their source, read below ``sources``. Raises `UsageError` if that is no directory."""
     if sources is not None and not sources.is_dir():
         raise UsageError(f"{sources} is no directory", fix="name the kernel's source tree, the one that was counted")
     view = exposure.best_view()
     if view is None or not level.files:
         return []
-    hits = _hits(exposure, view, {one.file for one in level.files})
+    hits = _hits(exposure, view, {file.file for file in level.files})
     pools = [exposure.pool(name, view.scope) for name in level.platforms]
     seconds = [0.0 if pool is None else round(pool.seconds, 1) for pool in pools]
-    return [_file(level, one, hits.get(one.file, {}), seconds, sources) for one in level.files]
+    return [_file(level, file, hits.get(file.file, {}), seconds, sources) for file in level.files]
 
 
 def _file(
@@ -62,7 +62,7 @@ def _file(
 
 
 def _text(sources: Path, file: str) -> list[str] | None:
-    """A file's lines; the name comes from a store that anyone may have made and must not lead out of the tree."""
+    """A file's lines; None where there is no such file in the tree. The name is from a store, which is not trusted."""
     root = sources.resolve()
     path = (root / file).resolve()
     if not path.is_relative_to(root) or not path.is_file():
@@ -71,21 +71,21 @@ def _text(sources: Path, file: str) -> list[str] | None:
 
 
 def _hits(exposure: Exposure, view: View, files: set[str]) -> dict[str, dict[int, list[int]]]:
-    """By file and line, a number a platform: hits in all that was counted; negative where they are not held its own."""
-    found: dict[str, dict[int, list[int]]] = {file: {} for file in files}
+    """Hits by file, line and platform (in the order of the exposure); negative where the view lacks the line."""
+    by_file: dict[str, dict[int, list[int]]] = {file: {} for file in files}
     for at, platform in enumerate(exposure.platforms):
         own = exposure.things(platform, view)
         pool = exposure.pool(platform, view.scope)
         for thing, hits in (pool.hits if pool else {}).items():
             file, _, line = thing.rpartition(":")
             if file in files and line.isdecimal():
-                row = found[file].setdefault(int(line), [0] * len(exposure.platforms))
+                row = by_file[file].setdefault(int(line), [0] * len(exposure.platforms))
                 row[at] = hits if thing in own else -hits
-    return found
+    return by_file
 
 
 def _rows(text: list[str], hits: Mapping[int, list[int]]) -> Iterator[list[object] | None]:
-    """Number, text and hits of each line near one that ran; None for a gap."""
+    """Number, text and hits of each line near one that ran; None where lines are left out."""
     near = sorted({at for line in hits for at in range(line - _AROUND, line + _AROUND + 1) if 1 <= at <= len(text)})
     before = 0
     for number in near:

@@ -1,4 +1,4 @@
-"""From samples of stacks to their part of the report."""
+"""Builds the report's part on sampled stacks."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from tare.footprint.model import IDLE, SAMPLES_A_SECOND, Phase, Scope
 from tare.report.footprint.model import SharesReport, StacksReport
 from tare.report.sentences.stacks import entry_text
 
-#: Functions, and what the kernel is entered for, that are named.
+#: How many functions, and how many reasons for entering the kernel, are named.
 TOP = 10
 
-#: What was sampled: platform, whose work, when.
+#: What was sampled: platform, scope, phase, workload.
 Case = tuple[str, Scope, Phase, str | None]
 
 
 def stacks_report(exposure: Exposure) -> list[StacksReport]:
-    """A row a case."""
+    """A row per platform, scope, phase and workload."""
     return [_row(case, pool) for case, pool in cases(exposure)]
 
 
 def cases(exposure: Exposure) -> Iterator[tuple[Case, Pool]]:
-    """All that was sampled, repeats together: workloads in turn, then the start, last the idle host."""
+    """All samples, repeats pooled: first by workload, then of the start, last of the idle host."""
     phases: list[tuple[Phase, str | None]] = [(Phase.STEADY, name) for name in exposure.workloads]
     for phase, workload in [*phases, (Phase.START, None)]:
         for scope in (Scope.INSTANCE, Scope.HOST):
@@ -60,6 +60,6 @@ def _percent(samples: int, parts: Parts) -> float | None:
     return 100 * samples / parts.samples if parts.samples else None
 
 
-def _shares(found: Mapping[str, int], parts: Parts) -> list[SharesReport]:
-    most = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:TOP]
+def _shares(counts: Mapping[str, int], parts: Parts) -> list[SharesReport]:
+    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:TOP]
     return [SharesReport(name=name, percent=100 * count / parts.samples) for name, count in most]

@@ -1,4 +1,4 @@
-"""Samples of stacks in a terminal: where the CPUs were, by workload and platform."""
+"""Sampled stacks in a terminal: where CPUs spent their time, by workload and platform."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from tare.footprint.model import IDLE, SAMPLES_A_SECOND, Phase, Scope
 from tare.report.footprint import words
 from tare.report.footprint.model import StacksReport
 
-#: Names of one row.
+#: Most names of one row.
 _SHOWN = 4
 
 
 def render(rows: Sequence[StacksReport]) -> Iterator[RenderableType]:
-    """A table a workload, the starts, and the idle host; everybody's only where instances were not told apart."""
-    own = {(one.platform, one.phase, one.workload) for one in rows if one.scope is Scope.INSTANCE}
-    shown = [one for one in rows if one.scope is Scope.INSTANCE or (one.platform, one.phase, one.workload) not in own]
+    """Tables per workload, of starts, and of the idle host; the whole host only where instances were not separated."""
+    own = {(row.platform, row.phase, row.workload) for row in rows if row.scope is Scope.INSTANCE}
+    shown = [row for row in rows if row.scope is Scope.INSTANCE or (row.platform, row.phase, row.workload) not in own]
     groups: dict[str, list[StacksReport]] = {}
-    for one in shown:
-        groups.setdefault(one.workload or ("the start" if one.phase is Phase.START else "the idle host"), []).append(
-            one
+    for row in shown:
+        groups.setdefault(row.workload or ("the start" if row.phase is Phase.START else "the idle host"), []).append(
+            row
         )
-    for title, found in groups.items():
+    for title, group in groups.items():
         yield Text()
         yield Text(f"Where the CPUs were: {clean(title)}", style="bold")
-        yield _table(found)
-        for one in found:
-            if one.kernel_percent:
-                yield Text.assemble(f"  {_name(one)} ", (_names(one), "dim"))
+        yield _table(group)
+        for row in group:
+            if row.kernel_percent:
+                yield Text.assemble(f"  {_name(row)} ", (_names(row), "dim"))
     yield Text()
     yield Text(_legend(), style="dim")
 
@@ -41,31 +41,31 @@ def render(rows: Sequence[StacksReport]) -> Iterator[RenderableType]:
 def _table(rows: Sequence[StacksReport]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("platform", no_wrap=True)
-    guests = any(one.guest_percent for one in rows)
+    guests = any(row.guest_percent for row in rows)
     for name in ("samples", "lost", "seconds", "CPUs busy", "kernel", "user", *(["guest"] if guests else [])):
         table.add_column(name, justify="right", no_wrap=True)
-    for one in rows:
+    for row in rows:
         table.add_row(
-            _name(one),
-            words.count(one.samples),
-            words.count(one.lost),
-            f"{one.seconds:,.1f}",
-            f"{one.cpus:.2f}",
-            words.part(one.kernel_percent),
-            words.part(one.user_percent),
-            *([words.part(one.guest_percent)] if guests else []),
+            _name(row),
+            words.count(row.samples),
+            words.count(row.lost),
+            f"{row.seconds:,.1f}",
+            f"{row.cpus:.2f}",
+            words.part(row.kernel_percent),
+            words.part(row.user_percent),
+            *([words.part(row.guest_percent)] if guests else []),
         )
     return table
 
 
-def _name(one: StacksReport) -> str:
-    if one.platform == IDLE:
+def _name(row: StacksReport) -> str:
+    if row.platform == IDLE:
         return "idle host"
-    return f"{clean(one.platform)} (everybody)" if one.scope is Scope.HOST else clean(one.platform)
+    return f"{clean(row.platform)} (everybody)" if row.scope is Scope.HOST else clean(row.platform)
 
 
-def _names(one: StacksReport) -> str:
-    entered, own = words.shares(one.entries, _SHOWN), words.shares(one.own_time, _SHOWN)
+def _names(row: StacksReport) -> str:
+    entered, own = words.shares(row.entries, _SHOWN), words.shares(row.own_time, _SHOWN)
     return clean(f"entered the kernel for {entered}; its functions by own time: {own}")
 
 

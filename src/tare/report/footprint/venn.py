@@ -1,9 +1,9 @@
-"""Venn diagrams of two or three sets as circles: areas of sets, and of what two share, are in proportion.
+"""Venn diagrams of two or three sets as circles: areas of sets and of pairwise intersections are in proportion.
 
-Drawn here and not by a library. matplotlib-venn lays three sets out by the same rule and refuses those that hold one
-another (its VennRegionException; native's set is nearly always in a container's), and it draws with matplotlib, which
-would be a dependency for this alone and knows no dark theme. Four sets and more are bars (an UpSet plot): circles
-cannot show them all.
+No library draws them. matplotlib-venn places three circles by the same rule, but refuses sets that contain one another
+(VennRegionException; native's set is nearly always within a container's), and needs matplotlib, which would be a
+dependency for this alone and has no dark theme. Four sets and more are shown as an UpSet plot: circles cannot show all
+their regions.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ Floats = NDArray[np.float64]
 #: Size of the drawing, and the margin around the circles.
 WIDTH, HEIGHT = 340.0, 240.0
 _MARGIN = 6.0
-#: A number is written where it fits, so much above and below its middle, and so much a character to either side (half
-#: of a digit at the size that the page has); others are listed below.
+#: Room that a number needs in its region: above and below its middle, and per character to either side (half a digit at
+#: the page's font size). Numbers that do not fit are listed below the diagram.
 _CLEAR, _CHARACTER = 7.5, 4.3
 _GRID = 160
-#: Circles that share nothing stand apart by this part of their radii.
+#: Distance of the centres of disjoint circles, as a multiple of the sum of their radii.
 _APART = 1.04
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A set's name and size; ``number``: its place among all names, from 1, so that it looks alike in all diagrams."""
+    """A set's name and size; ``number``: its place among all names, from 1: the same style in all diagrams."""
 
     number: int
     name: str
@@ -53,7 +53,7 @@ class Circle:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """How many things are in a region, in its middle."""
+    """The size of a region, written in its middle."""
 
     things: int
     names: tuple[str, ...]
@@ -71,8 +71,8 @@ class Venn:
     below: tuple[tuple[tuple[str, ...], int], ...]
 
 
-def venn(names: Sequence[str], regions: Mapping[Region, int], every: Sequence[str] = ()) -> Venn | None:
-    """The diagram of up to three sets; None for more, and where all are empty. ``every``: all names there are."""
+def venn(names: Sequence[str], regions: Mapping[Region, int], all_names: Sequence[str] = ()) -> Venn | None:
+    """The diagram of up to three sets; None for more, and where all are empty. ``all_names``: those of all diagrams."""
     sizes = {name: shared(regions, [name]) for name in names}
     drawn = [name for name in names if sizes[name]]
     if not drawn or len(names) > 3:
@@ -87,7 +87,7 @@ def venn(names: Sequence[str], regions: Mapping[Region, int], every: Sequence[st
             below.append((region, count))
         else:
             numbers.append(Number(count, region, *place))
-    number = {name: at for at, name in enumerate(every or names, 1)}
+    number = {name: at for at, name in enumerate(all_names or names, 1)}
     keys = tuple(Key(number[name], name, things) for name, things in sizes.items())
     circles = tuple(
         Circle(number[name], x, y, r) for name, (x, y), r in zip(drawn, centres.tolist(), radii.tolist(), strict=True)
@@ -96,7 +96,7 @@ def venn(names: Sequence[str], regions: Mapping[Region, int], every: Sequence[st
 
 
 def lens(d: float, r: float, s: float) -> float:
-    """What two circles share, their centres ``d`` apart."""
+    """The area that two circles of radii ``r`` and ``s`` share, their centres ``d`` apart."""
     if d >= r + s:
         return 0.0
     if d <= abs(r - s):
@@ -108,7 +108,7 @@ def lens(d: float, r: float, s: float) -> float:
 
 
 def distance(r: float, s: float, area: float) -> float:
-    """How far apart the centres of two circles are that share so much."""
+    """The distance of the centres of circles of radii ``r`` and ``s`` that share ``area``; the inverse of `lens`."""
     near, far = abs(r - s), r + s
     if area <= 0:
         return far * _APART
@@ -128,7 +128,7 @@ def _pairs(names: Sequence[str], regions: Mapping[Region, int]) -> dict[tuple[in
 
 
 def _centres(radii: Floats, pairs: Mapping[tuple[int, int], int]) -> Floats:
-    """Where circles of these radii share what they should, two by two; for three as nearly as can be."""
+    """Centres, shape (n, 2), at which each two circles share their area in ``pairs``; for three, nearly so."""
     apart = {(i, j): distance(radii[i], radii[j], area) for (i, j), area in pairs.items()}
     centres = np.zeros((radii.size, 2))
     if radii.size == 1:
@@ -140,16 +140,16 @@ def _centres(radii: Floats, pairs: Mapping[tuple[int, int], int]) -> Floats:
     x = 0.0 if ab == 0 else (ac * ac - bc * bc + ab * ab) / (2 * ab)
     height = ac * ac - x * x
     if ab > 0 and height > 0:
-        # The third circle below the other two, as one draws it.
+        # The third circle goes below the other two.
         centres[2] = (x, -math.sqrt(height))
         return centres
-    # They make no triangle: begin with the third on the line of the others, as far from the first as it should be.
+    # The distances make no triangle: start with the third on the line of the first two, at its distance from the first.
     centres[2] = (math.copysign(ac, x), -1e-3 * radii.max())
     return _nearest(centres, radii, pairs)
 
 
 def _nearest(centres: Floats, radii: Floats, pairs: Mapping[tuple[int, int], int]) -> Floats:
-    """Three distances that make no triangle: the centres for which what pairs share is least wrong."""
+    """The centres with the least squared error of the shared areas, where the distances make no triangle."""
 
     def wrong(flat: Floats) -> float:
         at = flat.reshape(3, 2)
@@ -158,12 +158,14 @@ def _nearest(centres: Floats, radii: Floats, pairs: Mapping[tuple[int, int], int
             total += (lens(float(np.hypot(*(at[i] - at[j]))), radii[i], radii[j]) - area) ** 2
         return total
 
-    found = optimize.minimize(wrong, centres.ravel(), method="Nelder-Mead", options={"maxiter": 2_000, "fatol": 1e-3})
-    return np.asarray(found.x).reshape(3, 2)
+    solution = optimize.minimize(
+        wrong, centres.ravel(), method="Nelder-Mead", options={"maxiter": 2_000, "fatol": 1e-3}
+    )
+    return np.asarray(solution.x).reshape(3, 2)
 
 
 def _fitted(centres: Floats, radii: Floats) -> tuple[Floats, Floats]:
-    """The same, scaled and moved into the middle of the drawing."""
+    """Centres and radii scaled to the drawing and moved into its middle."""
     low, high = (centres - radii[:, None]).min(axis=0), (centres + radii[:, None]).max(axis=0)
     room = (WIDTH - 2 * _MARGIN, HEIGHT - 2 * _MARGIN)
     scale = float(min(room[0] / (high[0] - low[0]), room[1] / (high[1] - low[1])))
@@ -173,7 +175,7 @@ def _fitted(centres: Floats, radii: Floats) -> tuple[Floats, Floats]:
 
 
 class _Field:
-    """The drawing as a grid of points: in which circles each is, and how far from the nearest edge."""
+    """The drawing as a grid of points: for each, the circles that it is in, and its distance from the nearest edge."""
 
     def __init__(self, centres: Floats, radii: Floats) -> None:
         x, y = np.meshgrid(np.linspace(0, WIDTH, _GRID), np.linspace(0, HEIGHT, _GRID))
@@ -182,9 +184,9 @@ class _Field:
         self._inside, self._clear = away < 0, np.abs(away).min(axis=-1)
 
     def middle(self, region: Sequence[bool], half: float) -> tuple[float, float] | None:
-        """Where a number that reaches ``half`` to either side has most room in a region; None where it has too little.
+        """The point of a region with most room for a number of width 2 ``half``; None where it does not fit.
 
-        ``region``: of each circle, whether the point is in it.
+        ``region``: for each circle, whether the point is to be in it.
         """
         clear = np.where((self._inside == region).all(axis=-1), self._clear, -1.0)
         steps = math.ceil(half / WIDTH * (_GRID - 1))

@@ -1,4 +1,4 @@
-"""How the report on footprints says its figures, the same in the terminal and on the page."""
+"""Texts of the report on footprints, the same in the terminal and on the page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MEANINGS: Mapping[View, str] = {
 
 
 def count(value: float | None) -> str:
-    """A whole number with its thousands."""
+    """A whole number with thousands separators."""
     return EMPTY if value is None else f"{value:,.0f}"
 
 
@@ -51,72 +51,76 @@ def rate(value: float | None) -> str:
 
 
 def ratio(row: FrequencyReport, platform: str, baseline: str) -> str:
-    """A platform's rate by the baseline's with a mark: more, less, or not sure. Empty where neither ran it."""
-    found = row.ratios.get(platform)
-    if found is None:
+    """A platform's rate over the baseline's, marked as higher, lower or not sure; "" where neither ran it."""
+    ratio_report = row.ratios.get(platform)
+    if ratio_report is None:
         return ""
     if not row.rates.get(platform) and not row.rates.get(baseline):
         return ""
-    mark = ("▲" if found.point > 1 else "▼") if found.sure else "?"
+    mark = ("▲" if ratio_report.point > 1 else "▼") if ratio_report.sure else "?"
     if row.rates.get(platform) == 0:
         return f"{mark} never here"
     if row.rates.get(baseline) == 0:
         return f"{mark} never on {baseline}"
-    return f"{mark} × {_three(found.point)}"  # noqa: RUF001 (the sign of a factor)
+    return f"{mark} × {_three(ratio_report.point)}"  # noqa: RUF001 (the sign of a factor)
 
 
 def ratio_span(row: FrequencyReport, platform: str, baseline: str) -> str:
-    """The interval of that ratio; empty where one of the two never ran it, or there is none."""
-    found = row.ratios.get(platform)
-    if found is None or found.low is None or found.high is None:
+    """The interval of that ratio; "" where there is none, or one of the two never ran it."""
+    ratio_report = row.ratios.get(platform)
+    if ratio_report is None or ratio_report.low is None or ratio_report.high is None:
         return ""
     if not row.rates.get(platform) or not row.rates.get(baseline):
         return ""
-    return f"{_three(found.low)} … {_three(found.high)}"
+    return f"{_three(ratio_report.low)} … {_three(ratio_report.high)}"
 
 
 def score(value: float) -> str:
-    """An attack profile: a count, or a sum in four digits."""
+    """A score of an attack profile: a count, or a sum in four digits."""
     return f"{value:,.0f}" if value >= 1_000 or value == round(value) else f"{value:.4g}"
 
 
 def times(value: float | None) -> str:
-    """So many times the baseline's."""
+    """A factor of the baseline's."""
     return EMPTY if value is None else f"× {value:.2f}"  # noqa: RUF001 (the sign of a factor)
 
 
-def stability(found: SetReport) -> str:
-    """What repeats share, in per cent."""
-    if found.jaccard_mean is None or found.jaccard_least is None:
+def stability(row: SetReport) -> str:
+    """The mean Jaccard index of repeats, in per cent."""
+    if row.jaccard_mean is None or row.jaccard_least is None:
         return EMPTY
-    return f"{100 * found.jaccard_mean:.1f} %"
+    return f"{100 * row.jaccard_mean:.1f} %"
 
 
-def unseen(found: SetReport) -> str:
-    """How many there are at least, or why nobody can tell."""
-    if found.estimate is None or found.estimate_low is None or found.estimate_high is None:
+def unseen(row: SetReport) -> str:
+    """The estimate (Chao 2) of how many there are at least, with its interval where it has one."""
+    if row.estimate is None or row.estimate_low is None or row.estimate_high is None:
         return EMPTY
-    if round(found.estimate_high) == round(found.estimate_low):
-        return f"≥ {count(found.estimate)}"
-    return f"≥ {count(found.estimate)} ({count(found.estimate_low)} … {count(found.estimate_high)})"
+    if round(row.estimate_high) == round(row.estimate_low):
+        return f"≥ {count(row.estimate)}"
+    return f"≥ {count(row.estimate)} ({count(row.estimate_low)} … {count(row.estimate_high)})"
 
 
 def facts(level: LevelReport) -> str:
-    """What the sets of a level are shares of, and which of them are shown."""
-    said = []
+    """Facts on a level: how many the kernel has, the idle host, an empty reading, and the view that is shown."""
+    sentences = []
     if level.known is not None:
-        said.append(f"This kernel has {count(level.known)} of them.")
+        sentences.append(f"This kernel has {count(level.known)} of them.")
     if level.idle_seconds is not None:
-        said.append(f"The idle host was watched for {count(level.idle_seconds)} s and ran {count(level.idle_things)}.")
+        sentences.append(
+            f"The idle host was watched for {count(level.idle_seconds)} s and ran {count(level.idle_things)}."
+        )
     if level.reading_things is not None:
-        said.append(f"What a reading leaves by itself, {count(level.reading_things)} of them, is taken off by hits.")
+        sentences.append(
+            f"What a reading leaves by itself, {count(level.reading_things)} of them, is taken off by hits."
+        )
     if level.view is not None:
-        said.append(f"Where one set of a platform is shown, it is “{VIEWS[level.view]}”.")
-    return " ".join(said)
+        sentences.append(f"Where one set of a platform is shown, it is “{VIEWS[level.view]}”.")
+    return " ".join(sentences)
 
 
 def files(level: LevelReport) -> str:
-    """Which files are listed."""
+    """A sentence on which files are listed."""
     shown = len(level.files)
     if shown == level.n_files:
         return "The files in which platforms differ."
@@ -124,54 +128,54 @@ def files(level: LevelReport) -> str:
     return f"{which}: those with most lines that one alone runs."
 
 
-def densities(found: FootprintsReport) -> str:
-    """What the attack profile weighs by."""
-    if found.uniform:
+def densities(report: FootprintsReport) -> str:
+    """A sentence on the weights of the attack profile."""
+    if report.uniform:
         return "No densities were given (--weights): each thing counts as one, and the profile is the size of the set."
-    return f"Densities: {found.weights}."
+    return f"Densities: {report.weights}."
 
 
 def samples(row: StacksReport) -> str:
-    """How much was sampled."""
-    said = f"{count(row.samples)} samples in {row.seconds:,.1f} s"
+    """How many samples there are, and how many were lost."""
+    text = f"{count(row.samples)} samples in {row.seconds:,.1f} s"
     if row.n_repeats > 1:
-        said += f" of {row.n_repeats} repeats"
-    return f"{said}; {count(row.lost)} of everybody's were lost" if row.lost else f"{said}; none were lost"
+        text += f" of {row.n_repeats} repeats"
+    return f"{text}; {count(row.lost)} of everybody's were lost" if row.lost else f"{text}; none were lost"
 
 
 def part(value: float | None) -> str:
-    """A share of samples, of which there are some thousands."""
+    """A share of samples in per cent, with one decimal."""
     return EMPTY if value is None else f"{value:.1f} %"
 
 
 def shares(rows: Sequence[SharesReport], most: int) -> str:
-    """The greatest of them by name."""
+    """The first ``most`` shares by name, or a dash without any."""
     return ", ".join(f"{row.name} {row.percent:.1f} %" for row in rows[:most]) or EMPTY
 
 
 def notes(level: LevelReport) -> list[str]:
-    """What a reader has to know of a level's figures before believing them."""
-    found = []
-    best = [one for one in level.sets if one.view == level.view and one.workload is None]
-    whole = [one for one in best if one.phase == level.phases[-1]] if level.phases else []
-    found += [
-        f"{one.platform} was not counted in {', '.join(one.lacking)}: its union is of less"
-        for one in whole
-        if one.lacking
+    """Cautions on a level's figures: what was not counted, lost, or could not be estimated."""
+    texts = []
+    best = [row for row in level.sets if row.view == level.view and row.workload is None]
+    whole = [row for row in best if row.phase == level.phases[-1]] if level.phases else []
+    texts += [
+        f"{row.platform} was not counted in {', '.join(row.lacking)}: its union is of less"
+        for row in whole
+        if row.lacking
     ]
-    missing = [name for name in level.platforms if name not in {one.platform for one in whole}]
+    missing = [name for name in level.platforms if name not in {row.platform for row in whole}]
     if missing and level.view is not None:
-        found.append(f"No figure “{VIEWS[level.view]}” of {', '.join(missing)}: it was not counted there")
-    lost = {one.platform: one.lost for one in whole if one.lost}
-    found += [f"{name}: {count(number)} events were lost and are in no figure" for name, number in lost.items()]
+        texts.append(f"No figure “{VIEWS[level.view]}” of {', '.join(missing)}: it was not counted there")
+    lost = {row.platform: row.lost for row in whole if row.lost}
+    texts += [f"{name}: {count(number)} events were lost and are in no figure" for name, number in lost.items()]
     if level.idle_seconds is None:
-        found.append("The idle host was not counted: what it does by itself cannot be taken off")
+        texts.append("The idle host was not counted: what it does by itself cannot be taken off")
     if level.level is Level.LINES and level.reading_things is None:
-        found.append("No empty reading was counted: what readings leave by themselves is in all figures")
-    if any(one.why_no_estimate for one in whole):
-        reasons = sorted({one.why_no_estimate for one in whole if one.why_no_estimate})
-        found.append(f"No estimate of what was not seen: {'; '.join(reasons)}")
-    return found
+        texts.append("No empty reading was counted: what readings leave by themselves is in all figures")
+    if any(row.why_no_estimate for row in whole):
+        reasons = sorted({row.why_no_estimate for row in whole if row.why_no_estimate})
+        texts.append(f"No estimate of what was not seen: {'; '.join(reasons)}")
+    return texts
 
 
 def _three(value: float) -> str:

@@ -1,8 +1,8 @@
-"""Every sample with the facts of its trial, as CSV or JSON lines, in batches: a big campaign needs no big memory.
+"""Exports every sample with the facts of its trial, as CSV or JSON lines, in batches: memory stays small.
 
-What tools printed: a row an output. The telemetry goes out as its frames: a row a tick, a tick and CPU, a tick and
-instance. Footprints: a row a thing. Stacks: folded, for tools that draw flame graphs.
-Surfaces: a row a platform and call.
+Outputs of tools: a row per output. Telemetry: a row per tick; per tick and CPU; or per tick and instance.
+Footprints: a row per call, function or line. Stacks: folded, for tools that draw flame graphs.
+Surfaces: a row per platform and call.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ OUTPUT_COLUMNS = (
 SURFACE_COLUMNS = ("campaign", "platform", "at", "kernel", "call", "outcome", "answers", "unread")
 
 
-#: How a text begins that a spreadsheet takes for a formula (OWASP, "CSV Injection").
+#: First characters of a text that a spreadsheet takes for a formula (OWASP, "CSV Injection").
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
@@ -63,9 +63,9 @@ def _csv(frame: pl.DataFrame, *, raw: bool, header: bool = True) -> str:
 
 
 def export_output(store: Store, form: Format, out: TextIO, *, raw: bool = False) -> int:
-    """Write one row a raw output of a trial, ok or not, in order of the schedule; returns the number of rows.
+    """Write one row per raw output of a trial, ok or not, in order of the schedule; returns the number of rows.
 
-    ``bytes``: its length as it was printed; ``text``: what is kept of it, with U+FFFD for what is no UTF-8.
+    ``bytes``: its full length; ``text``: the part that is stored, with U+FFFD for bytes that are no UTF-8.
     """
     trials = store.trials().select(OUTPUT_COLUMNS[1:7]).iter_rows(named=True)
     return _write_frames((_output_frame(store, trial) for trial in trials), OUTPUT_COLUMNS, form, out, raw=raw)
@@ -93,21 +93,21 @@ def export_telemetry(store: Store, table: Table, form: Format, out: TextIO, *, r
 
 
 def export_footprints(store: Store, form: Format, out: TextIO, *, raw: bool = False) -> int:
-    """Write one row a thing that ran in a footprint, the idle host's too; returns the number of rows.
+    """Write one row per item that ran in a footprint, also of the idle host; returns the number of rows.
 
-    ``workload`` is empty (JSON lines: null) for a start and for the idle host. What is not there ran not once.
+    ``workload`` is empty (JSON lines: null) for a start and for the idle host. An item without a row did not run.
     """
-    frames = (_footprint_frame(store.record.id, one) for one in store.footprints())
+    frames = (_footprint_frame(store.record.id, footprint) for footprint in store.footprints())
     return _write_frames(frames, FOOTPRINT_COLUMNS, form, out, raw=raw)
 
 
 def export_surfaces(store: Store, form: Format, out: TextIO, *, raw: bool = False) -> int:
-    """Write one row a platform and system call, of every time that it was read; returns the number of rows.
+    """Write one row per reading of a platform and system call; returns the number of rows.
 
     ``answers``: what filters of the counted threads may answer, such as "errno 1", with " | " between; "allow" where it
     runs. ``unread``: some of these filters could not be read, so that more may be let through.
     """
-    frames = (_surface_frame(store.record.id, one) for one in store.surfaces())
+    frames = (_surface_frame(store.record.id, surface) for surface in store.surfaces())
     return _write_frames(frames, SURFACE_COLUMNS, form, out, raw=raw)
 
 
@@ -124,20 +124,20 @@ def _write_frames(
 
 
 def export_stacks(store: Store, out: TextIO) -> int:
-    """Write one line a stack with its samples (`tare.report.footprint.flames.folded`), repeats together; how many."""
-    stacks = (one for one in store.footprints() if one.level is Level.STACKS)
-    platforms = [store.record.baseline, *(one.name for one in store.record.platforms)]
-    found = exposures(stacks, platforms).get(Level.STACKS)
+    """Write one line per stack (`tare.report.footprint.flames.folded`), repeats pooled; returns the number of lines."""
+    stacks = (footprint for footprint in store.footprints() if footprint.level is Level.STACKS)
+    platforms = [store.record.baseline, *(platform.name for platform in store.record.platforms)]
+    exposure = exposures(stacks, platforms).get(Level.STACKS)
     count = 0
-    for line in folded(found) if found is not None else ():
+    for line in folded(exposure) if exposure is not None else ():
         out.write(f"{line}\n")
         count += 1
     return count
 
 
-def _footprint_frame(campaign: str, one: Footprint) -> pl.DataFrame:
-    facts = one.model_dump(mode="json", exclude={"hits"}) | {"campaign": campaign}
-    hits = pl.DataFrame({"thing": list(one.hits), "hits": list(one.hits.values())}, schema=_HITS)
+def _footprint_frame(campaign: str, footprint: Footprint) -> pl.DataFrame:
+    facts = footprint.model_dump(mode="json", exclude={"hits"}) | {"campaign": campaign}
+    hits = pl.DataFrame({"thing": list(footprint.hits), "hits": list(footprint.hits.values())}, schema=_HITS)
     return hits.with_columns(
         pl.lit(facts[name], dtype=pl.String if name == "workload" else None).alias(name)
         for name in FOOTPRINT_COLUMNS
@@ -145,21 +145,21 @@ def _footprint_frame(campaign: str, one: Footprint) -> pl.DataFrame:
     ).select(FOOTPRINT_COLUMNS)
 
 
-def _surface_frame(campaign: str, one: Surface) -> pl.DataFrame:
-    calls = one.calls or {}
-    facts = {"campaign": campaign, "platform": one.platform, "at": one.at, "kernel": one.kernel}
-    told = {
+def _surface_frame(campaign: str, surface: Surface) -> pl.DataFrame:
+    calls = surface.calls or {}
+    facts = {"campaign": campaign, "platform": surface.platform, "at": surface.at, "kernel": surface.kernel}
+    columns = {
         "call": list(calls),
         "outcome": [call.value for call in calls.values()],
-        "answers": [" | ".join(one.answers(name)) for name in calls],
+        "answers": [" | ".join(surface.answers(name)) for name in calls],
     }
-    frame = pl.DataFrame(told, schema=dict.fromkeys(told, pl.String))
-    literals = (pl.lit(value).alias(name) for name, value in (facts | {"unread": bool(one.unread)}).items())
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+    literals = (pl.lit(value).alias(name) for name, value in (facts | {"unread": bool(surface.unread)}).items())
     return frame.with_columns(literals).select(SURFACE_COLUMNS)
 
 
 def export(store: Store, form: Format, out: TextIO, *, raw: bool = False) -> int:
-    """Write one row a sample, and one a trial without samples (so that a failure is in the export too).
+    """Write one row per sample, and one per trial without samples (so that failures are exported too).
 
     Returns the number of rows. CSV: empty where there is nothing. JSON lines: null; NaN and infinities, which JSON
     does not have, are the strings "nan", "inf" and "-inf". ``raw``: CSV's texts as they are, and not `guarded`.

@@ -1,4 +1,4 @@
-"""What can be exported, and in which form."""
+"""The tables of a campaign that can be exported, and their formats."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Format(StrEnum):
-    """A form of the export."""
+    """A format of an export."""
 
     CSV = "csv"
     JSONL = "jsonl"
@@ -14,7 +14,7 @@ class Format(StrEnum):
 
 
 class Table(StrEnum):
-    """What is exported."""
+    """A table of a campaign."""
 
     SAMPLES = "samples"
     OUTPUT = "output"

@@ -1,4 +1,4 @@
-"""Why platforms could not be compared with each other, which tests did it, and why a spread has no parts, in words."""
+"""Texts of comparisons: why there is none, names of tests, and why a spread could not be split into parts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_PARTS: Mapping[NoParts, str] = {
 
 
 def unanswered_text(pair: Unanswered) -> str:
-    """Why nothing can be said of a pair."""
+    """Why a pair could not be compared."""
     both = f"{pair.first} and {pair.second}"
     if pair.gap is Gap.TOO_FEW_BLOCKS:
         count = f"{pair.n_blocks} {'block' if pair.n_blocks == 1 else 'blocks'}"
@@ -34,12 +34,12 @@ def unanswered_text(pair: Unanswered) -> str:
 
 
 def no_comparison(reason: NoRatios | Unanswered | str) -> str:
-    """Why nothing can be said of a metric; a text is an error's own words."""
+    """Why platforms could not be compared in a metric; a text is an error's message."""
     if isinstance(reason, NoRatios):
         return f"{reason.platform}: {NO_RATIOS}"
     return unanswered_text(reason) if isinstance(reason, Unanswered) else reason
 
 
 def no_parts(reason: NoParts | str) -> str:
-    """Why a spread could not be told apart into starts and rounds; a text is an error's own words."""
+    """Why a spread could not be split into starts and rounds; a text is an error's message."""
     return _NO_PARTS[reason] if isinstance(reason, NoParts) else reason

@@ -1,11 +1,11 @@
-"""What a platform had otherwise than the baseline, in words."""
+"""Texts of facts in which a platform differs from the baseline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-#: What it is then that was compared, by the fact that was not alike.
+#: What was compared then, by the fact that differs.
 UNFAIR: Mapping[str, str] = {
     "host": "another machine",
     "image": "other bits",
@@ -17,13 +17,13 @@ UNFAIR: Mapping[str, str] = {
 
 
 def not_alike(facts: Iterable[str], platform: str) -> str:
-    """Why a platform is not compared, and the way round it."""
+    """Why a platform is not compared, and how to compare it nevertheless."""
     what = ", ".join(UNFAIR[fact] for fact in facts)
     return f"refused: not alike, it has {what}; asked for by its name (-p {platform}) it is compared all the same"
 
 
 def fact_text(value: Any) -> str:
-    """A fact of the manifest."""
+    """A fact of the manifest as text."""
     if isinstance(value, list):
         return ",".join(map(str, value))
     return "unknown" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""What stands beside a verdict, in words: findings, cautions, contaminated trials, and what blocks have in common."""
+"""Sentences beside a verdict: findings, cautions, contaminated trials, and dependence between blocks."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Place:
 
 
 def sentence(finding: Finding, place: Place) -> str:
-    """The finding in words."""
+    """The finding as a sentence."""
     return _SENTENCES[finding.kind](finding, finding.numbers, place)
 
 
 def dependence_note(seen: Dependence) -> str | None:
-    """What to say beside intervals; None where blocks look independent, or go against each other."""
+    """A caution on intervals; None where blocks look independent, or are negatively correlated."""
     if not seen.is_sure:
         return None
     return (
@@ -64,92 +64,93 @@ def dependence_note(seen: Dependence) -> str | None:
 _Numbers = Mapping[str, float]
 
 
-def _stalls(_finding: Finding, at: _Numbers, _place: Place) -> str:
+def _stalls(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
     return (
-        f"stalls: {percent(at['share'])} of its rounds run at {percent(at['speed'])} of their usual speed and lose"
-        f" {percent(at['lost'])} of the work (the baseline's: {percent(at['baseline_share'])} of the rounds,"
-        f" {percent(at['baseline_lost'])})"
+        f"stalls: {percent(numbers['share'])} of its rounds run at {percent(numbers['speed'])} of their usual speed"
+        f" and lose {percent(numbers['lost'])} of the work"
+        f" (the baseline's: {percent(numbers['baseline_share'])} of the rounds, {percent(numbers['baseline_lost'])})"
     )
 
 
-def _unseen(_finding: Finding, at: _Numbers, _place: Place) -> str:
-    draws, blocks = round(at["draws"]), round(at["blocks"])
-    cost = f"at half speed that would cost {percent(at['cost'])}"
+def _unseen(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+    draws, blocks = round(numbers["draws"]), round(numbers["blocks"])
+    cost = f"at half speed that would cost {percent(numbers['cost'])}"
     if draws == blocks:
-        return f"{draws} runs do not exclude a slow mode in up to {percent(at['share'])} of them; {cost}"
+        return f"{draws} runs do not exclude a slow mode in up to {percent(numbers['share'])} of them; {cost}"
     return (
-        f"{draws} rounds do not exclude a slow mode in up to {percent(at['share'])} of them; {cost}"
-        f" (of whole starts, {blocks}: {percent(at['blocks_share'])})"
+        f"{draws} rounds do not exclude a slow mode in up to {percent(numbers['share'])} of them; {cost}"
+        f" (of whole starts, {blocks}: {percent(numbers['blocks_share'])})"
     )
 
 
-def _failures(_finding: Finding, at: _Numbers, _place: Place) -> str:
-    own = f"{round(at['failed'])} of {round(at['trials'])} trials failed"
-    if not at["baseline_failed"]:
+def _failures(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+    own = f"{round(numbers['failed'])} of {round(numbers['trials'])} trials failed"
+    if not numbers["baseline_failed"]:
         return own
-    return f"{own}, and {round(at['baseline_failed'])} of {round(at['baseline_trials'])} of the baseline's"
+    return f"{own}, and {round(numbers['baseline_failed'])} of {round(numbers['baseline_trials'])} of the baseline's"
 
 
-def _resolution(_finding: Finding, at: _Numbers, place: Place) -> str:
-    step, least = quantity(at["step"], place.subject.unit), percent(at["half_width"])
+def _resolution(_finding: Finding, numbers: _Numbers, place: Place) -> str:
+    step, least = quantity(numbers["step"], place.subject.unit), percent(numbers["half_width"])
     return f"figures move in steps of {step}: the interval is at least ±{least}"
 
 
-def _no_spread(_finding: Finding, at: _Numbers, _place: Place) -> str:
-    blocks, needed = round(at["blocks"]), round(at["needed"])
+def _no_spread(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+    blocks, needed = round(numbers["blocks"]), round(numbers["needed"])
     return f"all {blocks} blocks show the same figures: {needed} are needed to conclude from that"
 
 
-def _contaminated(_finding: Finding, at: _Numbers, _place: Place) -> str:
-    trials = {reason: number for reason, number in at.items() if reason in DISTURBANCES}
+def _contaminated(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+    trials = {reason: number for reason, number in numbers.items() if reason in DISTURBANCES}
     if len(trials) == 1:
         why = DISTURBANCES[next(iter(trials))]
     else:
         why = ", ".join(f"{DISTURBANCES[reason]} ({number:.0f})" for reason, number in trials.items())
-    return f"{at['marked']:.0f} of {at['ok']:.0f} trials contaminated: {why}; kept"
+    return f"{numbers['marked']:.0f} of {numbers['ok']:.0f} trials contaminated: {why}; kept"
 
 
-def _blocks_left_out(_finding: Finding, at: _Numbers, _place: Place) -> str:
-    return f"{at['missing']:.0f} of {at['blocks']:.0f} blocks left out: this platform or the baseline has no sample"
+def _blocks_left_out(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+    left_out = f"{numbers['missing']:.0f} of {numbers['blocks']:.0f} blocks left out"
+    return f"{left_out}: this platform or the baseline has no sample"
 
 
-def _single_baseline(_finding: Finding, at: _Numbers, _place: Place) -> str:
-    return f"one baseline arm only in {at['single']:.0f} of {at['blocks']:.0f} blocks"
+def _single_baseline(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+    return f"one baseline arm only in {numbers['single']:.0f} of {numbers['blocks']:.0f} blocks"
 
 
-def _bootstrap(finding: Finding, at: _Numbers, _place: Place) -> str:
+def _bootstrap(finding: Finding, numbers: _Numbers, _place: Place) -> str:
     assert finding.verdict is not None
-    between = signed_range(Interval(at["point"], at["low"], at["high"]))
+    between = signed_range(Interval(numbers["point"], numbers["low"], numbers["high"]))
     return f"the bootstrap (BCa) says {kind_word(finding.verdict)}: {between}"
 
 
-def _after_each_other(_finding: Finding, _at: _Numbers, _place: Place) -> str:
+def _after_each_other(_finding: Finding, _numbers: _Numbers, _place: Place) -> str:
     return "the platforms ran one after the other: what the machine did meanwhile is in the figures"
 
 
-def _drift(_finding: Finding, at: _Numbers, _place: Place) -> str:
-    return drift_text(at["correlation"])
+def _drift(_finding: Finding, numbers: _Numbers, _place: Place) -> str:
+    return drift_text(numbers["correlation"])
 
 
-def _one_baseline(_finding: Finding, _at: _Numbers, _place: Place) -> str:
+def _one_baseline(_finding: Finding, _numbers: _Numbers, _place: Place) -> str:
     return "one baseline arm: no A/A figure, so nobody knows what no difference looks like"
 
 
-def _no_floor(_finding: Finding, _at: _Numbers, place: Place) -> str:
+def _no_floor(_finding: Finding, _numbers: _Numbers, place: Place) -> str:
     assert place.floor is not None
     assert place.floor.reason is not None
     return f"no A/A figure: {NO_FLOOR[place.floor.reason]}"
 
 
-def _wide_floor(_finding: Finding, at: _Numbers, place: Place) -> str:
-    return wide_floor(at["half_width"], place.subject.margin)
+def _wide_floor(_finding: Finding, numbers: _Numbers, place: Place) -> str:
+    return wide_floor(numbers["half_width"], place.subject.margin)
 
 
-def _floor_excludes_zero(_finding: Finding, _at: _Numbers, _place: Place) -> str:
+def _floor_excludes_zero(_finding: Finding, _numbers: _Numbers, _place: Place) -> str:
     return "the A/A interval excludes zero: take this with care"
 
 
-def _unmarked(_finding: Finding, _at: _Numbers, place: Place) -> str:
+def _unmarked(_finding: Finding, _numbers: _Numbers, place: Place) -> str:
     whole, clean = place.platform, place.platform.unmarked
     assert clean is not None
     without = f"without {_left_out(clean)}"
@@ -175,7 +176,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _headline_differs(finding: Finding, _at: _Numbers, _place: Place) -> str:
+def _headline_differs(finding: Finding, _numbers: _Numbers, _place: Place) -> str:
     assert finding.verdict is not None
     return f"differs from {finding.metric}, which is {kind_word(finding.verdict)}"
 

@@ -10,13 +10,13 @@ from tare.estimates.intervals import Interval
 _MINUS = "\N{MINUS SIGN}"
 #: Between the ends of an interval: in a sentence, and in a table.
 TO, DOTS = " to ", " … "
-#: Beyond it a figure (a percentage, the end of a factor's interval) says no more than that: two blocks that differ
-#: much have intervals of a million percent.
+#: A larger figure (a percentage, the end of a factor's interval) is shown as ">999": two blocks that differ much have
+#: intervals of a million per cent.
 _FAR = 999
 
 
 def decimals(width: float) -> int:
-    """Decimals at which an interval of this width still shows two digits of itself, at most 3."""
+    """Decimals with which an interval of this width has two significant digits, at most 3."""
     if not width > 0:
         return 2
     return min(3, max(0, 1 - math.floor(math.log10(width))))
@@ -33,7 +33,7 @@ def percent(fraction: float) -> str:
 
 
 def magnitude_range(over: Interval) -> tuple[str, str]:
-    """An overhead without its sign: ("4.1 %", "3.6 to 4.7"). An end on the other side of zero keeps a minus."""
+    """An overhead and its interval without a sign: ("4.1 %", "3.6 to 4.7"). An end beyond zero has a minus."""
     sign = -1.0 if over.point < 0 else 1.0
     point, *ends = (100 * sign * value for value in (over.point, over.low, over.high))
     digits = decimals(abs(ends[1] - ends[0]))
@@ -42,14 +42,14 @@ def magnitude_range(over: Interval) -> tuple[str, str]:
 
 
 def signed_range(over: Interval) -> str:
-    """An overhead with its sign: "+0.4 %, +0.1 to +0.7"."""
+    """An overhead and its interval with signs: "+0.4 %, +0.1 to +0.7"."""
     point, low, high = (100 * value for value in (over.point, over.low, over.high))
     digits = decimals(high - low)
     return f"{signed(point, digits)} %, {signed(low, digits)} to {signed(high, digits)}"
 
 
 def times_range(times: Interval, to: str = TO) -> tuple[str, str]:
-    """A factor: ("3.3", "3.2 to 3.4")."""
+    """A factor and its interval: ("3.3", "3.2 to 3.4")."""
     digits = max(0 if times.point >= 100 else 1, decimals(times.high - times.low) - 1)
     digits = min(digits, 2)
     high = _plain(times.high, digits) if times.high < max(_FAR, 10 * times.point) else f">{max(_FAR, times.point):,.0f}"
@@ -57,7 +57,7 @@ def times_range(times: Interval, to: str = TO) -> tuple[str, str]:
 
 
 def signed(value: float, digits: int) -> str:
-    """A number with its sign; what rounds to zero has none, and what is far out is ">+999" or "<-999"."""
+    """A number with its sign; without one if it rounds to zero, and ">+999" or "<-999" beyond that."""
     if abs(value) > _FAR:
         return f">+{_FAR}" if value > 0 else f"<{_MINUS}{_FAR}"
     return _with_sign(value, digits)
@@ -79,7 +79,7 @@ _PREFIXES = ("", "k", "M", "G", "T", "P")
 _TIMES = ("ns", "\N{MICRO SIGN}s", "ms", "s")
 #: Units of sizes, each 1,024 of the one before.
 SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
-#: What the same unit is called elsewhere, and what a difference of per cents is in.
+#: Other names for units, and the unit of a difference of percentages.
 _SAME = {"us": "\N{MICRO SIGN}s", "%": "points"}
 
 
@@ -100,7 +100,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def amount_range(point: float, ends: tuple[float, float] | None, unit: str, to: str = TO) -> tuple[str, str]:
-    """What is added, with its sign and its interval: ("+132 ms", "128 to 137"); "" where there is no interval.
+    """An added amount with its sign, and its interval: ("+132 ms", "128 to 137"); "" where there is no interval.
 
     Ends carry signs where one of the three is below zero. A difference of per cents is in points.
     """

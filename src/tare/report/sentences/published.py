@@ -1,4 +1,4 @@
-"""What was computed again of a study, in words."""
+"""Texts of the statements of a study that are computed again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STATEMENTS: Mapping[Statement, str] = {
 
 
 def statement_text(line: Line) -> str:
-    """What kind of statement it is."""
+    """The kind of statement as text."""
     if line.what is Statement.AGAIN:
         return f"{line.of} again"
     return line.of if line.what is Statement.DERIVED else _STATEMENTS[line.what]

@@ -1,4 +1,4 @@
-"""What the kernel was entered for, in words."""
+"""Texts of the reasons for which the kernel was entered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tare.analysis.exposure.stacks import Entered, Entry
 
 
 def entry_text(entry: Entry) -> str:
-    """The call's or the interrupt's name, or what stands for one."""
+    """The name of the call or interrupt, or a description where it has none."""
     return {
         Entered.GATE: "the gate itself",
         Entered.UNKNOWN: "not known",

@@ -1,4 +1,4 @@
-"""A verdict in words."""
+"""Sentences of verdicts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tare.report.sentences.wording import Wording, wording
 
 #: Beyond this factor a percentage is hard to read.
 TIMES_FROM = 2.0
-#: What samples lack that have no logarithm.
+#: How samples without a logarithm are described.
 UNFIT = "zero, negative or not finite"
 
 
@@ -32,17 +32,17 @@ class Subject:
 
     @property
     def words(self) -> Wording:
-        """The phrases for a difference in it."""
+        """The phrases for a difference in this metric."""
         return wording(self.metric, self.unit, self.direction, self.family)
 
 
 def kind_word(kind: Kind) -> str:
-    """A verdict in a word: memory is not slower, it is worse."""
+    """A verdict in a word that fits every metric: "worse" instead of "slower"."""
     return {Kind.SLOWER: "worse", Kind.FASTER: "better"}.get(kind, kind.value)
 
 
 def verdict_text(verdict: Verdict, subject: Subject, platform: str) -> str:
-    """The verdict on a platform in words."""
+    """The verdict on a platform as a sentence."""
     if verdict.reason is Reason.NOT_ALIKE:
         return not_alike(verdict.unlike, platform)
     if verdict.seen is None:
@@ -59,24 +59,24 @@ _WITHOUT_FIGURES: Mapping[Reason, Callable[[Mapping[str, float]], str]] = {
     Reason.BASELINE: lambda _: "the baseline",
     Reason.NO_DATA: lambda _: "no data",
     Reason.UNSUPPORTED: lambda _: "no data: the platform cannot do this",
-    Reason.ALL_FAILED: lambda at: f"no data: all {at['failed']:.0f} trials failed",
-    Reason.NOT_SHOWN: lambda at: f"no data: none of its {at['ok']:.0f} good trials could show this",
+    Reason.ALL_FAILED: lambda numbers: f"no data: all {numbers['failed']:.0f} trials failed",
+    Reason.NOT_SHOWN: lambda numbers: f"no data: none of its {numbers['ok']:.0f} good trials could show this",
     Reason.NO_BASELINE: lambda _: "no data: the baseline has none to compare with",
     Reason.ALL_MARKED: lambda _: "no data: no block is left that has it and the baseline",
-    Reason.UNFIT: lambda at: _unfit(at, "samples"),
-    Reason.UNFIT_BASELINE: lambda at: _unfit(at, "samples of the baseline"),
-    Reason.TOO_FEW_BLOCKS: lambda at: (
-        f"inconclusive: {at['blocks']:.0f} blocks with the baseline, at least 2 are needed"
+    Reason.UNFIT: lambda numbers: _unfit(numbers, "samples"),
+    Reason.UNFIT_BASELINE: lambda numbers: _unfit(numbers, "samples of the baseline"),
+    Reason.TOO_FEW_BLOCKS: lambda numbers: (
+        f"inconclusive: {numbers['blocks']:.0f} blocks with the baseline, at least 2 are needed"
     ),
 }
 
 
-def _unfit(at: Mapping[str, float], whose: str) -> str:
-    return f"refused: {at['unfit']:.0f} of {at['samples']:.0f} {whose} are {UNFIT}, and have no ratio"
+def _unfit(numbers: Mapping[str, float], whose: str) -> str:
+    return f"refused: {numbers['unfit']:.0f} of {numbers['samples']:.0f} {whose} are {UNFIT}, and have no ratio"
 
 
 def closed_text(reason: Reason, numbers: Mapping[str, float], subject: Subject) -> str:
-    """Why nothing can be said of a metric, or of a platform in it."""
+    """Why there is no verdict on a metric, or on a platform in it."""
     if reason is Reason.BASELINES_DIFFER:
         size, ends = magnitude_range(Interval(numbers["point"], numbers["low"], numbers["high"]))
         margin = percent(subject.margin)
@@ -86,12 +86,12 @@ def closed_text(reason: Reason, numbers: Mapping[str, float], subject: Subject) 
 
 
 def drift_text(correlation: float) -> str:
-    """That a ratio goes one way."""
+    """That a ratio drifts over blocks."""
     return f"the ratio drifts over the campaign: rank correlation with the block {correlation:+.2f}"
 
 
 def wide_floor(half_width: float, margin: float) -> str:
-    """That the baseline itself scatters by more than what counts."""
+    """That the noise floor of the baseline is wider than the margin."""
     return f"the noise floor ±{percent(half_width)} is wider than the {percent(margin)} margin"
 
 
@@ -109,7 +109,7 @@ def _concluded(kind: Kind, reason: Reason, seen: Seen, subject: Subject) -> str:
 
 
 def _figures(seen: Seen, subject: Subject) -> str:
-    """What was seen: with a sign where it may be no difference, else in the metric's own phrases."""
+    """The observed difference: with a sign where it may be none, else in the phrases of the metric."""
     over = overhead(seen.typical, subject.direction)
     if over.low <= 0 <= over.high:
         return _with_amount(subject, signed_range(over), seen.amount)
@@ -125,7 +125,7 @@ def _excluded(unseen: Hidden) -> str:
 
 
 def _inconclusive(verdict: Verdict, seen: Seen, subject: Subject) -> str:
-    """What was seen, and why it is no verdict."""
+    """The observed difference, and why it allows no verdict."""
     if verdict.reason is Reason.ONE_BLOCK:
         size = _with_amount(subject, _size(subject, seen.typical)[0], seen.amount)
         return f"{size} in 1 block, and an interval needs 2"
@@ -167,7 +167,7 @@ _WHY_OPEN: Mapping[Reason, Callable[[Verdict, Seen, Subject], str]] = {
 
 
 def _enough(verdict: Verdict, subject: Subject) -> str:
-    """How long until the intervals fit into the margin, were there no difference: half of it on either side."""
+    """How long it would take until intervals are at most ± half of the margin; "" where that is not known."""
     if verdict.enough is None:
         return ""
     blocks, takes = verdict.enough.blocks, span(verdict.enough.seconds)
@@ -184,7 +184,7 @@ def describe(subject: Subject, logs: Interval, amount: Amount | None = None) -> 
 
 
 def _size(subject: Subject, logs: Interval) -> tuple[str, str]:
-    """("4.1 % slower", "3.6 to 4.7")."""
+    """The size of a difference and its interval: ("4.1 % slower", "3.6 to 4.7")."""
     over, factor = overhead(logs, subject.direction), times_worse(logs, subject.direction)
     worse = over.point > 0
     times = factor if worse else Interval(1 / factor.point, 1 / factor.high, 1 / factor.low)

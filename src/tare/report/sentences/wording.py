@@ -1,4 +1,4 @@
-"""How a difference in a metric is said: a start is slower, memory is more, jitter is higher; decided here alone."""
+"""Phrases for a difference in a metric: a start is slower, memory is more, jitter is higher."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tare.report.sentences.numbers import SIZES
 SHORT_TIMES = ("ns", "µs", "us", "ms")
 _TIMES = (*SHORT_TIMES, "s")
 _RATE = re.compile(r"/s$|IPS$|FLOPS$")
-#: What scatters around a time, and is not how long anything takes.
+#: Metrics of variation, in a unit of time but no duration.
 _SCATTER = re.compile(r"^(jitter(-.*)?|mdev)$")
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Phrases with a place for the size of a difference: one for percentages, one for factors, each for both sides."""
+    """Phrases with a placeholder for the size of a difference: for percentages and for factors, worse and better."""
 
     worse: str
     better: str
     times_worse: str
     times_better: str
-    #: The amount that is added is said before the ratio: a ratio to a baseline of next to nothing says nothing.
+    #: The added amount comes before the ratio, which means little against a baseline near zero.
     amount_first: bool = False
 
 
@@ -31,7 +31,7 @@ _COST = Wording("costs {} more CPU", "costs {} less CPU", "costs {} times the CP
 
 
 def wording(metric: str, unit: str, direction: Direction, family: Family | None = None) -> Wording:
-    """The words for a metric, by its name, its unit, which way it is better, and its workload's family.
+    """The phrases for a metric, by its name, unit, direction and its workload's family.
 
     ====================================================  ==================  ================
     metric                                                words               amount first
@@ -66,7 +66,7 @@ def _speed(*, amount_first: bool) -> Wording:
 def _by_value(
     above: tuple[str, str], below: tuple[str, str], direction: Direction, *, amount_first: bool = False
 ) -> Wording:
-    """Phrases that follow the figure and not the judgement: more stays more where more is better."""
+    """Phrases for the figure itself and not for its judgement: a higher value is "more" even where higher is better."""
     up, down = ([f"{{}} {phrase}" for phrase in phrases] for phrases in (above, below))
     worse, better = (up, down) if direction is Direction.LOWER else (down, up)
     return Wording(worse[0], better[0], worse[1], better[1], amount_first)

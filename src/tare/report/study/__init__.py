@@ -1,1 +1,1 @@
-"""The published studies' figures, and a campaign's beside them."""
+"""The report on published studies: their figures, and a campaign's beside them."""

@@ -13,7 +13,7 @@ from tare.literature import Beside, Figure, StatedInWords, Study
 from tare.report.campaign.cells import EMPTY
 from tare.report.campaign.model import Agreement, BesideReport, BesideRow, PlatformReport, ResultReport
 
-#: What each way of agreeing is called in a table.
+#: How tables name each agreement.
 WORDS: dict[Agreement, str] = {
     "inside": "inside ours",
     "open": "outside; ours may be none",
@@ -26,7 +26,7 @@ WORDS: dict[Agreement, str] = {
 
 @dataclass(frozen=True, slots=True)
 class _Theirs:
-    """What a study has of a metric and platform, in per cent."""
+    """A study's figure of a metric and platform, in per cent of its baseline."""
 
     what: str
     where: str
@@ -42,12 +42,12 @@ class _Theirs:
 
 
 def beside(study: Study, results: Sequence[ResultReport], baseline: str, shorter: str = "") -> BesideReport:
-    """Every figure of the study's that has a counterpart among these results.
+    """Every figure of the study that has a counterpart among these results.
 
-    ``shorter``: in what the campaign did less than the study, where that was its profile. A platform is set beside the
-    one of the study's that it runs in place of, or is like (`tare.literature.model.RunPlatform`).
+    ``shorter``: what the campaign shortened, if it ran the study's profile. A platform stands beside that of the study
+    that it replaces or resembles (`tare.literature.model.RunPlatform`).
     """
-    kin = {name: one.study for one in study.run.platform for name in (*one.run, *one.like)}
+    kin = {name: theirs.study for theirs in study.run.platform for name in (*theirs.run, *theirs.like)}
     measured = {(result.workload, result.metric): result for result in results}
     rows: list[BesideRow] = []
     absent = []
@@ -67,10 +67,14 @@ def beside(study: Study, results: Sequence[ResultReport], baseline: str, shorter
         scaled=shorter or None,
         rows=rows,
         absent=absent,
-        apart=[f"{one.what}: {one.why}" for one in (*study.apart, *study.run.without)],
+        apart=[f"{omission.what}: {omission.why}" for omission in (*study.apart, *study.run.without)],
         notes=[
-            *(f"{one.study} ({', '.join(one.run)}): {one.why}" for one in study.run.platform if one.run and one.why),
-            *(f"{one.metric} ({one.workload}): {one.note}" for one in study.beside if one.note),
+            *(
+                f"{theirs.study} ({', '.join(theirs.run)}): {theirs.why}"
+                for theirs in study.run.platform
+                if theirs.run and theirs.why
+            ),
+            *(f"{link.metric} ({link.workload}): {link.note}" for link in study.beside if link.note),
         ],
     )
 
@@ -101,26 +105,26 @@ def _rows(study: Study, link: Beside, result: ResultReport, ours: PlatformReport
 
 
 def _theirs(study: Study, metric: str, platform: str) -> Iterator[_Theirs]:
-    """All that the study prints of this metric and platform, in per cent: figures, what it derived, words."""
+    """All of the study's figures of this metric and platform, in per cent: printed, derived, or stated in words."""
     for figure in study.figure:
         percent = study.percent(metric, platform) if figure.metric == metric else None
         if percent is not None:
             yield _Theirs("value", figure.where, percent, percent, _sd(study, figure, platform), figure.n)
-    for one in study.text.derived:
-        if (one.metric, one.platform, one.of) == (metric, platform, "variability overhead"):
-            yield _Theirs(one.of, one.where, one.value, one.value)
-    for told in study.text.told:
-        if (told.metric, told.platform) == (metric, platform) and told.percent is not None:
-            yield _told(told)
+    for derived in study.text.derived:
+        if (derived.metric, derived.platform, derived.of) == (metric, platform, "variability overhead"):
+            yield _Theirs(derived.of, derived.where, derived.value, derived.value)
+    for statement in study.text.told:
+        if (statement.metric, statement.platform) == (metric, platform) and statement.percent is not None:
+            yield _stated(statement)
 
 
-def _told(told: StatedInWords) -> _Theirs:
-    low, high = told.percent if isinstance(told.percent, list) else (told.percent, told.percent)
+def _stated(statement: StatedInWords) -> _Theirs:
+    low, high = statement.percent if isinstance(statement.percent, list) else (statement.percent, statement.percent)
     assert low is not None
     assert high is not None
-    if told.of == "variability overhead":
-        return _Theirs(told.of, told.where, low, high, words=told.words)
-    return _Theirs("value", told.where, 100 + low, 100 + high, words=told.words)
+    if statement.of == "variability overhead":
+        return _Theirs(statement.of, statement.where, low, high, words=statement.words)
+    return _Theirs("value", statement.where, 100 + low, 100 + high, words=statement.words)
 
 
 def _sd(study: Study, figure: Figure, platform: str) -> float | None:
@@ -148,7 +152,7 @@ def _variability(ours: PlatformReport) -> tuple[float | None, float | None, floa
 def _agreement(
     theirs: _Theirs, point: float | None, low: float | None, high: float | None, *, nothing: float
 ) -> Agreement:
-    """How their figure lies to our interval; ``nothing`` is the percentage that stands for no difference."""
+    """How their figure compares with our interval; ``nothing``: the percentage that means no difference."""
     if point is None or low is None or high is None:
         return "no-figure"
     if theirs.low <= high and theirs.high >= low:
@@ -163,9 +167,9 @@ def _agreement(
 # --- in a terminal -----------------------------------------------------------------------------------------
 
 
-def lines(found: BesideReport) -> Iterator[tuple[str, ...]]:
-    """The table's rows as text: their metric, the platforms, their figure, ours, how they lie to each other."""
-    for row in found.rows:
+def lines(report: BesideReport) -> Iterator[tuple[str, ...]]:
+    """The table's rows as text: their metric, the platforms, their figure, ours, and the agreement."""
+    for row in report.rows:
         who = (
             row.platform if row.platform == row.study_platform.lower() else f"{row.platform} (as {row.study_platform})"
         )
@@ -193,33 +197,33 @@ def ours_text(row: BesideRow) -> str:
     return f"{_number(row.our_percent)} [{_number(row.our_low)} … {_number(row.our_high)}] (n {row.our_blocks})"
 
 
-def legend(found: BesideReport, baseline: str) -> str:
-    """What the figures of the table are."""
+def legend(report: BesideReport, baseline: str) -> str:
+    """What the figures of the table mean."""
     return (
-        f"Per cent of the baseline's figure: theirs of {found.baseline}, ours of {baseline}. Another machine, another"
+        f"Per cent of the baseline's figure: theirs of {report.baseline}, ours of {baseline}. Another machine, another"
         " kernel, other versions: only the ratios mean anything. ± is the study's standard deviation over its n runs,"
         " […] our 95 % interval over n blocks. Variability: overhead of standard deviations, in per cent."
     )
 
 
-def render(found: BesideReport, baseline: str) -> Iterator[Table | Text]:
+def render(report: BesideReport, baseline: str) -> Iterator[Table | Text]:
     """The table with its legend, for a terminal."""
-    yield Text(f"\nBeside the figures of {found.study} ({found.authors}, {found.year})", style="bold")
-    if found.rows:
+    yield Text(f"\nBeside the figures of {report.study} ({report.authors}, {report.year})", style="bold")
+    if report.rows:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
         for at, head in enumerate(("their metric", "platform", "theirs", "ours", "theirs is")):
             table.add_column(head, justify="right" if at in {2, 3} else "left", overflow="fold")
-        for line in lines(found):
+        for line in lines(report):
             table.add_row(*line)
         yield table
-        yield Text(legend(found, baseline), style="dim")
+        yield Text(legend(report, baseline), style="dim")
     else:
         yield Text("  Nothing that the study prints was measured here on a platform of its own.")
-    for head, said in (("not measured", found.absent), ("not set beside", found.apart), ("differs", found.notes)):
-        for one in said:
-            yield Text(f"  {head}: {one}", style="dim")
-    if found.scaled is not None:
-        yield Text(f"  scaled: {found.scaled}", style="dim")
+    for head, texts in (("not measured", report.absent), ("not set beside", report.apart), ("differs", report.notes)):
+        for text in texts:
+            yield Text(f"  {head}: {text}", style="dim")
+    if report.scaled is not None:
+        yield Text(f"  scaled: {report.scaled}", style="dim")
 
 
 def _number(value: float) -> str:

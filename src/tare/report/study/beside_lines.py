@@ -1,7 +1,7 @@
-"""Lines of the kernel beside the published ones of Anjali, Caraza-Harter and Swift 2020.
+"""Lines of the kernel beside those published by Anjali, Caraza-Harter and Swift 2020.
 
-Table 2, and every number of lines that the text has of its Venn diagrams: the diagrams themselves could not be read
-(see the study's file).
+Table 2, and every number of lines that the text gives of its Venn diagrams; the diagrams could not be read (see the
+study's file).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TABLE_2 = "Kernel lines executed"
 
 
 def beside_lines(exposure: Exposure) -> list[BesideLinesReport]:
-    """A row a printed figure, ours empty where a platform that it speaks of was not counted."""
+    """A row per printed figure; ours is empty where one of its platforms was not counted."""
     study = literature.load(STUDY)
     ours = {platform.study: _ours(exposure, [*platform.run, *platform.like]) for platform in study.run.platform}
     view = exposure.best_view()
@@ -28,7 +28,7 @@ def beside_lines(exposure: Exposure) -> list[BesideLinesReport]:
         return []
     return [
         *_table_2(study, exposure, view, ours),
-        *(_region(study, exposure, view, ours, one) for one in study.region),
+        *(_region(study, exposure, view, ours, region) for region in study.region),
     ]
 
 
@@ -40,7 +40,11 @@ def _table_2(
     study: Study, exposure: Exposure, view: View, ours: Mapping[str, str | None]
 ) -> Iterator[BesideLinesReport]:
     figure = study.metric(_TABLE_2)
-    shares = {one.platform: one.value for one in study.text.derived if (one.metric, one.of) == (_TABLE_2, "share")}
+    shares = {
+        derived.platform: derived.value
+        for derived in study.text.derived
+        if (derived.metric, derived.of) == (_TABLE_2, "share")
+    }
     for platform, lines in figure.value.items():
         own = ours.get(platform)
         count = None if own is None else len(exposure.things(own, view))
@@ -60,11 +64,11 @@ def _region(
 ) -> BesideLinesReport:
     figure = study.metric(region.metric)
     names = [*region.inside, *region.outside, *([region.than] if region.than else [])]
-    own = {name: one for name in names if (one := ours.get(name)) is not None}
-    there = [one for one in region.workloads if one in exposure.workloads]
+    own = {name: our_name for name in names if (our_name := ours.get(name)) is not None}
+    workloads = [workload for workload in region.workloads if workload in exposure.workloads]
     lines = None
-    if len(own) == len(names) and (there or not region.workloads):
-        sets = {name: _cut(exposure, one, view, there, region.directory) for name, one in own.items()}
+    if len(own) == len(names) and (workloads or not region.workloads):
+        sets = {name: _cut(exposure, platform, view, workloads, region.directory) for name, platform in own.items()}
         counts = regions(sets)
         lines = shared(counts, region.inside, region.outside) - (shared(counts, [region.than]) if region.than else 0)
     return BesideLinesReport(
@@ -79,9 +83,11 @@ def _region(
 
 
 def _cut(exposure: Exposure, platform: str, view: View, workloads: list[str], directory: str) -> Things:
-    parts = [exposure.things(platform, view, None, one) for one in workloads] or [exposure.things(platform, view)]
+    parts = [exposure.things(platform, view, None, workload) for workload in workloads] or [
+        exposure.things(platform, view)
+    ]
     whole: Things = frozenset().union(*parts)
     if not directory:
         return whole
     place = place_of(Level.LINES)
-    return frozenset(one for one in whole if (place(one) or "").startswith(f"{directory}/"))
+    return frozenset(line for line in whole if (place(line) or "").startswith(f"{directory}/"))

@@ -1,4 +1,4 @@
-"""The studies' printed figures in a terminal, as JSON and as CSV, and what was computed again of them."""
+"""The studies' printed figures in a terminal, as JSON and as CSV, and the check of their derived statements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLUMNS = (
 
 
 def rows(study: Study) -> Iterator[dict[str, Any]]:
-    """Each printed figure, then each that the text has in words only; None where something is not printed."""
+    """A row per printed figure, then per statement in words only; None where something is not printed."""
     for figure in study.figure:
         for platform, value in figure.value.items():
             yield dict(
@@ -40,15 +40,20 @@ def rows(study: Study) -> Iterator[dict[str, Any]]:
                     strict=True,
                 )
             )  # fmt: skip
-    for told in study.text.told:
+    for statement in study.text.told:
         empty = dict.fromkeys(_COLUMNS)
-        words = told.words if told.of == "change" else f"{told.of}: {told.words}"
-        said = {"study": study.name, "metric": told.metric, "platform": told.platform, "where": told.where}
-        yield {**empty, **said, "words": words}
+        words = statement.words if statement.of == "change" else f"{statement.of}: {statement.words}"
+        columns = {
+            "study": study.name,
+            "metric": statement.metric,
+            "platform": statement.platform,
+            "where": statement.where,
+        }
+        yield {**empty, **columns, "words": words}
 
 
 def to_csv(studies: Sequence[Study]) -> str:
-    """One line a figure, with a head."""
+    """The figures as CSV: one line per figure, and a head."""
     out = io.StringIO()
     writer = csv.DictWriter(out, _COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -58,12 +63,12 @@ def to_csv(studies: Sequence[Study]) -> str:
 
 
 def to_data(studies: Sequence[Study]) -> dict[str, Any]:
-    """For ``--json``: the files as they are, with everything that a study's has."""
+    """The data of ``tare literature --json``: the studies' files with all fields."""
     return {"schema": SCHEMA, "studies": [study.model_dump(mode="json", exclude_defaults=True) for study in studies]}
 
 
 def overview(studies: Sequence[Study]) -> Group:
-    """Which studies there are, and what is known of each."""
+    """A table of all studies, and how much is known of each."""
     table = _table("study", "what", "platforms", "figures", "in words", "slips")
     for study in studies:
         figures = sum(len(figure.value) for figure in study.figure)
@@ -77,7 +82,7 @@ def overview(studies: Sequence[Study]) -> Group:
 
 
 def shown(study: Study) -> Group:
-    """A study's figures, platform by metric, with all that is known of them."""
+    """A study's figures by metric and platform, and its statements in words, gaps and slips."""
     source = study.source
     parts: list[RenderableType] = [
         Text(f"{study.name}: {source.authors}, {source.year}. {source.title or source.kind}", style="bold"),
@@ -95,8 +100,8 @@ def shown(study: Study) -> Group:
         parts.append(
             Text("± standard deviation; (±) relative, in per cent; ~ about. ↑ higher is better, ↓ lower.\n", "dim")
         )
-    parts += _list("In words only", [_said(study, at) for at in range(len(study.text.told))])
-    parts += _list("Not read", [f"{one.what}: {one.why}" for one in study.unread])
+    parts += _list("In words only", [_statement(study, at) for at in range(len(study.text.told))])
+    parts += _list("Not read", [f"{unread.what}: {unread.why}" for unread in study.unread])
     parts += _list("Its own slips", [_slip(study, at) for at in range(len(study.slip))])
     return Group(*parts)
 
@@ -113,10 +118,10 @@ def _cell(figure: Figure, platform: str) -> str:
     return text
 
 
-def _said(study: Study, at: int) -> str:
-    told = study.text.told[at]
-    what = "" if told.of == "change" else f" ({told.of})"
-    return f"{told.metric}{what}, {told.platform}: {told.words} ({told.where})"
+def _statement(study: Study, at: int) -> str:
+    statement = study.text.told[at]
+    what = "" if statement.of == "change" else f" ({statement.of})"
+    return f"{statement.metric}{what}, {statement.platform}: {statement.words} ({statement.where})"
 
 
 def _slip(study: Study, at: int) -> str:
@@ -127,36 +132,36 @@ def _slip(study: Study, at: int) -> str:
     return f"{slip.where}, {whose}: {_printed(slip.printed)} is printed, {_printed(slip.follows)} follows: {slip.why}"
 
 
-def checks(found: Sequence[Checked]) -> Group:
-    """What was computed again, and where a study's text does not follow from its own figures."""
+def checks(results: Sequence[Checked]) -> Group:
+    """Tables of the statements that do not follow from a study's own figures, and whether they are listed as slips."""
     parts: list[RenderableType] = []
-    for one in found:
-        wrong = [line for line in one.lines if line.wrong]
-        head = f"{one.study}: {len(one.lines)} statements computed again, {len(wrong)} do not follow"
-        parts.append(Text(head, style="bold" if one.good else "bold red"))
+    for result in results:
+        wrong = [line for line in result.lines if line.wrong]
+        head = f"{result.study}: {len(result.lines)} statements computed again, {len(wrong)} do not follow"
+        parts.append(Text(head, style="bold" if result.good else "bold red"))
         if wrong:
             table = _table("where", "what", "platform", "printed", "follows", "listed")
             for line in wrong:
-                listed = "no" if line in one.unlisted else "yes"
+                listed = "no" if line in result.unlisted else "yes"
                 what = f"{line.metric}, {statement_text(line)}"
                 table.add_row(line.where, what, line.platform, _printed(line.printed), _printed(line.follows), listed)
             parts.append(table)
-        parts += [Text(f"  listed and not found: {slip.where}, {slip.metric}", "red") for slip in one.unfound]
+        parts += [Text(f"  listed and not found: {slip.where}, {slip.metric}", "red") for slip in result.unfound]
         parts.append(Text())
     return Group(*parts)
 
 
-def checks_to_data(found: Sequence[Checked]) -> dict[str, Any]:
-    """For ``--check --json``."""
-    return {"schema": "tare.literature-check/1", "studies": [_checked(one) for one in found]}
+def checks_to_data(results: Sequence[Checked]) -> dict[str, Any]:
+    """The data of ``tare literature --check --json``."""
+    return {"schema": "tare.literature-check/1", "studies": [_checked(result) for result in results]}
 
 
-def _checked(one: Checked) -> dict[str, Any]:
+def _checked(result: Checked) -> dict[str, Any]:
     return {
-        "study": one.study,
-        "good": one.good,
-        "statements": [_line(line, listed=line not in one.unlisted) for line in one.lines],
-        "unfound": [slip.model_dump(mode="json", exclude_defaults=True) for slip in one.unfound],
+        "study": result.study,
+        "good": result.good,
+        "statements": [_line(line, listed=line not in result.unlisted) for line in result.lines],
+        "unfound": [slip.model_dump(mode="json", exclude_defaults=True) for slip in result.unfound],
     }
 
 
@@ -175,7 +180,7 @@ def _line(line: Line, *, listed: bool) -> dict[str, Any]:
 
 def _printed(value: object) -> str:
     if isinstance(value, list):
-        return " to ".join(_printed(one) for one in value)
+        return " to ".join(_printed(end) for end in value)
     return f"{value:.10g}" if isinstance(value, int | float) else str(value)
 
 
@@ -189,12 +194,12 @@ def _list(title: str, lines: Sequence[str]) -> Iterator[RenderableType]:
         yield from (Text(f"  {line}") for line in lines)
 
 
-def _table(first: str, *others: str) -> Table:
+def _table(first: str, *rest: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column(first, overflow="fold")
-    for name in others:
+    for name in rest:
         words = name in {"what", "listed"}
-        # A name breaks between its words only.
+        # A name may break between its words only.
         least = max(map(len, name.split()))
         table.add_column(name, justify="left" if words else "right", overflow="fold", min_width=least)
     return table

@@ -1,1 +1,1 @@
-"""Surfaces: as data, in a terminal and on the page."""
+"""The report on surfaces: as data, in a terminal and on the page."""

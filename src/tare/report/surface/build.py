@@ -1,4 +1,4 @@
-"""From surfaces to their part of the report, and to what ``tare surface --json`` prints."""
+"""Builds the report's part on surfaces, and the data of ``tare surface --json``."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from tare.report.surface.model import (
 from tare.store import Store
 
 SCHEMA = "tare.surface/1"
-#: Whose table of allowed calls ours stand beside, and what its file calls the figures of it.
+#: The study whose table of allowed calls is shown beside ours, and the metrics of that table in its file.
 STUDY = "anjali-2020"
 ALLOWED, BLOCKED = "System calls allowed", "System calls blocked"
 _RUNS = (Call.ALLOWED, Call.CONDITIONAL)
-#: Roles of which an instance has one kind; of the others the program tells them apart.
+#: Roles that many programs of an instance may have: their processes are grouped by program too.
 _MANY = ("sandboxed", "outside")
 
 
 def of_store(store: Store) -> SurfacesReport | None:
-    """The part on the surfaces of a file; None where it has none. Raises `StoreError`."""
+    """The report on the surfaces of a file; None where it has none. Raises `StoreError`."""
     record = store.record
-    order = [record.baseline, *(one.name for one in record.platforms)]
+    order = [record.baseline, *(platform.name for platform in record.platforms)]
     place = {name: at for at, name in enumerate(dict.fromkeys(order))}
-    found = sorted(store.surfaces(), key=lambda one: place.get(one.platform, len(place)))
-    return surfaces_report(found) if found else None
+    surfaces = sorted(store.surfaces(), key=lambda surface: place.get(surface.platform, len(place)))
+    return surfaces_report(surfaces) if surfaces else None
 
 
-def surfaces_report(found: Sequence[Surface], study: Study | None = None) -> SurfacesReport:
-    """The whole part. Of several surfaces of a platform the last counts. ``study``: another than the usual one."""
-    last = {one.platform: one for one in found}
-    names = [one.platform for one in found]
-    surfaces = [_surface(one, names.count(one.platform)) for one in last.values()]
+def surfaces_report(readings: Sequence[Surface], study: Study | None = None) -> SurfacesReport:
+    """The report on these surfaces. Of several of one platform the last counts. ``study`` None: `STUDY`."""
+    last = {surface.platform: surface for surface in readings}
+    names = [surface.platform for surface in readings]
+    surfaces = [_surface(surface, names.count(surface.platform)) for surface in last.values()]
     beside = _beside(list(last.values()), study or literature.load(STUDY))
     return SurfacesReport(surfaces=surfaces, regions=_regions(surfaces), beside=beside)
 
@@ -50,32 +50,35 @@ def surfaces_report(found: Sequence[Surface], study: Study | None = None) -> Sur
 def to_data(
     surfaces: Sequence[Surface], left_out: Sequence[Mapping[str, str]], facts: Mapping[str, Any], study: Study
 ) -> dict[str, Any]:
-    """For ``tare surface --json``."""
+    """The data of ``tare surface --json``."""
     figures = [study.metric(ALLOWED), study.metric(BLOCKED)]
     return {
         "schema": SCHEMA,
         **facts,
         "platforms": [
-            one.model_dump(mode="json") | {"counts": {call.value: count for call, count in one.counts.items()}}
-            for one in surfaces
+            surface.model_dump(mode="json") | {"counts": {call.value: count for call, count in surface.counts.items()}}
+            for surface in surfaces
         ],
         "left_out": list(left_out),
         "published": {
             "study": study.name,
-            "platforms": {one.study: [*one.run, *one.like] for one in study.run.platform},
-            "figures": [{"metric": one.metric, "where": one.where, "unit": one.unit, **one.value} for one in figures],
+            "platforms": {platform.study: [*platform.run, *platform.like] for platform in study.run.platform},
+            "figures": [
+                {"metric": figure.metric, "where": figure.where, "unit": figure.unit, **figure.value}
+                for figure in figures
+            ],
         },
     }
 
 
 def processes(tasks: Iterable[Tasks]) -> list[ProcessesReport]:
-    """Those of one kind with the same calls and rights together, in the order in which they first come."""
+    """Threads grouped by kind, calls and rights, in the order in which a group first occurs."""
     groups: dict[object, list[Tasks]] = {}
-    for one in tasks:
-        who = (one.role, one.program) if one.role in _MANY else one.role
-        calls = None if one.calls is None else tuple(one.calls.items())
-        key = (who, one.counted, calls, one.seccomp, one.filters, one.effective, one.uid, one.namespaces)
-        groups.setdefault((*key, one.no_new_privs, one.label), []).append(one)
+    for task in tasks:
+        who = (task.role, task.program) if task.role in _MANY else task.role
+        calls = None if task.calls is None else tuple(task.calls.items())
+        key = (who, task.counted, calls, task.seccomp, task.filters, task.effective, task.uid, task.namespaces)
+        groups.setdefault((*key, task.no_new_privs, task.label), []).append(task)
     return [_processes(group) for group in groups.values()]
 
 
@@ -84,7 +87,7 @@ def _processes(group: Sequence[Tasks]) -> ProcessesReport:
     return ProcessesReport(
         role=first.role,
         program=first.program,
-        n=len({one.pid for one in group}),
+        n=len({task.pid for task in group}),
         counted=first.counted,
         counts=_counts(first.calls),
         seccomp=first.seccomp,
@@ -97,20 +100,20 @@ def _processes(group: Sequence[Tasks]) -> ProcessesReport:
     )
 
 
-def _surface(one: Surface, n_read: int) -> SurfaceReport:
-    counted = [tasks for tasks in one.tasks if tasks.counted]
+def _surface(surface: Surface, n_read: int) -> SurfaceReport:
+    counted = [tasks for tasks in surface.tasks if tasks.counted]
     places = {(place.path, place.kind): place for tasks in counted for place in tasks.writable}
     return SurfaceReport(
-        platform=one.platform,
-        at=one.at,
-        kernel=one.kernel,
+        platform=surface.platform,
+        at=surface.at,
+        kernel=surface.kernel,
         n_read=n_read,
-        of=one.of,
-        counts=_counts(one.calls),
-        calls=None if one.calls is None else dict(one.calls),
-        unread=list(one.unread),
-        processes=processes(one.tasks),
-        abis={name: Abi.model_validate(abi) for name, abi in one.abis.items()},
+        of=surface.of,
+        counts=_counts(surface.calls),
+        calls=None if surface.calls is None else dict(surface.calls),
+        unread=list(surface.unread),
+        processes=processes(surface.tasks),
+        abis={name: Abi.model_validate(abi) for name, abi in surface.abis.items()},
         writable=[places[key] for key in sorted(places)],
         devices=sorted({device for tasks in counted for device in tasks.devices}),
     )
@@ -119,18 +122,18 @@ def _surface(one: Surface, n_read: int) -> SurfaceReport:
 def _counts(calls: Mapping[str, Call] | None) -> dict[Call, int] | None:
     if calls is None:
         return None
-    every = list(calls.values())
-    return {kind: every.count(kind) for kind in Call}
+    outcomes = list(calls.values())
+    return {kind: outcomes.count(kind) for kind in Call}
 
 
 def _regions(surfaces: Sequence[SurfaceReport]) -> list[RegionReport]:
-    """Of platforms whose calls are known, the largest region first; last what none of them lets through."""
-    known = {one.platform: one.calls for one in surfaces if one.calls is not None}
-    found: dict[tuple[str, ...], list[str]] = {}
+    """Regions of platforms whose calls are known, the largest first; last the calls that no platform lets through."""
+    known = {surface.platform: surface.calls for surface in surfaces if surface.calls is not None}
+    by_platforms: dict[tuple[str, ...], list[str]] = {}
     for call in dict.fromkeys(call for calls in known.values() for call in calls):
         through = tuple(name for name, calls in known.items() if calls.get(call) in _RUNS)
-        found.setdefault(through, []).append(call)
-    ordered = sorted(found.items(), key=lambda one: (not one[0], -len(one[1])))
+        by_platforms.setdefault(through, []).append(call)
+    ordered = sorted(by_platforms.items(), key=lambda item: (not item[0], -len(item[1])))
     return [RegionReport(platforms=list(names), calls=sorted(calls)) for names, calls in ordered]
 
 
@@ -143,14 +146,14 @@ def _beside(surfaces: Sequence[Surface], study: Study) -> StudyReport | None:
     for platform in study.run.platform:
         if platform.study not in allowed.value.keys() | blocked.value.keys():
             continue
-        by_name = {one.platform: one for one in surfaces}
+        by_name = {surface.platform: surface for surface in surfaces}
         ours = [by_name[name] for name in (*platform.run, *platform.like) if name in by_name]
         rows.append(
             BesideCallsReport(
                 platform=platform.study,
                 allowed=_whole(allowed.value.get(platform.study)),
                 blocked=_whole(blocked.value.get(platform.study)),
-                ours=[row for one in ours for row in _ours(one)],
+                ours=[row for surface in ours for row in _ours(surface)],
             )
         )
     if not any(row.ours for row in rows):
@@ -165,13 +168,16 @@ def _whole(value: float | None) -> int | None:
     return None if value is None else int(value)
 
 
-def _ours(one: Surface) -> Iterator[OursReport]:
-    yield _our(one, "whole", _counts(one.calls), sure=not one.unread)
-    for kind in processes(tasks for tasks in one.tasks if tasks.role == "sentry"):  # all that a study counts of gVisor
-        yield _our(one, "sentry", kind.counts, sure=True)
+def _ours(surface: Surface) -> Iterator[OursReport]:
+    yield _our(surface, "whole", _counts(surface.calls), sure=not surface.unread)
+    # A study counts the sentry's calls alone for gVisor.
+    for kind in processes(tasks for tasks in surface.tasks if tasks.role == "sentry"):
+        yield _our(surface, "sentry", kind.counts, sure=True)
 
 
-def _our(one: Surface, part: Part, counts: Mapping[Call, int] | None, *, sure: bool) -> OursReport:
+def _our(surface: Surface, part: Part, counts: Mapping[Call, int] | None, *, sure: bool) -> OursReport:
     known = counts or {}
     allowed, conditional = known.get(Call.ALLOWED), known.get(Call.CONDITIONAL)
-    return OursReport(platform=one.platform, part=part, allowed=allowed, conditional=conditional, of=one.of, sure=sure)
+    return OursReport(
+        platform=surface.platform, part=part, allowed=allowed, conditional=conditional, of=surface.of, sure=sure
+    )

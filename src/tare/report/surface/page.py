@@ -1,4 +1,4 @@
-"""The page's part on surfaces: what the template shows, and what can be taken from it as a file."""
+"""The page's part on surfaces: the data of its template, and its downloads."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from tare.report.surface.model import SurfacesReport
 
 @dataclass(frozen=True, slots=True)
 class SurfaceView:
-    """What the template shows; ``overlap`` None: all let the same calls through."""
+    """The data of the template; ``overlap`` None: all platforms let the same calls through."""
 
     report: SurfacesReport
     overlap: Overlap | None
 
 
 def surface_view(report: Report) -> SurfaceView | None:
-    """None where the file has no surfaces."""
+    """The data of the template; None where the file has no surfaces."""
     return None if report.surfaces is None else SurfaceView(report.surfaces, _overlap(report.surfaces))
 
 
 def note_of(overlap: Overlap) -> str:
-    """How to read the figure, and what is left out of it."""
-    said = [
+    """How to read the figure, and what it leaves out."""
+    sentences = [
         "A bar is a region: the calls that exactly the platforms with a filled dot below it let through, for all"
         " arguments or for some, and no other. Platforms that let the same calls through are one row."
     ]
     if overlap.bars["hidden"]:
-        said.append(f"{overlap.bars['hidden']:,} smaller regions are not drawn.")
+        sentences.append(f"{overlap.bars['hidden']:,} smaller regions are not drawn.")
     if overlap.diagrams:
-        said.append("In the circles, areas of sets and of what two of them share are in proportion.")
-    return " ".join(said)
+        sentences.append("In the circles, areas of sets and of what two of them share are in proportion.")
+    return " ".join(sentences)
 
 
 def tables(report: Report) -> Iterator[tuple[str, str, str]]:
-    """Name, title and CSV of a file: a row a system call, what becomes of it by platform."""
+    """Name, title and CSV of the download: a row per system call, its outcome by platform."""
     if report.surfaces is None:
         return
-    known = {one.platform: one.calls for one in report.surfaces.surfaces if one.calls is not None}
+    known = {surface.platform: surface.calls for surface in report.surfaces.surfaces if surface.calls is not None}
     names = sorted({name for calls in known.values() for name in calls})
     columns = {f"{platform}": [calls.get(name) for name in names] for platform, calls in known.items()}
     whole = pl.DataFrame({"call": names, **columns}, schema=dict.fromkeys(["call", *columns], pl.String))
@@ -53,16 +53,16 @@ def tables(report: Report) -> Iterator[tuple[str, str, str]]:
     yield f"{stem}-surfaces.csv.gz", "system calls: what becomes of each, by platform", whole.write_csv()
 
 
-def _overlap(found: SurfacesReport) -> Overlap | None:
-    """Platforms that let the same calls through are one set."""
-    alike = words.alike(found)
+def _overlap(report: SurfacesReport) -> Overlap | None:
+    """The figure; platforms that let the same calls through are one set. None for fewer than two sets."""
+    alike = words.alike(report)
     if len(alike) < 2:
         return None
     name_of = {names[0]: words.label(names) for names in alike}
     regions = {
-        tuple(label for first, label in name_of.items() if first in one.platforms): len(one.calls)
-        for one in found.regions
-        if one.platforms
+        tuple(label for first, label in name_of.items() if first in region.platforms): len(region.calls)
+        for region in report.regions
+        if region.platforms
     }
     names = list(name_of.values())
     return Overlap("Let through", drawn.diagrams(names, regions, names), drawn.upset(names, regions))

@@ -1,4 +1,4 @@
-"""Surfaces in a terminal, with what a study printed of the same beside them."""
+"""Surfaces in a terminal, beside a study's published table."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tare.report.surface import words
 from tare.report.surface.model import ProcessesReport, StudyReport, SurfaceReport, SurfacesReport
 
 _SHORT: Mapping[Call, str] = {Call.CONDITIONAL: "cond."}
-#: More places than this are told by their number, and so are calls that platforms differ in.
+#: Most places, and most calls in which platforms differ, that are named; for the rest only their number is shown.
 _FEW, _CALLS = 4, 12
 
 
 def render(surfaces: Sequence[SurfaceReport]) -> Group:
-    """The counts and rights, one line a kind of process; then what else can be reached."""
+    """A table of counts and rights, one line per kind of process; then a table of what else can be reached."""
     if not surfaces:
         return Group(Text("no platform was looked at"))
     kinds = words.kinds(surfaces)
@@ -40,10 +40,10 @@ def render(surfaces: Sequence[SurfaceReport]) -> Group:
 
 
 def published(study: StudyReport) -> Group:
-    """A study's table of allowed calls beside ours."""
+    """A study's table of allowed calls, beside our counts."""
     table = _table("the study's platform", f"allowed, {study.unit}", "ours", "allowed", "conditional", "of")
     for row in study.rows:
-        ours = [_indented(*words.ours(one), whole=one.part == "whole") for one in row.ours] or [[EMPTY] * 4]
+        ours = [_indented(*words.ours(figure), whole=figure.part == "whole") for figure in row.ours] or [[EMPTY] * 4]
         for number, cells in enumerate(ours):
             first = (row.platform, words.theirs(row)) if number == 0 else ("", "")
             table.add_row(*first, *cells)
@@ -51,30 +51,30 @@ def published(study: StudyReport) -> Group:
     return Group(head, table, Text(words.NOTE, style="dim"))
 
 
-def differing(found: SurfacesReport) -> Iterator[RenderableType]:
-    """The calls that some let through and others do not, the most of them first."""
-    regions = words.differing(found)
+def differing(report: SurfacesReport) -> Iterator[RenderableType]:
+    """The calls that some platforms let through and others do not, the largest region first."""
+    regions = words.differing(report)
     if regions:
         yield Text()
         yield Text("Let through by some and not by others", style="bold")
     for region in regions:
-        names = words.marked(region, found)
+        names = words.marked(region, report)
         more = f" and {len(names) - _CALLS} more" if len(names) > _CALLS else ""
-        yield Padding(Text(clean(f"{words.through(region, found)}: {len(names)}")), (0, 0, 0, 2))
+        yield Padding(Text(clean(f"{words.through(region, report)}: {len(names)}")), (0, 0, 0, 2))
         yield Padding(Text(clean(f"{', '.join(names[:_CALLS])}{more}"), style="dim"), (0, 0, 0, 4))
 
 
-def part(found: SurfacesReport) -> Iterator[RenderableType]:
-    """The part of a campaign's report."""
+def part(report: SurfacesReport) -> Iterator[RenderableType]:
+    """The part of a campaign's report that is on surfaces."""
     yield Text()
-    yield render(found.surfaces)
-    if found.beside is not None:
-        yield published(found.beside)
-    yield from differing(found)
+    yield render(report.surfaces)
+    if report.beside is not None:
+        yield published(report.beside)
+    yield from differing(report)
 
 
 def listed(surfaces: Sequence[Surface]) -> Group:
-    """Which calls, by what becomes of them; with the answers of the filters of those that do not run."""
+    """The calls of each platform by outcome, with the filters' answers where a call does not always run."""
     parts: list[RenderableType] = []
     for surface in surfaces:
         parts.append(Text(surface.platform, style="bold"))
@@ -86,22 +86,22 @@ def listed(surfaces: Sequence[Surface]) -> Group:
 
 
 def _rows(surface: SurfaceReport, kinds: Sequence[Call]) -> Iterator[list[Text]]:
-    for number, (name, counts, low, one) in enumerate(words.rows(surface)):
+    for number, (name, counts, low, process) in enumerate(words.rows(surface)):
         style = "" if number else "bold"
-        cells = [words.number(counts, kind, low=low) for kind in kinds] + (_rights(one) if one else [""] * 6)
+        cells = [words.number(counts, kind, low=low) for kind in kinds] + (_rights(process) if process else [""] * 6)
         yield [Text(clean(f"  {name}" if number else name), style), *(Text(clean(cell), style) for cell in cells)]
 
 
-def _rights(one: ProcessesReport) -> list[str]:
-    nnp = "yes" if one.no_new_privs else "no"
-    spaces = " ".join(one.namespaces) or EMPTY
-    return [words.filters(one), words.capabilities(one), str(one.uid), spaces, nnp, one.label or EMPTY]
+def _rights(process: ProcessesReport) -> list[str]:
+    nnp = "yes" if process.no_new_privs else "no"
+    spaces = " ".join(process.namespaces) or EMPTY
+    return [words.filters(process), words.capabilities(process), str(process.uid), spaces, nnp, process.label or EMPTY]
 
 
 def _legend(surfaces: Sequence[SurfaceReport]) -> Iterator[Text]:
-    told = "conditional: as its arguments are. caps: effective capabilities; * in a user namespace of its own. "
-    told += "nnp: no_new_privs. A platform's line has what the most permissive of its counted threads gets."
-    yield Text(told, style="dim")
+    legend = "conditional: as its arguments are. caps: effective capabilities; * in a user namespace of its own. "
+    legend += "nnp: no_new_privs. A platform's line has what the most permissive of its counted threads gets."
+    yield Text(legend, style="dim")
     yield from (Text(clean(line), style="dim") for line in words.notes(surfaces))
     yield from (Text(clean(line), style="yellow") for line in words.doubts(surfaces))
 
@@ -118,9 +118,9 @@ def _reach(surfaces: Sequence[SurfaceReport]) -> Table:
 
 
 def _some(names: Iterable[str]) -> str:
-    every = list(names)
-    more = [f"and {len(every) - _FEW} more"] if len(every) > _FEW else []
-    return "\n".join([*every[:_FEW], *more]) or EMPTY
+    texts = list(names)
+    more = [f"and {len(texts) - _FEW} more"] if len(texts) > _FEW else []
+    return "\n".join([*texts[:_FEW], *more]) or EMPTY
 
 
 def _with_answers(name: str, surface: Surface) -> str:
@@ -132,9 +132,9 @@ def _indented(name: str, *cells: str, whole: bool) -> list[str]:
     return [clean(name if whole else f"  {name}"), *cells]
 
 
-def _table(first: str, *others: str) -> Table:
+def _table(first: str, *rest: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
     table.add_column(first, overflow="fold")
-    for name in others:
+    for name in rest:
         table.add_column(name, justify="left" if name == "ours" else "right")
     return table
