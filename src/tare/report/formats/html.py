@@ -38,7 +38,7 @@ from tare.report.surface import words as surface_words
 from tare.report.surface.page import SurfaceView, surface_view
 from tare.store import read_store
 
-_TEMPLATES = Path(__file__).parent / "templates"
+_TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
 @dataclass(frozen=True, slots=True)
