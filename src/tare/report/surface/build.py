@@ -10,10 +10,10 @@ from tare.footprint.model import Abi, Call, Surface, Tasks
 from tare.literature import Study
 from tare.report.surface.model import (
     BesideCallsReport,
+    CallRegionReport,
     OursReport,
     Part,
     ProcessesReport,
-    RegionReport,
     StudyReport,
     SurfaceReport,
     SurfacesReport,
@@ -123,7 +123,7 @@ def _counts(calls: Mapping[str, Call] | None) -> dict[Call, int] | None:
     return {kind: every.count(kind) for kind in Call}
 
 
-def _regions(surfaces: Sequence[SurfaceReport]) -> list[RegionReport]:
+def _regions(surfaces: Sequence[SurfaceReport]) -> list[CallRegionReport]:
     """Of platforms whose calls are known, the largest region first; last what none of them lets through."""
     known = {one.platform: one.calls for one in surfaces if one.calls is not None}
     found: dict[tuple[str, ...], list[str]] = {}
@@ -131,7 +131,7 @@ def _regions(surfaces: Sequence[SurfaceReport]) -> list[RegionReport]:
         through = tuple(name for name, calls in known.items() if calls.get(call) in _RUNS)
         found.setdefault(through, []).append(call)
     ordered = sorted(found.items(), key=lambda one: (not one[0], -len(one[1])))
-    return [RegionReport(platforms=list(names), calls=sorted(calls)) for names, calls in ordered]
+    return [CallRegionReport(platforms=list(names), calls=sorted(calls)) for names, calls in ordered]
 
 
 # --- beside a study ------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from tare.footprint.model import Abi, Call
 from tare.report.campaign.cells import EMPTY
 from tare.report.surface.model import (
     BesideCallsReport,
+    CallRegionReport,
     OursReport,
     ProcessesReport,
-    RegionReport,
     SurfaceReport,
     SurfacesReport,
 )
@@ -106,7 +106,7 @@ def doubts(surfaces: Iterable[SurfaceReport]) -> Iterator[str]:
             yield f"? {one.platform}: filters of the {reason}"
 
 
-def differing(found: SurfacesReport) -> list[RegionReport]:
+def differing(found: SurfacesReport) -> list[CallRegionReport]:
     """The calls that some platforms let through and others do not."""
     every = len([one for one in found.surfaces if one.calls is not None])
     return [one for one in found.regions if 0 < len(one.platforms) < every]
@@ -129,7 +129,7 @@ def label(names: Sequence[str]) -> str:
     return f"{', '.join(names[: _LABEL - 1])} and {len(names) - _LABEL + 1} more"
 
 
-def through(region: RegionReport, found: SurfacesReport) -> str:
+def through(region: CallRegionReport, found: SurfacesReport) -> str:
     """Who lets the calls of a region through, by the fewer names: those that do, or those that do not."""
     others = [name for group in alike(found) for name in group if name not in region.platforms]
     if len(others) <= len(region.platforms):
@@ -137,7 +137,7 @@ def through(region: RegionReport, found: SurfacesReport) -> str:
     return f"{', '.join(region.platforms)} alone"
 
 
-def marked(region: RegionReport, found: SurfacesReport) -> list[str]:
+def marked(region: CallRegionReport, found: SurfacesReport) -> list[str]:
     """The calls of a region; with * those that one of the platforms lets through for some arguments only."""
     of = [one.calls for one in found.surfaces if one.platform in region.platforms and one.calls is not None]
     return [f"{name}*" if any(calls.get(name) is Call.CONDITIONAL for calls in of) else name for name in region.calls]
