@@ -12,7 +12,7 @@ SOURCES := src tests scripts bench
 QUICK_LIMIT_S := 1800
 HOST_LIMIT_S := 3600
 
-.PHONY: help setup packages venv agent gvisor image quick lint check test lab gcov-kernel lab-test slow-test test-all faults storm bench fuzz lock lower-bounds sbom audit clean
+.PHONY: help setup packages venv agent gvisor image quick lint check test docs-tables lab gcov-kernel lab-test slow-test test-all faults storm bench fuzz lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -48,6 +48,9 @@ test: setup lint ## set up, then every test, real platforms included
 	  >build/quick-tests.log 2>&1; code=$$?; cat build/quick-tests.log; exit $$code ) & quick=$$!; \
 	timeout --foreground -k 60 $(HOST_LIMIT_S) scripts/with-dockerd $(BIN)/pytest -m host --durations=25; host=$$?; \
 	wait $$quick; exit $$((host | $$?))
+
+docs-tables: ## the tables of docs/report-schema.md, from the report's models
+	@$(BIN)/python scripts/docs_tables.py
 
 ##@ Labs
 

@@ -18,17 +18,9 @@ from tare.errors import StoreError
 from tare.report.campaign.build import build, build_all
 from tare.report.campaign.cells import cell
 from tare.report.campaign.model import (
-    BesideReport,
-    BesideRow,
-    Contamination,
-    DependenceReport,
     ManyReports,
-    MultiplicityReport,
     PlatformReport,
     Report,
-    ResultReport,
-    SettingReport,
-    UnmarkedReport,
     to_json,
 )
 from tare.store import create_store
@@ -195,19 +187,6 @@ def test_a_file_of_format_version_1_has_a_report() -> None:
     report = build(Path(__file__).parents[1] / "store" / "released" / "whole-1.tare")
     assert (report.status, report.blocks_done, report.contaminated.n_ticks) == ("complete", 2, 0)
     assert entry(report, "prime-slices", "rate", "docker").n_blocks == 2
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        Report, ResultReport, PlatformReport, UnmarkedReport, SettingReport, Contamination, BesideReport, BesideRow,
-        DependenceReport, MultiplicityReport,
-    ],
-)  # fmt: skip
-def test_every_field_is_documented(model: type[Report]) -> None:
-    documented = set(re.findall(r"`([a-z0-9_]+)`", DOCS.read_text()))
-    fields = {name.rstrip("_") for name in model.model_fields}
-    assert fields - documented == set()
 
 
 @pytest.mark.parametrize("codes", [Kind, Reason, FindingKind, Disturbance])

@@ -110,21 +110,27 @@ class Call(StrEnum):
 class Place(BaseModel):
     """A mount that may be written to, as far as the mount's own flags go."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    path: str  # as its process sees it
-    host: str | None  # the same place in the host's tree; None: an interface to the kernel, such as proc
-    kind: str  # of filesystem
+    path: str
+    """As its process sees it."""
+    host: str | None
+    """The same place in the host's tree; null: an interface to the kernel, such as proc."""
+    kind: str
+    """Kind of filesystem."""
 
 
 class Abi(BaseModel):
     """Another way into the same kernel, with numbers of its own."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    reachable: int  # calls of it that the filters allow, conditional ones too
+    reachable: int
+    """Its calls that the filters allow, conditional ones too."""
     of: int
-    in_kernel: bool | None  # whether this kernel has it at all; None: not known
+    """All of its calls."""
+    in_kernel: bool | None
+    """Whether this kernel has it at all; null: not known."""
 
 
 class Tasks(BaseModel):

@@ -10,6 +10,15 @@ from tare.errors import UsageError
 from tare.outputs import check_new_campaign, check_page, require_campaign, require_file
 
 
+def _print_schema(asked: bool) -> None:
+    if asked:
+        from tare.cli.console import emit
+        from tare.report.formats.schema import text
+
+        emit(text())
+        raise typer.Exit
+
+
 def report(
     files: list[Path] = typer.Argument(..., help="Campaign files."),
     html: Path | None = typer.Option(None, "--html", help="Write the HTML report here (one file, opens offline)."),
@@ -34,6 +43,9 @@ def report(
         help="Write a copy here, without names of hosts and users, addresses and serials, and show that.",
     ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.report/2)."),
+    schema: bool = typer.Option(  # noqa: ARG001 (its callback does it, before a file is asked for)
+        False, "--schema", is_eager=True, callback=_print_schema, help="Print the JSON Schema of --json and exit."
+    ),
 ) -> None:
     """Show what campaigns found: overhead against the baseline with its 95 % interval, verdict and noise floor.
 

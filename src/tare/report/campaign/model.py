@@ -5,7 +5,7 @@ A field is only ever added under one ``schema``; what changes its meaning gets a
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -16,207 +16,357 @@ from tare.report.footprint.model import FootprintsReport
 from tare.report.surface.model import SurfacesReport
 from tare.store import SettingOutcome
 
-SCHEMA = "tare.report/2"
-SCHEMA_MANY = "tare.reports/1"
+SCHEMA: Final = "tare.report/2"
+SCHEMA_MANY: Final = "tare.reports/1"
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class NoiseFloorReport(_Frozen):
     """The A/A figure: overhead of the second baseline arm against the first, in percent, with its 95 % interval."""
 
     point_percent: float | None
+    """Overhead of the second baseline arm against the first."""
     low_percent: float | None
+    """Lower end of its interval."""
     high_percent: float | None
+    """Upper end of its interval."""
     half_width_percent: float | None
+    """Half of the interval: the campaign's noise."""
     n_blocks: int
+    """Blocks that it is from."""
     excludes_zero: bool
-    detectable_percent: float | None = None  # the smallest difference that such noise lets be found in nine of ten
-    reason: str | None  # why there is no figure
+    """Whether the interval does not hold zero."""
+    detectable_percent: float | None = None
+    """The smallest difference whose 95 % interval would miss zero in nine of ten such campaigns; more than the
+    half-width.
+    """
+    reason: str | None
+    """Why there is no figure."""
 
 
 class FindingReport(_Frozen):
     """A finding beside a verdict: its code and its numbers."""
 
     kind: FindingKind
+    """Its code."""
     numbers: dict[str, float]
+    """Its numbers by name; shares and losses are fractions. Those of `contaminated`: `marked`, `ok`, and trials by
+    reason.
+    """
     text: str
+    """The same in words."""
 
 
 class UnmarkedReport(_Frozen):
     """What a platform's figure would be without the contaminated trials, its own and the baseline's."""
 
     n_trials: int
+    """Trials of the platform that are left out."""
     n_baseline: int
+    """Trials of the baseline that are left out."""
     n_blocks: int
+    """Blocks that are left."""
     op_percent: float | None
+    """Overhead; null where too little is left."""
     op_low_percent: float | None
+    """Lower end of its interval; null where too little is left."""
     op_high_percent: float | None
+    """Upper end of its interval; null where too little is left."""
     verdict: Kind
+    """The verdict that it would be."""
     verdict_text: str
+    """That verdict in words."""
 
 
 class PlatformReport(_Frozen):
     """One platform in one metric. Overheads: positive is worse than the baseline. Intervals: 95 %."""
 
     platform: str
+    """Its name."""
     n_blocks: int
+    """Blocks in which it and the baseline both have samples."""
     n_left_out: int
+    """Blocks of the campaign in which not."""
     n_ok: int
+    """Trials that ended ok."""
     n_failed: int
+    """Trials that failed."""
     n_unsupported: int
+    """Trials that the platform cannot do."""
     n_contaminated: int
+    """Of the ok ones, trials that the host disturbed; see `contaminated`."""
     mean: float | None
+    """Mean over block values, in `unit`. A block's value is work over time of all its rounds; the baseline's two arms
+    together.
+    """
     sd: float | None
+    """Standard deviation over block values, in `unit`."""
     median: float | None
+    """Median over block values, in `unit`."""
     ratio: float | None
+    """To the mean of the baseline's arms; null for the baseline."""
     ratio_low: float | None
+    """Lower end of its interval; null of one block alone."""
     ratio_high: float | None
+    """Upper end of its interval; null of one block alone."""
     ratio_bootstrap_low: float | None
+    """Lower end of the same interval by bootstrap (BCa), from 10 blocks on: a check."""
     ratio_bootstrap_high: float | None
+    """Upper end of it."""
     op_percent: float | None
+    """Performance overhead; positive is worse, whichever way the metric is better."""
     op_low_percent: float | None
+    """Lower end of its interval; null of one block alone."""
     op_high_percent: float | None
+    """Upper end of its interval; null of one block alone."""
     totals_percent: float | None = None
+    """The same of work over time of whole blocks, stalls included; equal to it where a block has one round."""
     totals_low_percent: float | None = None
+    """Lower end of its interval."""
     totals_high_percent: float | None = None
+    """Upper end of its interval."""
     p95_percent: float | None = None
+    """Overhead of the 95th percentile of slowness over rounds; null where rounds are too few."""
     p99_percent: float | None = None
-    amount: float | None = None  # platform minus baseline, in `amount_unit`
+    """The same of the 99th."""
+    amount: float | None = None
+    """Platform minus baseline, in `amount_unit`; positive is more, whichever way the metric is better. Also where there
+    can be no ratio; null for the baseline.
+    """
     amount_low: float | None = None
+    """Lower end of its interval; null below two blocks."""
     amount_high: float | None = None
+    """Upper end of its interval; null below two blocks."""
     amount_unit: str | None = None
+    """The metric's unit; of the rate of a kernel service, ns a call."""
     variability_overhead_percent: float | None
+    """Overhead of standard deviations, at least 0."""
     variability_low_percent: float | None = None
+    """Lower end of its interval (Bonett, 2006), from five blocks on."""
     variability_high_percent: float | None = None
+    """Upper end of its interval."""
     verdict: Kind
+    """The verdict."""
     verdict_text: str
+    """The verdict in words, with the interval."""
     findings: list[FindingReport] = []
-    certain: Side | None = None  # its 99 % interval lies on this side of the baseline
-    verdict_reason: Reason | None = None  # why it is that; None: an older report
-    cautions: list[FindingReport] = []  # what stands beside the verdict
-    notes: list[str]  # the same in words alone
-    contaminated_by: dict[str, int] = {}  # reason: trials
-    unmarked: UnmarkedReport | None = None  # None: no trial of it or of the baseline is marked
-    p_adjusted: float | None = None  # of its verdict, by Holm over the whole report
-    survives_holm: bool | None = None  # p_adjusted is at most 5 %; None: there is no verdict that could
+    """What was noticed: `stalls`, `unseen`, `failures`, `resolution`, `no-spread`."""
+    certain: Side | None = None
+    """Where the 99 % interval (99.5 % where there are two looks) leaves no doubt of the side, whatever the verdict;
+    else null. With the verdict `inconclusive`: there is a difference, and whether it is beyond the margin is open (△,
+    ▽); null there: nobody can tell (?).
+    """
+    verdict_reason: Reason | None = None
+    """What the verdict rests on. slower, faster: `typical-round`, `whole-blocks`; equivalent, typical: `within-margin`;
+    inconclusive: `too-few-blocks`, `one-block`, `unreliable`, `chance`, `looks-differ`, `blocks-wider`,
+    `failed-beyond`, `size-open`, `wide-interval`, `wide-floor`; invalid: `baselines-differ`, `baselines-drift`,
+    `drift`; no-data: `no-data`, `unsupported`, `all-failed`, `not-shown`, `no-baseline`, `all-marked`, and where a
+    figure is refused `unfit`, `unfit-baseline`, `not-alike`; `baseline`. Null in older reports.
+    """
+    cautions: list[FindingReport] = []
+    """All that stands beside the verdict: the findings but `unseen`, and `contaminated`, `blocks-left-out`,
+    `single-baseline`, `bootstrap`, `after-each-other`, `drift`, `one-baseline`, `no-floor`, `wide-floor`,
+    `floor-excludes-zero`, `unmarked`, `headline-differs`.
+    """
+    notes: list[str]
+    """The texts of the cautions, in the same order."""
+    contaminated_by: dict[str, int] = {}
+    """Trials of `n_contaminated` by reason."""
+    unmarked: UnmarkedReport | None = None
+    """The figure without the contaminated trials; null where neither its own nor the baseline's are marked."""
+    p_adjusted: float | None = None
+    """p of slower and faster (of equivalent: that of equivalence), adjusted by Holm over the whole report."""
+    survives_holm: bool | None = None
+    """Whether `p_adjusted` is at most 5 %; null where there is no such verdict."""
 
 
 class ResultReport(_Frozen):
     """One metric of one workload over all platforms."""
 
     workload: str
+    """The workload's name."""
     workload_title: str
+    """The workload in words."""
     family: Family
+    """Its family."""
     mode: Mode
+    """How it is scheduled within a block."""
     metric: str
+    """The metric's name."""
     metric_title: str
-    headline: bool  # the workload's first metric
+    """The metric in words."""
+    headline: bool
+    """Whether it is the workload's first metric."""
     unit: str
+    """Its unit."""
     direction: Direction
+    """Which way is better."""
     margin_percent: float
+    """The margin of the verdicts, stated before the data."""
     noise_floor: NoiseFloorReport | None
+    """The A/A figure; null with one baseline arm."""
     platforms: list[PlatformReport]
+    """One entry a platform, the baseline first."""
 
 
 class FailureReport(_Frozen):
     """Trials of one workload and platform that ended alike."""
 
     workload: str
+    """The workload."""
     platform: str
+    """The platform."""
     status: Literal[Status.FAILED, Status.UNSUPPORTED]
+    """How they ended."""
     reason: str
+    """Why."""
     n_trials: int
+    """How many trials."""
     blocks: list[int]
+    """The blocks that they were in."""
 
 
 class PlatformFacts(_Frozen):
     """A platform as it was on the day."""
 
     name: str
+    """Its name."""
     title: str
+    """The name in words."""
     version: str
+    """What answered on the host."""
     details: dict[str, str]
+    """Further facts by name."""
     image_bytes: int | None
+    """Size of its image on disk, bytes; null where not known."""
     not_honoured: list[str]
-    open_by_design: dict[str, str]  # doors to the host that it leaves open: name (`*`: all), and why
+    """What of the common settings it could not honour."""
+    open_by_design: dict[str, str]
+    """Doors to the host that it leaves open, `*` for all, each with the reason (docs/doors.md)."""
     network_path: str
-    daemons_share: float | None = None  # of a core: CPU time of shared daemons by the trials' time; None: not known
+    """How its packets go."""
+    daemons_share: float | None = None
+    """CPU time of its shared daemons, such as dockerd, by its trials' time, as a share of a core; not in any figure.
+    Null where there are none or it cannot be read.
+    """
 
 
 class DifferenceReport(_Frozen):
-    """A fact in which a platform differs from the baseline; ``unfair``: what is compared then instead, if it is."""
+    """A fact in which a platform differs from the baseline."""
 
     platform: str
+    """The platform."""
     fact: str
+    """The fact of the fairness manifest."""
     value: str
+    """What it is there."""
     baseline: str
+    """What it is on the baseline."""
     unfair: str | None
+    """What is compared then instead of the platform, such as "other bits"; null where the fact is a part of the
+    platform.
+    """
 
 
 class LeftOutReport(_Frozen):
     """A platform that did not take part, and why."""
 
     platform: str
+    """The platform."""
     reason: str
+    """Why."""
     fix: str | None
+    """How to have it."""
 
 
 class SettingReport(_Frozen):
     """A setting of the host's that `tare run --tune` looked at."""
 
     name: str
+    """The setting."""
     path: str
+    """Its file; empty where the host has none such."""
     outcome: SettingOutcome
+    """What became of it."""
     former: str | None
+    """The value before the campaign; null where there is none."""
     value: str | None
+    """The value during it; null where there is none."""
     why: str
+    """Why it is wanted so, or why it was not changed."""
 
 
 class Contamination(_Frozen):
     """Trials that the host or the machine below disturbed; they are marked, shown and kept."""
 
-    steal_threshold: float  # share of the pinned CPUs' time; also in `limits`
+    steal_threshold: float
+    """The limit of steal, a share of the pinned CPUs' time; also in `limits`."""
     n_trials: int
+    """Trials that are marked."""
     n_all_trials: int
-    reasons: dict[str, int] = {}  # trials by reason; a trial may have several
-    limits: dict[str, float] = {}  # above which a trial is marked, by reason
-    told: list[str] = []  # the reasons that there are, in words
-    n_ticks: int = 0  # of the telemetry; 0: only steal could be seen
+    """All trials."""
+    reasons: dict[str, int] = {}
+    """Trials by reason: `steal`, `foreign-cpu`, `sibling`, `throttled`, `swap`, `memory-pressure`; a trial may have
+    several.
+    """
+    limits: dict[str, float] = {}
+    """Above which a trial is marked, by reason: shares of time, periods or pages a second."""
+    told: list[str] = []
+    """The reasons that there are, in words."""
+    n_ticks: int = 0
+    """Readings of the telemetry; 0: only steal could be seen."""
 
 
 class MultiplicityReport(_Frozen):
     """All verdicts of the report together: what chance alone would give, and what survives Holm's correction."""
 
-    n_rows: int  # figures with an interval that could have been given any verdict
-    n_different: int  # slower or faster
-    by_chance: float  # so many of these were to be expected if no platform differed at all
-    n_different_sure: int  # that survive
+    n_rows: int
+    """Figures with an interval that could have been given any verdict."""
+    n_different: int
+    """Of these, slower or faster."""
+    by_chance: float
+    """So many of these were to be expected if no platform differed at all."""
+    n_different_sure: int
+    """Of the different ones, those that survive Holm's correction over all rows."""
     n_equivalent: int
+    """Of `n_rows`, equivalent."""
     n_equivalent_sure: int
+    """Of these, those that survive it."""
 
 
 class DependenceReport(_Frozen):
     """Lag-1 autocorrelation of the blocks' log ratios, pooled over the report's figures."""
 
     n_series: int
+    """Figures that it is from."""
     n_blocks: int
-    correlation: float  # the bias of independent blocks is taken off
-    low: float  # about 95 %
+    """Blocks that it is from."""
+    correlation: float
+    """At lag 1; the bias of independent blocks is taken off."""
+    low: float
+    """Lower end of its interval, of about 95 %."""
     high: float
-    p: float  # that blocks in random order show as much or more
-    too_narrow: float  # the factor by which intervals may be so
-    note: str | None  # in words; null where blocks look independent
+    """Upper end of it."""
+    p: float
+    """The chance that blocks in random order show as much or more."""
+    too_narrow: float
+    """The factor by which intervals may be too narrow."""
+    note: str | None
+    """The same in words; null where blocks look independent."""
 
 
 class EventReport(_Frozen):
     """Something worth knowing that happened while the campaign ran."""
 
     at: float
+    """When, UNIX seconds."""
     level: str
+    """How grave: `info`, `warning` ..."""
     text: str
+    """What happened."""
 
 
 #: How a study's figure lies to our interval: inside; or outside, where ours may be no difference at all, theirs lies on
@@ -227,87 +377,161 @@ Agreement = Literal["inside", "open", "further", "nearer", "other-side", "no-fig
 class BesideRow(_Frozen):
     """A study's figure and ours, both in per cent: of the own baseline's figure, or overhead of standard deviations."""
 
-    metric: str  # the study's
-    where: str  # its table, figure or section
+    metric: str
+    """The study's metric."""
+    where: str
+    """Its table, figure or section."""
     study_platform: str
+    """The study's platform."""
     platform: str
+    """Our platform."""
     workload: str
-    ours: str  # our metric
+    """Our workload."""
+    ours: str
+    """Our metric."""
     what: Literal["per cent of the baseline", "variability overhead"]
-    words: str  # the study's, where it has no figure
+    """What both figures are; both in per cent."""
+    words: str
+    """The study's words, where it has no figure."""
     study_low: float
-    study_high: float  # differs from `study_low` where the words say between two
+    """The study's figure."""
+    study_high: float
+    """The same; it differs from `study_low` where the text says "between"."""
     study_sd: float | None
+    """Its standard deviation in per cent of its baseline; null where not printed."""
     study_n: int | None
+    """Its runs; null where not printed."""
     our_percent: float | None
+    """Our figure."""
     our_low: float | None
+    """Lower end of its interval."""
     our_high: float | None
+    """Upper end of its interval."""
     our_blocks: int
+    """Our blocks."""
     agreement: Agreement
+    """`inside`: theirs lies in our interval; else `open` (ours may be no difference), `further` or `nearer` (theirs
+    lies on our side of the baseline, further from it than ours, or nearer to it or on it), `other-side`; `no-figure` of
+    ours.
+    """
 
 
 class BesideReport(_Frozen):
     """A campaign beside a study's published figures (`tare report --beside`)."""
 
     study: str
+    """The study."""
     authors: str
+    """Its authors."""
     year: int
-    baseline: str  # the study's
-    scaled: str | None  # in what the campaign was shorter than the study
+    """When it appeared."""
+    baseline: str
+    """The platform that it compares with."""
+    scaled: str | None
+    """In words, in what the campaign was shorter than the study; null where it was not, or ran another profile."""
     rows: list[BesideRow]
-    absent: list[str]  # what could be set beside and was not measured
-    apart: list[str]  # what the study has and is not set beside, and why
-    notes: list[str]  # in what its platforms and metrics differ from ours
+    """One entry a metric of the study's and platform of ours."""
+    absent: list[str]
+    """What could be set beside and was not measured."""
+    apart: list[str]
+    """What the study has and is not set beside, and why."""
+    notes: list[str]
+    """In what its platforms and metrics differ from ours."""
 
 
 class SegmentReport(_Frozen):
     """A stretch in which the campaign was at work, in UNIX seconds."""
 
     began: float
+    """When work began."""
     ended: float
-    boot: str | None  # the kernel's id of that boot; None: not known
+    """When it ended."""
+    boot: str | None
+    """The kernel's id of that boot; null where not known."""
 
 
 class Report(_Frozen):
     """One campaign."""
 
-    schema_: str
+    schema_: Literal["tare.report/2"]
+    """Name and number of this form."""
     id: str
+    """The campaign's UUID."""
     file: str
-    created: float  # UNIX time, seconds
+    """Its file's name."""
+    created: float
+    """When it began, UNIX seconds."""
     tare_version: str
+    """The tare that measured."""
     seed: int
+    """Of the schedule."""
     profile: str
+    """`quick`, `full` or a study."""
     status: str
+    """As the runner left it: `planned`, `running`, `interrupted`, `complete` ..."""
     baseline: str
+    """The platform that the others are compared with."""
     blocks_done: int
+    """Whole blocks in the file."""
     blocks_planned: int | None
+    """The plan; null where time decides."""
     time_budget_s: float | None
+    """The plan in seconds; null where blocks decide."""
     resources: dict[str, Any]
+    """`cpus` (host CPU numbers) and `memory_bytes` of every instance."""
     host: dict[str, Any]
+    """Facts as the campaign recorded them; nested, no fixed form."""
     image: dict[str, Any]
+    """The same of the root filesystem."""
     agent_hash: str
+    """The agent that measured."""
     fairness: dict[str, Any]
+    """The fairness manifest; nested, no fixed form."""
     differences: list[DifferenceReport] = []
+    """Facts of the fairness manifest in which a platform differs from the baseline."""
     design: Design = Design.BLOCKS
-    scale: str | None = None  # of a study's profile
+    """In which order was run what is compared (docs/method.md)."""
+    scale: str | None = None
+    """`scaled` or `full` where the profile is a study's, else null."""
     beside: BesideReport | None = None
-    footprints: FootprintsReport | None = None  # None: the file has none
-    surfaces: SurfacesReport | None = None  # the same
+    """The results beside a study's published figures: when the profile is a study's, or with `--beside STUDY`."""
+    footprints: FootprintsReport | None = None
+    """What ran of the host's kernel; null where the file has none."""
+    surfaces: SurfacesReport | None = None
+    """What tenants may ask of the host's kernel; null where the file has none."""
     platforms: list[PlatformFacts]
-    plugins: dict[str, list[str]] = {}  # packages with their versions, and what of the campaign each has registered
+    """The platforms as they were on the day."""
+    plugins: dict[str, list[str]] = {}
+    """What is not tare's own: names of platforms and workloads by the package that registered them, with its version.
+    """
     workload_params: dict[str, dict[str, int | float | str | bool]]
+    """The parameters of each workload, by name."""
     results: list[ResultReport]
+    """One entry a workload and metric; empty where the file has no trials."""
     failures: list[FailureReport]
+    """Trials without a result, those of a kind together."""
     left_out: list[LeftOutReport]
+    """Platforms that did not take part."""
     contaminated: Contamination
+    """Trials that the host disturbed, all kept."""
     events: list[EventReport]
-    tuning: list[SettingReport] | None = None  # None: the campaign ran without --tune
-    active_s: float = 0.0  # seconds of work, without what lay between the segments
+    """What happened meanwhile."""
+    tuning: list[SettingReport] | None = None
+    """Every setting that `--tune` looked at; null without it."""
+    active_s: float = 0.0
+    """Seconds of work, without what lay between the segments."""
     segments: list[SegmentReport] = []
-    unknown_fields: list[str] = []  # of the file's record, which a newer tare wrote: nothing of them is in here
-    multiplicity: MultiplicityReport | None = None  # None: an older report
-    dependence: DependenceReport | None = None  # None: too few blocks
+    """When that was: one entry for each start, resume and sleep of the machine. Of a file of version 1 or 2: estimated
+    from its trials.
+    """
+    unknown_fields: list[str] = []
+    """Fields of the file's record that a newer tare wrote and this one does not know, as `platforms.0.colour`; nothing
+    of them is in the report.
+    """
+    multiplicity: MultiplicityReport | None = None
+    """All verdicts together; null in older reports."""
+    dependence: DependenceReport | None = None
+    """Whether neighbouring blocks are alike; null with too few."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True
@@ -333,9 +557,12 @@ class Report(_Frozen):
 class ManyReports(_Frozen):
     """Several campaigns side by side. Nothing is pooled: each stands for itself."""
 
-    schema_: str = SCHEMA_MANY
+    schema_: Literal["tare.reports/1"] = SCHEMA_MANY
+    """Name and number of this form."""
     pooled: Literal[False] = False
+    """Nothing is pooled over campaigns."""
     reports: list[Report]
+    """Each campaign for itself."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True

@@ -14,130 +14,205 @@ Phases = Phase | Literal["both"]
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class SetReport(_Frozen):
-    """How many different things a platform ran; ``workload`` None: the union over all."""
+    """How many different things a platform ran."""
 
     platform: str
+    """The platform."""
     view: View
+    """Whose events."""
     phase: Phases
+    """Of which phase."""
     workload: str | None
-    n_repeats: int  # in which all that makes up the union was counted
+    """Of which workload; null: the union over all. With a workload the start is in it."""
+    n_repeats: int
+    """Repeats in which all that makes up the union was counted."""
     things: int
-    share_percent: float | None  # of all that are known; None where that is not known
-    lost: int  # events that were not counted
-    jaccard_mean: float | None  # of every two repeats
+    """How many different ones ran."""
+    share_percent: float | None
+    """Of `known`; null where that is not known."""
+    lost: int
+    """Events that were not counted."""
+    jaccard_mean: float | None
+    """What two repeats share of what either has, 0 to 1: the mean over pairs."""
     jaccard_least: float | None
-    estimate: float | None  # how many there are at least, those that no repeat saw included (Chao 2)
+    """The least of them."""
+    estimate: float | None
+    """How many there are at least, those that no repeat saw included (Chao 2)."""
     estimate_low: float | None
+    """Lower end of its interval."""
     estimate_high: float | None
+    """Upper end of its interval."""
     why_no_estimate: str | None
-    lacking: list[str] = []  # workloads that others were counted in
+    """Why there is none."""
+    lacking: list[str] = []
+    """Workloads that others were counted in."""
 
 
 class RegionReport(_Frozen):
     """How many things exactly these platforms ran, and no other."""
 
     platforms: list[str]
+    """The platforms."""
     things: int
+    """How many things exactly these ran, and no other."""
 
 
 class OverlapReport(_Frozen):
     """All regions of some sets."""
 
     view: View
+    """Whose events."""
     phase: Phases
+    """Of which phase."""
     workload: str | None
+    """Of which workload; null: the union over all."""
     platforms: list[str]
+    """The platforms that are compared."""
     regions: list[RegionReport]
+    """All regions of their sets."""
 
 
 class DirectoryReport(_Frozen):
     """The sets of the best view cut by a directory of the source."""
 
-    directory: str  # "unknown": of things whose file is not known
-    things: dict[str, int]  # by platform
+    directory: str
+    """The directory; `unknown`: of things whose file is not known."""
+    things: dict[str, int]
+    """How many ran, by platform."""
     union: int
+    """How many ran on any platform."""
     in_all: int
+    """How many ran on all of them."""
     regions: list[RegionReport]
+    """All regions of the sets."""
 
 
 class RatioReport(_Frozen):
     """A platform's rate by the baseline's, with its 95 % interval where there are repeats for one."""
 
     point: float
+    """The ratio."""
     low: float | None
+    """Lower end of its interval; null without repeats."""
     high: float | None
-    sure: bool  # the interval is there and does not hold 1
+    """Upper end of its interval."""
+    sure: bool
+    """Whether the interval is there and does not hold 1."""
 
 
 class FrequencyReport(_Frozen):
     """A thing whose rate differs from the baseline's."""
 
     workload: str
+    """The workload, in the steady phase."""
     thing: str
-    rates: dict[str, float]  # hits a second, by platform
+    """The thing."""
+    rates: dict[str, float]
+    """Hits a second, by platform."""
     ratios: dict[str, RatioReport]
-    everywhere: bool  # every platform ran it
+    """To the baseline's, by platform."""
+    everywhere: bool
+    """Whether every platform ran it."""
 
 
 class AttackProfileReport(_Frozen):
     """The horizontal attack profile of a platform: densities of bugs over what it ran."""
 
     platform: str
+    """The platform."""
     phase: Phases
+    """Of which phase."""
     score: float
+    """Densities added up."""
     things: int
-    by_default: int  # of these, things that only the default density fits
-    share_percent: float | None  # of the known things; with uniform weights only
+    """Things that ran."""
+    by_default: int
+    """Of these, things that only the default density fits."""
+    share_percent: float | None
+    """Of the known things; with uniform densities only."""
     of_baseline: float | None
+    """The score by the baseline's, a factor."""
 
 
 class FileReport(_Frozen):
     """A source file that platforms run differently."""
 
     file: str
-    things: dict[str, int]  # by platform
-    exclusive: dict[str, int]  # run by this platform alone
+    """The file."""
+    things: dict[str, int]
+    """Lines that ran, by platform."""
+    exclusive: dict[str, int]
+    """Lines that this platform alone ran, by platform."""
     union: int
+    """Lines that ran on any platform."""
     in_all: int
+    """Lines that ran on all of them."""
 
 
 class BesideLinesReport(_Frozen):
     """A count of lines that a study prints, and ours of the platforms that stand for its own."""
 
     where: str
+    """Where the study has it."""
     what: str
+    """The study's figure in words."""
     study_lines: int
+    """Its lines."""
     study_share_percent: float | None
-    platforms: list[str]  # ours; empty where one was not counted
+    """Its share of the kernel's lines; null where not printed."""
+    platforms: list[str]
+    """Ours that stand for theirs; empty where one was not counted."""
     lines: int | None
+    """Our lines; null where not counted."""
     share_percent: float | None
+    """Our share of the kernel's lines."""
 
 
 class LevelReport(_Frozen):
     """One level."""
 
     level: Level
+    """The level."""
     platforms: list[str]
+    """Platforms that were counted."""
     baseline: str
+    """The platform that rates are compared with."""
     workloads: list[str]
+    """Workloads that were counted."""
     phases: list[Phases]
+    """Phases that were counted, and `both` where there are both."""
     views: list[View]
-    view: View | None  # the one that is shown where only one is; None: only the idle host was counted
+    """Views that there are."""
+    view: View | None
+    """The one that is used where there is only one; null where only the idle host was counted."""
     known: int | None
-    idle_seconds: float | None  # None: the idle host was not counted
+    """How many things of the level this kernel has; null where that is not known."""
+    idle_seconds: float | None
+    """How long the idle host was counted; null where it was not."""
     idle_things: int | None
-    reading_things: int | None  # what a reading leaves by itself, taken off everywhere; None: no empty one was counted
+    """How many things ran on it; null where it was not counted."""
+    reading_things: int | None
+    """Lines only: how many a reading leaves by itself, which is taken off all others in hits; null where no empty one
+    was counted.
+    """
     sets: list[SetReport]
+    """One entry a platform, view, phase and workload."""
     overlaps: list[OverlapReport]
+    """One entry a view, phase and workload."""
     directories: list[DirectoryReport]
+    """Of the level's view, all phases and workloads."""
     frequencies: list[FrequencyReport]
+    """Things whose rates differ from the baseline's."""
     attack_profiles: list[AttackProfileReport]
-    files: list[FileReport]  # those with most lines that one platform alone runs
-    n_files: int  # in which platforms differ
+    """One entry a platform and phase."""
+    files: list[FileReport]
+    """Lines only: files with most lines that one platform alone runs."""
+    n_files: int
+    """In how many files platforms differ."""
 
     def set_of(self, platform: str, view: str, phase: str, workload: str | None = None) -> SetReport | None:
         """One set; None where it was not counted."""
@@ -149,34 +224,56 @@ class SharesReport(_Frozen):
     """Samples of the work, by what their stacks have."""
 
     name: str
-    percent: float  # of all samples
+    """What their stacks have."""
+    percent: float
+    """Of all samples."""
 
 
 class StacksReport(_Frozen):
     """Where CPUs were found while a platform started or worked. Percentages are of the samples."""
 
-    platform: str  # or "idle"
-    scope: Scope  # everybody's, or of the instance's processes
+    platform: str
+    """The platform; `idle`: the idle host."""
+    scope: Scope
+    """Everybody's, or of the instance's processes."""
     phase: Phase
-    workload: str | None  # None in the start and on the idle host
+    """Of which phase."""
+    workload: str | None
+    """The workload; null in the start and on the idle host."""
     n_repeats: int
-    seconds: float  # of all repeats
+    """Repeats."""
+    seconds: float
+    """Of all repeats."""
     samples: int
-    lost: int  # samples that are missing, of everybody's
-    cpus: float  # that were busy, on average
-    kernel_percent: float | None  # None where there is no sample
+    """Samples."""
+    lost: int
+    """Samples that are missing, of everybody's."""
+    cpus: float
+    """CPUs that were busy, on average."""
+    kernel_percent: float | None
+    """Of the samples, those in the kernel; null where there is no sample."""
     user_percent: float | None
+    """Those in user mode."""
     guest_percent: float | None
-    entries: list[SharesReport]  # what the kernel was entered for, the greatest first
-    own_time: list[SharesReport]  # functions of the kernel, without what they call
+    """Those in the guest of a virtual machine."""
+    entries: list[SharesReport]
+    """What the kernel was entered for, the greatest first."""
+    own_time: list[SharesReport]
+    """Functions of the kernel, without what they call, the greatest first."""
 
 
 class FootprintsReport(_Frozen):
     """What platforms ran of the host's kernel, by level; stacks, which are no sets, are apart."""
 
     levels: list[LevelReport]
-    weights: str  # what the densities of the attack profile are
+    """One entry a level."""
+    weights: str
+    """The title of the attack profile's densities."""
     uniform: bool
+    """Whether these are all alike."""
     beside: list[BesideLinesReport] = []
-    study: str | None = None  # that the lines are set beside
+    """Our lines beside a study's."""
+    study: str | None = None
+    """The study that they are set beside, or null."""
     stacks: list[StacksReport] = []
+    """Where CPUs were found: samples, which are no sets."""

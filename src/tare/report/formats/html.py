@@ -127,6 +127,7 @@ def page(views: Sequence[CampaignView]) -> str:
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,  # an included part ends with its line
         trim_blocks=True,
         lstrip_blocks=True,
     )

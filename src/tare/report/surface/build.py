@@ -10,10 +10,10 @@ from tare.footprint.model import Abi, Call, Surface, Tasks
 from tare.literature import Study
 from tare.report.surface.model import (
     BesideCallsReport,
+    CallRegionReport,
     OursReport,
     Part,
     ProcessesReport,
-    RegionReport,
     StudyReport,
     SurfaceReport,
     SurfacesReport,
@@ -126,7 +126,7 @@ def _counts(calls: Mapping[str, Call] | None) -> dict[Call, int] | None:
     return {kind: outcomes.count(kind) for kind in Call}
 
 
-def _regions(surfaces: Sequence[SurfaceReport]) -> list[RegionReport]:
+def _regions(surfaces: Sequence[SurfaceReport]) -> list[CallRegionReport]:
     """Regions of platforms whose calls are known, the largest first; last the calls that no platform lets through."""
     known = {surface.platform: surface.calls for surface in surfaces if surface.calls is not None}
     by_platforms: dict[tuple[str, ...], list[str]] = {}
@@ -134,7 +134,7 @@ def _regions(surfaces: Sequence[SurfaceReport]) -> list[RegionReport]:
         through = tuple(name for name, calls in known.items() if calls.get(call) in _RUNS)
         by_platforms.setdefault(through, []).append(call)
     ordered = sorted(by_platforms.items(), key=lambda item: (not item[0], -len(item[1])))
-    return [RegionReport(platforms=list(names), calls=sorted(calls)) for names, calls in ordered]
+    return [CallRegionReport(platforms=list(names), calls=sorted(calls)) for names, calls in ordered]
 
 
 # --- beside a study ------------------------------------------------------------------------------------------

@@ -13,84 +13,129 @@ Part = Literal["whole", "sentry"]
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class ProcessesReport(_Frozen):
     """Processes of one kind that are alike in what they may ask for, and with which rights."""
 
     role: str
-    program: str  # of the first of them
+    """What they are to the instance."""
+    program: str
+    """The program, of the first of them."""
     n: int
-    counted: bool  # whether they are on the tenant's side
-    counts: dict[Call, int] | None  # None: their filters could not be read
+    """How many processes."""
+    counted: bool
+    """Whether they are on the tenant's side."""
+    counts: dict[Call, int] | None
+    """Calls by what becomes of them; null: their filters could not be read."""
     seccomp: str
+    """The mode of seccomp."""
     filters: int
+    """How many filters."""
     effective: list[str]
+    """Effective capabilities."""
     uid: int
+    """The user, as the host knows it."""
     namespaces: list[str]
+    """Namespaces that are not the host's."""
     no_new_privs: bool
+    """Whether they can gain no privileges."""
     label: str | None
+    """The label of the security module; null where there is none."""
 
 
 class SurfaceReport(_Frozen):
     """What the tenant's side of a platform may ask of the host's kernel."""
 
     platform: str
-    at: float  # UNIX time, seconds
+    """The platform."""
+    at: float
+    """When it was read, UNIX seconds."""
     kernel: str
-    n_read: int  # how often it was read; this is the last time
-    of: int  # system calls of that kernel
-    counts: dict[Call, int] | None  # None: nothing is known
+    """Release and architecture."""
+    n_read: int
+    """How often the file's surfaces of it were read; this is the last."""
+    of: int
+    """How many system calls that kernel has."""
+    counts: dict[Call, int] | None
+    """Calls by what becomes of them; null where nothing could be read."""
     calls: dict[str, Call] | None
-    unread: list[str]  # why the counts may be too low
+    """The same by call; null where nothing could be read."""
+    unread: list[str]
+    """Why `counts` may be too low."""
     processes: list[ProcessesReport]
+    """Processes that are alike."""
     abis: dict[str, Abi]
+    """Other ways into the kernel: `i386` and `x32` (on arm64 `arm`)."""
     writable: list[Place]
+    """Places that may be written to."""
     devices: list[str]
+    """Open devices."""
 
 
-class RegionReport(_Frozen):
+class CallRegionReport(_Frozen):
     """The calls that exactly these platforms let through, and no other; of no platform: those that none does."""
 
     platforms: list[str]
+    """The platforms."""
     calls: list[str]
+    """Calls that exactly these let through, conditional ones too; of no platform: those that none does."""
 
 
 class OursReport(_Frozen):
     """Our figure of a platform that stands for a study's, or of a part of it; None: not known."""
 
     platform: str
+    """Our platform."""
     part: Part
+    """All of its tenant's side, or gVisor's `sentry` alone."""
     allowed: int | None
+    """Calls that are allowed; null: not known."""
     conditional: int | None
+    """Calls that are allowed for certain arguments; null: not known."""
     of: int
-    sure: bool  # every filter was read
+    """How many calls the kernel has."""
+    sure: bool
+    """Whether every filter was read."""
 
 
 class BesideCallsReport(_Frozen):
     """A study's number of calls, allowed or all but those that are blocked, and ours."""
 
-    platform: str  # the study's
+    platform: str
+    """The study's platform."""
     allowed: int | None
+    """Its number of allowed calls, where it prints that."""
     blocked: int | None
+    """Its number of blocked calls, where it prints that."""
     ours: list[OursReport]
+    """Our platforms that stand for it."""
 
 
 class StudyReport(_Frozen):
     """A study's table."""
 
     study: str
+    """The study."""
     authors: str
+    """Its authors."""
     year: int
+    """When it appeared."""
     where: str
+    """Its table."""
     unit: str
+    """What it counts."""
     rows: list[BesideCallsReport]
+    """One entry a platform of the study's."""
 
 
 class SurfacesReport(_Frozen):
     """What tenants may ask of the host's kernel, by platform."""
 
     surfaces: list[SurfaceReport]
-    regions: list[RegionReport]
-    beside: StudyReport | None  # None: no platform of the study's was looked at
+    """One entry a platform."""
+    regions: list[CallRegionReport]
+    """Which calls which platforms let through."""
+    beside: StudyReport | None
+    """A study's table; null: no platform of the study's was looked at."""

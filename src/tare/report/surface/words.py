@@ -9,9 +9,9 @@ from tare.footprint.model import Abi, Call
 from tare.report.campaign.cells import EMPTY
 from tare.report.surface.model import (
     BesideCallsReport,
+    CallRegionReport,
     OursReport,
     ProcessesReport,
-    RegionReport,
     SurfaceReport,
     SurfacesReport,
 )
@@ -106,7 +106,7 @@ def doubts(surfaces: Iterable[SurfaceReport]) -> Iterator[str]:
             yield f"? {surface.platform}: filters of the {reason}"
 
 
-def differing(report: SurfacesReport) -> list[RegionReport]:
+def differing(report: SurfacesReport) -> list[CallRegionReport]:
     """The calls that some platforms let through and others do not."""
     n_known = len([surface for surface in report.surfaces if surface.calls is not None])
     return [region for region in report.regions if 0 < len(region.platforms) < n_known]
@@ -129,7 +129,7 @@ def label(names: Sequence[str]) -> str:
     return f"{', '.join(names[: _LABEL - 1])} and {len(names) - _LABEL + 1} more"
 
 
-def through(region: RegionReport, report: SurfacesReport) -> str:
+def through(region: CallRegionReport, report: SurfacesReport) -> str:
     """The platforms that let a region's calls through, or those that do not, whichever are fewer."""
     without = [name for group in alike(report) for name in group if name not in region.platforms]
     if len(without) <= len(region.platforms):
@@ -137,7 +137,7 @@ def through(region: RegionReport, report: SurfacesReport) -> str:
     return f"{', '.join(region.platforms)} alone"
 
 
-def marked(region: RegionReport, report: SurfacesReport) -> list[str]:
+def marked(region: CallRegionReport, report: SurfacesReport) -> list[str]:
     """The calls of a region, with "*" where one of its platforms lets a call through for some arguments only."""
     outcomes = [
         surface.calls

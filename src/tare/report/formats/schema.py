@@ -1,0 +1,33 @@
+"""The JSON schema of the report, from its models: what ``tare report --schema`` prints, and the docs' tables say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from tare.report.campaign.model import SCHEMA, SCHEMA_MANY, ManyReports, Report
+
+
+def schema() -> dict[str, Any]:
+    """What ``tare report --json`` prints, of one campaign or of several, as JSON Schema (draft 2020-12).
+
+    Fields may be added under one number of the form: those that were may be missing in an older report, and those that
+    will be are allowed.
+    """
+    printed: TypeAdapter[Report | ManyReports] = TypeAdapter(Report | ManyReports)
+    whole = printed.json_schema(by_alias=True, mode="serialization")
+    for definition in whole["$defs"].values():
+        if definition.get("additionalProperties") is False:
+            del definition["additionalProperties"]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"{SCHEMA}, or {SCHEMA_MANY} of several campaigns",
+        **whole,
+    }
+
+
+def text() -> str:
+    """The schema, indented."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False)
