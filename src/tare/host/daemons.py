@@ -22,7 +22,7 @@ from tare.timeouts import stretched, until
 
 #: How long a daemon may take to be gone, once its connections are: its memory is given back in between.
 DYING_S = 1.0
-#: How the daemons' control groups are called; they are siblings of the instances' parent.
+#: How the names of the daemons' control groups begin; they are siblings of the instances' parent.
 PREFIX = "tare-daemon"
 
 
@@ -38,7 +38,7 @@ class Daemon:
         """How it ended: ``was ended by signal 9`` or ``ended with 1``; None while it runs.
 
         ``within_s``: how long an end that others have seen may take to be seen here. The kernel closes the connections
-        of a process that dies before it tells the parent.
+        of a process that dies before it notifies the parent.
         """
         try:
             code = self.process.wait(stretched(within_s))

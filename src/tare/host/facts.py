@@ -162,7 +162,7 @@ def parse_cpu_ticks(text: str) -> dict[str, tuple[int, ...]]:
 
 
 def parse_steal(text: str) -> float | None:
-    """Share of steal in all CPU time since boot, from ``/proc/stat``; None where it does not tell."""
+    """Share of steal in all CPU time since boot, from ``/proc/stat``; None where it is not counted."""
     ticks = parse_cpu_ticks(text).get("cpu", ())
     return ticks[7] / sum(ticks) if len(ticks) == CPU_KINDS and sum(ticks) > 0 else None
 
@@ -246,8 +246,8 @@ def _virtualised() -> str | None:
 def _detected(kind: str) -> str | None:
     if processes.find("systemd-detect-virt") is None:
         return None
-    said = processes.run(["systemd-detect-virt", kind], time_limit_s=5).text.strip()
-    return None if said in {"", "none"} else said
+    detected = processes.run(["systemd-detect-virt", kind], time_limit_s=5).text.strip()
+    return None if detected in {"", "none"} else detected
 
 
 def _mitigations() -> dict[str, str]:

@@ -1,6 +1,6 @@
 """What an instance may reach over tare's bridge: the client, and of the host only the doors that tare opens there.
 
-Ports of the bridge are told what they carry (bridge(8)); that costs a frame one look into the bridge's own table. An
+Each port of the bridge is set to what it may carry (bridge(8)); that costs a frame one lookup in the bridge's table. An
 instance's port is isolated, so that no frame of its goes to another's; it takes frames from the instance's MAC alone
 (``locked``, Linux 5.18), and gets those to it alone (no learning, no flooding). Neighbour entries are fixed where
 answers to ARP would be believed: on the host and in the client.
@@ -37,7 +37,7 @@ _LINK_HEADER = (-0x200000) & 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The one on the bridge that may talk to all."""
+    """The one machine on the bridge that may talk to all others."""
 
     address: str
     mac: str
@@ -50,7 +50,7 @@ def rules(client: Client, *, drops: bool, by_mac: bool = True) -> list[tuple[str
     is loaded, and so does what the client sends to ports that containers publish. ``by_mac``: the filter can tell MACs.
     """
     of_client = ("-m", "mac", "--mac-source", client.mac) if by_mac else ("-s", client.address)
-    others = (*of_client[:-2], "!", *of_client[-2:])
+    not_of_client = (*of_client[:-2], "!", *of_client[-2:])
     # By then only the client is left: ports that containers publish, and pings of their own addresses.
     of_client_alone = [
         ("FORWARD", "-i", BRIDGE, "-m", "conntrack", "--ctstate", "DNAT", "-j", "ACCEPT"),
@@ -58,11 +58,11 @@ def rules(client: Client, *, drops: bool, by_mac: bool = True) -> list[tuple[str
     ]
     return [
         ("FORWARD", "-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT"),
-        ("FORWARD", "-i", BRIDGE, *others, "-j", "DROP"),
+        ("FORWARD", "-i", BRIDGE, *not_of_client, "-j", "DROP"),
         ("FORWARD", "-o", BRIDGE, "!", "-d", client.address, "-j", "DROP"),
         *(of_client_alone if drops else []),
-        ("INPUT", "-i", BRIDGE, "-p", "tcp", "--syn", "!", "--dport", _span(DOORS), *others, "-j", "DROP"),
-        ("INPUT", "-i", BRIDGE, "-p", "udp", "!", "--dport", _span(DOORS), *others, "-j", "DROP"),
+        ("INPUT", "-i", BRIDGE, "-p", "tcp", "--syn", "!", "--dport", _span(DOORS), *not_of_client, "-j", "DROP"),
+        ("INPUT", "-i", BRIDGE, "-p", "udp", "!", "--dport", _span(DOORS), *not_of_client, "-j", "DROP"),
     ]
 
 
@@ -72,7 +72,7 @@ def mac(address: str) -> str:
 
 
 def lie_about_address(router: str | None = None) -> tuple[str, ...]:
-    """What matches a packet whose source is not the address that its sender's MAC is made from (xt_bpf).
+    """The match for a packet whose source is not the address that its sender's MAC is made from (xt_bpf).
 
     ``router``: the address of one that hands on the packets of others. Classic BPF, as in linux/filter.h.
     """
@@ -98,14 +98,14 @@ def filter_packets(cleanup: CleanupStack, client: Client) -> None:
     drops = "-P FORWARD ACCEPT" not in processes.run(["iptables", "-w", "-S", "FORWARD"]).text.splitlines()
     # A kernel may have a filter that knows no MACs: then it is by address, which an instance could lie about.
     by_mac = _insert(cleanup, rules(client, drops=drops)[-1]).code == 0
-    wanted = rules(client, drops=drops, by_mac=by_mac)
-    for rule in reversed(wanted[:-1] if by_mac else wanted):
+    all_rules = rules(client, drops=drops, by_mac=by_mac)
+    for rule in reversed(all_rules[:-1] if by_mac else all_rules):
         _insert(cleanup, rule).require(fix="load the kernel's packet filter, or remove iptables where there is none")
     _insert(cleanup, true_addresses())  # a kernel without xt_bpf has no such rule: SECURITY.md says what is open then
 
 
 def guard_client(namespace: str, host: str) -> None:
-    """Let the client take no packet in another's name; ``host``: the host's address, which hands on others' packets."""
+    """Let the client accept no packet with a false source; ``host``: the host's address, which forwards packets."""
     if processes.find("iptables") is not None:
         lies = lie_about_address(router=host)
         argv = ["iptables", "-w", "-I", "INPUT", "1", "-i", "eth0", *lies, "-j", "DROP"]
@@ -113,7 +113,7 @@ def guard_client(namespace: str, host: str) -> None:
 
 
 def true_addresses() -> tuple[str, ...]:
-    """The host's rule by which no packet counts that lies about its address; the client has its own."""
+    """The host's rule that drops packets with a false source address; the client has its own."""
     return ("INPUT", "-i", BRIDGE, *lie_about_address(), "-j", "DROP")
 
 
@@ -136,7 +136,7 @@ def open_door(asker: socket.socket, host: str) -> None:
 
 
 def port_words(link: str, *, isolated: bool) -> str:
-    """The command to ``ip`` that tells a port of the bridge what it carries."""
+    """The command to ``ip`` that sets what a port of the bridge carries."""
     flood = "off" if isolated else "on"
     return (
         f"link set {link} type bridge_slave learning off flood {flood} mcast_flood {flood} "

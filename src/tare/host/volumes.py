@@ -55,9 +55,9 @@ class Room:
 
 
 def least(rooms: Iterable[Room]) -> Room:
-    """The smallest of each; one is needed."""
-    there = list(rooms)
-    return Room(min(room.bytes for room in there), min(room.files for room in there))
+    """The smallest of each; there must be one or more."""
+    amounts = list(rooms)
+    return Room(min(room.bytes for room in amounts), min(room.files for room in amounts))
 
 
 def free(place: Path) -> Room:
