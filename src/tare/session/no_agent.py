@@ -1,4 +1,4 @@
-"""The session with what has no agent: it only knows whether the instance lives."""
+"""The session of an instance without an agent: all that it knows is whether the instance lives."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NoAgentSession(Session):
 
     @property
     def hello(self) -> messages.Hello:
-        """Nobody says hello."""
+        """Always raises `HostError`: there is no agent to greet."""
         raise self._refusal()
 
     def _ask(

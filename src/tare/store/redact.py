@@ -70,8 +70,8 @@ class Redactor:
             address = ipaddress.ip_address(seen[0])
         except ValueError:
             return seen[0]
-        said_of_nobody = address.is_loopback or address.is_unspecified or seen[0].startswith(("255.", "0."))
-        return seen[0] if said_of_nobody else self._for("address", seen[0])
+        names_nobody = address.is_loopback or address.is_unspecified or seen[0].startswith(("255.", "0."))
+        return seen[0] if names_nobody else self._for("address", seen[0])
 
     def _for(self, kind: str, name: str) -> str:
         if name in COMMON or name in self._kept or re.fullmatch(rf"{kind}-\d+", name):
@@ -79,5 +79,5 @@ class Redactor:
         self.removed[kind] += 1
         key = (kind, name.lower())
         if key not in self._stand_ins:
-            self._stand_ins[key] = f"{kind}-{sum(1 for other, _ in self._stand_ins if other == kind) + 1}"
+            self._stand_ins[key] = f"{kind}-{sum(1 for known_kind, _ in self._stand_ins if known_kind == kind) + 1}"
         return self._stand_ins[key]

@@ -21,11 +21,11 @@ _LAST = 2**31 - 2
 
 
 class BrokenError(ValueError):
-    """What is in a file that no tare writes, in a few words; `tare.store.connection.translated` says of which file."""
+    """What is in a file that no tare writes, in a few words; `tare.store.connection.translated` adds which file."""
 
 
 class UnknownError(BrokenError):
-    """What does not hold for this tare, and may be a later one's."""
+    """What this tare does not accept, and may be a later one's."""
 
 
 @dataclass(frozen=True, slots=True)
