@@ -15,8 +15,8 @@ from tare.host import facts, processes
 from tare.host.facts import HostFacts
 from tare.host.topology import Cores
 
-#: Below this share of its speed a CPU is slowed down by the other one: threads of one core leave each other 0.5 to 0.7
-#: of it, and those that share a cache and a clock rate 0.9 and more.
+#: A CPU with less than this share of its speed is slowed down by the busy one: threads of one core keep 0.5 to 0.7 of
+#: it beside each other, and CPUs that share only a cache and a clock rate 0.9 and more.
 SLOWED = 0.85
 #: Turns with the other CPU busy and as many without, and how long each is.
 TURNS, TURN_S = 8, 0.02

@@ -262,7 +262,7 @@ def _pids(folders: Iterable[Path]) -> set[int]:
 
 
 def _walk(folder: Path, enter: Callable[[int], object], leave: Callable[[int, str], object]) -> None:
-    """`beneath.walk` over groups: who has root's rights in a sandbox may nest them deeper than a path is long."""
+    """`beneath.walk` over groups: root in a sandbox may nest them deeper than a path may be long."""
 
     def below(group: int) -> list[str]:
         enter(group)

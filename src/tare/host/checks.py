@@ -1,4 +1,4 @@
-"""What `tare doctor` says of the host: what tare cannot do without, and what makes figures worse.
+"""The checks of `tare doctor` for the host: what tare cannot do without, and what makes figures worse.
 
 Pure functions of `HostFacts`. The fix is for the person at the machine; some of it `tare run --tune` does for the time
 of a campaign (`tare.host.tuning`).
@@ -42,7 +42,7 @@ _PACKAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at. ``fail``: tare cannot measure here; ``warn``: it can, with worse figures."""
+    """The result of one check. ``fail``: tare cannot measure here; ``warn``: it can, with worse figures."""
 
     name: str
     state: State

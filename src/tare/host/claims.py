@@ -2,7 +2,7 @@
 
 Root acts on the journal's entries. So each is checked against this table, when it is written and again when it is
 read: no entry, however it came to be, makes tare remove, kill or run what is not tare's. A fact is a name with tare's
-label, a path below one of the folders in which tare makes things, or a word from a closed list; never a command.
+label, a path below one of the folders in which tare makes files, or a word from a closed list; never a command.
 Plug-ins add kinds of their own (`tare.host.kinds`), whose facts are checked against the same rules and no others.
 """
 
@@ -177,7 +177,7 @@ def kinds() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where tare makes things. ``home``: `state.home`; ``root``: below it are the kernel's settings."""
+    """Where tare makes resources. ``home``: `state.home`; ``root``: below it are the kernel's settings."""
 
     home: Path
     root: Path = Path("/")

@@ -113,7 +113,7 @@ def _collector() -> _Collector:
 
 @contextlib.contextmanager
 def opened(file: Path) -> Iterator[int]:
-    """The end of a pipe to write to, closed with the context; what others write to it is added to the file.
+    """The writing end of a pipe, closed with the context; what is written to it by any process is added to the file.
 
     Of the file, which is made, there are never more than 2 MiB and a bit on the disk, however much is written.
     """
@@ -127,9 +127,9 @@ def opened(file: Path) -> Iterator[int]:
 
 
 def watch(file: Path) -> None:
-    """Give back the blocks of a file that others write to, but for its end, for as long as it is there.
+    """Free the blocks of a file that others write to, except of its last part, for as long as the file exists.
 
-    Twice a second: for a serial line, whose guest has no other way to the file. A disk's speed would outrun it.
+    Twice a second: for a serial line, by which alone the guest writes; too slow for writes at a disk's speed.
     """
     file.touch()
     _collector().watch(file)

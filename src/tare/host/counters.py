@@ -146,7 +146,7 @@ def pick_link(links: Mapping[str, tuple[int, int]], link: str) -> tuple[int, int
 
 
 class KernelThreads:
-    """CPU time of the kernel's threads that may run on some CPUs: they write back, free and clean up for everybody."""
+    """CPU time of the kernel's threads that may run on some CPUs: they write back and free for all processes."""
 
     def __init__(self, cpus: Collection[int]) -> None:
         self._cpus = frozenset(cpus)

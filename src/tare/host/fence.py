@@ -1,4 +1,4 @@
-"""What an instance may reach over tare's bridge: the client, and of the host only the doors that tare opens there.
+"""What an instance may reach over tare's bridge: the client, and of the host only the ports that tare listens on there.
 
 Each port of the bridge is set to what it may carry (bridge(8)); that costs a frame one lookup in the bridge's table. An
 instance's port is isolated, so that no frame of its goes to another's; it takes frames from the instance's MAC alone
@@ -6,10 +6,10 @@ instance's port is isolated, so that no frame of its goes to another's; it takes
 answers to ARP would be believed: on the host and in the client.
 
 The packet filter does the rest. Nothing is routed between instances and other networks, and an instance begins nothing
-with the host but at its doors. A MAC is made from its instance's address (`mac`), so that one rule without a list tells
-host and client when a packet says that it comes from another's. Rules know the client by its MAC, which the ports pin.
-None of them looks at connections unless the host's filter does already: to follow them would cost every packet of the
-host's.
+with the host but at these. A MAC is made from its instance's address (`mac`), so that one rule without a list finds
+packets with a false source address, on the host and in the client. Rules know the client by its MAC, to which its port
+of the bridge is bound. None of them tracks connections unless the host's filter does already: that would cost time for
+every packet of the host's.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tare.host import processes, removers
 from tare.host.journal import CleanupStack
 
 BRIDGE = "tare0"
-#: Ports of the host at which instances may begin: agents of guests by TCP, the marks of starts by UDP. What the host
-#: asks them by UDP it asks from one of these: no rule could tell an answer from a beginning.
+#: Ports of the host that instances may send to first: agents of guests by TCP, the marks of starts by UDP. The host's
+#: own requests by UDP come from one of these, as no rule could distinguish an answer from a first packet.
 DOORS = range(7090, 7154)
 
 _MAC_BEGINS = "02:7a"
@@ -47,7 +47,7 @@ def rules(client: Client, *, drops: bool, by_mac: bool = True) -> list[tuple[str
     """Chain and specification of each rule, in their order.
 
     ``drops``: whether FORWARD refuses what nobody accepts, as Docker sets it: bridged frames pass it where br_netfilter
-    is loaded, and so does what the client sends to ports that containers publish. ``by_mac``: the filter can tell MACs.
+    is loaded, and so does what the client sends to ports that containers publish. ``by_mac``: the filter matches MACs.
     """
     of_client = ("-m", "mac", "--mac-source", client.mac) if by_mac else ("-s", client.address)
     not_of_client = (*of_client[:-2], "!", *of_client[-2:])
@@ -74,7 +74,7 @@ def mac(address: str) -> str:
 def lie_about_address(router: str | None = None) -> tuple[str, ...]:
     """The match for a packet whose source is not the address that its sender's MAC is made from (xt_bpf).
 
-    ``router``: the address of one that hands on the packets of others. Classic BPF, as in linux/filter.h.
+    ``router``: an address that forwards the packets of others, and is let through. Classic BPF, as in linux/filter.h.
     """
     load_word, equals_constant, equals_x, to_x, end = 0x20, 0x15, 0x1D, 0x07, 0x06
     passed = [] if router is None else [(equals_constant, 4, 0, int(ipaddress.IPv4Address(router)))]

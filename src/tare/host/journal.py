@@ -44,7 +44,7 @@ MAX_BYTES: Final = 1 << 16
 
 
 class _Strict(BaseModel):
-    """What an entry holds. A field that is not known is refused: what it says may matter to the removal."""
+    """What an entry holds. A field that is not known is refused: the removal may depend on it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -236,7 +236,7 @@ def _contents(folder: int, name: str) -> bytes:
 
 
 def _strangers(seen: os.stat_result) -> str | None:
-    """Who else than this process's user could have written a file or a folder, in words; None when nobody."""
+    """Who besides this process's user could have written a file or a folder, in words; None: nobody else."""
     if seen.st_uid != os.geteuid():
         return f"it is user {seen.st_uid}'s, and this is user {os.geteuid()}"
     if seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

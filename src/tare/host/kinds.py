@@ -1,7 +1,7 @@
 """Kinds of resources that plug-ins make on a host, besides those that tare has removers for itself (`removers`).
 
 A platform from outside of tare names its kinds in ``RESOURCES`` of a module that is registered under the entry point
-group ``tare.resources``. A kind says what its entries in the journal may hold, by rules from a closed list, and how
+group ``tare.resources``. A kind defines what its entries in the journal may hold, by rules from a closed list, and how
 such a resource is removed. Root acts on the journal: so a remover only ever gets facts that follow its kind's rules,
 and the name of a kind begins with its package's, so that no plug-in can replace another's kind or one of tare's.
 """
@@ -34,7 +34,7 @@ Facts = Mapping[str, Fact]
 
 
 class Rule(StrEnum):
-    """What a fact of a resource may be; the value says it."""
+    """What a fact of a resource may be; the value describes it."""
 
     SANDBOX = "a sandbox's name: tare-ID, and what may follow"
     LINK = "a network link's name: tareID, and what may follow; at most 15 characters"
@@ -55,7 +55,7 @@ class ResourceKind:
     """A kind of resource: the facts that identify one, and how it is removed.
 
     ``remove`` may be called for what was never made, is half made or is gone, and then does nothing. It raises
-    `HostError` for what stays. It must find what it removes by the facts alone: whoever made it may be dead.
+    `HostError` for what stays. It must find what it removes by the facts alone: the process that made it may be dead.
     """
 
     name: str  # "PACKAGE:WORD", such as "tare-firejail:notes"

@@ -1,4 +1,4 @@
-"""Who has this host: one session of tare at a time, whatever its TARE_HOME.
+"""The lock of this host: one session of tare at a time, whatever its TARE_HOME.
 
 Two at once would measure each other, and share what every session makes by the same name (`is_shared`): the end of one
 would take it from the other. "This host" is what two sessions have in common then, the control groups and the network;
@@ -77,7 +77,7 @@ def held_if_free() -> Iterator[Holder | None]:
 
 
 def is_shared(resource: HostResource) -> bool:
-    """Whether every session has it by the same name, so that a living one may use what a dead one made."""
+    """Whether every session has it under the same name, so that a running one may use what a dead one made."""
     return (
         resource.kind in _SHARED_KINDS
         or (resource.kind, resource.facts.get("path", resource.facts.get("name"))) in _SHARED_NAMES

@@ -18,7 +18,7 @@ from pathlib import Path
 from tare.errors import HostError
 from tare.host import beneath
 
-#: Passes at most; another follows as long as one removes something: who made the tree may still be ending.
+#: Passes at most; another follows as long as one removes something: the processes that write there may still be ending.
 PASSES = 10
 #: ioctl(2) of a file's attributes, and those that keep it and what is in it from being removed (linux/fs.h).
 _GET_FLAGS, _SET_FLAGS = 0x80086601, 0x40086602
@@ -82,7 +82,7 @@ class _Pass:
         self._leave(parent, name)
 
     def _enter(self, folder: int) -> list[str]:
-        """Remove all that is no folder, and empty ones; the others are to be gone into."""
+        """Remove all that is no folder, and empty folders; returns the names of the folders still to be entered."""
         below: list[str] = []
         try:
             with os.scandir(folder) as entries:

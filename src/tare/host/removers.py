@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 else:
     docker, requests = lazily.LazyModule("docker"), lazily.LazyModule("requests")
 
-#: Longest time that dockerd is given to finish a container that nobody knows to have been made.
+#: Longest time that dockerd is given to finish a container of which it is not known whether it was made.
 DOCKER_MAKES_S = 2.0
 
 
@@ -292,7 +292,7 @@ def _remove_podman(facts: Mapping[str, Fact]) -> None:
     argv = ["podman", "--cgroup-manager=cgroupfs", "--log-level=error", "rm", "--force", "--ignore", "--time=0", name]
     deadline = until(10)
     while time.monotonic() < deadline:
-        # A podman that is still making the container is let finish: a killed one leaves parts that none knows of.
+        # A podman that is still making the container is let finish: a killed one leaves parts unknown to podman.
         making = bool(cgroup.Group(tool).pids())
         removed = processes.run(argv, time_limit_s=20)
         if removed.code == 0 and not making:

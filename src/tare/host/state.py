@@ -15,7 +15,7 @@ from tare.errors import HostError
 
 DEFAULT_HOME = Path("/var/lib/tare")
 JOURNAL = "journal"
-#: What tare has in there. A folder with these alone is its own, and may be closed to others.
+#: What tare has in there. A folder with nothing else is tare's own, and may be closed to other users.
 CONTENTS = {
     "bin", "bpf", "calibration", "calibration.json", "guest", "images", JOURNAL, "lab", "libvirt", "lock", "lost+found",
     "remote", "rootless", "work",

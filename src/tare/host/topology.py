@@ -1,7 +1,7 @@
 """Which CPUs share a core, and which to measure on: the other thread of a measured core is best left idle.
 
 What runs on it takes a third to a half of the core's speed, in CPU time too, so that no counter of the measured CPU
-shows it. Pure functions on what ``/sys`` says.
+shows it. Pure functions on what ``/sys`` shows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`tare run --tune`: what makes this host quieter, set for the time of a campaign and given back after it.
 
-`look` reads the settings, `plan` says what each should be (pure), `tuned` sets them. Every change is journaled before
-it is made, with the former value: it is given back at the end, after an error or Ctrl-C, and by the next sweep
+`look` reads the settings, `plan` returns what each should be (pure), `tuned` sets them. Every change is journaled
+before it is made, with the former value: it is given back at the end, after an error or Ctrl-C, and by the next sweep
 (`tare clean`) after SIGKILL. What somebody else changed meanwhile stays as they want it.
 
 Address space randomisation stays on, and is put on where it is off. Every block starts every platform afresh, and with
@@ -142,7 +142,7 @@ def _turbo(seen: Mapping[str, str]) -> Setting:
 
 
 def _huge_pages(seen: Mapping[str, str]) -> Setting:
-    """By ``always`` it is luck; by ``madvise`` and ``never`` it is the program's or nobody's choice, and stays."""
+    """``always`` leaves it to chance who gets them, and is changed; ``madvise`` and ``never`` stay."""
     why = "huge pages go to who asks for them (QEMU does), and not to who meets free ones"
     setting = _single(seen, "huge pages", _HUGE, "madvise", why)
     return Setting("huge pages", _HUGE, "never", "never", why) if setting.present == "never" else setting

@@ -2,7 +2,7 @@
 
 The way to /data of a platform's users is a folder of the host's. A filesystem of its own, in a file on a loop device,
 bounds an instance whatever it does, and costs a layer of block I/O that is measured with it (docs/method.md has the
-figures). So it is asked for (`--data-size`), and otherwise `tare.campaign.telemetry.disk_watch` ends what takes too
+figures). So it is made on request (`--data-size`); otherwise `tare.campaign.telemetry.disk_watch` ends what takes too
 much.
 """
 
@@ -61,7 +61,7 @@ def least(rooms: Iterable[Room]) -> Room:
 
 
 def free(place: Path) -> Room:
-    """What others than root may still take there; of a filesystem that does not count files more than can be made."""
+    """What users other than root may still take there; 2^62 files where the filesystem does not count them."""
     at = os.statvfs(place)
     return Room(at.f_bavail * at.f_frsize, at.f_favail if at.f_files else 1 << 62)
 

@@ -1,7 +1,7 @@
 """Builds the image: a base by mmdebstrap, cached by the recipe's hash, and the agent on top.
 
 Everything is made in a folder beside its place and renamed when it is whole, under a lock: a build that is killed
-leaves nothing that could be taken for an image, and two builds do not meet.
+leaves nothing that could be taken for an image, and two builds do not disturb each other.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def _kernel(folder: Path) -> Path:
 
 
 def depends(shown: str) -> str:
-    """The kernel's package, from what ``apt-cache show`` says of the metapackage. Raises `ImageError`."""
+    """The kernel's package, from the output of ``apt-cache show`` for the metapackage. Raises `ImageError`."""
     for line in shown.splitlines():
         if line.startswith("Depends: linux-image-"):
             return line.removeprefix("Depends: ").split()[0]

@@ -115,7 +115,7 @@ class Tree:
     """The paths of a kernel's sources, to look up words in."""
 
     def __init__(self, paths: Iterable[str], config: str = "") -> None:
-        """``paths``: of sources. Headers are nobody's place: their code is everywhere. ``config``: the kernel's."""
+        """``paths``: of sources, of which headers are no places: their code is in many. ``config``: the kernel's."""
         self._off = {name.lower() for name in _OFF.findall(config)}
         self._named: dict[str, list[str]] = {}
         places = {str(place) for path in paths if path.endswith(".c") for place in _upwards(path)}

@@ -148,7 +148,7 @@ def _options(text: str) -> dict[str, str]:
 
 
 def candidate(policy: str) -> str | None:
-    """The version that would be installed, from what ``apt-cache policy`` says of a package; None: there is none."""
+    """The version that would be installed, from the output of ``apt-cache policy`` for a package; None: none."""
     match = re.search(r"^  Candidate: (\S+)$", policy, re.MULTILINE)
     return None if match is None or match[1] == "(none)" else match[1]
 

@@ -1,4 +1,4 @@
-"""Messages: what the JSON in a message frame may say, strictly and with bounds (docs/protocol.md).
+"""Messages: the JSON that a message frame may hold, strictly and with bounds (docs/protocol.md).
 
 The order of the fields is that of the agent's, so that both sides encode a message to the same bytes.
 """

@@ -38,7 +38,7 @@ class NoAgentSession(Session):
 
     def _ask(
         self,
-        pending: Pending,  # noqa: ARG002 (nobody is asked)
+        pending: Pending,  # noqa: ARG002 (no request is sent)
         message: messages.Message,  # noqa: ARG002
         deadline: float = math.inf,  # noqa: ARG002
     ) -> NoReturn:

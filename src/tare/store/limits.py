@@ -70,7 +70,7 @@ class Bounded(sqlite3.Connection):
             self.execute(f"PRAGMA {pragma}")
 
     def execute(self, *words: object) -> sqlite3.Cursor:
-        """As of every connection; the statement's time begins, of this thread's processor: who waits uses none."""
+        """As of every connection. The statement's time begins: processor time of this thread, without waiting."""
         self._until = time.thread_time() + stretched(self._limit_s)
         return super().execute(*words)  # type: ignore[arg-type]
 

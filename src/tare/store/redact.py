@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-#: Names that are everybody's, and name nobody.
+#: Names that every machine has, and that identify nobody.
 COMMON = frozenset({"localhost", "localhost.localdomain", "root", "nobody", "daemon", "tare", "native", "none", ""})
 _WORD = r"(?<![A-Za-z0-9_]){}(?![A-Za-z0-9_])"
 _IPV4 = re.compile(r"(?<![\w.-])\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)")
@@ -31,7 +31,7 @@ class Redactor:
     """Replaces in texts; `removed` counts what it did, by kind."""
 
     def __init__(self, *, hosts: Iterable[str] = (), users: Iterable[str] = (), kept: Iterable[str] = ()) -> None:
-        """``hosts``, ``users``: names to be replaced. ``kept``: texts that stay though their form would tell."""
+        """``hosts``, ``users``: names to be replaced. ``kept``: texts that stay, though they have the form of an id."""
         self.removed: Counter[str] = Counter()
         self._stand_ins: dict[tuple[str, str], str] = {}
         self._kept = frozenset(kept)

@@ -1,7 +1,7 @@
 """Every column that is read, and what may be in it: the one place at which the rows of a file are checked.
 
-SQLite holds anything in any column, and its constraints bind only who writes by them: a file from elsewhere may have a
-text for a time, or an arm that there is not.
+SQLite holds anything in any column, and its constraints bind only programs that keep to them: a file from elsewhere may
+have a text for a time, or an arm that does not exist.
 """
 
 from __future__ import annotations

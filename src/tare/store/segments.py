@@ -13,7 +13,7 @@ from tare.store.rows import frame
 
 #: The event that a resumed campaign begins with.
 RESUMED = "resumed"
-#: No start, clean-up or look between two trials takes so long: whoever waited longer was not at work. In seconds.
+#: No start or clean-up between two trials takes so long: a longer time is a pause. In seconds.
 LONGEST_HANDOVER_S = 900.0
 #: By how much the clock of the day and that of the work may part between two writes, in seconds. Where they part by
 #: more, the machine slept, or somebody set its clock.

@@ -18,7 +18,7 @@ from tare.store.redact import UNAME, Redactor
 from tare.store.sqlite import SqliteStore
 from tare.store.store import Location
 
-#: What is kept, for who shares a file to know; all else in a record is counted in `Shared.facts`.
+#: What is kept, for the user who shares a file; all else in a record is listed in `Shared.facts`.
 KEPT = (
     "the figures, and when each trial began",
     "the processor's model, the kernel, the distribution, sizes of memory and disk",

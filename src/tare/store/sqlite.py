@@ -78,7 +78,7 @@ class SqliteStore:
         return cls(path, db, stored, None)
 
     def close(self) -> None:
-        """Close. A writer folds the log into the file; a reader that is still there leaves that to the next."""
+        """Close. A writer folds the log into the file; while a reader has it open, that is left to the next close."""
         if self._lock is not None:
             connection.fold(self._db)
         self._db.close()
@@ -167,7 +167,7 @@ class SqliteStore:
         return [Event(*row) for row in rows.iter_rows()]
 
     def add_attachment(self, name: str, data: bytes) -> None:
-        """Keep a file that explains something (say, a console log); the same name may come again."""
+        """Keep a file that explains something (say, a console log); the same name may occur more than once."""
         packed = zstandard.ZstdCompressor().compress(data[:ATTACHMENT_CAP])
         with self._writing(f"attachment {name}"):
             self._db.execute("INSERT INTO attachment (at, name, zstd) VALUES (?, ?, ?)", (time.time(), name, packed))

@@ -1,7 +1,7 @@
-"""What a store of a campaign is: what a campaign writes, and what analysis and report read of it.
+"""The protocol of a campaign's store: what a campaign writes, and what analysis and report read of it.
 
-Whoever keeps campaigns elsewhere than in a file writes one class that does this, and names it in `tare.store.opening`;
-`tests/store/test_store_contract.py` says whether it holds.
+A store that is no file is one more class with these methods, named in `tare.store.opening`;
+`tests/store/test_store_contract.py` checks it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tare.store.record import CampaignRecord
 from tare.store.segments import Segment
 
 Location = Path | str
-#: Makes of the record's text what shows who wrote it (`tare.campaign.execution.trust`).
+#: Makes the mark from the record's text: what shows who wrote it (`tare.campaign.execution.trust`).
 Marker = Callable[[str], str]
 
 
@@ -103,7 +103,7 @@ class Store(Protocol):
         """Record something worth knowing, with the time."""
 
     def add_attachment(self, name: str, data: bytes) -> None:
-        """Keep a file that explains something (say, a console log); the same name may come again."""
+        """Keep a file that explains something (say, a console log); the same name may occur more than once."""
 
     def plan_block(self, block: int, keys: Sequence[TrialKey]) -> None:
         """Append a block's trials to the schedule, in order. Raises `StoreError` when one is there already."""
