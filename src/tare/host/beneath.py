@@ -52,19 +52,19 @@ def regular(folder: int, path: str) -> int | None:
     Its kind is known before it is opened: to open a device or a pipe may do something, or wait.
     """
     with unless_vanished():
-        known = opened(folder, path, os.O_PATH)
+        descriptor = opened(folder, path, os.O_PATH)
         try:
-            return reopened(known)
+            return reopened(descriptor)
         finally:
-            os.close(known)
+            os.close(descriptor)
     return None
 
 
-def reopened(known: int) -> int | None:
+def reopened(descriptor: int) -> int | None:
     """A descriptor for reading what an ``O_PATH`` descriptor stands for; None where that is no regular file."""
-    if not stat.S_ISREG(os.fstat(known).st_mode):
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         return None
-    return os.open(f"/proc/self/fd/{known}", _FILE)
+    return os.open(f"/proc/self/fd/{descriptor}", _FILE)
 
 
 @contextlib.contextmanager
@@ -146,8 +146,8 @@ def _into(folder: int, name: str) -> int | None:
 
 
 def _inode(descriptor: int) -> tuple[int, int]:
-    known = os.fstat(descriptor)
-    return known.st_dev, known.st_ino
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
 
 
 def _openat2(folder: int, name: str, flags: int, resolve: int) -> int:

@@ -93,9 +93,9 @@ class _Collector:
 
     def _shrink(self, file: Path) -> None:
         try:
-            seen = file.stat()
-            if seen.st_blocks * 512 > 2 * CAP:
-                _give_back(file, seen.st_size - CAP)
+            status = file.stat()
+            if status.st_blocks * 512 > 2 * CAP:
+                _give_back(file, status.st_size - CAP)
         except OSError:  # it went with its instance
             self._watched.discard(file)
 

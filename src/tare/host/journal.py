@@ -218,29 +218,29 @@ def _contents(folder: int, name: str) -> bytes:
             raise HostError("it is no regular file") from error
         raise
     try:
-        seen = os.fstat(descriptor)
-        if not stat.S_ISREG(seen.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise HostError("it is no regular file")
-        if seen.st_nlink == 0:
+        if status.st_nlink == 0:
             raise FileNotFoundError(errno.ENOENT, "its owner removed it meanwhile")
-        if seen.st_nlink != 1:
-            raise HostError(f"it has {seen.st_nlink} names")
-        whose = _strangers(seen)
+        if status.st_nlink != 1:
+            raise HostError(f"it has {status.st_nlink} names")
+        whose = _strangers(status)
         if whose is not None:
             raise HostError(whose)
-        if seen.st_size > MAX_BYTES:
-            raise HostError(f"it has {seen.st_size} bytes, and no entry has more than {MAX_BYTES}")
+        if status.st_size > MAX_BYTES:
+            raise HostError(f"it has {status.st_size} bytes, and no entry has more than {MAX_BYTES}")
         return os.read(descriptor, MAX_BYTES)
     finally:
         os.close(descriptor)
 
 
-def _strangers(seen: os.stat_result) -> str | None:
+def _strangers(status: os.stat_result) -> str | None:
     """Who besides this process's user could have written a file or a folder, in words; None: nobody else."""
-    if seen.st_uid != os.geteuid():
-        return f"it is user {seen.st_uid}'s, and this is user {os.geteuid()}"
-    if seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return f"others may write it ({stat.filemode(seen.st_mode)})"
+    if status.st_uid != os.geteuid():
+        return f"it is user {status.st_uid}'s, and this is user {os.geteuid()}"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others may write it ({stat.filemode(status.st_mode)})"
     return None
 
 

@@ -108,8 +108,8 @@ def _opened() -> int:
     file = FOLDER / "-".join(name.replace(":[", "").rstrip("]") for name in namespaces)
     try:
         FOLDER.mkdir(mode=0o700, exist_ok=True)
-        known = FOLDER.lstat()
-        if known.st_uid != os.geteuid() or known.st_mode & 0o022:
+        status = FOLDER.lstat()
+        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
             raise HostError(f"others can write {FOLDER}", fix=f"see what is in it, and remove it: rm -r {FOLDER}")
         return os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:

@@ -334,8 +334,8 @@ def _remove_domain(facts: Mapping[str, Fact]) -> None:
     while True:
         # Of a domain that is just being made, this waits until it is.
         ended = processes.run([*virsh, "destroy", name], time_limit_s=30)
-        known = processes.run([*virsh, "domstate", name], time_limit_s=30)
-        if b"failed to get domain" in known.stderr or (socket and not Path(socket).exists()):
+        state = processes.run([*virsh, "domstate", name], time_limit_s=30)
+        if b"failed to get domain" in state.stderr or (socket and not Path(socket).exists()):
             return
         if time.monotonic() > deadline:
             ended.require(fix=f"virsh -c {uri} destroy {name}")

@@ -115,15 +115,15 @@ def taken(folders: Iterable[Path], pids: Iterable[int] = ()) -> Room | None:
 
 def _unlinked(pids: Iterable[int]) -> Room:
     """Files without a name, which go when their processes do."""
-    seen: dict[tuple[int, int], int] = {}
+    sizes: dict[tuple[int, int], int] = {}
     for pid in pids:
         with contextlib.suppress(OSError):
             for descriptor in os.scandir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):
                     file = descriptor.stat()
                     if file.st_nlink == 0:
-                        seen[file.st_dev, file.st_ino] = file.st_blocks * 512
-    return Room(sum(seen.values()), len(seen))
+                        sizes[file.st_dev, file.st_ino] = file.st_blocks * 512
+    return Room(sum(sizes.values()), len(sizes))
 
 
 def upper_folders(pids: Sequence[int]) -> set[Path]:
