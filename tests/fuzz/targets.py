@@ -61,7 +61,7 @@ def check_frames(stream: bytes) -> None:
 
 def check_reply(payload: bytes) -> None:
     """A reply that is the same when it is written and read again, or a refusal in one line."""
-    messages.told_protocol(payload)
+    messages.greeted_protocol(payload)
     try:
         reply = messages.REPLIES.validate_json(payload)
     except ValidationError as error:

@@ -104,7 +104,7 @@ def test_a_killed_lab_leaves_nothing_that_clean_does_not_find(after_s):
     process.kill()
     process.communicate()
     assert left(label)
-    assert [step for step in sweep(Journal(state.journal())) if step.kept and label in str(step.thing)] == []
+    assert [step for step in sweep(Journal(state.journal())) if step.kept and label in str(step.resource)] == []
     assert left(label) == []
 
 

@@ -108,7 +108,7 @@ class HostSession:
         datagram = self.enter_context(contextlib.closing(Datagram(net.host)))
         cleanup.own(removers.control_group(PARENT_GROUP))
         net.create(cleanup)
-        with roots.told("the client", work):
+        with roots.translated("the client", work):
             client = _client(cleanup, image, resources, work / f"{label}client")
         disk = DiskWatch()
         self.enter_context(disk.watching())

@@ -1,7 +1,7 @@
 """Paths in a tree that a sandbox may change at any moment: resolved from an open folder, and never out of it.
 
-By openat2(2): no link is followed, no mount crossed, and nothing above the folder is reached, whatever is exchanged
-meanwhile. A path as text has none of that, and ends at 4,096 characters, where a tree does not.
+By openat2(2): no link is followed, no mount crossed, and nothing above the folder is reached, whatever is replaced
+meanwhile. A path as text guarantees none of that, and is limited to 4,096 characters, which a tree can exceed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NOATIME | os.O_CLOEXEC
 #: How a file is opened once its kind is known: a lease on it that a sandbox holds is not waited for.
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-#: What the system says of a name behind which is no longer, or never was, what was looked for: gone, a link, another
-#: filesystem, no folder, a socket, leased.
+#: Errors for a name that no longer is, or never was, what was looked for: gone, a link, on another filesystem, no
+#: folder, a socket, leased.
 _VANISHED = {errno.ENOENT, errno.ELOOP, errno.EXDEV, errno.ENOTDIR, errno.ENXIO, errno.EAGAIN}
 
 
@@ -52,24 +52,24 @@ def regular(folder: int, path: str) -> int | None:
     Its kind is known before it is opened: to open a device or a pipe may do something, or wait.
     """
     with unless_vanished():
-        known = opened(folder, path, os.O_PATH)
+        descriptor = opened(folder, path, os.O_PATH)
         try:
-            return reopened(known)
+            return reopened(descriptor)
         finally:
-            os.close(known)
+            os.close(descriptor)
     return None
 
 
-def reopened(known: int) -> int | None:
-    """A descriptor to read by, of what is known by one that was opened by ``O_PATH``; None where it is no file."""
-    if not stat.S_ISREG(os.fstat(known).st_mode):
+def reopened(descriptor: int) -> int | None:
+    """A descriptor for reading what an ``O_PATH`` descriptor stands for; None where that is no regular file."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         return None
-    return os.open(f"/proc/self/fd/{known}", _FILE)
+    return os.open(f"/proc/self/fd/{descriptor}", _FILE)
 
 
 @contextlib.contextmanager
 def unless_vanished() -> Iterator[None]:
-    """Passes over the errors that say that what was looked for is not there, or not any more."""
+    """Ignore the errors that mean that what was looked for is not there, or not any more."""
     try:
         yield
     except OSError as error:
@@ -93,36 +93,36 @@ def walk(top: int, enter: Callable[[int], list[str]], leave: Callable[[int, str]
     called for each such name with the folder that it is in, after all below it, or when it cannot be gone into.
     No mount is crossed. The way up is by ``..``, and holds only if it leads to the inode that the way down came from.
     """
-    here = os.open(".", FOLDER, dir_fd=top)
+    current = os.open(".", FOLDER, dir_fd=top)
     try:
-        levels = [_Level("", _inode(here), enter(here))]
+        levels = [_Level("", _inode(current), enter(current))]
         while True:
             if levels[-1].below:
                 name = levels[-1].below.pop()
-                child = _into(here, name)
+                child = _into(current, name)
                 if child is None:
-                    leave(here, name)
+                    leave(current, name)
                     continue
-                os.close(here)
-                here = child
-                levels.append(_Level(name, _inode(here), []))
-                levels[-1].below = enter(here)
+                os.close(current)
+                current = child
+                levels.append(_Level(name, _inode(current), []))
+                levels[-1].below = enter(current)
             elif len(levels) == 1:
                 return
             else:
                 name, depth = levels.pop().name, len(levels)
-                up = _up(top, here, levels)
-                os.close(here)
-                here = up
+                up = _up(top, current, levels)
+                os.close(current)
+                current = up
                 if len(levels) == depth:
-                    leave(here, name)
+                    leave(current, name)
     finally:
-        os.close(here)
+        os.close(current)
 
 
-def _up(top: int, here: int, levels: list[_Level]) -> int:
-    """The folder of the last level. Where a tree was rearranged: of the last that is still where it was; others go."""
-    parent = os.open("..", FOLDER, dir_fd=here)
+def _up(top: int, current: int, levels: list[_Level]) -> int:
+    """The folder of the last level; the levels below one that is no longer in its place are dropped first."""
+    parent = os.open("..", FOLDER, dir_fd=current)
     if _inode(parent) == levels[-1].inode:
         return parent
     os.close(parent)
@@ -146,8 +146,8 @@ def _into(folder: int, name: str) -> int | None:
 
 
 def _inode(descriptor: int) -> tuple[int, int]:
-    known = os.fstat(descriptor)
-    return known.st_dev, known.st_ino
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
 
 
 def _openat2(folder: int, name: str, flags: int, resolve: int) -> int:

@@ -1,4 +1,4 @@
-"""Which CPUs share a core with the measured ones, by trial where the host does not say: most guests see nothing."""
+"""Which CPUs share a core with the measured ones: by measurement where the host does not say, as in most guests."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tare.host import facts, processes
 from tare.host.facts import HostFacts
 from tare.host.topology import Cores
 
-#: Below this share of its speed a CPU is slowed down by the other one: threads of one core leave each other 0.5 to 0.7
-#: of it, and those that share a cache and a clock rate 0.9 and more.
+#: A CPU with less than this share of its speed is slowed down by the busy one: threads of one core keep 0.5 to 0.7 of
+#: it beside each other, and CPUs that share only a cache and a clock rate 0.9 and more.
 SLOWED = 0.85
 #: Turns with the other CPU busy and as many without, and how long each is.
 TURNS, TURN_S = 8, 0.02
@@ -25,18 +25,18 @@ MAX = 16
 
 
 def completed(host: HostFacts, measured: Sequence[int]) -> HostFacts:
-    """The facts with what a trial shows of the measured CPUs' cores, where the host itself does not say."""
-    found = cores(tuple(measured)) if host.cpu.siblings is None else None
-    if found is None:
+    """The facts with the measured CPUs' cores, found by measurement where the host itself does not say."""
+    siblings = cores(tuple(measured)) if host.cpu.siblings is None else None
+    if siblings is None:
         return host
-    return host.model_copy(update={"cpu": host.cpu.model_copy(update={"siblings": found, "tried": True})})
+    return host.model_copy(update={"cpu": host.cpu.model_copy(update={"siblings": siblings, "tried": True})})
 
 
 @functools.cache
 def cores(measured: tuple[int, ...]) -> Cores | None:
-    """The cores that these CPUs are of: as the host says, else by trial; None where neither tells.
+    """The cores that these CPUs belong to: as the host says, else by measurement; None where neither shows them.
 
-    By trial, once a process, the cores of other CPUs are not found: each of those is listed by itself.
+    The measurement is made once a process. It does not find the cores of other CPUs: each of those is listed by itself.
     """
     known, usable = facts.cores_of_machine(), os.sched_getaffinity(0)
     if known is not None or len(usable) > MAX or not usable.issuperset(measured):
@@ -45,30 +45,30 @@ def cores(measured: tuple[int, ...]) -> Cores | None:
 
 
 def by_trial(measured: Sequence[int], usable: set[int], slowed: Callable[[int, int], float]) -> Cores | None:
-    """The cores by what ``slowed`` finds of a CPU's speed while another is busy.
+    """The cores, from the share of its speed that a CPU keeps while another is busy (``slowed``).
 
-    None where nobody is slowed down: beside neighbours that are always busy a trial shows nothing.
+    None where no CPU is slowed down: beside neighbours that are always busy a measurement shows nothing.
     """
     own = []
     for cpu in measured:
-        own.append({cpu} | {other for other in usable - {cpu} if slowed(cpu, other) < SLOWED})
+        own.append({cpu} | {neighbour for neighbour in usable - {cpu} if slowed(cpu, neighbour) < SLOWED})
     if all(len(core) == 1 for core in own):
         return None
     shared = set().union(*own)
     return tuple(sorted({tuple(sorted(core)) for core in own} | {(cpu,) for cpu in usable - shared}))
 
 
-def slowed(cpu: int, other: int) -> float:
+def slowed(cpu: int, neighbour: int) -> float:
     """The share of its speed that a CPU keeps while another one is busy: median of turns with it and without."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {cpu})
     try:
-        with _busy_on(other) as told:
+        with _busy_on(neighbour) as set_busy:
             shares = []
             for _ in range(TURNS):
                 speed = {}
                 for busy in random.sample((True, False), 2):
-                    told(busy)
+                    set_busy(busy)
                     speed[busy] = _speed()
                 shares.append(speed[True] / speed[False])
     finally:
@@ -78,7 +78,7 @@ def slowed(cpu: int, other: int) -> float:
 
 @contextlib.contextmanager
 def _busy_on(cpu: int) -> Iterator[Callable[[bool], None]]:
-    """A process on this CPU that works or does not, as it is told."""
+    """A process on this CPU; yields the function that lets it run (True) or stops it (False)."""
     process = processes.start([*processes.WITH_TARE, sys.executable, "-c", "while True: pass"])
     try:
         os.sched_setaffinity(process.pid, {cpu})
@@ -90,7 +90,7 @@ def _busy_on(cpu: int) -> Iterator[Callable[[bool], None]]:
 
 
 def _speed() -> float:
-    """Steps a second of CPU time of a loop that needs nothing but the core: who only waits for its turn is not slow."""
+    """Steps of a loop that needs only the core, per second of CPU time: waiting for the CPU does not count."""
     begin, end = time.thread_time(), time.monotonic() + TURN_S
     count = 0
     while not count or time.monotonic() < end:

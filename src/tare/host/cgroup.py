@@ -1,8 +1,8 @@
 """Sibling control groups of equal weight, one an instance, on cgroup v1, v2 and hybrid hosts.
 
 Each instance gets ``PARENT/ID`` with the same CPU set, memory limit and the default weight. Everything that belongs
-to it runs in leaves below: ``tool`` for the runtime's own command, and whatever the platform makes. So limits and CPU
-accounting cover the whole platform, and no platform is favoured by its place in the tree (METHOD, trap 2).
+to it runs in child groups below: ``tool`` for the runtime's own command, and whatever the platform makes. So limits
+and CPU accounting cover the whole platform, and no platform is favoured by its place in the tree (METHOD, trap 2).
 """
 
 from __future__ import annotations
@@ -43,39 +43,39 @@ def parse_mounts(text: str) -> Hierarchies:
     """Read ``/proc/mounts``."""
     v1: dict[str, Path] = {}
     v2: Path | None = None
-    every: list[Path] = []
+    mounted: list[Path] = []
     for line in text.splitlines():
         _, point, kind, options, *_ = line.split()
         if kind == "cgroup":
-            every.append(Path(point))
+            mounted.append(Path(point))
             v1 |= {name: Path(point) for name in options.split(",") if name in CONTROLLERS}
         elif kind == "cgroup2":
-            every.append(Path(point))
+            mounted.append(Path(point))
             v2 = v2 or Path(point)
-    return Hierarchies(v1, v2, tuple(every))
+    return Hierarchies(v1, v2, tuple(mounted))
 
 
 @functools.cache
 def hierarchies() -> Hierarchies:
     """The host's control group hierarchies."""
-    found = parse_mounts(Path("/proc/mounts").read_text())
-    missing = [name for name in CONTROLLERS if name not in found.v1]
-    if found.unified:
-        if found.v2 is None:
+    tree = parse_mounts(Path("/proc/mounts").read_text())
+    missing = [name for name in CONTROLLERS if name not in tree.v1]
+    if tree.unified:
+        if tree.v2 is None:
             raise HostError("no cgroup hierarchy is mounted", fix="mount -t cgroup2 cgroup2 /sys/fs/cgroup")
     elif missing:
         raise HostError(
             f"the cgroup controller {missing[0]} is not mounted",
             fix=f"mount -t cgroup -o {missing[0]} cgroup /sys/fs/cgroup/{missing[0]}",
         )
-    return found
+    return tree
 
 
 class Group:
     """The control group of one instance."""
 
     def __init__(self, path: str) -> None:
-        """``path``: below each hierarchy's root, such as ``tare/ab12cx3``."""
+        """``path``: below each hierarchy's root, such as ``tare/ab12cx3``; "": the whole host."""
         self.path = path
         self._tree = hierarchies()
         self._files: dict[str, int] = {}  # descriptors of what was read before: it is read again and again
@@ -88,7 +88,7 @@ class Group:
             self._create_v1(resources)
 
     def leaf(self, name: str, *, everywhere: bool = False) -> list[Path]:
-        """Make the leaf if need be, and return the ``cgroup.procs`` files that a process enters it by.
+        """Make a child group if need be, and return the ``cgroup.procs`` files that a process enters it by.
 
         ``everywhere``: in the hierarchies that tare does not use too, for what makes groups below its own in them.
         """
@@ -105,7 +105,7 @@ class Group:
         return parse_cpu_stat(text) if self._tree.unified else int(text)
 
     def cpu_ns_by_cpu(self) -> list[int] | None:
-        """The same by host CPU, from number 0 on; None where it is not counted so (cgroup v2). "" is the whole host."""
+        """The same by host CPU, from number 0 on; None where it is not counted so (cgroup v2)."""
         if self._tree.unified:
             return None
         return [int(word) for word in self._read("cpuacct", "cpuacct.usage_percpu").split()]
@@ -262,7 +262,7 @@ def _pids(folders: Iterable[Path]) -> set[int]:
 
 
 def _walk(folder: Path, enter: Callable[[int], object], leave: Callable[[int, str], object]) -> None:
-    """`beneath.walk` over groups: who has root's rights in a sandbox may nest them deeper than a path is long."""
+    """`beneath.walk` over groups: root in a sandbox may nest them deeper than a path may be long."""
 
     def below(group: int) -> list[str]:
         enter(group)

@@ -1,4 +1,4 @@
-"""What `tare doctor` says of the host: what tare cannot do without, and what makes figures worse.
+"""The checks of `tare doctor` for the host: what tare cannot do without, and what makes figures worse.
 
 Pure functions of `HostFacts`. The fix is for the person at the machine; some of it `tare run --tune` does for the time
 of a campaign (`tare.host.tuning`).
@@ -42,7 +42,7 @@ _PACKAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at. ``fail``: tare cannot measure here; ``warn``: it can, with worse figures."""
+    """The result of one check. ``fail``: tare cannot measure here; ``warn``: it can, with worse figures."""
 
     name: str
     state: State
@@ -52,23 +52,23 @@ class Check:
 
 def checks(facts: HostFacts) -> list[Check]:
     """All checks of the host, in a fixed order; what the host does not show is left out."""
-    every = (_rights, _processors, _frequency, _memory, _disk, _noise, _clock, _kernel, _below, _tools)
-    return [check for part in every for check in part(facts)]
+    parts = (_rights, _processors, _frequency, _memory, _disk, _noise, _clock, _kernel, _below, _tools)
+    return [check for part in parts for check in part(facts)]
 
 
-def _judge(name: str, found: str, *, bad: bool, advice: str, state: State = "warn") -> Check:
-    return Check(name, state, found, advice) if bad else Check(name, "ok", found)
+def _judge(name: str, finding: str, *, bad: bool, advice: str, state: State = "warn") -> Check:
+    return Check(name, state, finding, advice) if bad else Check(name, "ok", finding)
 
 
 def _rights(facts: HostFacts) -> Iterator[Check]:
-    found = "root" if facts.root else "not root"
-    yield _judge("root", found, bad=not facts.root, state="fail", advice="run tare as root (sudo)")
+    finding = "root" if facts.root else "not root"
+    yield _judge("root", finding, bad=not facts.root, state="fail", advice="run tare as root (sudo)")
     missing = facts.cgroup_missing
-    found = "none mounted" if facts.cgroup == "none" else facts.cgroup
-    found += f", without {', '.join(missing)}" if missing else ""
+    finding = "none mounted" if facts.cgroup == "none" else facts.cgroup
+    finding += f", without {', '.join(missing)}" if missing else ""
     yield _judge(
         "control groups",
-        found,
+        finding,
         bad=bool(missing),
         state="fail",
         advice="mount cgroup2 on /sys/fs/cgroup; a controller that is off is put on at boot (cgroup_enable=memory)",
@@ -94,9 +94,9 @@ def _processors(facts: HostFacts) -> Iterator[Check]:
 def _siblings(cpu: CpuFacts) -> Check:
     cores, how = cpu.siblings, ", by trial: the host does not say" if cpu.tried else ""
     if cores is None:
-        found = "not known: the host does not say which CPUs are threads of one core, nor does a trial"
+        finding = "not known: the host does not say which CPUs are threads of one core, nor does a trial"
         advice = "who has the other thread of a measured core moves figures by some per cent, unseen: prefer bare metal"
-        return Check("siblings", "warn", found, advice)
+        return Check("siblings", "warn", finding, advice)
     threads = max(map(len, cores))
     if threads == 1:
         return Check("siblings", "ok", "none: no two CPUs share a core")
@@ -134,8 +134,8 @@ def _memory(facts: HostFacts) -> Iterator[Check]:
         bad=facts.memory_bytes < MIN_MEMORY,
         advice="give instances less than the usual 1 GiB: tare run --memory 512",
     )
-    found = f"{facts.swap_bytes / GIB:.1f} GiB" if facts.swap_bytes else "none"
-    yield _judge("swap", found, bad=facts.swap_bytes > 0, advice="swapping spoils memory figures: swapoff -a")
+    finding = f"{facts.swap_bytes / GIB:.1f} GiB" if facts.swap_bytes else "none"
+    yield _judge("swap", finding, bad=facts.swap_bytes > 0, advice="swapping spoils memory figures: swapoff -a")
     if facts.huge_pages is not None:
         yield _judge(
             "huge pages",
@@ -148,13 +148,13 @@ def _memory(facts: HostFacts) -> Iterator[Check]:
 
 def _disk(facts: HostFacts) -> Iterator[Check]:
     free = facts.disk_free_bytes
-    found = f"{free / GIB:.1f} GiB free, {facts.filesystem}"
+    finding = f"{free / GIB:.1f} GiB free, {facts.filesystem}"
     advice = "free some space, or set TARE_HOME to a larger disk"
     if free < MIN_DISK:
-        yield Check("disk", "fail", found, advice)
+        yield Check("disk", "fail", finding, advice)
     else:
         yield _judge(
-            "disk", found, bad=free < GOOD_DISK, advice=f"the full profile needs {GOOD_DISK // GIB} GiB: {advice}"
+            "disk", finding, bad=free < GOOD_DISK, advice=f"the full profile needs {GOOD_DISK // GIB} GiB: {advice}"
         )
 
 
@@ -172,9 +172,9 @@ def _noise(facts: HostFacts) -> Iterator[Check]:
             bad=facts.steal > QUIET_STEAL,
             advice="the hypervisor gives these CPUs to other guests too: prefer a dedicated host",
         )
-    found = "counted" if facts.pressure else "not counted"
+    finding = "counted" if facts.pressure else "not counted"
     advice = "trials are not marked for waiting: boot with psi=1"
-    yield _judge("pressure", found, bad=not facts.pressure, advice=advice)
+    yield _judge("pressure", finding, bad=not facts.pressure, advice=advice)
 
 
 def _clock(facts: HostFacts) -> Iterator[Check]:
@@ -199,13 +199,13 @@ def _kernel(facts: HostFacts) -> Iterator[Check]:
             f"sysctl kernel.randomize_va_space={FULL_ASLR}, or tare run --tune",
         )
     if facts.mitigations:
-        bare = sorted(name for name, said in facts.mitigations.items() if said.startswith("Vulnerable"))
-        found = (
+        bare = sorted(name for name, status in facts.mitigations.items() if status.startswith("Vulnerable"))
+        finding = (
             f"{len(bare)} of {len(facts.mitigations)} known flaws without: {', '.join(bare)}" if bare else "all there"
         )
         yield _judge(
             "mitigations",
-            found,
+            finding,
             bad=bool(bare),
             advice="system calls and VM exits may be cheaper than where figures will be used: "
             "boot without mitigations=off, with current microcode",
@@ -229,7 +229,7 @@ def _below(facts: HostFacts) -> Iterator[Check]:
 
 
 def _tools(facts: HostFacts) -> Iterator[Check]:
-    missing = [name for name, there in facts.tools.items() if not there]
+    missing = [name for name, installed in facts.tools.items() if not installed]
     packages = " ".join(sorted({_PACKAGES[name] for name in missing}))
-    found = f"missing: {', '.join(missing)}" if missing else "all there"
-    yield _judge("tools", found, bad=bool(missing), state="fail", advice=f"make setup, or apt-get install {packages}")
+    finding = f"missing: {', '.join(missing)}" if missing else "all there"
+    yield _judge("tools", finding, bad=bool(missing), state="fail", advice=f"make setup, or apt-get install {packages}")

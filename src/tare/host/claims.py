@@ -1,9 +1,9 @@
-"""What may be named as tare's on a host: for each kind of thing, what each of its facts may say.
+"""What may be named as tare's on a host: for each kind of resource, which values each of its facts may have.
 
-The journal's entries are obeyed by root. So each is held against this table, when it is written and again when it is
+Root acts on the journal's entries. So each is checked against this table, when it is written and again when it is
 read: no entry, however it came to be, makes tare remove, kill or run what is not tare's. A fact is a name with tare's
-label, a path below one of the folders in which tare makes things, or a word from a closed list; never a command.
-Plug-ins add kinds of their own (`tare.host.kinds`), whose facts are held against the same rules and no others.
+label, a path below one of the folders in which tare makes files, or a word from a closed list; never a command.
+Plug-ins add kinds of their own (`tare.host.kinds`), whose facts are checked against the same rules and no others.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _Rule = str | _Each | _All
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """What a kind of thing is told by: facts that it must have, and those that it may have."""
+    """What identifies a resource of a kind: facts that it must have, and those that it may have."""
 
     must: Mapping[str, _Rule]
     may: Mapping[str, _Rule]
@@ -99,7 +99,7 @@ _CLAIMS: Final[Mapping[str, _Claim]] = {
     "link": _claim(name=_LINK),
     "iptables": _claim(rule=_All("|".join(_RULES))),
     "oci": _claim(
-        # A path is what tare told up to November 2026; only its last part is used. So with the list.
+        # Up to November 2026 tare recorded a path here, of which only the last part is used.
         runtime=rf"(?:/(?:{_PART}/)*)?(?:{'|'.join(OCI_RUNTIMES)})",
         root=_WORK,
         name=rf"{_SANDBOX}|detect[0-9a-f]+",
@@ -143,7 +143,7 @@ _CLAIMS: Final[Mapping[str, _Claim]] = {
 }
 
 
-#: The same for the rules that plug-ins tell their own kinds by.
+#: The same for the rules that plug-ins give for their own kinds.
 _RULES_OF_PLUGINS: Final[Mapping[Rule, str]] = {
     Rule.SANDBOX: _SANDBOX,
     Rule.LINK: _LINK,
@@ -154,7 +154,7 @@ _RULES_OF_PLUGINS: Final[Mapping[Rule, str]] = {
 
 
 def of(kind: str) -> _Claim | None:
-    """What a kind of thing is told by: tare's own by the table, a plug-in's (they have a colon) as it registered it."""
+    """The facts of a kind: of tare's own by the table, of a plug-in's (with a colon) as registered; None: unknown."""
     if ":" not in kind:
         return _CLAIMS.get(kind)
     registered = plugged.registered().get(kind)
@@ -171,20 +171,20 @@ def _patterns(rules: Mapping[str, Rule | OneOf]) -> dict[str, _Rule]:
 
 
 def kinds() -> frozenset[str]:
-    """The kinds of things that tare has itself."""
+    """The kinds of resources that are tare's own, without those of plug-ins."""
     return frozenset(_CLAIMS)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where tare makes things. ``home``: `state.home`; ``root``: below it are the kernel's settings."""
+    """Where tare makes resources. ``home``: `state.home`; ``root``: below it are the kernel's settings."""
 
     home: Path
     root: Path = Path("/")
 
 
 def fault(resource: HostResource, bounds: Bounds) -> str | None:
-    """Why a thing cannot be tare's, in words that follow "it"; None when it can. A pure function."""
+    """Why a resource cannot be tare's, in words that follow "it"; None when it can be. A pure function."""
     claim = of(resource.kind)
     if claim is None and ":" in resource.kind:
         return f"names a {resource.kind!r}, which no plug-in that is installed here registers"
@@ -215,7 +215,7 @@ def _matches(text: str, pattern: str, bounds: Bounds) -> bool:
     return re.fullmatch(pattern, text) is not None
 
 
-#: What tare up to November 2026 wrote: commands. Only those are taken over that it can have written itself.
+#: Up to November 2026 tare wrote commands. Only those that it can have written itself are converted.
 _OLD_LXD = re.compile(
     r"env (?:LXD|INCUS)_(?P<where>DIR|SOCKET)=(?P<place>/\S+) (?:LXD|INCUS)_CONF=(?P<settings>/\S+)"
     r" (?P<client>lxc|incus) (?:(?P<pool>storage|image) delete|delete --force) (?P<name>\S+)"
@@ -224,7 +224,7 @@ _OLD_WITHIN = re.compile(r'unshare --mount --propagation slave sh -c umount "\$0
 
 
 def brought_up(resource: HostResource) -> HostResource:
-    """What an entry of an earlier format names, as one of this format would; what is no such thing as it is."""
+    """A resource from an entry of an earlier format, in the terms of this one; any other as it is."""
     facts = resource.facts
     if resource.kind == "oci" and isinstance(within := facts.get("within"), list):
         hides = _OLD_WITHIN.fullmatch(" ".join(within)) is not None
@@ -235,12 +235,12 @@ def brought_up(resource: HostResource) -> HostResource:
         )
     client, words = facts.get("client"), facts.get("words")
     if resource.kind == "lxd" and isinstance(client, list) and isinstance(words, list):
-        told = _OLD_LXD.fullmatch(" ".join((*client, *words)))
-        if told is not None:
-            place = {"folder": "", "socket": "", ("folder" if told["where"] == "DIR" else "socket"): told["place"]}
-            kept = {name: facts[name] for name in ("own", "group") if name in facts}
-            what = {"what": told["pool"] or "container", "name": told["name"]}
+        old = _OLD_LXD.fullmatch(" ".join((*client, *words)))
+        if old is not None:
+            place = {"folder": "", "socket": "", ("folder" if old["where"] == "DIR" else "socket"): old["place"]}
+            optional = {name: facts[name] for name in ("own", "group") if name in facts}
+            what = {"what": old["pool"] or "container", "name": old["name"]}
             return HostResource(
-                "lxd", {"client": told["client"], **place, "settings": told["settings"], **what, **kept}
+                "lxd", {"client": old["client"], **place, "settings": old["settings"], **what, **optional}
             )
     return resource

@@ -1,7 +1,7 @@
-"""What a sandbox says beside its stream (a guest's console, a monitor's complaints): its end is kept in a file.
+"""What a sandbox prints outside of its stream (a guest's console, a monitor's messages): its end is kept in a file.
 
-A sandbox never holds that file: it gets a pipe, and one thread takes what comes out of all pipes. So whoever floods
-its console fills neither the disk nor memory, and is held up by its own pipe. Who says nothing costs nothing.
+A sandbox never gets that file: it gets a pipe, and one thread reads all pipes. So a sandbox that floods its console
+fills neither the disk nor memory, and waits for its own pipe. One that prints nothing costs nothing.
 
 Where only a path can be handed over (a daemon opens it), the file's size is watched, and its blocks are given back.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 CAP = 1 << 20
 #: What stands in a record before what is left of a longer one.
 CUT = b"[console cut at 1 MiB]\n"
-#: A flood is taken at a piece a turn from each pipe: 6.4 MB/s at most, whatever it would give.
+#: Each pipe is read one piece a turn: 6.4 MB/s at most, however much is printed.
 TURN_S = 0.01
 WATCH_INTERVAL_S = 0.5
 _PIECE = 65_536
@@ -30,7 +30,7 @@ _KEEP_SIZE, _PUNCH_HOLE = 1, 2
 
 
 class _Collector:
-    """Takes what comes out of the pipes, in a thread that sleeps while nobody says anything."""
+    """Reads the pipes, in a thread that sleeps while nothing is printed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -42,20 +42,20 @@ class _Collector:
         threading.Thread(target=self._run, name="consoles", daemon=True).start()
 
     def add(self, pipe: int, file: Path) -> None:
-        """Take what comes out of a pipe, and own it."""
+        """Read a pipe into the file, and close the pipe at its end."""
         os.set_blocking(pipe, False)
         with self._lock:
             self._files[pipe] = file
             self._epoll.register(pipe, select.EPOLLIN)
 
     def watch(self, file: Path) -> None:
-        """See to a file's size for as long as there is one."""
+        """Watch a file's size for as long as the file exists."""
         with self._lock:
             self._watched.add(file)
         os.eventfd_write(self._wake, 1)
 
     def drain(self, file: Path) -> None:
-        """Take now what is in a console's pipes; of one who goes on and on, no more than is kept."""
+        """Read now what is in a console's pipes; where it is printed without end, no more than is kept."""
         with self._lock:
             for pipe in [pipe for pipe, into in self._files.items() if into == file]:
                 for _ in range(CAP // _PIECE):
@@ -93,9 +93,9 @@ class _Collector:
 
     def _shrink(self, file: Path) -> None:
         try:
-            seen = file.stat()
-            if seen.st_blocks * 512 > 2 * CAP:
-                _give_back(file, seen.st_size - CAP)
+            status = file.stat()
+            if status.st_blocks * 512 > 2 * CAP:
+                _give_back(file, status.st_size - CAP)
         except OSError:  # it went with its instance
             self._watched.discard(file)
 
@@ -113,7 +113,7 @@ def _collector() -> _Collector:
 
 @contextlib.contextmanager
 def opened(file: Path) -> Iterator[int]:
-    """The end of a pipe to write to, closed with the context; what others write to it is added to the file.
+    """The writing end of a pipe, closed with the context; what is written to it by any process is added to the file.
 
     Of the file, which is made, there are never more than 2 MiB and a bit on the disk, however much is written.
     """
@@ -127,16 +127,16 @@ def opened(file: Path) -> Iterator[int]:
 
 
 def watch(file: Path) -> None:
-    """Give back the blocks of a file that others write to, but for its end, for as long as it is there.
+    """Free the blocks of a file that others write to, except of its last part, for as long as the file exists.
 
-    Twice a second: for a serial line, whose guest has no other way to the file. A disk's speed would outrun it.
+    Twice a second: for a serial line, by which alone the guest writes; too slow for writes at a disk's speed.
     """
     file.touch()
     _collector().watch(file)
 
 
 def read(file: Path) -> bytes:
-    """The end of what was said so far, at most `CAP` bytes, with `CUT` before it where that is not all."""
+    """The end of what was printed so far, at most `CAP` bytes, with `CUT` before it where that is not all."""
     if _collectors:
         _collectors[0].drain(file)
     try:
@@ -149,14 +149,14 @@ def read(file: Path) -> bytes:
 
 
 class Follower:
-    """Reads of a console what is new, each once."""
+    """Reads what is new on a console, every byte once."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._place = 0
 
     def more(self) -> bytes:
-        """What came since the last time; of a file that was cut meanwhile all that is left. b"" when nothing did."""
+        """What was printed since the last call; all that remains of a file that was cut meanwhile. b"" for nothing."""
         if _collectors:
             _collectors[0].drain(self._file)
         with self._file.open("rb") as console:
@@ -174,10 +174,10 @@ def _append(file: Path, piece: bytes) -> None:
         end = console.seek(0, os.SEEK_END)
         if end + len(piece) > 2 * CAP:
             console.seek(-CAP, os.SEEK_END)
-            kept = console.read()
+            tail = console.read()
             console.truncate(0)
             console.seek(0)
-            console.write(CUT + kept)
+            console.write(CUT + tail)
         console.write(piece)
 
 

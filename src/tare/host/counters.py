@@ -92,15 +92,15 @@ def parse_pressure(text: str) -> int:
 
 
 def memory() -> Memory:
-    """What there is, and what was swapped."""
+    """Memory that is available now, and pages swapped since boot."""
     available = parse_meminfo(_text("/proc/meminfo"), "MemAvailable")
     return Memory(available, *parse_swapped(_text("/proc/vmstat")))
 
 
 def parse_swapped(text: str) -> tuple[int, int]:
     """Pages swapped in and out since boot, from ``/proc/vmstat``; zeros where the kernel knows no swap."""
-    found = dict(_SWAPPED.findall(text))
-    return int(found.get("in", 0)), int(found.get("out", 0))
+    pages = dict(_SWAPPED.findall(text))
+    return int(pages.get("in", 0)), int(pages.get("out", 0))
 
 
 def device_of(folder: Path) -> tuple[int, int]:
@@ -130,13 +130,13 @@ def network(link: str) -> tuple[int, int]:
 
 def parse_links(text: str) -> dict[str, tuple[int, int]]:
     """Bytes received and sent by each link, from ``/proc/net/dev`` (proc(5))."""
-    found = {}
+    links = {}
     for line in text.splitlines():
         name, colon, rest = line.partition(":")
         if colon:
             words = rest.split()
-            found[name.strip()] = int(words[0]), int(words[8])
-    return found
+            links[name.strip()] = int(words[0]), int(words[8])
+    return links
 
 
 def pick_link(links: Mapping[str, tuple[int, int]], link: str) -> tuple[int, int]:
@@ -146,7 +146,7 @@ def pick_link(links: Mapping[str, tuple[int, int]], link: str) -> tuple[int, int
 
 
 class KernelThreads:
-    """CPU time of the kernel's threads that may run on some CPUs: they write back, free and clean up for everybody."""
+    """CPU time of the kernel's threads that may run on some CPUs: they write back and free for all processes."""
 
     def __init__(self, cpus: Collection[int]) -> None:
         self._cpus = frozenset(cpus)
@@ -155,9 +155,9 @@ class KernelThreads:
         self._total = 0
 
     def total_ns(self) -> int:
-        """Nanoseconds since this was first asked.
+        """Nanoseconds since the first call.
 
-        0 where the kernel does not tell (CONFIG_PROC_CHILDREN and CONFIG_SCHED_INFO, which distributions have).
+        0 where the kernel does not show them (CONFIG_PROC_CHILDREN and CONFIG_SCHED_INFO, which distributions have).
         """
         now = {}
         pids = self._pids()

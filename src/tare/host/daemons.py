@@ -1,7 +1,7 @@
-"""A daemon of tare's own, for platforms that need one and find none: started when wanted, and always stopped again.
+"""A daemon of tare's own, for platforms that need one and find none: started on demand, and always stopped again.
 
 It runs with all its children in a control group of its own, so that their CPU time can be shown apart from the
-instances', and nothing of them is left behind, also after a kill (`tare clean`).
+instances', and none of them stays behind, also after a kill (`tare clean`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tare.timeouts import stretched, until
 
 #: How long a daemon may take to be gone, once its connections are: its memory is given back in between.
 DYING_S = 1.0
-#: How the daemons' control groups are called; they are siblings of the instances' parent.
+#: How the names of the daemons' control groups begin; they are siblings of the instances' parent.
 PREFIX = "tare-daemon"
 
 
@@ -37,8 +37,8 @@ class Daemon:
     def ended(self, within_s: float = 0.0) -> str | None:
         """How it ended: ``was ended by signal 9`` or ``ended with 1``; None while it runs.
 
-        ``within_s``: how long an end that others have seen may take to be seen here. The kernel closes the connections
-        of a process that dies before it tells the parent.
+        ``within_s``: how long to wait for an end that others may have noticed already. The kernel closes the
+        connections of a process that dies before it notifies the parent.
         """
         try:
             code = self.process.wait(stretched(within_s))
@@ -68,7 +68,7 @@ def start(
 ) -> Daemon:
     """Start a daemon and wait until ``ready`` says that it answers.
 
-    Raises `HostError` with its last words when it ends or does not answer within the limit.
+    Raises `HostError` with its last line when it ends or does not answer within the limit.
     """
     # A name for this one alone: another tare on the host (`tare doctor` beside a campaign) may start its own.
     group = cgroup.Group(f"{PREFIX}-{name}-{os.getpid()}{secrets.token_hex(2)}")

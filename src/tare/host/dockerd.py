@@ -1,4 +1,4 @@
-"""Whether a Docker daemon is there to be asked: the SDK leaks a socket each time that it finds none."""
+"""Whether a Docker daemon listens: asked before the SDK is used, which leaks a socket each time that none does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def named() -> str:
 
 
 def listens(host: str) -> bool:
-    """Whether somebody listens where a daemon should. Only asking tells where that is no Unix socket."""
+    """Whether a daemon listens there. Always True for what is no Unix socket: only a request can show it."""
     path = host.removeprefix("unix://") or SOCKET
     if "://" in path:
         return True

@@ -23,7 +23,7 @@ CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
 ROOT = Path("/")
 #: kernel.randomize_va_space: stack, mappings and heap of every program begin elsewhere in every start.
 FULL_ASLR = 2
-#: Kinds of CPU time that are told apart (`parse_cpu_ticks`).
+#: Number of kinds of CPU time (`parse_cpu_ticks`).
 CPU_KINDS = 8
 #: What tare starts on the host.
 TOOLS = ("cp", "ip", "iptables", "mkfs.ext4", "mmdebstrap", "nsenter", "tar", "umount")
@@ -42,9 +42,9 @@ class CpuFacts(_Facts):
     cores: int
     threads: int
     smt: bool | None  # whether cores run more than one thread now
-    #: the CPUs of each core; None: not known. By trial (`tare.host.beside`) only the measured ones' cores are right
+    #: the CPUs of each core; None: not known. By measurement (`tried`) only the measured CPUs' cores are right
     siblings: topology.Cores | None = None
-    tried: bool = False  # whether siblings are known by trial, because the host does not say
+    tried: bool = False  # whether siblings are known by measurement (`tare.host.beside`), as the host does not say
     governors: tuple[str, ...]  # of all CPUs, each once; empty where the kernel does not set the frequency
     turbo: bool | None
 
@@ -162,7 +162,7 @@ def parse_cpu_ticks(text: str) -> dict[str, tuple[int, ...]]:
 
 
 def parse_steal(text: str) -> float | None:
-    """Share of steal in all CPU time since boot, from ``/proc/stat``; None where it does not tell."""
+    """Share of steal in all CPU time since boot, from ``/proc/stat``; None where it is not counted."""
     ticks = parse_cpu_ticks(text).get("cpu", ())
     return ticks[7] / sum(ticks) if len(ticks) == CPU_KINDS and sum(ticks) > 0 else None
 
@@ -246,8 +246,8 @@ def _virtualised() -> str | None:
 def _detected(kind: str) -> str | None:
     if processes.find("systemd-detect-virt") is None:
         return None
-    said = processes.run(["systemd-detect-virt", kind], time_limit_s=5).text.strip()
-    return None if said in {"", "none"} else said
+    detected = processes.run(["systemd-detect-virt", kind], time_limit_s=5).text.strip()
+    return None if detected in {"", "none"} else detected
 
 
 def _mitigations() -> dict[str, str]:

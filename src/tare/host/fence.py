@@ -1,15 +1,15 @@
-"""What an instance may reach over tare's bridge: the client, and of the host only the doors that tare opens there.
+"""What an instance may reach over tare's bridge: the client, and of the host only the ports that tare listens on there.
 
-Ports of the bridge are told what they carry (bridge(8)); that costs a frame one look into the bridge's own table. An
+Each port of the bridge is set to what it may carry (bridge(8)); that costs a frame one lookup in the bridge's table. An
 instance's port is isolated, so that no frame of its goes to another's; it takes frames from the instance's MAC alone
 (``locked``, Linux 5.18), and gets those to it alone (no learning, no flooding). Neighbour entries are fixed where
 answers to ARP would be believed: on the host and in the client.
 
 The packet filter does the rest. Nothing is routed between instances and other networks, and an instance begins nothing
-with the host but at its doors. A MAC is made from its instance's address (`mac`), so that one rule without a list tells
-host and client when a packet says that it comes from another's. Rules know the client by its MAC, which the ports pin.
-None of them looks at connections unless the host's filter does already: to follow them would cost every packet of the
-host's.
+with the host but at these. A MAC is made from its instance's address (`mac`), so that one rule without a list finds
+packets with a false source address, on the host and in the client. Rules know the client by its MAC, to which its port
+of the bridge is bound. None of them tracks connections unless the host's filter does already: that would cost time for
+every packet of the host's.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tare.host import processes, removers
 from tare.host.journal import CleanupStack
 
 BRIDGE = "tare0"
-#: Ports of the host at which instances may begin: agents of guests by TCP, the marks of starts by UDP. What the host
-#: asks them by UDP it asks from one of these: no rule could tell an answer from a beginning.
+#: Ports of the host that instances may send to first: agents of guests by TCP, the marks of starts by UDP. The host's
+#: own requests by UDP come from one of these, as no rule could distinguish an answer from a first packet.
 DOORS = range(7090, 7154)
 
 _MAC_BEGINS = "02:7a"
@@ -37,7 +37,7 @@ _LINK_HEADER = (-0x200000) & 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The one on the bridge that may talk to all."""
+    """The one machine on the bridge that may talk to all others."""
 
     address: str
     mac: str
@@ -47,10 +47,10 @@ def rules(client: Client, *, drops: bool, by_mac: bool = True) -> list[tuple[str
     """Chain and specification of each rule, in their order.
 
     ``drops``: whether FORWARD refuses what nobody accepts, as Docker sets it: bridged frames pass it where br_netfilter
-    is loaded, and so does what the client sends to ports that containers publish. ``by_mac``: the filter can tell MACs.
+    is loaded, and so does what the client sends to ports that containers publish. ``by_mac``: the filter matches MACs.
     """
     of_client = ("-m", "mac", "--mac-source", client.mac) if by_mac else ("-s", client.address)
-    others = (*of_client[:-2], "!", *of_client[-2:])
+    not_of_client = (*of_client[:-2], "!", *of_client[-2:])
     # By then only the client is left: ports that containers publish, and pings of their own addresses.
     of_client_alone = [
         ("FORWARD", "-i", BRIDGE, "-m", "conntrack", "--ctstate", "DNAT", "-j", "ACCEPT"),
@@ -58,11 +58,11 @@ def rules(client: Client, *, drops: bool, by_mac: bool = True) -> list[tuple[str
     ]
     return [
         ("FORWARD", "-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT"),
-        ("FORWARD", "-i", BRIDGE, *others, "-j", "DROP"),
+        ("FORWARD", "-i", BRIDGE, *not_of_client, "-j", "DROP"),
         ("FORWARD", "-o", BRIDGE, "!", "-d", client.address, "-j", "DROP"),
         *(of_client_alone if drops else []),
-        ("INPUT", "-i", BRIDGE, "-p", "tcp", "--syn", "!", "--dport", _span(DOORS), *others, "-j", "DROP"),
-        ("INPUT", "-i", BRIDGE, "-p", "udp", "!", "--dport", _span(DOORS), *others, "-j", "DROP"),
+        ("INPUT", "-i", BRIDGE, "-p", "tcp", "--syn", "!", "--dport", _span(DOORS), *not_of_client, "-j", "DROP"),
+        ("INPUT", "-i", BRIDGE, "-p", "udp", "!", "--dport", _span(DOORS), *not_of_client, "-j", "DROP"),
     ]
 
 
@@ -72,9 +72,9 @@ def mac(address: str) -> str:
 
 
 def lie_about_address(router: str | None = None) -> tuple[str, ...]:
-    """What matches a packet whose source is not the address that its sender's MAC is made from (xt_bpf).
+    """The match for a packet whose source is not the address that its sender's MAC is made from (xt_bpf).
 
-    ``router``: the address of one that hands on the packets of others. Classic BPF, as in linux/filter.h.
+    ``router``: an address that forwards the packets of others, and is let through. Classic BPF, as in linux/filter.h.
     """
     load_word, equals_constant, equals_x, to_x, end = 0x20, 0x15, 0x1D, 0x07, 0x06
     passed = [] if router is None else [(equals_constant, 4, 0, int(ipaddress.IPv4Address(router)))]
@@ -98,14 +98,14 @@ def filter_packets(cleanup: CleanupStack, client: Client) -> None:
     drops = "-P FORWARD ACCEPT" not in processes.run(["iptables", "-w", "-S", "FORWARD"]).text.splitlines()
     # A kernel may have a filter that knows no MACs: then it is by address, which an instance could lie about.
     by_mac = _insert(cleanup, rules(client, drops=drops)[-1]).code == 0
-    wanted = rules(client, drops=drops, by_mac=by_mac)
-    for rule in reversed(wanted[:-1] if by_mac else wanted):
+    all_rules = rules(client, drops=drops, by_mac=by_mac)
+    for rule in reversed(all_rules[:-1] if by_mac else all_rules):
         _insert(cleanup, rule).require(fix="load the kernel's packet filter, or remove iptables where there is none")
     _insert(cleanup, true_addresses())  # a kernel without xt_bpf has no such rule: SECURITY.md says what is open then
 
 
 def guard_client(namespace: str, host: str) -> None:
-    """Let the client take no packet in another's name; ``host``: the host's address, which hands on others' packets."""
+    """Let the client accept no packet with a false source; ``host``: the host's address, which forwards packets."""
     if processes.find("iptables") is not None:
         lies = lie_about_address(router=host)
         argv = ["iptables", "-w", "-I", "INPUT", "1", "-i", "eth0", *lies, "-j", "DROP"]
@@ -113,7 +113,7 @@ def guard_client(namespace: str, host: str) -> None:
 
 
 def true_addresses() -> tuple[str, ...]:
-    """The host's rule by which no packet counts that lies about its address; the client has its own."""
+    """The host's rule that drops packets with a false source address; the client has its own."""
     return ("INPUT", "-i", BRIDGE, *lie_about_address(), "-j", "DROP")
 
 
@@ -136,7 +136,7 @@ def open_door(asker: socket.socket, host: str) -> None:
 
 
 def port_words(link: str, *, isolated: bool) -> str:
-    """The command to ``ip`` that tells a port of the bridge what it carries."""
+    """The command to ``ip`` that sets what a port of the bridge carries."""
     flood = "off" if isolated else "on"
     return (
         f"link set {link} type bridge_slave learning off flood {flood} mcast_flood {flood} "

@@ -17,6 +17,6 @@ def hosts() -> set[str]:
 
 
 def users() -> set[str]:
-    """Names of the people who have an account here, and of whoever runs this."""
-    people = {one.pw_name for one in pwd.getpwall() if _FIRST_PERSON <= one.pw_uid < _NOBODY}
+    """Names of the people who have an account here, and of the user who runs tare."""
+    people = {account.pw_name for account in pwd.getpwall() if _FIRST_PERSON <= account.pw_uid < _NOBODY}
     return people | {name for key in ("SUDO_USER", "LOGNAME", "USER") if (name := os.environ.get(key))}

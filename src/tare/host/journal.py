@@ -1,13 +1,13 @@
 """What tare makes on a host, written down before it exists, so that it can be removed after any kill.
 
-One small file an entry, in the order of making. An entry is forgotten when its thing is gone. `CleanupStack` is how
-the rest of tare makes things: journal first, then make, and remove in reverse through the one removers.
+One small file an entry, in the order of making. An entry is deleted when its resource is gone. `CleanupStack` is how
+the rest of tare makes resources: journal first, then make, and remove in reverse by `removers`.
 
 An entry appears whole or not at all: it is written under the name of its writer (`_unfinished_name`), synced, and then
-renamed. What cannot be read all the same is another version's, or was damaged: it is told and never deleted, since what
-it names may be on the host.
+renamed. What cannot be read all the same is another version's, or was damaged: it is reported and never deleted, since
+what it names may be on the host.
 
-Root obeys what is here. So an entry counts only when it is a file of the user's who reads it, which nobody else can
+Root acts on the entries. So an entry counts only when it is a file of the user's who reads it, which nobody else can
 write and which has no other name, in such a folder, and when all that it names can be tare's (`claims`).
 """
 
@@ -43,19 +43,19 @@ _OWN: Final = "see what its entries name; then remove it, or chown and chmod it 
 MAX_BYTES: Final = 1 << 16
 
 
-class _Told(BaseModel):
-    """What an entry holds. A field that is not known is refused: what it says may matter to the removal."""
+class _Strict(BaseModel):
+    """What an entry holds. A field that is not known is refused: the removal may depend on it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class _OwnerRecord(_Told):
+class _OwnerRecord(_Strict):
     pid: int
     start_ticks: int
     boot: str
 
 
-class _Record(_Told):
+class _Record(_Strict):
     format: Literal[1, 2, 3] = 1
     kind: str
     facts: dict[str, Fact]
@@ -64,7 +64,7 @@ class _Record(_Told):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A thing in the journal."""
+    """A resource in the journal."""
 
     file: Path
     resource: HostResource
@@ -73,7 +73,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An entry that is not obeyed: nobody knows here what it names, or who wrote it, or it names what is not tare's."""
+    """An entry that is not acted on: what it names or who wrote it is not known, or it names what is not tare's."""
 
     file: Path
     why: str
@@ -86,13 +86,13 @@ class Journal:
     """The entries below one folder, which is in TARE_HOME. Shared by all runs of tare on the host."""
 
     def __init__(self, folder: Path, bounds: claims.Bounds | None = None) -> None:
-        """``bounds``: where its things are, if not below the folder's parent."""
+        """``bounds``: where its resources are, if not below the folder's parent."""
         self._folder = folder
         self._bounds = bounds or claims.Bounds(folder.parent.resolve())
         self._owner = Owner.me()
 
     def write(self, *cleanup: HostResource) -> list[Entry]:
-        """Record things that are about to be made; on return they are on the disk. Raises `HostError`: none is."""
+        """Record resources before they are made; on return the entries are on the disk. On `HostError` none is."""
         for resource in cleanup:
             self._require_ours(resource)
         entries: list[Entry] = []
@@ -114,11 +114,11 @@ class Journal:
         return entries
 
     def forget(self, entry: Entry) -> None:
-        """The thing is gone."""
+        """Delete an entry, whose resource is gone."""
         entry.file.unlink(missing_ok=True)
 
     def entries(self) -> list[Entry]:
-        """All things that were made and not yet removed, oldest first."""
+        """All resources that were made and not yet removed, oldest first."""
         return [entry for entry in self._read_all() if isinstance(entry, Entry)]
 
     def unreadable(self) -> list[Unreadable]:
@@ -126,7 +126,7 @@ class Journal:
         return [entry for entry in self._read_all() if isinstance(entry, Unreadable)]
 
     def forget_unfinished(self) -> None:
-        """Remove what was begun by processes that are dead: an entry's thing is made after it is whole."""
+        """Remove unfinished entries of processes that are dead: a resource is made after its entry is whole."""
         for file in self._folder.glob(".*"):
             writer = _writer(file)
             if writer is not None and not writer.lives() and _strangers(file.lstat()) is None:
@@ -198,7 +198,7 @@ class Journal:
 
 
 def _unfinished_name(name: str, writer: Owner) -> str:
-    """What an entry is called while it is written: it tells its writer, for nothing in it can be relied on."""
+    """The name of an entry while it is written: it has the writer in it, as the contents are not whole yet."""
     return f".{name}.{writer.pid}.{writer.start_ticks}.{writer.boot}"
 
 
@@ -218,29 +218,29 @@ def _contents(folder: int, name: str) -> bytes:
             raise HostError("it is no regular file") from error
         raise
     try:
-        seen = os.fstat(descriptor)
-        if not stat.S_ISREG(seen.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise HostError("it is no regular file")
-        if seen.st_nlink == 0:
+        if status.st_nlink == 0:
             raise FileNotFoundError(errno.ENOENT, "its owner removed it meanwhile")
-        if seen.st_nlink != 1:
-            raise HostError(f"it has {seen.st_nlink} names")
-        whose = _strangers(seen)
+        if status.st_nlink != 1:
+            raise HostError(f"it has {status.st_nlink} names")
+        whose = _strangers(status)
         if whose is not None:
             raise HostError(whose)
-        if seen.st_size > MAX_BYTES:
-            raise HostError(f"it has {seen.st_size} bytes, and no entry has more than {MAX_BYTES}")
+        if status.st_size > MAX_BYTES:
+            raise HostError(f"it has {status.st_size} bytes, and no entry has more than {MAX_BYTES}")
         return os.read(descriptor, MAX_BYTES)
     finally:
         os.close(descriptor)
 
 
-def _strangers(seen: os.stat_result) -> str | None:
-    """Who else than this process's user could have written a file or a folder, in words; None when nobody."""
-    if seen.st_uid != os.geteuid():
-        return f"it is user {seen.st_uid}'s, and this is user {os.geteuid()}"
-    if seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return f"others may write it ({stat.filemode(seen.st_mode)})"
+def _strangers(status: os.stat_result) -> str | None:
+    """Who besides this process's user could have written a file or a folder, in words; None: nobody else."""
+    if status.st_uid != os.geteuid():
+        return f"it is user {status.st_uid}'s, and this is user {os.geteuid()}"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others may write it ({stat.filemode(status.st_mode)})"
     return None
 
 
@@ -271,32 +271,32 @@ def _why_unreadable(error: ValidationError) -> str:
 
 
 class CleanupStack:
-    """Things that belong together and go together, in reverse order. Use as a context manager or `release`."""
+    """Resources that are removed together, in reverse order. Use as a context manager, or call `release`."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self._entries: list[Entry] = []
 
     def own(self, *cleanup: HostResource) -> None:
-        """Journal things; call just before they are made. They are removed by `release` even if half made."""
+        """Journal resources; call just before they are made. `release` removes them even if half made."""
         self._entries += self.journal.write(*cleanup)
 
     def learn(self, resource: HostResource, more: Mapping[str, Fact]) -> None:
-        """Note more of a thing that is owned: what is only known once it is made, and its remover may need."""
+        """Add facts to an owned resource that are only known once it is made, and that its remover may need."""
         place = next(at for at, entry in enumerate(self._entries) if entry.resource == resource)
         [entry] = self.journal.write(HostResource(resource.kind, {**resource.facts, **more}))
         self.journal.forget(self._entries[place])
         self._entries[place] = entry
 
     def release(self) -> None:
-        """Remove everything. Goes on after an error, and raises the first at the end; what failed stays noted."""
+        """Remove everything. Goes on after an error, and raises the first at the end; what failed stays journaled."""
         errors: list[HostError] = []
         while self._entries:
             entry = self._entries[-1]
             error = _remove(self.journal, entry)
             self._entries.pop()  # only now: an interrupt leaves it here
             if error is not None:
-                unremoved.note(_left(entry, error))
+                unremoved.note(_unremoved(entry, error))
                 errors.append(error)
         if errors:
             raise errors[0]
@@ -315,7 +315,7 @@ class CleanupStack:
 
 
 def _remove(journal: Journal, entry: Entry) -> HostError | None:
-    """Remove a thing and forget it; where that fails it stays in the journal, and the error is returned."""
+    """Remove a resource and its entry; where that fails the entry stays, and the error is returned."""
     try:
         removers.remove(entry.resource)
     except HostError as error:
@@ -324,7 +324,7 @@ def _remove(journal: Journal, entry: Entry) -> HostError | None:
     return None
 
 
-def _left(entry: Entry, error: HostError) -> Unremoved:
+def _unremoved(entry: Entry, error: HostError) -> Unremoved:
     group = str(entry.resource.facts.get("path", "")) if entry.resource.kind == "cgroup" else ""
     return Unremoved(entry.file, str(entry.resource), str(error), group)
 
@@ -335,13 +335,13 @@ class Swept:
 
     resource: HostResource | Unreadable
     kept: str | None = None  # the reason why it stays
-    left: Unremoved | None = None  # where it should not have stayed: its owner is dead, or unknown
+    unremoved: Unremoved | None = None  # where it should not have stayed: its owner is dead, or unknown
 
 
 def sweep(journal: Journal, *, dry_run: bool = False) -> Iterator[Swept]:
-    """Remove all that dead runs of tare left, newest first, and yield each.
+    """Remove the resources that dead runs of tare left, newest first, and yield a step for each.
 
-    Things of living runs stay, and what a living one uses by the same name: one with another TARE_HOME, too.
+    Those of living runs stay, and those that a living run uses by the same name, also one with another TARE_HOME.
     """
     for entry in reversed(journal.entries()):
         yield _sweep(journal, entry, dry_run=dry_run)
@@ -358,18 +358,18 @@ def _sweep(journal: Journal, entry: Entry, *, dry_run: bool) -> Swept:
         if holder is not None:
             return Swept(entry.resource, f"another run uses it: {holder}")
         error = None if dry_run else _remove(journal, entry)
-    return Swept(entry.resource) if error is None else Swept(entry.resource, str(error), _left(entry, error))
+    return Swept(entry.resource) if error is None else Swept(entry.resource, str(error), _unremoved(entry, error))
 
 
 def clear_the_way(journal: Journal) -> None:
     """Sweep before something is made. What could not be removed is noted (`unremoved`)."""
     for step in sweep(journal):
-        if step.left is not None:
-            unremoved.note(step.left)
+        if step.unremoved is not None:
+            unremoved.note(step.unremoved)
 
 
 def of_this_process() -> list[Entry]:
-    """The things that this very process made and that are still in the host's journal."""
+    """The entries of resources that this very process made and that are still in the host's journal."""
     return [entry for entry in Journal(state.home_if_any() / state.JOURNAL).entries() if entry.owner == Owner.me()]
 
 

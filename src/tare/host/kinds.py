@@ -1,9 +1,9 @@
 """Kinds of resources that plug-ins make on a host, besides those that tare has removers for itself (`removers`).
 
 A platform from outside of tare names its kinds in ``RESOURCES`` of a module that is registered under the entry point
-group ``tare.resources``. A kind says what its entries in the journal may hold, by rules from a closed list, and how
-such a resource is removed. Root obeys the journal: so a remover only ever gets facts that hold to its kind's rules, and
-the name of a kind begins with its package's, so that nobody can answer for another's or for tare's own.
+group ``tare.resources``. A kind defines what its entries in the journal may hold, by rules from a closed list, and how
+such a resource is removed. Root acts on the journal: so a remover only ever gets facts that follow its kind's rules,
+and the name of a kind begins with its package's, so that no plug-in can replace another's kind or one of tare's.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Facts = Mapping[str, Fact]
 
 
 class Rule(StrEnum):
-    """What a fact of a resource may be; the value says it."""
+    """What a fact of a resource may be; the value describes it."""
 
     SANDBOX = "a sandbox's name: tare-ID, and what may follow"
     LINK = "a network link's name: tareID, and what may follow; at most 15 characters"
@@ -52,10 +52,10 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class ResourceKind:
-    """A kind of resource: what tells one of them, and how it is removed.
+    """A kind of resource: the facts that identify one, and how it is removed.
 
     ``remove`` may be called for what was never made, is half made or is gone, and then does nothing. It raises
-    `HostError` for what stays. It must find what it removes by the facts alone: whoever made it may be dead.
+    `HostError` for what stays. It must find what it removes by the facts alone: the process that made it may be dead.
     """
 
     name: str  # "PACKAGE:WORD", such as "tare-firejail:notes"
@@ -78,8 +78,8 @@ def files(name: str, *patterns: str) -> ResourceKind:
 
     ``patterns``: their whole paths, with ``{name}`` for the sandbox's name or ``{pid}`` for the id of the program's
     process. Each has the facts ``name``, ``group`` (the instance's control group) and, once it is known, ``process``.
-    All in the group is ended first, so that nothing makes them anew; what is named after a process whose id is
-    another's by now is the other's.
+    All in the group is ended first, so that nothing makes them anew; files named after a process whose id is by now
+    another's are that one's, and stay.
     """
 
     def remove(facts: Facts) -> None:

@@ -11,7 +11,7 @@ from tare.host import pinning, processes
 
 @contextlib.contextmanager
 def busy(per_cpu: int) -> Iterator[int]:
-    """So many busy processes for each CPU, wherever the kernel puts them; gives their number. They end with this."""
+    """Run so many busy processes for each CPU, wherever the kernel puts them; yields their number."""
     count = per_cpu * len(pinning.usable())
     running = []
     try:
@@ -19,6 +19,6 @@ def busy(per_cpu: int) -> Iterator[int]:
             running.append(processes.start([*processes.WITH_TARE, sys.executable, "-c", "while True: pass"]))
         yield count
     finally:
-        for one in running:
-            processes.kill_group(one)
-            one.wait()
+        for process in running:
+            processes.kill_group(process)
+            process.wait()

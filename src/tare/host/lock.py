@@ -1,8 +1,8 @@
-"""Who has this host: one session of tare at a time, whatever its TARE_HOME.
+"""The lock of this host: one session of tare at a time, whatever its TARE_HOME.
 
 Two at once would measure each other, and share what every session makes by the same name (`is_shared`): the end of one
 would take it from the other. "This host" is what two sessions have in common then, the control groups and the network;
-so the lock is named by their namespaces, in a folder of root's alone. The kernel lets go of it however a holder ends.
+so the lock is named by their namespaces, in a folder of root's alone. The kernel releases it however its holder ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tare.errors import HostError
 from tare.host.resource import HostResource
 
 FOLDER = Path("/run/tare")
-#: More of a command line does not tell more.
+#: So many characters of the holder's command line are recorded.
 MAX_COMMAND = 200
 _SHARED_KINDS = frozenset({"iptables", "module", "setting"})
 _SHARED_NAMES = frozenset(
@@ -34,7 +34,7 @@ _held = False  # by this process
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The process that has this host. What it has not written yet is empty or 0."""
+    """The process that holds the lock. What it has not written yet is empty or 0."""
 
     pid: int = 0
     command: str = ""
@@ -48,7 +48,7 @@ class Holder:
 
 @contextlib.contextmanager
 def held() -> Iterator[None]:
-    """Have this host for one session. Raises `HostError` naming who has it."""
+    """Hold this host's lock for one session. Raises `HostError` that names who holds it."""
     global _held  # noqa: PLW0603 (a lock is the process's)
     if os.geteuid() != 0:
         raise HostError("sandboxes and their accounting need root", fix="run tare as root (sudo)")
@@ -65,9 +65,9 @@ def held() -> Iterator[None]:
 
 @contextlib.contextmanager
 def held_if_free() -> Iterator[Holder | None]:
-    """Keep others from beginning a session meanwhile, and give None; or give who has one, which is not this process.
+    """Hold the lock and yield None, or yield the other process that holds it.
 
-    Who is not root has no sessions, and keeps nobody from one.
+    Without root's rights, or where this process holds it already, nothing is locked.
     """
     if _held or os.geteuid() != 0:
         yield None
@@ -77,7 +77,7 @@ def held_if_free() -> Iterator[Holder | None]:
 
 
 def is_shared(resource: HostResource) -> bool:
-    """Whether every session has it by the same name, so that a living one may use what a dead one made."""
+    """Whether every session has it under the same name, so that a running one may use what a dead one made."""
     return (
         resource.kind in _SHARED_KINDS
         or (resource.kind, resource.facts.get("path", resource.facts.get("name"))) in _SHARED_NAMES
@@ -86,7 +86,7 @@ def is_shared(resource: HostResource) -> bool:
 
 @contextlib.contextmanager
 def _tried() -> Iterator[Holder | None]:
-    """Have the lock meanwhile, and give None; or give who has it."""
+    """Hold the lock and yield None, or yield who holds it."""
     descriptor = _opened()
     try:
         try:
@@ -108,8 +108,8 @@ def _opened() -> int:
     file = FOLDER / "-".join(name.replace(":[", "").rstrip("]") for name in namespaces)
     try:
         FOLDER.mkdir(mode=0o700, exist_ok=True)
-        known = FOLDER.lstat()
-        if known.st_uid != os.geteuid() or known.st_mode & 0o022:
+        status = FOLDER.lstat()
+        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
             raise HostError(f"others can write {FOLDER}", fix=f"see what is in it, and remove it: rm -r {FOLDER}")
         return os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:

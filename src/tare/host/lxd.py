@@ -1,4 +1,4 @@
-"""How a daemon of LXD's or Incus's is reached: its command line client, told by the environment where the daemon is."""
+"""How a daemon of LXD's or Incus's is reached: by its command line client, whose environment names the daemon."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """``client``: lxc or incus; ``socket``: of the host's own daemon, or None where ``folder`` has one of tare's.
+    """Where a client and its daemon are.
 
+    ``client``: lxc or incus; ``socket``: of the host's own daemon, or None where ``folder`` has one of tare's;
     ``settings``: the client's own folder.
     """
 
@@ -20,12 +21,12 @@ class Reach:
 
     @property
     def environment(self) -> list[str]:
-        """The command that tells the client where its daemon is, to be put before it."""
+        """The command before the client's: it sets the environment by which the client finds its daemon."""
         variable = {"lxc": "LXD", "incus": "INCUS"}[self.client]
         where = f"{variable}_DIR={self.folder}" if self.socket is None else f"{variable}_SOCKET={self.socket}"
         return ["env", where, f"{variable}_CONF={self.settings}"]
 
     @property
     def argv(self) -> list[str]:
-        """The client, to be followed by its words."""
+        """The client's command, to be followed by its arguments."""
         return [*self.environment, self.client]

@@ -21,7 +21,7 @@ _DETACH = 2
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 #: open_tree(2), mount_setattr(2) and move_mount(2), whose numbers are the same on all architectures; and their flags.
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
-_CLONE, _HERE, _EMPTY_PATH, _MOVE_EMPTY_PATH = 1, -100, 0x1000, 4
+_CLONE, _AT_FDCWD, _EMPTY_PATH, _MOVE_EMPTY_PATH = 1, -100, 0x1000, 4
 _ATTR_READ_ONLY, _ATTR_MAPPED = 0x1, 0x100000
 
 
@@ -35,9 +35,9 @@ def mount(kind: str, target: Path, *, source: str = "", flags: int = 0, options:
 
 def on_itself(folder: Path, flags: int) -> None:
     """Mount a folder on itself, with flags besides those that its filesystem has. Raises `HostError`."""
-    kept = os.statvfs(folder).f_flag & (os.ST_RDONLY | os.ST_NOEXEC)  # the numbers are mount(2)'s
+    own_flags = os.statvfs(folder).f_flag & (os.ST_RDONLY | os.ST_NOEXEC)  # the numbers are mount(2)'s
     mount("none", folder, source=str(folder), flags=BIND)
-    mount("none", folder, flags=REMOUNT | BIND | flags | kept)
+    mount("none", folder, flags=REMOUNT | BIND | flags | own_flags)
 
 
 def points() -> list[str]:
@@ -62,15 +62,15 @@ def whole_views(mountinfo: bytes) -> list[str]:
 
 
 def clear(folder: Path) -> None:
-    """Unmount all that is mounted on a folder or in it, what was mounted last first; what it showed stays as it is.
+    """Unmount all that is mounted on a folder or in it, what was mounted last first; the mounted files stay.
 
     Raises `HostError` with the first that stays.
     """
     within = _within(folder)
     for point in reversed(within):
         _detach(folder, point)
-    if left := _within(folder):
-        raise HostError(f"{folder} is not removed: {left[0]!r} is mounted in it", fix=f"umount -l {left[0]!r}")
+    if stuck := _within(folder):
+        raise HostError(f"{folder} is not removed: {stuck[0]!r} is mounted in it", fix=f"umount -l {stuck[0]!r}")
 
 
 def _within(folder: Path) -> list[str]:
@@ -113,12 +113,12 @@ def mapped(source: Path, target: Path, namespace: int) -> None:
     A file of root's belongs to the namespace's root there. Since Linux 5.12; below an overlay since 5.19.
     """
     try:
-        tree = _call(_OPEN_TREE, _HERE, os.fsencode(source), _CLONE | os.O_CLOEXEC)
+        tree = _call(_OPEN_TREE, _AT_FDCWD, os.fsencode(source), _CLONE | os.O_CLOEXEC)
         try:
             attributes = _Attributes(set=_ATTR_MAPPED | _ATTR_READ_ONLY, namespace=namespace)
             size = ctypes.sizeof(attributes)
             _call(_MOUNT_SETATTR, tree, b"", _EMPTY_PATH, ctypes.byref(attributes), ctypes.c_size_t(size))
-            _call(_MOVE_MOUNT, tree, b"", _HERE, os.fsencode(target), _MOVE_EMPTY_PATH)
+            _call(_MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(target), _MOVE_EMPTY_PATH)
         finally:
             os.close(tree)
     except OSError as error:

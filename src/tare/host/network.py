@@ -6,7 +6,7 @@
 
 Platforms that bring no network of their own get a namespace with a veth on the bridge; the others are reached by
 the path that their users get by default. Addresses are fixed and written into the neighbour table, so that a ping
-to an instance that is still starting does not wait for address resolution. What an instance may reach is `fence`'s.
+to an instance that is still starting does not wait for address resolution. `fence` limits what an instance may reach.
 """
 
 from __future__ import annotations
@@ -126,14 +126,14 @@ class Network:
         return endpoint, tap
 
     def pin(self, name: str) -> None:
-        """Fence the port of an instance, which its platform has made by now; nothing where tare made it, or none is."""
+        """Restrict the port that an instance's platform has made; does nothing where tare made it, or none is."""
         if name in self._unpinned:
             outer, endpoint = self._unpinned.pop(name)
             ip_batch(fence.port_words(outer, isolated=True))
             fence.pin(outer, endpoint.mac)
 
     def listener(self) -> socket.socket:
-        """A socket on the bridge at which an instance's agent may come in. Raises `HostError` when none is free."""
+        """A socket on the bridge that an instance's agent may connect to. Raises `HostError` when none is free."""
         listener = socket.socket()
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -171,11 +171,11 @@ def _known(endpoint: Endpoint) -> list[str]:
 
 
 def _without_ipv6(link: str, namespace: str | None = None) -> None:
-    """No address that instances could reach past the filter's rules, which are of IPv4; no router that they play."""
+    """No address that instances could reach past the filter's rules, which are of IPv4; no router that they pose as."""
     setting = Path("/proc/sys/net/ipv6/conf", link, "disable_ipv6")
     if setting.exists():
-        there = ["ip", "netns", "exec", namespace] if namespace else []
-        processes.run([*there, "tee", str(setting)], stdin=b"1").require()
+        entered = ["ip", "netns", "exec", namespace] if namespace else []
+        processes.run([*entered, "tee", str(setting)], stdin=b"1").require()
 
 
 def namespace_path(name: str) -> Path:
@@ -199,15 +199,15 @@ def no_tun() -> HostError | None:
     return None
 
 
-def choose_subnet(wanted: str | None = None) -> ipaddress.IPv4Network:
+def choose_subnet(asked_for: str | None = None) -> ipaddress.IPv4Network:
     """The subnet that was asked for, or the first candidate that no route of the host overlaps."""
     taken = _routes()
-    if wanted is not None:
-        subnet = subnets.parse(wanted)
+    if asked_for is not None:
+        subnet = subnets.parse(asked_for)
         clash = overlapping(subnet, taken)
         if clash is not None:
             raise HostError(
-                f"the subnet {wanted} is taken: the host has a route to {clash}",
+                f"the subnet {asked_for} is taken: the host has a route to {clash}",
                 fix="give another with --subnet, or none, and a free one is chosen",
             )
         return subnet
@@ -227,13 +227,13 @@ def parse_routes(text: str) -> list[ipaddress.IPv4Network]:
 
     Those of tare's own bridge are left out: what a killed run left of it is removed before there is another.
     """
-    found = []
+    destinations = []
     for route in json.loads(text or "[]"):
         if route.get("dev") == BRIDGE:
             continue
         destination = "0.0.0.0/0" if route["dst"] == "default" else route["dst"]
-        found.append(ipaddress.IPv4Network(destination, strict=False))
-    return found
+        destinations.append(ipaddress.IPv4Network(destination, strict=False))
+    return destinations
 
 
 def _routes() -> list[ipaddress.IPv4Network]:

@@ -1,4 +1,4 @@
-"""A process as nobody else can be it: a pid alone could have been given to another since."""
+"""The identity of a process beyond its pid, which the kernel may have given to another process since."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Owner:
 
     @classmethod
     def me(cls) -> Self:
-        """The process that asks."""
+        """The calling process."""
         return cls.of(os.getpid())
 
     @classmethod
@@ -31,11 +31,11 @@ class Owner:
         return self.boot == boot_id() and _start_ticks(self.pid) == self.start_ticks
 
     def ended(self) -> bool:
-        """Whether it runs no more, though its parent may not have asked for its end yet (a zombie)."""
+        """Whether it runs no more, though its parent may not have waited for it yet (a zombie)."""
         return not self.lives() or "".join(_stat(self.pid)[:1]) in {"", "Z", "X"}
 
     def replaced(self) -> bool:
-        """Whether its id is another process's now: what is told by that id alone is the other's."""
+        """Whether its id is another process's now, so that what is named by the id alone belongs to that one."""
         now = _start_ticks(self.pid)
         return now is not None and not self.lives()
 
@@ -44,7 +44,7 @@ class Owner:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """What `str` made of one. Raises `ValueError`."""
+        """The process that `str` wrote as text. Raises `ValueError`."""
         pid, start_ticks, boot = text.split(" ")
         return cls(int(pid), int(start_ticks), boot)
 
@@ -55,7 +55,7 @@ def _start_ticks(pid: int) -> int | None:
 
 
 def _stat(pid: int) -> list[str]:
-    """What proc(5) tells of a process, from its state on; nothing of one that is gone."""
+    """The fields of /proc/PID/stat (proc(5)) from the state on; none of a process that is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -63,5 +63,5 @@ def _stat(pid: int) -> list[str]:
 
 
 def boot_id() -> str:
-    """What this start of the host's kernel is called: in every namespace the same."""
+    """The id of this boot of the host's kernel, the same in every namespace."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

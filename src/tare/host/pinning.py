@@ -1,4 +1,4 @@
-"""Keeps tare's own threads off the CPUs that are measured, and what it starts where that would have run anyway."""
+"""Keeps tare's own threads off the measured CPUs; processes that it starts run where they would have anyway."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def kept_off(measured: Collection[int]) -> Iterator[None]:
     What is started meanwhile by `tare.host.processes` may run on all of `usable`, as if nothing had been done.
     """
     before = usable()
-    others = before - set(measured)
-    if not others or _kept_off:
+    unmeasured = before - set(measured)
+    if not unmeasured or _kept_off:
         yield
         return
     _kept_off.append(before)
-    _move_all_threads(others)
+    _move_all_threads(unmeasured)
     try:
         yield
     finally:
@@ -37,7 +37,7 @@ def kept_off(measured: Collection[int]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def for_children() -> Iterator[None]:
-    """Have this thread where its children may run: they inherit that."""
+    """Let this thread run where its children may: they inherit its CPUs."""
     if not _kept_off:
         yield
         return

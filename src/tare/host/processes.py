@@ -27,7 +27,7 @@ gate=$1; shift
 eval "echo >&$gate; read word <&$gate; exec $gate<&-"
 exec "$@\"
 """
-#: Before a command that is on nobody's list, and must end with tare when that is killed.
+#: Before a command that no journal or control group covers, and that must end when tare is killed.
 WITH_TARE = ("setpriv", "--pdeathsig", "KILL")
 #: Once the kernel has waited to move a process between control groups (a grace period of RCU), it moves others at once
 #: for a while. A runtime that moves one soon after tare did would be spared what it costs a user: some 10 ms.
@@ -35,10 +35,10 @@ REST_S = 0.1
 HOLD_LIMIT_S = 10.0
 #: Most that is kept of each output of a run that names no cap of its own.
 OUTPUT_CAP = 4 << 20
-#: Once it is killed: so long what it wrote before is read, though one that fled from its group holds the pipes open.
+#: How long output is still read after a kill: a process that left its group may hold the pipes open.
 LAST_WORDS_S = 0.2
 _PIECE = 65_536
-#: A process that is told to enter cgroups does so itself, before it becomes the program: no moment outside them.
+#: A process enters its cgroups itself, before it executes the program: that never runs outside them.
 _ENTER = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ >"$1"; shift; n=$((n-1)); done; exec "$@"'
 
 
@@ -60,17 +60,17 @@ class Finished:
         return self.stdout.decode(errors="replace")
 
     def require(self, fix: str | None = None) -> Finished:
-        """Return self, or raise `HostError` that shows the command and the end of what it said.
+        """Return self, or raise `HostError` that shows the command and the end of its output.
 
-        What was cut is no answer either.
+        Output that was cut is an error too.
         """
         if self.truncated:
             raise HostError(f"`{shlex.join(self.argv)}` printed more than {len(self.stdout):,} bytes", fix=fix)
         if self.code == 0 and not self.timed_out:
             return self
         how = "took too long" if self.timed_out else f"failed with {self.code}"
-        said = (self.stderr or self.stdout).decode(errors="replace").strip().splitlines()
-        tail = " | ".join(said[-3:]) or "no output"
+        lines = (self.stderr or self.stdout).decode(errors="replace").strip().splitlines()
+        tail = " | ".join(lines[-3:]) or "no output"
         raise HostError(f"`{shlex.join(self.argv)}` {how}: {tail}", fix=fix)
 
 
@@ -106,11 +106,11 @@ def finish(
 ) -> Finished:
     """Wait for a process that was started with pipes; at the limit (see `patience`) its group is killed.
 
-    At most ``output_cap`` bytes of each output are kept. It goes on when it prints more: that is read and let go.
+    At most ``output_cap`` bytes of each output are kept. It goes on when it prints more, which is read and thrown away.
     """
     began = time.monotonic_ns()
-    kept = (bytearray(), bytearray())
-    talk = _Talk(process, stdin, output_cap, kept)
+    outputs = (bytearray(), bytearray())
+    talk = _Talk(process, stdin, output_cap, outputs)
     try:
         timed_out = not talk.go_on(until(time_limit_s))
         if timed_out:
@@ -123,7 +123,7 @@ def finish(
         raise
     finally:
         talk.close()
-    out, err = map(bytes, kept)
+    out, err = map(bytes, outputs)
     wall_ns = time.monotonic_ns() - began
     return Finished(tuple(argv), process.returncode, out, err, wall_ns, timed_out, truncated=talk.more)
 
@@ -132,7 +132,7 @@ class _Talk:
     """What goes into a process and comes out of it: `subprocess.Popen.communicate`, with a cap on what is kept."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], stdin: bytes, cap: int, kept: tuple[bytearray, bytearray]
+        self, process: subprocess.Popen[bytes], stdin: bytes, cap: int, outputs: tuple[bytearray, bytearray]
     ) -> None:
         self.more = False  # whether stdout had more than the cap
         self._process = process
@@ -140,7 +140,7 @@ class _Talk:
         self._cap = cap
         self._files = [file for file in (process.stdin, process.stdout, process.stderr) if file is not None]
         self._ready = selectors.DefaultSelector()
-        for file, output in zip((process.stdout, process.stderr), kept, strict=True):
+        for file, output in zip((process.stdout, process.stderr), outputs, strict=True):
             if file is not None:
                 self._ready.register(file, selectors.EVENT_READ, output)
         if process.stdin is not None and stdin:
@@ -165,7 +165,7 @@ class _Talk:
         return True
 
     def close(self) -> None:
-        """Let go of the pipes."""
+        """Close the pipes."""
         self._ready.close()
         for file in self._files:
             file.close()
@@ -186,14 +186,14 @@ class _Talk:
         except BlockingIOError:
             return
         except BrokenPipeError:
-            self._stdin = self._stdin[:0]  # it wants no more
+            self._stdin = self._stdin[:0]  # it reads no more
         if not self._stdin:
             self._ready.unregister(key.fileobj)
             self._process.stdin.close()
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process that was started, with all of its group, and let go of its pipes unread."""
+    """Kill a process that was started, with all of its group, and close its pipes unread."""
     kill_group(process)
     process.wait()
     for file in (process.stdin, process.stdout, process.stderr):
@@ -236,19 +236,19 @@ def start(
 
 @dataclass(slots=True)
 class Held:
-    """A process that is inside its control groups and waits for the word to become its program."""
+    """A process that is inside its control groups and waits for `go` before it executes its program."""
 
     process: subprocess.Popen[bytes]
-    _gate: socket.socket
+    _control: socket.socket
 
     def go(self) -> None:
-        """Give the word."""
-        with self._gate:
-            self._gate.sendall(b"\n")
+        """Let it execute its program."""
+        with self._control:
+            self._control.sendall(b"\n")
 
     def give_up(self) -> None:
-        """End it: there will be no word."""
-        self._gate.close()
+        """End it without executing its program."""
+        self._control.close()
         kill_group(self.process)
         self.process.wait()
 
@@ -264,11 +264,11 @@ def start_held(
     pass_fds: Sequence[int] = (),
     rest: bool = False,
 ) -> Held:
-    """Start a process up to the moment before it becomes the program.
+    """Start a process up to the moment before it executes the program.
 
     Forking from Python and entering control groups take longer than some platforms' whole start; neither is the
-    platform's. ``within``: a command that makes the surroundings (namespaces) and then becomes what follows it; it too
-    has done its part before the word. ``pass_fds``: descriptors that the program inherits. Raises `HostError` when
+    platform's. ``within``: a command that makes the surroundings (namespaces) and then executes what follows it; it too
+    has run by then. ``pass_fds``: descriptors that the program inherits. Raises `HostError` when
     groups or surroundings cannot be entered. ``rest``: it is held for `REST_S` more, as what it
     starts is measured.
     """

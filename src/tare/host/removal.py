@@ -2,7 +2,8 @@
 
 Own code, for what neither of the usual ways has: `shutil.rmtree` of Python 3.11 recurses and ends at a thousand nested
 folders; ``rm -rf --one-file-system`` does not know a bind mount of the same filesystem from a folder, and takes no
-attribute (chattr(1)) off. Here no mount is ever crossed, each entry is guarded by itself, and what stays is told.
+attribute (chattr(1)) off. Here no mount is ever crossed, an error stops nothing but its entry, and all that stays is
+reported.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from tare.errors import HostError
 from tare.host import beneath
 
-#: As long as a pass removes something another follows, so often: whoever made the tree may be about to die only.
+#: Passes at most; another follows as long as one removes something: the processes that write there may still be ending.
 PASSES = 10
 #: ioctl(2) of a file's attributes, and those that keep it and what is in it from being removed (linux/fs.h).
 _GET_FLAGS, _SET_FLAGS = 0x80086601, 0x40086602
@@ -81,7 +82,7 @@ class _Pass:
         self._leave(parent, name)
 
     def _enter(self, folder: int) -> list[str]:
-        """Remove all that is no folder, and empty ones; the others are to be gone into."""
+        """Remove all that is no folder, and empty folders; returns the names of the folders still to be entered."""
         below: list[str] = []
         try:
             with os.scandir(folder) as entries:
@@ -113,7 +114,7 @@ class _Pass:
         except FileNotFoundError:
             pass
         except OSError as error:
-            # Of a folder that is not empty, what is in it has been told; what became a folder is for the next pass.
+            # Of a folder that is not empty, what is in it has been reported; what became a folder is for the next pass.
             if error.errno not in {errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR}:
                 self._note(error)
 
@@ -141,5 +142,5 @@ def _without_attributes(descriptor: int) -> None:
     with contextlib.suppress(OSError):  # a filesystem that has no attributes
         flags = int.from_bytes(fcntl.ioctl(descriptor, _GET_FLAGS, bytes(8))[:4], "little")
         if flags & (_IMMUTABLE | _APPEND_ONLY):
-            kept = flags & ~(_IMMUTABLE | _APPEND_ONLY)
-            fcntl.ioctl(descriptor, _SET_FLAGS, kept.to_bytes(8, "little"))
+            remaining = flags & ~(_IMMUTABLE | _APPEND_ONLY)
+            fcntl.ioctl(descriptor, _SET_FLAGS, remaining.to_bytes(8, "little"))

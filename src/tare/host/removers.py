@@ -1,7 +1,7 @@
-"""The one place that knows how each kind of thing is removed from the host.
+"""The one place that knows how each kind of resource is removed from the host.
 
-Every remover may be called for a thing that was never made, is half made, or is already gone: it then does
-nothing. A thing that cannot be removed raises `HostError` and stays in the journal.
+Every remover may be called for a resource that was never made, is half made, or is already gone: it then does
+nothing. One that cannot be removed raises `HostError` and stays in the journal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 else:
     docker, requests = lazily.LazyModule("docker"), lazily.LazyModule("requests")
 
-#: Longest time that dockerd is given to finish a container that nobody knows to have been made.
+#: Longest time that dockerd is given to finish a container of which it is not known whether it was made.
 DOCKER_MAKES_S = 2.0
 
 
@@ -132,7 +132,7 @@ def setting(file: Path, former: str, written: str) -> HostResource:
 
 
 def remove(resource: HostResource) -> None:
-    """Remove a thing if it is there. Raises `HostError`, whatever it is that its remover trips over."""
+    """Remove a resource if it is there. Raises `HostError`, whatever error its remover meets."""
     try:
         remover = _plugged(resource) if ":" in resource.kind else _REMOVERS[resource.kind]
         if resource.kind in _IN_PLACES:
@@ -140,12 +140,12 @@ def remove(resource: HostResource) -> None:
         remover(resource.facts)
     except HostError:
         raise
-    except Exception as error:  # the others' removers are to come to their turn
+    except Exception as error:  # the resources after it are to be removed too
         raise HostError(f"{resource} cannot be removed: {error!r}") from error
 
 
 def _plugged(resource: HostResource) -> Callable[[Mapping[str, Fact]], None]:
-    """The remover of a plug-in's kind of thing, whose places are as they are named."""
+    """The remover of a plug-in's kind of resource, after a check that no link leads out of its folders."""
     kind = kinds.registered().get(resource.kind)
     if kind is None:
         raise HostError(f"no plug-in that is installed here knows how to remove a {resource.kind}")
@@ -292,7 +292,7 @@ def _remove_podman(facts: Mapping[str, Fact]) -> None:
     argv = ["podman", "--cgroup-manager=cgroupfs", "--log-level=error", "rm", "--force", "--ignore", "--time=0", name]
     deadline = until(10)
     while time.monotonic() < deadline:
-        # A podman that is still making the container is let finish: a killed one leaves parts that none knows of.
+        # A podman that is still making the container is let finish: a killed one leaves parts unknown to podman.
         making = bool(cgroup.Group(tool).pids())
         removed = processes.run(argv, time_limit_s=20)
         if removed.code == 0 and not making:
@@ -313,10 +313,10 @@ def _remove_lxd(facts: Mapping[str, Fact]) -> None:
         # A client that is still making the container is let finish, or the daemon makes it after it was removed.
         making = bool(group and cgroup.Group(f"{group}/tool").pids())
         removed = processes.run([*reach.argv, *words], time_limit_s=20)
-        said = removed.stderr.decode(errors="replace")
-        if (removed.code == 0 or "not found" in said) and not making:
+        message = removed.stderr.decode(errors="replace")
+        if (removed.code == 0 or "not found" in message) and not making:
             return
-        if facts["own"] and not ("busy" in said or making):
+        if facts["own"] and not ("busy" in message or making):
             return
         if time.monotonic() > deadline:
             break
@@ -334,8 +334,8 @@ def _remove_domain(facts: Mapping[str, Fact]) -> None:
     while True:
         # Of a domain that is just being made, this waits until it is.
         ended = processes.run([*virsh, "destroy", name], time_limit_s=30)
-        known = processes.run([*virsh, "domstate", name], time_limit_s=30)
-        if b"failed to get domain" in known.stderr or (socket and not Path(socket).exists()):
+        state = processes.run([*virsh, "domstate", name], time_limit_s=30)
+        if b"failed to get domain" in state.stderr or (socket and not Path(socket).exists()):
             return
         if time.monotonic() > deadline:
             ended.require(fix=f"virsh -c {uri} destroy {name}")
@@ -375,7 +375,7 @@ def _give_back(facts: Mapping[str, Fact]) -> None:
     settings.give_back(Path(path), former, written, boot)
 
 
-#: Kinds that are told by a path at which something is made.
+#: Kinds that are identified by the path at which something is made.
 _IN_PLACES = frozenset({"mount", "folder", "file"})
 _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "mount": _remove_mount,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-#: A value that describes a thing; JSON-able.
+#: A value that describes a resource; JSON has a form for it.
 Fact = str | int | list[str]
 
-#: What is noted for a remover and tells a reader nothing.
+#: Facts that only a remover needs: they are not shown.
 UNSAID = frozenset({"id", "record", "mounts", "written", "boot"})
 
 
@@ -20,5 +20,5 @@ class HostResource:
     facts: Mapping[str, Fact]
 
     def __str__(self) -> str:
-        said = (str(value) for name, value in self.facts.items() if value != "" and name not in UNSAID)
-        return f"{self.kind} {' '.join(said)}"
+        values = (str(value) for name, value in self.facts.items() if value != "" and name not in UNSAID)
+        return f"{self.kind} {' '.join(values)}"

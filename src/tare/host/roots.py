@@ -36,7 +36,7 @@ class Workspace:
 #: A filesystem with less than this is full: the smallest disk that a platform makes takes more.
 MIN_BYTES = 1 << 20
 FREE_SPACE = "free disk space below {place}: bytes, and also inodes (df -i)"
-#: What a filesystem says that takes no more, and the fix.
+#: The fix for each error of a filesystem that takes no more.
 _DISK = {
     errno.ENOSPC: FREE_SPACE,
     errno.EDQUOT: "raise the quota of {place}, or free disk space there",
@@ -50,8 +50,8 @@ WINDOW_BYTES, MAX_WINDOWS = 64 << 20, 1 << 16
 
 
 @contextlib.contextmanager
-def told(what: str, place: Path) -> Iterator[None]:
-    """The one place where the system's errors in making things become `HostError`: ``what`` was made below ``place``.
+def translated(what: str, place: Path) -> Iterator[None]:
+    """Raise the system's errors as `HostError`, in this one place: ``what`` was to be made below ``place``.
 
     Files and folders of an instance are made in many places, and each may meet a full disk.
     """
@@ -66,7 +66,7 @@ def told(what: str, place: Path) -> Iterator[None]:
 
 
 def full(place: Path) -> str | None:
-    """The fix, where the filesystem of a folder is full: many a tool that fails for it says something else."""
+    """The fix, where the filesystem of a folder is full: many tools that fail for that report something else."""
     try:
         at = os.statvfs(place)
     except OSError:

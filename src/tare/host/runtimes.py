@@ -1,4 +1,4 @@
-"""OCI runtimes: where they are, and what they must not see; for who starts them and for who removes what they made."""
+"""OCI runtimes: where they are, and what they must not see, both when they start and when they remove containers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 from tare.host import cgroup, processes, state
 
-#: How `surroundings` are called in the journal.
+#: The name of `surroundings` in the journal.
 WITHOUT_V2 = "without-v2"
 
 

@@ -12,7 +12,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def boot() -> str:
-    """Which boot of the kernel this is: no setting outlives it."""
+    """The id of this boot of the kernel: no setting outlives it."""
     return _BOOT.read_text().strip()
 
 
@@ -34,7 +34,7 @@ def chosen(text: str) -> str:
 
 
 def write(file: Path, value: str) -> None:
-    """Set it. Raises `OSError` when the kernel refuses, also when it took it and now says something else."""
+    """Set it. Raises `OSError` when the kernel refuses, or accepts it and then has another value."""
     # Without O_CREAT: a folder that only looks like the kernel's would keep a file that nobody reads.
     descriptor = os.open(file, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
     try:

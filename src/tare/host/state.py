@@ -15,7 +15,7 @@ from tare.errors import HostError
 
 DEFAULT_HOME = Path("/var/lib/tare")
 JOURNAL = "journal"
-#: What tare has in there. A folder with these alone is its own, and may be closed to others.
+#: What tare has in there. A folder with nothing else is tare's own, and may be closed to other users.
 CONTENTS = {
     "bin", "bpf", "calibration", "calibration.json", "guest", "images", JOURNAL, "lab", "libvirt", "lock", "lost+found",
     "remote", "rootless", "work",
@@ -54,17 +54,17 @@ def _refuse_others(folder: Path) -> None:
         if link.lstat().st_uid not in mine:
             raise _of_others(folder, f"the link {link} belongs to {_user(link.lstat().st_uid)}")
     for above in place.parents:
-        known = above.stat()
-        if known.st_uid not in mine:
-            raise _of_others(folder, f"{above} belongs to {_user(known.st_uid)}")
-        if known.st_mode & 0o022 and not known.st_mode & stat.S_ISVTX:
-            raise _of_others(folder, f"others can write {above} (mode {stat.S_IMODE(known.st_mode):o})")
-    known = place.stat()
-    if known.st_uid != os.geteuid():
-        raise _of_others(folder, f"it belongs to {_user(known.st_uid)}")
-    if known.st_mode & 0o022:
-        raise _of_others(folder, f"others can write it (mode {stat.S_IMODE(known.st_mode):o})")
-    if known.st_mode & 0o055:
+        status = above.stat()
+        if status.st_uid not in mine:
+            raise _of_others(folder, f"{above} belongs to {_user(status.st_uid)}")
+        if status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX:
+            raise _of_others(folder, f"others can write {above} (mode {stat.S_IMODE(status.st_mode):o})")
+    status = place.stat()
+    if status.st_uid != os.geteuid():
+        raise _of_others(folder, f"it belongs to {_user(status.st_uid)}")
+    if status.st_mode & 0o022:
+        raise _of_others(folder, f"others can write it (mode {stat.S_IMODE(status.st_mode):o})")
+    if status.st_mode & 0o055:
         _close(folder, place)
 
 

@@ -1,7 +1,7 @@
-"""Which CPUs share a core, and which to measure on: the other thread of a measured core is best left to nobody.
+"""Which CPUs share a core, and which to measure on: the other thread of a measured core is best left idle.
 
 What runs on it takes a third to a half of the core's speed, in CPU time too, so that no counter of the measured CPU
-shows it. Pure functions on what ``/sys`` says.
+shows it. Pure functions on what ``/sys`` shows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def siblings_of(cpus: Collection[int], cores: Iterable[Sequence[int]] | None) ->
 
 
 def choose(usable: Collection[int], cores: Cores | None, count: int = 1) -> tuple[int, ...]:
-    """So many CPUs for the instances, each of a core of its own while there are any: the last ones.
+    """``count`` CPUs for the instances, each of a core of its own while there are enough cores: the last ones.
 
     The first CPUs are left for the harness, the client and interrupts.
     """
@@ -49,5 +49,5 @@ def elsewhere(usable: Collection[int], measured: Collection[int], cores: Cores |
 
     Those of other cores than the measured; where there are none, other threads; where there are none either, all.
     """
-    others = set(usable) - set(measured)
-    return tuple(sorted(others - set(siblings_of(measured, cores)) or others or set(usable)))
+    unmeasured = set(usable) - set(measured)
+    return tuple(sorted(unmeasured - set(siblings_of(measured, cores)) or unmeasured or set(usable)))

@@ -36,11 +36,11 @@ def khz() -> int:
 
 def _read(counter: Callable[[], int]) -> tuple[int, int]:
     """The counter and the clock at the same moment."""
-    seen = []
+    readings = []
     for _ in range(_TRIES):
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
         ticks = counter()
         after = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
-        seen.append((after - before, ticks, (before + after) // 2))
-    _, ticks, at_ns = min(seen)
+        readings.append((after - before, ticks, (before + after) // 2))
+    _, ticks, at_ns = min(readings)
     return ticks, at_ns

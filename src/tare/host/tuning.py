@@ -1,7 +1,7 @@
 """`tare run --tune`: what makes this host quieter, set for the time of a campaign and given back after it.
 
-`look` reads the settings, `plan` says what each should be (pure), `tuned` sets them. Every change is journaled before
-it is made, with the former value: it is given back at the end, after an error or Ctrl-C, and by the next sweep
+`look` reads the settings, `plan` returns what each should be (pure), `tuned` sets them. Every change is journaled
+before it is made, with the former value: it is given back at the end, after an error or Ctrl-C, and by the next sweep
 (`tare clean`) after SIGKILL. What somebody else changed meanwhile stays as they want it.
 
 Address space randomisation stays on, and is put on where it is off. Every block starts every platform afresh, and with
@@ -66,11 +66,11 @@ class Tuned:
 def look(root: Path = ROOT) -> dict[str, str]:
     """The values of all settings that `plan` knows and this host has, by path below ``root``."""
     fixed = (_HUGE, _KSM, _SWAPPINESS, _ASLR, _INTEL_TURBO, _BOOST, _ONLINE, *(path for _, path, _, _ in _NUMBERS))
-    found = [root / path for path in fixed]
-    found += (root / _CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")
-    found += (root / _CPUS).glob("cpu[0-9]*/cpufreq/scaling_available_governors")
-    found += (root / "proc/irq").glob("[0-9]*/smp_affinity_list")
-    values = {str(file.relative_to(root)): settings.read(file) for file in found}
+    files = [root / path for path in fixed]
+    files += (root / _CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")
+    files += (root / _CPUS).glob("cpu[0-9]*/cpufreq/scaling_available_governors")
+    files += (root / "proc/irq").glob("[0-9]*/smp_affinity_list")
+    values = {str(file.relative_to(root)): settings.read(file) for file in files}
     return {path: value for path, value in values.items() if value is not None}
 
 
@@ -79,10 +79,10 @@ def plan(seen: Mapping[str, str], measured: Collection[int]) -> list[Setting]:
     return [
         *_governors(seen),
         _turbo(seen),
-        _one(seen, "swappiness", _SWAPPINESS, "0", "memory is given back from caches and not swapped out"),
+        _single(seen, "swappiness", _SWAPPINESS, "0", "memory is given back from caches and not swapped out"),
         _huge_pages(seen),
-        _one(seen, "aslr", _ASLR, str(FULL_ASLR), "each start draws its own layout, so that luck averages out"),
-        *(_one(seen, *number) for number in _NUMBERS),
+        _single(seen, "aslr", _ASLR, str(FULL_ASLR), "each start draws its own layout, so that luck averages out"),
+        *(_single(seen, *number) for number in _NUMBERS),
         _ksm(seen),
         *_interrupts(seen, measured),
     ]
@@ -109,10 +109,10 @@ def _apply(setting: Setting, cleanup: CleanupStack, root: Path) -> Tuned:
     return Tuned(setting, "changed")
 
 
-def _one(seen: Mapping[str, str], name: str, path: str, wanted: str, why: str) -> Setting:
+def _single(seen: Mapping[str, str], name: str, path: str, value: str, why: str) -> Setting:
     if path not in seen:
         return _lacking(name)
-    return Setting(name, path, seen[path], wanted, why)
+    return Setting(name, path, seen[path], value, why)
 
 
 def _lacking(name: str, why: str = "this host has no such setting") -> Setting:
@@ -120,16 +120,16 @@ def _lacking(name: str, why: str = "this host has no such setting") -> Setting:
 
 
 def _governors(seen: Mapping[str, str]) -> list[Setting]:
-    found = []
+    governors = []
     for path in sorted(path for path in seen if path.endswith("/scaling_governor")):
         folder = path.removesuffix("/scaling_governor")
         name = f"governor of {folder.split('/')[-2]}"
         offered = seen.get(f"{folder}/scaling_available_governors", "performance").split()
         if "performance" in offered:
-            found.append(Setting(name, path, seen[path], "performance", "the clock rate does not follow the load"))
+            governors.append(Setting(name, path, seen[path], "performance", "the clock rate does not follow the load"))
         else:
-            found.append(Setting(name, path, seen[path], None, f"performance is not among {', '.join(offered)}"))
-    return found or [_lacking("governor", "this kernel does not set the CPUs' frequency")]
+            governors.append(Setting(name, path, seen[path], None, f"performance is not among {', '.join(offered)}"))
+    return governors or [_lacking("governor", "this kernel does not set the CPUs' frequency")]
 
 
 def _turbo(seen: Mapping[str, str]) -> Setting:
@@ -142,38 +142,40 @@ def _turbo(seen: Mapping[str, str]) -> Setting:
 
 
 def _huge_pages(seen: Mapping[str, str]) -> Setting:
-    """By ``always`` it is luck; by ``madvise`` and ``never`` it is the program's or nobody's choice, and stays."""
+    """``always`` leaves it to chance who gets them, and is changed; ``madvise`` and ``never`` stay."""
     why = "huge pages go to who asks for them (QEMU does), and not to who meets free ones"
-    found = _one(seen, "huge pages", _HUGE, "madvise", why)
-    return Setting("huge pages", _HUGE, "never", "never", why) if found.present == "never" else found
+    setting = _single(seen, "huge pages", _HUGE, "madvise", why)
+    return Setting("huge pages", _HUGE, "never", "never", why) if setting.present == "never" else setting
 
 
 def _ksm(seen: Mapping[str, str]) -> Setting:
     """1 is running; 0 (stopped) and 2 (stopped, and all pages apart again) are both quiet."""
-    found = _one(seen, "ksm", _KSM, "0", "no thread looks for equal pages; those that are merged stay so")
-    return Setting("ksm", _KSM, "2", "2", found.why) if found.present == "2" else found
+    setting = _single(seen, "ksm", _KSM, "0", "no thread looks for equal pages; those that are merged stay so")
+    return Setting("ksm", _KSM, "2", "2", setting.why) if setting.present == "2" else setting
 
 
 def _interrupts(seen: Mapping[str, str], measured: Collection[int]) -> list[Setting]:
     online = cpulist.parse(seen.get(_ONLINE, ""))
-    others = [cpu for cpu in online if cpu not in measured]
-    if not others:
+    unmeasured = [cpu for cpu in online if cpu not in measured]
+    if not unmeasured:
         return [_lacking("interrupts", "instances are pinned to all CPUs, so that none is left to take them")]
-    found = []
+    interrupts = []
     numbers = [int(path.split("/")[2]) for path in seen if path.startswith("proc/irq/")]
     for number in sorted(numbers):
         path = f"proc/irq/{number}/smp_affinity_list"
         now = cpulist.parse(seen[path])
-        left = [cpu for cpu in now if cpu not in measured] or others
-        wanted = seen[path] if left == list(now) else cpulist.written(left)
-        found.append(Setting(f"interrupt {number}", path, seen[path], wanted, "it goes to CPUs that are not measured"))
-    return found
+        remaining = [cpu for cpu in now if cpu not in measured] or unmeasured
+        value = seen[path] if remaining == list(now) else cpulist.written(remaining)
+        interrupts.append(
+            Setting(f"interrupt {number}", path, seen[path], value, "it goes to CPUs that are not measured")
+        )
+    return interrupts
 
 
 def described(outcomes: Collection[Tuned]) -> list[str]:
     """One line for each setting that was not changed and is not as wanted; interrupts refused alike share one."""
     lines: dict[str, list[str]] = {}
-    for one in outcomes:
-        if one.outcome == "not changed":
-            lines.setdefault(one.reason, []).append(one.setting.name)
+    for tuned_setting in outcomes:
+        if tuned_setting.outcome == "not changed":
+            lines.setdefault(tuned_setting.reason, []).append(tuned_setting.setting.name)
     return [f"{', '.join(names)}: {reason}" for reason, names in lines.items()]

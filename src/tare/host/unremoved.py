@@ -1,7 +1,7 @@
-"""What tare could not remove from this host while this process ran: noted where it happens, told by the commands.
+"""What tare could not remove from this host while this process ran: recorded where it happens, reported by commands.
 
-A thing that stays is in the journal too, for `tare clean`. But whoever waits for something else (a start that fails, an
-interrupt) passes over the error of a removal, and must not thereby hide it from the user.
+A resource that stays is in the journal too, for `tare clean`. But code that handles another error (a start that fails,
+an interrupt) passes over the error of a removal, and must not thereby hide it from the user.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FIX = "`tare clean` tries again, once this run is over"
 
 @dataclass(frozen=True, slots=True)
 class Unremoved:
-    """A thing that is still on the host."""
+    """A resource that is still on the host."""
 
     entry: Path  # its file in the journal
     what: str
@@ -29,7 +29,7 @@ _noted: dict[Path, Unremoved] = {}
 
 
 def note(resource: Unremoved) -> None:
-    """Something could not be removed. Safe from every thread."""
+    """Record what could not be removed. Safe to call from every thread."""
     _noted[resource.entry] = resource
 
 

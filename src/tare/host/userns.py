@@ -1,4 +1,4 @@
-"""Ids inside that are nobody's on the host: a user namespace whose root is a user without rights outside.
+"""User namespaces, whose root is a user without rights outside: the ids inside belong to nobody on the host.
 
 The image's files are root's, and stay so: an idmapped mount shows them to the namespace as its own root's, and what is
 written above them belongs to the namespace's users on the disk too. A file with a set-user-id bit that a guest makes is
@@ -21,14 +21,14 @@ from tare.host.journal import CleanupStack
 FIRST = 2_000_000_000
 #: As many as there are ids in the image's files (nobody is 65534).
 COUNT = 1 << 16
-#: Has its namespaces when it says so, and ends when it is told, or with tare.
+#: Prints a line once it has its namespaces, and ends when its standard input does, and so with tare.
 _HOLDER = ("unshare", "--user", "--net", "sh", "-c", "echo; read _")
 FIX = "see /proc/sys/user/max_user_namespaces: user namespaces must be allowed"
 
 
 @contextlib.contextmanager
 def new(cleanup: CleanupStack, place: Path) -> Iterator[int]:
-    """A user namespace, kept at ``place``, with a network namespace that is its own; a process that is in both."""
+    """Make a user namespace, bound to ``place``, and a network namespace of its own; yields a process in both."""
     pipe = subprocess.PIPE
     holder = processes.start(_HOLDER, stdin=pipe, stdout=pipe)
     try:
@@ -63,5 +63,5 @@ def give(*places: Path) -> None:
 
 
 def entered(users: Path) -> list[str]:
-    """What becomes root of the namespace, and then what follows it."""
+    """The command that executes what follows it as root of the namespace."""
     return ["nsenter", f"--user={users}", "--setuid=0", "--setgid=0", "--"]

@@ -2,7 +2,7 @@
 
 The way to /data of a platform's users is a folder of the host's. A filesystem of its own, in a file on a loop device,
 bounds an instance whatever it does, and costs a layer of block I/O that is measured with it (docs/method.md has the
-figures). So it is asked for (`--data-size`), and otherwise `tare.campaign.telemetry.disk_watch` ends what takes too
+figures). So it is made on request (`--data-size`); otherwise `tare.campaign.telemetry.disk_watch` ends what takes too
 much.
 """
 
@@ -55,13 +55,13 @@ class Room:
 
 
 def least(rooms: Iterable[Room]) -> Room:
-    """The smallest of each; one is needed."""
-    there = list(rooms)
-    return Room(min(room.bytes for room in there), min(room.files for room in there))
+    """The smallest of each; there must be one or more."""
+    amounts = list(rooms)
+    return Room(min(room.bytes for room in amounts), min(room.files for room in amounts))
 
 
 def free(place: Path) -> Room:
-    """What others than root may still take there; of a filesystem that does not count files more than can be made."""
+    """What users other than root may still take there; 2^62 files where the filesystem does not count them."""
     at = os.statvfs(place)
     return Room(at.f_bavail * at.f_frsize, at.f_favail if at.f_files else 1 << 62)
 
@@ -115,15 +115,15 @@ def taken(folders: Iterable[Path], pids: Iterable[int] = ()) -> Room | None:
 
 def _unlinked(pids: Iterable[int]) -> Room:
     """Files without a name, which go when their processes do."""
-    seen: dict[tuple[int, int], int] = {}
+    sizes: dict[tuple[int, int], int] = {}
     for pid in pids:
         with contextlib.suppress(OSError):
             for descriptor in os.scandir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):
                     file = descriptor.stat()
                     if file.st_nlink == 0:
-                        seen[file.st_dev, file.st_ino] = file.st_blocks * 512
-    return Room(sum(seen.values()), len(seen))
+                        sizes[file.st_dev, file.st_ino] = file.st_blocks * 512
+    return Room(sum(sizes.values()), len(sizes))
 
 
 def upper_folders(pids: Sequence[int]) -> set[Path]:

@@ -1,4 +1,4 @@
-"""``python -m tare.image``: build the image, or say that it is there."""
+"""``python -m tare.image``: build the image if need be, and print where it is."""
 
 import sys
 

@@ -45,8 +45,8 @@ def program() -> bytes:
             text.write_bytes(_source())
             done = processes.run(["gcc", *FLAGS, "-o", str(built), str(text)], time_limit_s=60)
             if done.code != 0:
-                said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-                raise ImageError(f"the black box's guest does not compile: {said}", fix=FIX)
+                message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+                raise ImageError(f"the black box's guest does not compile: {message}", fix=FIX)
             built.rename(made)
     return made.read_bytes()
 

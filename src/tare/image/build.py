@@ -1,7 +1,7 @@
 """Builds the image: a base by mmdebstrap, cached by the recipe's hash, and the agent on top.
 
 Everything is made in a folder beside its place and renamed when it is whole, under a lock: a build that is killed
-leaves nothing that could be taken for an image, and two builds do not meet.
+leaves nothing that could be taken for an image, and two builds do not disturb each other.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def ensure(agent: Path, *, progress: Progress, layers: Collection[Layer] = ()) -
     Raises `ImageError`.
     """
     with locked(state.images(), progress):
-        wanted = recipe.load(layers)
-        base = _base(wanted, progress)
+        base_recipe = recipe.load(layers)
+        base = _base(base_recipe, progress)
         manifest = manifests.read(base)
         agent_hash = hashlib.sha256(agent.read_bytes()).hexdigest()
         digest = image_hash(manifest, agent_hash)
@@ -75,7 +75,7 @@ def ensure(agent: Path, *, progress: Progress, layers: Collection[Layer] = ()) -
             progress("adding the agent to the image")
             with beside(place) as folder:
                 _assemble(base, agent, digest, folder)
-        return Image(digest, place / "root", manifest, agent_hash, wanted.layers)
+        return Image(digest, place / "root", manifest, agent_hash, base_recipe.layers)
 
 
 def image_hash(manifest: Manifest, agent_hash: str) -> str:
@@ -101,12 +101,12 @@ def base_place() -> Path:
     return _place(recipe.load())
 
 
-def _place(wanted: Recipe) -> Path:
-    return state.images() / "-".join(["base", *wanted.layers, wanted.hash[:16]])
+def _place(base_recipe: Recipe) -> Path:
+    return state.images() / "-".join(["base", *base_recipe.layers, base_recipe.hash[:16]])
 
 
-def _base(wanted: Recipe, progress: Progress) -> Path:
-    place = _place(wanted)
+def _base(base_recipe: Recipe, progress: Progress) -> Path:
+    place = _place(base_recipe)
     if place.is_dir():
         return place
     if processes.find("mmdebstrap") is None:
@@ -117,66 +117,71 @@ def _base(wanted: Recipe, progress: Progress) -> Path:
             f"{free / 2**30:.1f} GiB are free below {state.images()}, the image needs {NEEDED_DISK / 2**30:.0f} GiB",
             fix="free some space, or set TARE_HOME to a larger disk",
         )
-    more = f" and {' and '.join(wanted.layers)} (some minutes)" if wanted.layers else " (about half a minute)"
+    more = f" and {' and '.join(base_recipe.layers)} (some minutes)" if base_recipe.layers else " (about half a minute)"
     progress(f"building the image's base with mmdebstrap{more}")
     with beside(place) as folder:
         root = folder / "root"
-        dated = {**os.environ, "SOURCE_DATE_EPOCH": str(wanted.epoch)}
-        done = processes.run(command(wanted, root, sources()), time_limit_s=BUILD_LIMIT_S, env=dated)
+        dated = {**os.environ, "SOURCE_DATE_EPOCH": str(base_recipe.epoch)}
+        done = processes.run(command(base_recipe, root, sources()), time_limit_s=BUILD_LIMIT_S, env=dated)
         if done.code != 0:
             raise explain(done.stderr.decode(errors="replace"), timed_out=done.timed_out)
         packages = installed(root)
-        _check_pins(wanted, packages)
+        _check_pins(base_recipe, packages)
         checksums = _checksums(root, packages)
-        neutralise(wanted, root)
+        neutralise(base_recipe, root)
         manifest = manifests.Manifest(
-            suite=wanted.suite, recipe_hash=wanted.hash, packages=packages, checksums=checksums
+            suite=base_recipe.suite, recipe_hash=base_recipe.hash, packages=packages, checksums=checksums
         )
         (folder / "manifest.json").write_text(manifest.model_dump_json(indent=1))
     return place
 
 
-def command(wanted: Recipe, root: Path, archives: list[str]) -> list[str]:
+def command(base_recipe: Recipe, root: Path, archives: list[str]) -> list[str]:
     """The command that builds a base."""
-    left_out = [f"--dpkgopt=path-exclude={pattern}" for pattern in wanted.left_out]
-    options = ["--mode=root", "--format=directory", f"--variant={wanted.variant}", f"--include={wanted.include}"]
+    left_out = [f"--dpkgopt=path-exclude={pattern}" for pattern in base_recipe.left_out]
+    options = [
+        "--mode=root",
+        "--format=directory",
+        f"--variant={base_recipe.variant}",
+        f"--include={base_recipe.include}",
+    ]
     options.append("--skip=cleanup/apt/lists")  # the checksums are in them; `_checksums` takes them away
-    hooks = [f"--customize-hook={command}" for command in wanted.commands]
-    return ["mmdebstrap", *options, *left_out, *hooks, wanted.suite, str(root), *archives]
+    hooks = [f"--customize-hook={command}" for command in base_recipe.commands]
+    return ["mmdebstrap", *options, *left_out, *hooks, base_recipe.suite, str(root), *archives]
 
 
-def neutralise(wanted: Recipe, root: Path) -> None:
+def neutralise(base_recipe: Recipe, root: Path) -> None:
     """Take out of a base what it has of the host that built it."""
-    for pattern in wanted.removed:
+    for pattern in base_recipe.removed:
         for path in root.glob(pattern):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink()
-    for name, contents in wanted.files:
+    for name, contents in base_recipe.files:
         (root / name).unlink(missing_ok=True)  # not through a link, which may point anywhere
         (root / name).write_text(contents)
 
 
-def explain(said: str, *, timed_out: bool) -> ImageError:
-    """One line from mmdebstrap's many."""
+def explain(output: str, *, timed_out: bool) -> ImageError:
+    """The error that mmdebstrap's output stands for, in one line with the fix."""
     if timed_out:
         return ImageError(
             "building the image took too long", fix="see that Debian's archive is reachable, and try again"
         )
-    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["no message"]
+    lines = [line.strip() for line in output.splitlines() if line.strip()] or ["no message"]
     # The first error is the cause; what follows it says only that each caller failed too.
     cause = next((line.removeprefix("E: ") for line in lines if line.startswith("E: ")), lines[-1])
-    if "No space left" in said:
+    if "No space left" in output:
         return ImageError("no space is left to build the image", fix="free some space, or set TARE_HOME")
-    pin = re.search(r"Version '(.+)' for '(.+)' was not found", said)
+    pin = re.search(r"Version '(.+)' for '(.+)' was not found", output)
     if pin is not None:
         return ImageError(
             f"Debian's archive does not have {pin[2]} {pin[1]} any more, which the recipe pins",
             fix=f"set TARE_DEBIAN_ARCHIVE to the URL of a snapshot of the archive that has it, or pin a version that "
             f"`apt-cache madison {pin[2]}` shows in src/tare/image/recipe.toml",
         )
-    if any(words in said for words in _OFFLINE):
+    if any(words in output for words in _OFFLINE):
         return ImageError(
             f"Debian's archive is not reached: {cause}",
             fix="see that apt-get update works on this host; a built image is cached and needs no archive",
@@ -214,12 +219,12 @@ def _checksums(root: Path, packages: dict[str, str]) -> dict[str, str]:
             name = fields.get("Package", "")
             if packages.get(name) == fields.get("Version", "?") and "SHA256" in fields:
                 checksums[name] = fields["SHA256"]
-    for left in lists.glob("*_*"):
-        left.unlink()
+    for index_file in lists.glob("*_*"):
+        index_file.unlink()
     return checksums
 
 
-def _check_pins(wanted: Recipe, packages: dict[str, str]) -> None:
-    for name, version in wanted.pinned:
+def _check_pins(base_recipe: Recipe, packages: dict[str, str]) -> None:
+    for name, version in base_recipe.pinned:
         if packages.get(name) != version:
             raise ImageError(f"the base has {name} {packages.get(name)}, the recipe pins {version}")

@@ -78,5 +78,5 @@ def unpacked_bytes(folder: Path) -> int:
 def _require(done: processes.Finished, part: Path) -> None:
     if done.code != 0:
         part.unlink(missing_ok=True)
-        said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise ImageError(f"{part.name} cannot be made: {said}", fix="free disk space below TARE_HOME")
+        message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise ImageError(f"{part.name} cannot be made: {message}", fix="free disk space below TARE_HOME")

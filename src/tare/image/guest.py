@@ -75,8 +75,8 @@ def _kernel(folder: Path) -> Path:
         got = processes.run(["apt-get", "download", package], cwd=Path(scratch), time_limit_s=DOWNLOAD_LIMIT_S)
         files = list(Path(scratch).glob("*.deb"))
         if got.code != 0 or len(files) != 1:
-            said = (got.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-            raise ImageError(f"the guest's kernel {package} cannot be fetched: {said}", fix="apt-get update")
+            message = (got.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+            raise ImageError(f"the guest's kernel {package} cannot be fetched: {message}", fix="apt-get update")
         unpacked = Path(scratch, "unpacked")
         processes.run(["dpkg-deb", "-x", str(files[0]), str(unpacked)], time_limit_s=120).require()
         place = folder / package
@@ -85,7 +85,7 @@ def _kernel(folder: Path) -> Path:
 
 
 def depends(shown: str) -> str:
-    """The kernel's package, from what ``apt-cache show`` says of the metapackage. Raises `ImageError`."""
+    """The kernel's package, from the output of ``apt-cache show`` for the metapackage. Raises `ImageError`."""
     for line in shown.splitlines():
         if line.startswith("Depends: linux-image-"):
             return line.removeprefix("Depends: ").split()[0]
@@ -95,18 +95,18 @@ def depends(shown: str) -> str:
 
 
 def _initramfs(folder: Path, place: Path, release: str, modules: Sequence[str], program: bytes | None) -> Path:
-    shell = busybox_path()  # which says if cpio is missing
+    shell = busybox_path()  # which raises when cpio is missing
     busybox = shell if program is None else None
     init = program or resources.files("tare.image").joinpath("init.sh").read_bytes()
     named = " ".join((release, *modules)).encode()
     digest = hashlib.sha256(init + (busybox.read_bytes() if busybox else b"") + named).hexdigest()[:16]
     made = folder / f"initramfs-{digest}.gz"
     if not made.exists():
-        there = {file.stem: file for file in (place / "lib" / "modules" / release).rglob("*.ko")}
+        files = {file.stem: file for file in (place / "lib" / "modules" / release).rglob("*.ko")}
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             packed = Path(scratch, "packed")
             # What is not a file is built in.
-            packed.write_bytes(pack(init, busybox, [there[name] for name in modules if name in there]))
+            packed.write_bytes(pack(init, busybox, [files[name] for name in modules if name in files]))
             packed.rename(made)
     return made
 
@@ -115,26 +115,26 @@ def with_needed(modules: Sequence[str]) -> list[Path]:
     """The files of modules of the guest's kernel, after those that each needs. Raises `ImageError`."""
     place = _kernel(state.home() / "guest")
     # In the kernel's own files the dash and the underscore are one.
-    there = {file.stem.replace("-", "_"): file for file in (place / "lib" / "modules").rglob("*.ko")}
-    found: dict[str, Path] = {}
+    files = {file.stem.replace("-", "_"): file for file in (place / "lib" / "modules").rglob("*.ko")}
+    in_order: dict[str, Path] = {}
 
     def add(name: str) -> None:
-        file = there.get(name.replace("-", "_"))
-        if file is None or name in found:  # what is not a file is built in
+        file = files.get(name.replace("-", "_"))
+        if file is None or name in in_order:  # what is not a file is built in
             return
-        for other in needs(file.read_bytes()):
-            add(other)
-        found[name] = file
+        for needed in needs(file.read_bytes()):
+            add(needed)
+        in_order[name] = file
 
     for name in modules:
         add(name)
-    return list(found.values())
+    return list(in_order.values())
 
 
 def needs(module: bytes) -> list[str]:
     """The modules that one needs, as its ``.modinfo`` names them."""
-    _, found, rest = module.partition(b"\0depends=")
-    return [name for name in rest.partition(b"\0")[0].decode().split(",") if name] if found else []
+    _, separator, rest = module.partition(b"\0depends=")
+    return [name for name in rest.partition(b"\0")[0].decode().split(",") if name] if separator else []
 
 
 def busybox_path() -> Path:

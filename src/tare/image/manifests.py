@@ -1,4 +1,4 @@
-"""What an image says of itself: a file of JSON beside its root."""
+"""The manifest of an image: a file of JSON beside its root."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Manifest(BaseModel):
 
 
 def read(place: Path) -> Manifest:
-    """That of a base in the cache. Raises `ImageError`."""
+    """The manifest of a base in the cache. Raises `ImageError`."""
     try:
         return Manifest.model_validate_json((place / "manifest.json").read_bytes())
     except (OSError, ValidationError) as error:

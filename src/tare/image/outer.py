@@ -33,11 +33,13 @@ def ensure(programs: Sequence[str], modules: Sequence[str] = ()) -> Path:
     """
     busybox = guest.busybox_path()
     init = resources.files("tare.image").joinpath("outer.sh").read_bytes()
-    files = {file: Path(file).read_bytes() for one in programs for file in with_libraries(located(one))}
+    files = {file: Path(file).read_bytes() for program in programs for file in with_libraries(located(program))}
     needed = guest.with_needed(modules) if modules else []
-    names = " ".join((*sorted(files), "modules", *(str(one) for one in needed)))
-    whole = hashlib.sha256(names.encode() + init + busybox.read_bytes() + b"".join(files[one] for one in sorted(files)))
-    made = state.home() / "guest" / f"outer-{whole.hexdigest()[:16]}.ext4"
+    names = " ".join((*sorted(files), "modules", *(str(module) for module in needed)))
+    digest = hashlib.sha256(
+        names.encode() + init + busybox.read_bytes() + b"".join(files[file] for file in sorted(files))
+    )
+    made = state.home() / "guest" / f"outer-{digest.hexdigest()[:16]}.ext4"
     if not made.exists():
         with tempfile.TemporaryDirectory(dir=made.parent) as scratch:
             tree = Path(scratch, "tree")
@@ -56,13 +58,13 @@ def located(program: str) -> str:
 
 def with_libraries(program: str) -> list[str]:
     """A program and what it is linked with, by the paths that this host's loader takes. Raises `ImageError`."""
-    said = processes.run(["ldd", program], time_limit_s=20)
-    return [program, *(libraries(program, said.text) if said.code == 0 else ())]  # else it is static
+    listed = processes.run(["ldd", program], time_limit_s=20)
+    return [program, *(libraries(program, listed.text) if listed.code == 0 else ())]  # else it is static
 
 
-def libraries(program: str, said: str) -> Iterable[str]:
+def libraries(program: str, listed: str) -> Iterable[str]:
     """The files in what ``ldd`` prints of a program. Raises `ImageError` for one that this host lacks."""
-    for line in said.splitlines():
+    for line in listed.splitlines():
         name, arrow, rest = line.strip().partition(" => ")
         if rest.startswith("not found"):
             raise ImageError(f"{program} does not run: its library {name} is missing", fix=f"reinstall {program}")
@@ -76,8 +78,8 @@ def disk(tree: Path, place: Path, size_bytes: int) -> Path:
     # No journal: what a guest writes to it is thrown away.
     done = ext4.make(place, (size_bytes >> 20) + 1 << 20, "-O", "^has_journal", contents=tree)
     if done.code != 0:
-        said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise ImageError(f"the outer system's disk cannot be made: {said}", fix="free disk space below TARE_HOME")
+        message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise ImageError(f"the outer system's disk cannot be made: {message}", fix="free disk space below TARE_HOME")
     return place
 
 

@@ -1,4 +1,4 @@
-"""How things that are built take their place: made beside it and renamed when whole, one builder at a time."""
+"""How what is built takes its place: it is made beside it and renamed when whole, by one builder at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tare.model import Progress
 def beside(place: Path, what: str = "the image") -> Iterator[Path]:
     """A folder to make something in; it takes its place when all went well, and is removed when not."""
     folder = place.with_name(f"new-{place.name}")
-    if folder.exists():  # a killed build's: the lock says that nobody is at work on it
+    if folder.exists():  # a killed build's: with the lock held, nobody else builds it
         shutil.rmtree(folder)
     folder.mkdir()
     try:
@@ -34,7 +34,7 @@ def beside(place: Path, what: str = "the image") -> Iterator[Path]:
 
 @contextlib.contextmanager
 def locked(folder: Path, progress: Progress, what: str = "the image") -> Iterator[None]:
-    """Hold the builds of a folder; another builder is waited for."""
+    """Hold the lock of a folder's builds; waits while another process builds there."""
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:

@@ -30,7 +30,7 @@ class Recipe:
 
     @property
     def include(self) -> str:
-        """What mmdebstrap is told to install: versions where they are pinned."""
+        """The packages that mmdebstrap installs, with versions where they are pinned."""
         return ",".join([*(f"{name}={version}" for name, version in self.pinned), *self.recorded])
 
 
@@ -91,7 +91,7 @@ def on_top(base: Recipe, layer: Layer) -> Recipe:
 
 
 def _listed(values: Sequence[object]) -> tuple[str, ...]:
-    """As `_words`, in the order that they have."""
+    """As `_words`, and in their given order."""
     _words(values)
     return tuple(str(value) for value in values)
 

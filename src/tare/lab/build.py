@@ -41,13 +41,13 @@ def folder() -> Path:
 
 def emulator(progress: Progress) -> Path:
     """The root of the emulator; made if need be. Raises `ImageError`."""
-    wanted = recipe.load().emulator
-    place = folder() / f"qemu-{wanted.hash}"
+    root_recipe = recipe.load().emulator
+    place = folder() / f"qemu-{root_recipe.hash}"
     with locked(folder(), progress, "the lab"):
         if not place.is_dir():
-            progress(f"making the emulator's root from {wanted.newer} (about half a minute)")
+            progress(f"making the emulator's root from {root_recipe.newer} (about half a minute)")
             with beside(place, "the lab's emulator") as made:
-                bootstrap(wanted, made / "root")
+                bootstrap(root_recipe, made / "root")
                 (made / "root" / HOME_INSIDE).mkdir()
     return place / "root"
 
@@ -59,14 +59,14 @@ def host(flavour: str, progress: Progress) -> Path:
     """
     known = recipe.load()
     flavour = known.resolved(flavour)[0]
-    wanted = known.host(flavour)
-    place = folder() / f"host-{flavour}-{wanted.hash}"
+    root_recipe = known.host(flavour)
+    place = folder() / f"host-{flavour}-{root_recipe.hash}"
     with locked(folder(), progress, "the lab"):
         if not place.is_dir():
             progress(f"making the host {flavour} (about a minute and a half)")
             with beside(place, "the lab's host") as made:
                 root = made / "root"
-                bootstrap(wanted, root)
+                bootstrap(root_recipe, root)
                 _take_kernel(root, made)
                 (made / "packages.json").write_text(json.dumps(image_build.installed(root), indent=1))
                 (root / "goods").mkdir()
@@ -95,7 +95,7 @@ def newer_sources(text: str, suite: str, newer: str) -> str:
 
 
 def obstacle() -> ImageError | None:
-    """What keeps a root from being made here, as far as can be seen beforehand."""
+    """Why no root can be made here, as far as can be seen beforehand; None: nothing speaks against it."""
     free = shutil.disk_usage(state.home()).free
     if free < NEEDED_DISK:
         what = f"{free / 2**30:.1f} GiB are free below {state.home()}, the lab needs {NEEDED_DISK / 2**30:.0f} GiB"
@@ -105,44 +105,45 @@ def obstacle() -> ImageError | None:
     return None
 
 
-def bootstrap(wanted: Root, root: Path) -> None:
+def bootstrap(root_recipe: Root, root: Path) -> None:
     """Make a Debian root. Raises `ImageError` with the fix."""
     if why := obstacle():
         raise why
     archives = [*image_build.sources()]
     with tempfile.TemporaryDirectory() as scratch:
-        if wanted.newer:
-            archives.append(_newer_file(Path(scratch), wanted, archives))
-        done = processes.run(_command(wanted, root, archives), time_limit_s=LIMIT_S)
+        if root_recipe.newer:
+            archives.append(_newer_file(Path(scratch), root_recipe, archives))
+        done = processes.run(_command(root_recipe, root, archives), time_limit_s=LIMIT_S)
     if done.code != 0:
         output = done.stderr.decode(errors="replace")
-        if wanted.newer and wanted.newer in output:
-            what = f"the lab's QEMU comes from {wanted.newer}, and that suite is not reached or lacks it"
+        if root_recipe.newer and root_recipe.newer in output:
+            what = f"the lab's QEMU comes from {root_recipe.newer}, and that suite is not reached or lacks it"
             raise ImageError(
                 f"{what}: {image_build.explain(output, timed_out=done.timed_out).what}",
-                fix=f"see that this host's Debian archive has {wanted.newer}, then tare lab build",
+                fix=f"see that this host's Debian archive has {root_recipe.newer}, then tare lab build",
             )
         raise image_build.explain(output, timed_out=done.timed_out)
 
 
-def _newer_file(scratch: Path, wanted: Root, archives: Sequence[str]) -> str:
-    stanza = newer_sources(Path(archives[0]).read_text() if archives else "", wanted.suite, wanted.newer)
+def _newer_file(scratch: Path, root_recipe: Root, archives: Sequence[str]) -> str:
+    stanza = newer_sources(Path(archives[0]).read_text() if archives else "", root_recipe.suite, root_recipe.newer)
     if not stanza:
         raise ImageError(
-            f"this host's apt sources show no archive with {wanted.suite}, so where {wanted.newer} is, is not known",
-            fix=f"build the lab on Debian 12, whose sources have {wanted.suite}",
+            f"this host's apt sources show no archive with {root_recipe.suite}, "
+            f"so where {root_recipe.newer} is, is not known",
+            fix=f"build the lab on Debian 12, whose sources have {root_recipe.suite}",
         )
     file = scratch / f"newer{Path(archives[0]).suffix}"
     file.write_text(stanza)
     return str(file)
 
 
-def _command(wanted: Root, root: Path, archives: Sequence[str]) -> list[str]:
-    options = [f"--dpkgopt=path-exclude={pattern}" for pattern in wanted.left_out]
-    if wanted.newer:
-        options.append(f'--aptopt=APT::Default-Release "{wanted.newer}"')
-    options += ["--mode=root", "--format=directory", "--variant=minbase", f"--include={','.join(wanted.packages)}"]
-    return ["mmdebstrap", *options, wanted.suite, str(root), *archives]
+def _command(root_recipe: Root, root: Path, archives: Sequence[str]) -> list[str]:
+    options = [f"--dpkgopt=path-exclude={pattern}" for pattern in root_recipe.left_out]
+    if root_recipe.newer:
+        options.append(f'--aptopt=APT::Default-Release "{root_recipe.newer}"')
+    options += ["--mode=root", "--format=directory", "--variant=minbase", f"--include={','.join(root_recipe.packages)}"]
+    return ["mmdebstrap", *options, root_recipe.suite, str(root), *archives]
 
 
 def _take_kernel(root: Path, made: Path) -> None:
@@ -161,7 +162,7 @@ def _take_kernel(root: Path, made: Path) -> None:
         shutil.copy(tree / name, made / "modules" / f"{number:02d}-{Path(name).name}")
 
 
-def loading_order(dependencies: str, wanted: Sequence[str]) -> list[str]:
+def loading_order(dependencies: str, modules: Sequence[str]) -> list[str]:
     """Module files in the order in which they load, from a ``modules.dep``; modules that are not there are built in."""
     needs = {name: rest.split() for name, _, rest in (line.partition(":") for line in dependencies.splitlines())}
     by_stem = {Path(name).stem.replace("-", "_"): name for name in needs}
@@ -173,7 +174,7 @@ def loading_order(dependencies: str, wanted: Sequence[str]) -> list[str]:
         if name not in order:
             order.append(name)
 
-    for stem in wanted:
+    for stem in modules:
         if stem in by_stem:
             add(by_stem[stem])
     return order

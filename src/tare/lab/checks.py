@@ -1,4 +1,4 @@
-"""What `tare doctor` says of the lab: what of it is built, and whether the rest can be."""
+"""The check of `tare doctor` for the lab: which flavours are built, and whether the rest can be."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ NAME = "lab"
 
 
 def check(obstacle: Callable[[], ImageError | None] = build.obstacle) -> Check:
-    """Looks, and builds nothing. ``obstacle``: what keeps roots from being made here."""
+    """The check, which builds nothing. ``obstacle``: why no root can be made here, or None."""
     flavours = recipe.load().flavours()
-    there = [flavour for flavour in flavours if _built(flavour)]
-    missing = ", ".join(flavour for flavour in flavours if flavour not in there)
-    built = f"{', '.join(there)}: built" if there else "not built yet"
+    ready = [flavour for flavour in flavours if _built(flavour)]
+    missing = ", ".join(flavour for flavour in flavours if flavour not in ready)
+    built = f"{', '.join(ready)}: built" if ready else "not built yet"
     if not missing:
         return Check(NAME, "ok", built)
     if why := obstacle():

@@ -2,7 +2,7 @@
 
 Debian's changelog of a kernel series has the title of every change that came by a stable update, and beside it the
 CVE, if it has one. A title begins with where the change is ("net/sched: cls_u32: Fix ..."), and such words are looked
-up in the tree of the kernel that counts its lines: one after the other, each below what the one before has found. What
+up in the tree of the kernel that counts its lines: one after the other, each below the places of the one before. What
 cannot be found is code that this kernel does not have, a driver mostly, or a word that names no place; it is counted,
 and left out. So is a word that is the name of an option which is off (IPV6): what is compiled of its folder all the
 same is not where its fixes were.
@@ -46,7 +46,7 @@ _FIRST = ("kernel", "mm", "fs", "net", "block", "ipc", "security", "virt", "lib"
 _ENTRY = re.compile(r"^    - (.+(?:\n      .+)*)", re.MULTILINE)
 _VERSION = re.compile(r"^linux \((\S+)\)", re.MULTILINE)
 _CVE = re.compile(r"CVE-\d{4}-\d+")
-#: Debian's own mark of an architecture, and that of a change taken back.
+#: Debian's prefix for an architecture, and that of a reverted change.
 _MARKS = re.compile(r'^(?:\[[^\]]+\] )*(?:Revert ")?')
 #: "net/sched: cls_u32: Fix" has the tags net/sched and cls_u32; "crypto: qat - fix" has crypto and qat.
 _TAG = re.compile(r"([\w./,&-]+(?: ?, ?[\w./-]+)*)(?:: +| - )")
@@ -93,7 +93,7 @@ def fixes(changelog: str) -> list[Fix]:
 
 def versions(changelog: str) -> tuple[str, str]:
     """The oldest and the newest version of the kernel's package with a fix in this changelog. Raises `UsageError`."""
-    starts = [(one.start(), one[1]) for one in _VERSION.finditer(changelog)]
+    starts = [(entry.start(), entry[1]) for entry in _VERSION.finditer(changelog)]
     ends = [*(start for start, _ in starts[1:]), len(changelog)]
     with_fix = [name for (start, name), end in zip(starts, ends, strict=True) if fixes(changelog[start:end])]
     if not with_fix:
@@ -115,10 +115,10 @@ class Tree:
     """The paths of a kernel's sources, to look up words in."""
 
     def __init__(self, paths: Iterable[str], config: str = "") -> None:
-        """``paths``: of sources. Headers are nobody's place: their code is everywhere. ``config``: the kernel's."""
+        """``paths``: of sources, of which headers are no places: their code is in many. ``config``: the kernel's."""
         self._off = {name.lower() for name in _OFF.findall(config)}
         self._named: dict[str, list[str]] = {}
-        places = {str(one) for path in paths if path.endswith(".c") for one in _upwards(path)}
+        places = {str(place) for path in paths if path.endswith(".c") for place in _upwards(path)}
         for place in sorted(places, key=_order):
             self._named.setdefault(PurePosixPath(place).stem.replace("-", "_"), []).append(place)
         self._places = places
@@ -151,22 +151,25 @@ class Tree:
 
 
 def densities(changelog: str, lines: Mapping[str, int], config: str = "") -> Densities:
-    """Of a kernel with so many lines with code in each source. Raises `UsageError` where the changelog has no fix."""
-    every, tree = fixes(changelog), Tree(lines, config)
+    """Fixes a line of a kernel, of which ``lines`` has the number of lines with code by source.
+
+    Raises `UsageError` where the changelog has no fix.
+    """
+    all_fixes, tree = fixes(changelog), Tree(lines, config)
     below: Counter[str] = Counter()
     for path, count in lines.items():
         for place in _upwards(path):
             below[place] += count
     own: defaultdict[str, float] = defaultdict(float)  # fixes a line that are of just this place
     located = 0
-    for fix in every:
+    for fix in all_fixes:
         places = tree.find(fix.title)
         located += bool(places)
         total = sum(below[place] for place in places)
         for place in places:
             own[place] += 1 / total
-    by_path = {_key(place, lines): sum(own.get(one, 0.0) for one in _upwards(place)) for place in sorted(own)}
-    return Densities(by_path, located, len(every), versions(changelog))
+    by_path = {_key(place, lines): sum(own.get(above, 0.0) for above in _upwards(place)) for place in sorted(own)}
+    return Densities(by_path, located, len(all_fixes), versions(changelog))
 
 
 def as_toml(densities: Densities) -> str:
@@ -200,7 +203,7 @@ def _order(path: str) -> tuple[int, int, str]:
 
 
 def _inside(path: str, above: Iterable[str]) -> bool:
-    return any(path.startswith(f"{one}/") for one in above)
+    return any(path.startswith(f"{folder}/") for folder in above)
 
 
 def _key(place: str, lines: Mapping[str, int]) -> str:

@@ -30,7 +30,7 @@ NOTES, COUNTERS = ".gcno", ".gcda"
 LIMIT_S = 300.0
 #: Objects that one process of gcov is given: its start costs as much as a few of them.
 BATCH = 24
-#: Most that one process of gcov may say of a batch.
+#: Most bytes that one process of gcov may print about a batch.
 _SAID_CAP = 256 << 20
 #: Bytes of one reading, unpacked: a kernel's counters are some 30 MiB.
 MAX_COUNTERS = 256 << 20
@@ -57,7 +57,7 @@ class Coverage:
     negative: int = 0
 
     def add(self, document: bytes, top: str) -> None:
-        """Add what gcov said of one object; ``top`` is the tree that it was compiled in. Raises `ParseError`."""
+        """Add gcov's JSON of one object; ``top`` is the tree that it was compiled in. Raises `ParseError`."""
         try:
             report = json.loads(document)
             if report["format_version"] != FORMAT:
@@ -100,7 +100,7 @@ class Coverage:
 
 
 def relative(file: str, top: str) -> str:
-    """A source's path in its tree. gcc names it as it was told: relative, with dots, or by its full path."""
+    """A source's path in its tree. gcc names it as on its command line: relative, with dots, or by its full path."""
     return posixpath.relpath(posixpath.join(top, file), top)
 
 
@@ -143,12 +143,12 @@ def cover(program: Sequence[str], folder: Path, objects: Sequence[str], top: str
     batches = [objects[place : place + BATCH] for place in range(0, len(objects), BATCH)]
     coverage = Coverage()
     with ThreadPoolExecutor(max_workers=max(1, len(pinning.usable()))) as pool:
-        for wanted, output in zip(
+        for batch, output in zip(
             batches, pool.map(lambda batch: _run(program, folder, batch, fresh), batches), strict=True
         ):
             documents = output.splitlines()
-            if len(documents) != len(wanted):
-                raise ParseError(f"gcov said something about {len(documents)} of {len(wanted)} objects")
+            if len(documents) != len(batch):
+                raise ParseError(f"gcov said something about {len(documents)} of {len(batch)} objects")
             for document in documents:
                 coverage.add(document, top)
     return coverage

@@ -23,7 +23,7 @@ LIMIT_S = 300.0
 
 
 def release(host: Path) -> tuple[str, str]:
-    """What the kernel on a host's disk calls itself (``uname -r``), and the version of its package."""
+    """The release (``uname -r``) and package version of the kernel on a host's disk. Raises `ImageError`."""
     installed: dict[str, str] = json.loads((host / "packages.json").read_text())
     for name, version in installed.items():
         match = re.fullmatch(r"linux-image-(\d.*)", name)
@@ -58,14 +58,14 @@ def _digest(source: Path, kernel: str, version: str) -> str:
 
 def _root(kernel: str, version: str, progress: Progress) -> Path:
     """A root with ``make``, the headers, and the compiler that they depend on. The caller holds the lock."""
-    wanted = recipe.load().headers(kernel)
-    place = build.folder() / f"headers-{wanted.hash}"
+    root_recipe = recipe.load().headers(kernel)
+    place = build.folder() / f"headers-{root_recipe.hash}"
     stale = f"rm -r the folder host-* of that kernel in {build.folder()}; it is built anew"
     if not place.is_dir():
         progress(f"making a root with the headers of {kernel} (about half a minute)")
         with beside(place, "the lab's headers") as made:
             try:
-                build.bootstrap(wanted, made / "root")
+                build.bootstrap(root_recipe, made / "root")
             except ImageError as error:
                 if "Unable to locate package" not in error.what:
                     raise
@@ -88,7 +88,7 @@ def _compile(root: Path, kernel: str, source: Path, name: str) -> bytes:
         make = ["make", "-C", f"/usr/src/linux-headers-{kernel}", f"M={inside}", "modules"]
         done = processes.run(["chroot", str(root), *make], time_limit_s=LIMIT_S)
         if done.code != 0:
-            said = done.stderr.decode(errors="replace").strip().splitlines()
-            cause = next((line for line in said if "error" in line), said[-1] if said else "no message")
+            lines = done.stderr.decode(errors="replace").strip().splitlines()
+            cause = next((line for line in lines if "error" in line), lines[-1] if lines else "no message")
             raise ImageError(f"the module {name} is not built for {kernel}: {cause}", fix="report it, it is a bug")
         return Path(scratch, f"{name}.ko").read_bytes()

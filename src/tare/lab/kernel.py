@@ -94,36 +94,36 @@ class Counting:
 def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Counting | None:
     """The kernel of a flavour that has one of its own, from the cache or built; None for the others.
 
-    ``renew``: not one of an older source than Debian has now, which otherwise goes on to be used: its lines are what
-    footprints of today are compared with. Raises `ImageError`.
+    ``renew``: build it again when Debian has a newer source. Otherwise a kernel of an older source goes on to be used,
+    so that new footprints can be compared with older ones by line. Raises `ImageError`.
     """
-    wanted = recipe.load().resolved(flavour)[1]
-    if wanted is None:
+    kernel = recipe.load().resolved(flavour)[1]
+    if kernel is None:
         return None
     folder = build.folder() / "kernels"  # with a lock of its own: labs of other flavours need not wait for a build
     folder.mkdir(exist_ok=True)
     with locked(folder, progress, "the kernel that counts"):
-        there = cached(wanted, build.folder())
-        if there and not renew:
-            return Counting(there[-1])
-        versions = {package: _candidate(package) for package in (wanted.source, wanted.compiler)}
-        place = folder / f"{_name(wanted)}-{hashlib.sha256(repr(sorted(versions.items())).encode()).hexdigest()[:8]}"
+        kernels = cached(kernel, build.folder())
+        if kernels and not renew:
+            return Counting(kernels[-1])
+        versions = {package: _candidate(package) for package in (kernel.source, kernel.compiler)}
+        place = folder / f"{_name(kernel)}-{hashlib.sha256(repr(sorted(versions.items())).encode()).hexdigest()[:8]}"
         if not place.is_dir():
-            progress(f"building the kernel that counts its lines from {wanted.source} {versions[wanted.source]}")
+            progress(f"building the kernel that counts its lines from {kernel.source} {versions[kernel.source]}")
             with beside(place, "the kernel that counts") as made:
-                _make(made, wanted, versions, asked_config(), progress)
+                _make(made, kernel, versions, asked_config(), progress)
     return Counting(place)
 
 
-def cached(wanted: recipe.Kernel, lab: Path) -> list[Path]:
-    """Kernels as it is wanted that were built in the lab's folder, the newest last; of any version of the source."""
-    return sorted((lab / "kernels").glob(f"{_name(wanted)}-*"), key=lambda path: path.stat().st_mtime)
+def cached(kernel: recipe.Kernel, lab: Path) -> list[Path]:
+    """Kernels of this recipe that were built in the lab's folder, the newest last; of any version of the source."""
+    return sorted((lab / "kernels").glob(f"{_name(kernel)}-*"), key=lambda path: path.stat().st_mtime)
 
 
-def _name(wanted: recipe.Kernel) -> str:
-    """By all that is asked for."""
-    text = json.dumps([asked_config(), _script(), wanted.source, wanted.compiler, wanted.packages])
-    return f"{wanted.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+def _name(kernel: recipe.Kernel) -> str:
+    """The name and a hash over all that decides what is built."""
+    text = json.dumps([asked_config(), _script(), kernel.source, kernel.compiler, kernel.packages])
+    return f"{kernel.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def asked_config() -> str:
@@ -133,11 +133,11 @@ def asked_config() -> str:
 
 def missing(asked: str, got: str) -> list[str]:
     """Options that a configuration does not have as they were asked for, as "CONFIG_X=y" or "# CONFIG_X is not set"."""
-    there = _options(got)
+    options = _options(got)
     return [
         f"{name}={value}" if value else f"# {name} is not set"
         for name, value in _options(asked).items()
-        if there.get(name, "") != value
+        if options.get(name, "") != value
     ]
 
 
@@ -148,7 +148,7 @@ def _options(text: str) -> dict[str, str]:
 
 
 def candidate(policy: str) -> str | None:
-    """The version that would be installed, from what ``apt-cache policy`` says of a package; None: there is none."""
+    """The version that would be installed, from the output of ``apt-cache policy`` for a package; None: none."""
     match = re.search(r"^  Candidate: (\S+)$", policy, re.MULTILINE)
     return None if match is None or match[1] == "(none)" else match[1]
 
@@ -166,24 +166,24 @@ def _script() -> str:
     return resources.files("tare.lab").joinpath("kernel.sh").read_text()
 
 
-def _make(made: Path, wanted: recipe.Kernel, versions: Mapping[str, str], asked: str, progress: Progress) -> None:
+def _make(made: Path, kernel: recipe.Kernel, versions: Mapping[str, str], asked: str, progress: Progress) -> None:
     root = made / "root"
     progress("  making the root that it is built in (about a minute)")
-    build.bootstrap(recipe.build_root(wanted, versions), root)
+    build.bootstrap(recipe.build_root(kernel, versions), root)
     (made / "packages.json").write_text(json.dumps(versions, indent=1))
     (root / "wanted.config").write_text(asked)
     (root / "kernel.sh").write_text(_script())
     tree = root / TOP.lstrip("/")
     log = made / "build.log"
     progress("  unpacking and configuring the source")
-    _step(root, log, ["configure", wanted.compiler], limit_s=CONFIGURE_LIMIT_S)
+    _step(root, log, ["configure", kernel.compiler], limit_s=CONFIGURE_LIMIT_S)
     _check(asked, tree, made)
     _step(
-        root, log, ["compile", wanted.compiler, str(_jobs())], limit_s=LIMIT_S, share=_Share(wanted.objects, progress)
+        root, log, ["compile", kernel.compiler, str(_jobs())], limit_s=LIMIT_S, share=_Share(kernel.objects, progress)
     )
     shutil.copyfile(tree / "arch/x86/boot/bzImage", made / "bzImage")
     progress("  keeping the notes and the sources of its lines")
-    _keep(root, tree, made, wanted.compiler)
+    _keep(root, tree, made, kernel.compiler)
     shutil.rmtree(root)
 
 
@@ -198,7 +198,7 @@ def _check(asked: str, tree: Path, made: Path) -> None:
 
 
 class _Share:
-    """Says now and then how much is compiled, from what make prints."""
+    """Reports at every tenth how much is compiled, from what make prints."""
 
     def __init__(self, objects: int, progress: Progress) -> None:
         self._objects, self._progress = objects, progress
@@ -215,7 +215,7 @@ class _Share:
 
 
 def _step(root: Path, log: Path, arguments: list[str], limit_s: float, share: _Share | None = None) -> None:
-    """Run a step of the script in the root, what it says into the log. Raises `ImageError` with its last words."""
+    """Run a step of the script in the root, its output into the log. Raises `ImageError` with the cause in it."""
     argv = [*processes.WITH_TARE, *_ALONE, "sh", "-ec", _ENTER, "sh", str(root), *arguments]
     end = until(limit_s)
     with log.open("wb") as file:

@@ -31,8 +31,8 @@ TRANSLATED_MIB = 512
 MONITOR_BYTES = 1 << 30
 #: Arguments of the host's kernel. No init system loads AppArmor's profiles, and LXC fails without its own.
 LINUX = "quiet panic=-1 apparmor=0 mitigations=off nokaslr"
-#: Arguments of Xen: what guards a host against its guests costs an emulated one dear. But floating point registers are
-#: not to be handed over lazily, which goes with that: by emulation they get lost (docs/lab.md).
+#: Arguments of Xen: its defences against guests cost an emulated host much, and are off. But floating point registers
+#: are not to be handed over lazily, which is the default then: under emulation they get lost (docs/lab.md).
 XEN = "loglvl=warning bootscrub=0 spec-ctrl=no,eager-fpu xpti=no"
 #: Makes the emulator's root whole: devices, and TARE_HOME with the disks. Seen by QEMU alone.
 _ENTER = """\
@@ -132,7 +132,7 @@ def accelerator() -> tuple[str, str]:
 def running(
     parts: Parts, cpus: int, memory_bytes: int, progress: Progress, words: Sequence[str] = ()
 ) -> Iterator[Session]:
-    """Boot a machine, and end it. Raises `PlatformError` with its last words. ``words``: more for its kernel."""
+    """Boot a machine, and end it. Raises `PlatformError` with its last output. ``words``: more for its kernel."""
     if os.geteuid() != 0:
         raise HostError("the lab's emulator needs a root of its own", fix="run tare as root (sudo)")
     label = f"lab{secrets.token_hex(3)}"
@@ -196,11 +196,11 @@ def _accept(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket
 
 
 def _failed(what: str, log: Path) -> PlatformError:
-    said = console.read(log)[-65536:]
-    lines = said.decode(errors="replace").strip().splitlines()[-3:]
+    output = console.read(log)[-65536:]
+    lines = output.decode(errors="replace").strip().splitlines()[-3:]
     tail = " | ".join(line.strip()[:300] for line in lines) or "nothing"
     fix = "tare lab build; with another --memory, or --cpus 1"
-    return PlatformError(f"{what}; its console ends: {tail}", fix=fix, console=said)
+    return PlatformError(f"{what}; its console ends: {tail}", fix=fix, console=output)
 
 
 def _initramfs(parts: Parts) -> bytes:

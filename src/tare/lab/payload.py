@@ -64,9 +64,9 @@ def ensure(image: Image, progress: Progress) -> Path:
 
 def _prune(place: Path) -> None:
     """Remove older goods but for the newest of them, which a lab that is starting now may be about to use."""
-    others = [path for path in build.folder().glob("goods-*") if path != place]
-    for other in sorted(others, key=lambda path: path.stat().st_mtime)[:-1]:
-        shutil.rmtree(other, ignore_errors=True)
+    older = [path for path in build.folder().glob("goods-*") if path != place]
+    for folder in sorted(older, key=lambda path: path.stat().st_mtime)[:-1]:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def checkout() -> bytes:

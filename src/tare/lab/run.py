@@ -170,40 +170,40 @@ def fetch(session: Session, folder: Path, lab: PurePosixPath = HOME) -> None:
     They come as one file beside the folder, piece by piece, however large. Where something fails after hours of work,
     that file stays, and the error says so.
     """
-    there, here = lab / "out.tar", folder.with_name(f"{folder.name}.from-lab.tar")
-    packed = session.execute(["tar", "-C", str(lab / "out"), "-cf", str(there), "."], time_limit_s=PACK_LIMIT_S)
+    archive, copy = lab / "out.tar", folder.with_name(f"{folder.name}.from-lab.tar")
+    packed = session.execute(["tar", "-C", str(lab / "out"), "-cf", str(archive), "."], time_limit_s=PACK_LIMIT_S)
     if packed.code != 0:
         raise PlatformError("the results cannot be packed in the lab", console=packed.stderr)
     try:
-        _bring(session, there, here)
-        unpack(here, folder)
+        _bring(session, archive, copy)
+        unpack(copy, folder)
     except TareError as error:
-        if here.exists() and here.stat().st_size > 0:
-            error.what += f"; what came of the results is kept in {here}"
+        if copy.exists() and copy.stat().st_size > 0:
+            error.what += f"; what came of the results is kept in {copy}"
         raise
-    here.unlink()
+    copy.unlink()
 
 
-def _bring(session: Session, there: PurePosixPath, here: Path) -> None:
+def _bring(session: Session, archive: PurePosixPath, copy: Path) -> None:
     """Copy a file of any size out of the lab, unless the disk here would become too full. Raises `TareError`."""
-    answer = session.execute(["stat", "-c", "%s", str(there)]).stdout.strip()
+    answer = session.execute(["stat", "-c", "%s", str(archive)]).stdout.strip()
     if not answer.isdigit():
-        raise PlatformError(f"the lab does not say how large {there} is")
+        raise PlatformError(f"the lab does not say how large {archive} is")
     size = int(answer)
-    room = max(0, shutil.disk_usage(here.parent).free - SPARED)
+    room = max(0, shutil.disk_usage(copy.parent).free - SPARED)
     try:
-        with here.open("wb") as file:
+        with copy.open("wb") as file:
             for number in range(-(-min(size, room) // PIECE)):
-                words = [f"if={there}", f"bs={PIECE}", f"skip={number}", "count=1", "iflag=fullblock", "status=none"]
+                words = [f"if={archive}", f"bs={PIECE}", f"skip={number}", "count=1", "iflag=fullblock", "status=none"]
                 piece = session.execute(["dd", *words], time_limit_s=FILE_LIMIT_S, output_cap=PIECE).stdout
                 if len(piece) != min(PIECE, size - file.tell()):
                     raise PlatformError(f"only {file.tell()} of {size} bytes of results came out of the lab")
                 file.write(piece)
     except OSError as error:
-        raise HostError(f"the results cannot be written to {here}: {error.strerror}") from error
+        raise HostError(f"the results cannot be written to {copy}: {error.strerror}") from error
     if size > room:
         raise HostError(
-            f"the results have {size >> 20} MiB, and the disk of {here.parent} has room for {room >> 20} MiB",
+            f"the results have {size >> 20} MiB, and the disk of {copy.parent} has room for {room >> 20} MiB",
             fix="give --out a folder on a larger disk",
         )
 

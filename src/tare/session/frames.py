@@ -110,7 +110,7 @@ class Decoder:
         return True
 
     def unsynced(self) -> bytes:
-        """What came so far when no frame has begun yet."""
+        """The bytes received so far while no frame has begun yet."""
         return b"" if self._synced else bytes(self._buffer)
 
     def _next(self) -> Frame | None:

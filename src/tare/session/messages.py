@@ -1,4 +1,4 @@
-"""Messages: what the JSON in a message frame may say, strictly and with bounds (docs/protocol.md).
+"""Messages: the JSON that a message frame may hold, strictly and with bounds (docs/protocol.md).
 
 The order of the fields is that of the agent's, so that both sides encode a message to the same bytes.
 """
@@ -109,8 +109,8 @@ class Slices(Message):
 
     @model_validator(mode="after")
     def _ascend(self) -> Self:
-        for one, following in pairwise(self.slices):
-            if one.start_ns + one.duration_ns > following.start_ns:
+        for earlier, later in pairwise(self.slices):
+            if earlier.start_ns + earlier.duration_ns > later.start_ns:
                 raise ValueError("slices ascend and do not overlap")
         return self
 
@@ -260,8 +260,8 @@ def why_invalid(error: ValidationError) -> str:
     return f"{place[:80] or 'the message'}: {why[:200]}"
 
 
-def told_protocol(payload: bytes) -> int | None:
-    """The protocol's version that a greeting of any version tells, or None."""
+def greeted_protocol(payload: bytes) -> int | None:
+    """The protocol's version in a greeting of any version; None where it has none."""
 
     class Greeting(BaseModel):
         protocol: int

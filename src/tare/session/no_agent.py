@@ -1,4 +1,4 @@
-"""The session with what has no agent: it only knows whether the instance lives."""
+"""The session of an instance without an agent: all that it knows is whether the instance lives."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class NoAgentSession(Session):
 
     @property
     def hello(self) -> messages.Hello:
-        """Nobody says hello."""
+        """Always raises `HostError`: there is no agent to greet."""
         raise self._refusal()
 
     def _ask(
         self,
-        pending: Pending,  # noqa: ARG002 (nobody is asked)
+        pending: Pending,  # noqa: ARG002 (no request is sent)
         message: messages.Message,  # noqa: ARG002
         deadline: float = math.inf,  # noqa: ARG002
     ) -> NoReturn:

@@ -17,7 +17,7 @@ from tare.session.results import ExecResult, PartResult, ProbeResult, ProbeSlice
 from tare.session.text import shown
 from tare.timeouts import until
 
-#: how much longer than a command's own limit the host waits for the agent to say that it is over, in seconds
+#: how much longer than a command's own limit the host waits for the agent's message that it is over, in seconds
 GRACE_S = 10.0
 #: contents of one data frame to the agent: small enough that a slow line takes it within a send's limit
 _PIECE = 32_768
@@ -199,7 +199,7 @@ class Execution(Pending):
 
         Raises `Refused` when it could not be started, and `SessionTimeout` when it is not over within
         ``time_limit_s``, which leaves it running; without one, its own time limit (that the agent keeps) counts,
-        and an agent that says nothing for `GRACE_S` more has lost the session.
+        and an agent that sends nothing for `GRACE_S` more has lost the session.
         """
         asked = self._promise if time_limit_s is None else until(time_limit_s)
         deadline = min(asked, self._promise)
@@ -207,7 +207,7 @@ class Execution(Pending):
         return self.result()
 
     def result(self) -> ExecResult:
-        """What it left; only once it is over."""
+        """How it ended, and its output. Raises `SessionError` while it is not over, and `Refused`."""
         self.check()
         if self._exited is None:
             raise SessionError(f"the command is not over: {self.what}")
@@ -215,7 +215,7 @@ class Execution(Pending):
         return ExecResult(**fields, stdout=self.stdout, stderr=self.stderr)
 
     def wait_output(self, pattern: bytes, time_limit_s: float) -> None:
-        """Wait until its stdout holds ``pattern``: a server says so that it is ready.
+        """Wait until its stdout holds ``pattern``, which a server prints when it is ready.
 
         Raises `SessionTimeout` when it does not within the limit, and `SessionError` when it ends before; the
         session goes on. Raises `Refused` when it could not be started.
@@ -223,7 +223,7 @@ class Execution(Pending):
         output = self._outputs[frames.STDOUT]
         looked = 0
 
-        def found() -> bool:
+        def has_pattern() -> bool:
             nonlocal looked
             place = output.find(pattern, max(0, looked - len(pattern)))
             looked = len(output)
@@ -231,20 +231,22 @@ class Execution(Pending):
 
         deadline = min(until(time_limit_s), self._promise)
         what = f"to {self.what} until it says {shown(pattern)}"
-        self._line.pump_until(lambda: found() or self.over, deadline, what, fatal=False)
+        self._line.pump_until(lambda: has_pattern() or self.over, deadline, what, fatal=False)
         self.check()
         if pattern not in output:
-            said = shown((self.stderr or self.stdout)[-200:])
-            raise SessionError(f"the sandbox was to {self.what}, which ended before it said {shown(pattern)}: {said}")
+            output_end = shown((self.stderr or self.stdout)[-200:])
+            raise SessionError(
+                f"the sandbox was to {self.what}, which ended before it said {shown(pattern)}: {output_end}"
+            )
 
     def kill(self) -> None:
-        """SIGKILL to its process group; `wait` then tells how it ended."""
+        """SIGKILL to its process group; `wait` then returns how it ended."""
         if not self.over:
             self._line.send_message(messages.Kill(id=self.id))
 
 
 class Probe(Pending):
-    """A built-in probe under way: it warms up, is ready, works in its slices, and tells what it did."""
+    """A built-in probe under way: it warms up, is ready, works in its slices, and reports its work."""
 
     def __init__(self, line: Line, request: messages.ProbeRequest) -> None:
         super().__init__(request.id, f"probe {request.name}")
@@ -255,7 +257,7 @@ class Probe(Pending):
         self._probed: messages.Probed | None = None
 
     def answer(self, reply: messages.AnyReply) -> bool:
-        """Take that it is ready, or the end."""
+        """Take the message that it is ready, or the end."""
         if isinstance(reply, messages.Ready) and self._warmup_work is None:
             self._warmup_work = reply.warmup_work
             return True
@@ -298,7 +300,7 @@ class Probe(Pending):
         self._planned = len(request.slices)
 
     def kill(self) -> None:
-        """End it soon; `wait` then tells the slices that were done."""
+        """End it soon; `wait` then returns the slices that were done."""
         if not self.over:
             self._killed = True
             self._line.send_message(messages.Kill(id=self.id))

@@ -1,4 +1,4 @@
-"""What a session hands back."""
+"""The results of a session's requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tare.errors import SessionError
 
 
 class Refused(SessionError):  # noqa: N818 (it names what happened, as SessionTimeout does)
-    """The agent cannot do what was asked; the session goes on. ``code`` is the protocol's word for why."""
+    """The agent cannot do what was asked; the session goes on. ``code`` is the protocol's name of the reason."""
 
     def __init__(self, what: str, code: str) -> None:
         super().__init__(what)

@@ -41,7 +41,7 @@ def schema() -> dict[str, Any]:
     for model in (*_REQUESTS, *_REPLIES):
         # A default is for our constructors; on the wire the type is always there.
         definitions[model.__name__]["required"].insert(0, "type")
-    # Pydantic refuses a name that its pattern does not take; JSON Schema has to be told to.
+    # Pydantic refuses a name that its pattern does not take; JSON Schema needs this for it.
     definitions["Exec"]["properties"]["env"]["additionalProperties"] = False
     definitions["request"] = {"oneOf": [places[model, "validation"] for model in _REQUESTS]}
     definitions["reply"] = {"oneOf": [places[model, "validation"] for model in _REPLIES]}

@@ -72,7 +72,7 @@ class Session:
 
     @property
     def hello(self) -> messages.Hello:
-        """What the agent said of itself when it came up."""
+        """What the agent reported of itself when it started. Raises `SessionError` before that."""
         if self._hello is None:
             raise SessionError("the agent has not said hello")
         return self._hello
@@ -90,9 +90,9 @@ class Session:
         return pong.received_ns - sent_ns
 
     def sync_clock(self, exchanges: int = 8) -> ClockOffset:
-        """How far the agent's clock is ahead, as NTP has it: the exchange with the least round trip counts.
+        """How far the agent's clock is ahead, in ns, as in NTP: the exchange with the shortest round trip counts.
 
-        The true offset is within the uncertainty (half that round trip) whatever the two ways took.
+        The true offset is within the uncertainty (half that round trip), however long each way took.
         """
         best: ClockOffset | None = None
         for _ in range(exchanges):
@@ -217,7 +217,7 @@ class Session:
         self.dead = SessionError("the session was shut down")
 
     def condemn(self, error: SessionError) -> None:
-        """Its sandbox is about to be ended, for this reason. The one call that another thread may make."""
+        """Mark the session dead for this reason: its sandbox is about to be ended. The one call for other threads."""
         self.dead = self.dead or error
 
     def close(self) -> None:
@@ -290,7 +290,7 @@ class Session:
             self._fail(error.what)
 
     def _hear_last_words(self) -> None:
-        """Take what the agent may have said before it went: it raises a better reason than a broken pipe."""
+        """Take what the agent may have sent before its end: it explains more than a broken pipe."""
         deadline = until(_LAST_WORDS_S)
         while time.monotonic() < deadline and self._poll.poll(stretched(_LAST_WORDS_S) * 1000):
             self._receive("to take what was sent to it")
@@ -338,7 +338,7 @@ class Session:
         try:
             return messages.REPLIES.validate_json(payload)
         except ValidationError as error:
-            version = messages.told_protocol(payload)
+            version = messages.greeted_protocol(payload)
             if self._hello is None and version not in {None, messages.PROTOCOL}:
                 raise _other_version(version) from error
             why = messages.why_invalid(error)

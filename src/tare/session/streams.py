@@ -1,7 +1,7 @@
-"""The byte streams that a session runs over: what a platform hands to it.
+"""The byte streams that a session runs over, each made by a platform.
 
-A stream never waits for its other end but in `ByteStream.send`, and there no longer than it is told: how long anything
-may take is the session's to say, in one place (`Session.pump_until`).
+A stream never waits for its other end but in `ByteStream.send`, and there until the given deadline: the session decides
+how long anything may take, in one place (`Session.pump_until`).
 """
 
 from __future__ import annotations
@@ -107,12 +107,12 @@ class SocketStream:
 
 def _send(fd: int, write: Callable[[memoryview | bytes], int], data: bytes, deadline: float) -> None:
     """Write all of ``data``. The deadline holds however often a little is taken."""
-    left: memoryview | bytes = data
+    unsent: memoryview | bytes = data
     began = None
-    while left:
+    while unsent:
         try:
-            written = write(left)
-            left = memoryview(left)[written:] if written < len(left) else b""
+            written = write(unsent)
+            unsent = memoryview(unsent)[written:] if written < len(unsent) else b""
         except BlockingIOError:
             now = time.monotonic()
             began = began or now

@@ -1,4 +1,4 @@
-"""Showing what came out of a sandbox without letting it speak to the terminal."""
+"""Showing what came out of a sandbox, without the control characters that a terminal would act on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of a campaign: all that is written is whole and on disk before the next begins."""
+"""What is kept of a campaign: every write is whole and on disk before the next begins."""
 
 from typing import TYPE_CHECKING
 

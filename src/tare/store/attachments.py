@@ -41,10 +41,10 @@ def _taken(db: sqlite3.Connection, name: str, model: type[Model], *, out: bool) 
 
 def unpacked(packed: Iterable[object]) -> Iterator[bytes]:
     """The contents of attachments, one after the other. Raises `BrokenError` for more than any tare keeps."""
-    left = ATTACHED_CAP
+    remaining = ATTACHED_CAP
     for data in packed:
         content = unpack(data, ATTACHMENT_CAP)
-        left -= len(content)
-        if left < 0:
+        remaining -= len(content)
+        if remaining < 0:
             raise BrokenError(f"its attachments hold more than {ATTACHED_CAP >> 20} MiB")
         yield content

@@ -1,4 +1,4 @@
-"""Opening campaign files: what is ours and whole is let in, everything else is named and left as it is."""
+"""Opening campaign files: what is tare's and whole is opened, everything else is reported and left as it is."""
 
 from __future__ import annotations
 
@@ -80,34 +80,34 @@ def make(path: Path) -> tuple[Lock, Bounded]:
     return lock, db
 
 
-class Told(NamedTuple):
-    """What a file says of itself: its record, and the fields of it that this tare does not know (they stay in it)."""
+class StoredRecord(NamedTuple):
+    """The record in a file, and the fields of it that this tare does not know (they stay in the file)."""
 
     record: CampaignRecord
-    text: str  # of the record, as it is in the file
+    text: str  # the record's, as it is in the file
     unknown: tuple[str, ...] = ()
 
 
-def attach(path: Path) -> tuple[Lock, Bounded, Told]:
+def attach(path: Path) -> tuple[Lock, Bounded, StoredRecord]:
     """An existing file, to write to. Raises `StoreError`."""
     lock = Lock(path)
     try:
-        db, told = _admit(path, "rw")
+        db, stored = _admit(path, "rw")
         with translated(path):
             _write_ahead(db)
     except BaseException:
         lock.release()
         raise
-    return lock, db, told
+    return lock, db, stored
 
 
-def view(path: Path) -> tuple[Bounded, Told]:
+def view(path: Path) -> tuple[Bounded, StoredRecord]:
     """An existing file, to read, also beside a writer. Raises `StoreError`."""
     return _admit(path, _reading_mode(path))
 
 
-def _admit(path: Path, mode: str) -> tuple[Bounded, Told]:
-    """Open and check; closed again when it is not let in."""
+def _admit(path: Path, mode: str) -> tuple[Bounded, StoredRecord]:
+    """Open and check; closed again when it is refused."""
     with translated(path):
         db = _connect(path, mode)
     try:
@@ -119,7 +119,7 @@ def _admit(path: Path, mode: str) -> tuple[Bounded, Told]:
         raise
 
 
-def _load_record(db: sqlite3.Connection, path: Path) -> Told:
+def _load_record(db: sqlite3.Connection, path: Path) -> StoredRecord:
     text = fact(db, "record")
     if text is None:
         raise _cut_off(path)
@@ -127,7 +127,7 @@ def _load_record(db: sqlite3.Connection, path: Path) -> Told:
         raise StoreError(f"{path} is damaged: its record is longer than {LONGEST_RECORD >> 20} Mi characters")
     try:
         record, unknown = known_part(CampaignRecord, text)
-        return Told(record, text, unknown)
+        return StoredRecord(record, text, unknown)
     except ValidationError as error:
         raise _unreadable(error, _writer(db), path) from None
 
@@ -143,11 +143,11 @@ def _unreadable(error: ValidationError, writer: str | None, path: Path) -> Store
 
 
 def _writer(db: sqlite3.Connection) -> str | None:
-    """The version of tare that made the file; None where nothing says it."""
+    """The version of tare that made the file; None where it is not recorded."""
     with suppress(sqlite3.Error, ValueError, RecursionError):
         record = json.loads(fact(db, "record") or "") if shape.has_facts(db) else None
-        told = record.get("tare_version") if isinstance(record, dict) else None
-        return told[:_LONGEST_VERSION] if isinstance(told, str) else None
+        writer = record.get("tare_version") if isinstance(record, dict) else None
+        return writer[:_LONGEST_VERSION] if isinstance(writer, str) else None
     return None
 
 
@@ -162,7 +162,7 @@ def await_space(path: Path) -> None:
 
 
 def fact(db: sqlite3.Connection, name: str) -> str | None:
-    """What the file tells under this name; None where it tells nothing that is text."""
+    """The fact of this name in the file; None where there is none that is text."""
     row = db.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
     return row[0] if row is not None and isinstance(row[0], str) else None
 
@@ -245,9 +245,9 @@ def _require_ours(db: sqlite3.Connection, path: Path) -> None:
         )
     if (strange := shape.foreign(db, form)) is not None:
         raise StoreError(f"{path} is not as tare writes it: {strange}", fix="take a copy that is as tare wrote it")
-    said = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if said != "ok":
-        raise StoreError(f"{path} is damaged: {' '.join(said.split())}", fix="take a copy that is whole")
+    answer = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if answer != "ok":
+        raise StoreError(f"{path} is damaged: {' '.join(answer.split())}", fix="take a copy that is whole")
 
 
 def _cut_off(path: Path) -> StoreError:

@@ -65,7 +65,7 @@ class Names:
 
     @classmethod
     def of(cls, record: CampaignRecord) -> Names:
-        """The names that a record tells."""
+        """The names in a record."""
         return cls(
             tuple(workload.name for workload in record.workloads),
             tuple(record.all_arms()),
@@ -75,12 +75,12 @@ class Names:
 
 def samples(db: sqlite3.Connection, names: Names, first: int = 0, end: int | None = None) -> pl.DataFrame:
     """block, workload, platform, replica, metric, round, value; of trials that ended ok, in blocks of this range."""
-    found = frame(db, _SAMPLES, (first, _LAST if end is None else end), MAX_SAMPLES)
-    metric = named(found["metric"], [name for _, name in names.metrics])
+    coded = frame(db, _SAMPLES, (first, _LAST if end is None else end), MAX_SAMPLES)
+    metric = named(coded["metric"], [name for _, name in names.metrics])
     # A NaN has no form in SQLite: it is kept as NULL, and comes back as what it was.
-    value = found["value"].fill_null(float("nan"))
+    value = coded["value"].fill_null(float("nan"))
     return (
-        _with_names(found.drop("metric", "value"), names)
+        _with_names(coded.drop("metric", "value"), names)
         .with_columns(metric, value)
         .select("block", "workload", "platform", "replica", "metric", "round", "value")
     )
@@ -88,15 +88,15 @@ def samples(db: sqlite3.Connection, names: Names, first: int = 0, end: int | Non
 
 def trials(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
     """seq, block, workload, platform, replica, status, reason, and what the host saw of each trial."""
-    found = frame(db, _TRIALS)
-    if found.select(_KEY).is_duplicated().any():
+    coded = frame(db, _TRIALS)
+    if coded.select(_KEY).is_duplicated().any():
         raise BrokenError("a trial is there twice")
     whole = pl.col("status").is_in([kind.value for kind in Status]) & (
         (pl.col("status") == Status.OK.value) == pl.col("reason").is_null()
     )
-    if not found.select(whole.all()).item():
+    if not coded.select(whole.all()).item():
         raise BrokenError("a trial ended in a way that there is not, or without a reason")
-    return _with_names(found, names)
+    return _with_names(coded, names)
 
 
 def slices(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
@@ -106,10 +106,10 @@ def slices(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
 
 def keys(db: sqlite3.Connection, names: Names, table: Literal["schedule", "trial"]) -> list[TrialKey]:
     """The trials that are planned, or done, in the order of the schedule."""
-    found = frame(db, f"SELECT block, workload, arm FROM {table} ORDER BY seq")  # noqa: S608 (a name of ours)
-    require_below(found["workload"], len(names.workloads))
-    require_below(found["arm"], len(names.arms))
-    return [TrialKey(block, names.workloads[workload], names.arms[arm]) for block, workload, arm in found.iter_rows()]
+    coded = frame(db, f"SELECT block, workload, arm FROM {table} ORDER BY seq")  # noqa: S608 (a name of ours)
+    require_below(coded["workload"], len(names.workloads))
+    require_below(coded["arm"], len(names.arms))
+    return [TrialKey(block, names.workloads[workload], names.arms[arm]) for block, workload, arm in coded.iter_rows()]
 
 
 def telemetry(db: sqlite3.Connection, names: Names) -> Telemetry:
@@ -122,24 +122,24 @@ def telemetry(db: sqlite3.Connection, names: Names) -> Telemetry:
 
 def rows(db: sqlite3.Connection, names: Names) -> Iterator[dict[str, object]]:
     """Every trial with its samples, a row each, as they come from the file."""
-    found = frame(db, _FACTS)
-    facts = dict(zip(found["trial"], _with_names(found, names).drop("trial").iter_rows(named=True), strict=True))
+    coded = frame(db, _FACTS)
+    facts = dict(zip(coded["trial"], _with_names(coded, names).drop("trial").iter_rows(named=True), strict=True))
     for batch in frames(db, _FIGURES, most=MAX_SAMPLES):
         require_below(batch["metric"], len(names.metrics))
         for trial, metric, number, value in batch.iter_rows():
             if metric is None:
                 yield {**facts[trial], "metric": None, "round": None, "value": None}
                 continue
-            told = math.nan if value is None else value
-            yield {**facts[trial], "metric": names.metrics[metric][1], "round": number, "value": told}
+            figure = math.nan if value is None else value
+            yield {**facts[trial], "metric": names.metrics[metric][1], "round": number, "value": figure}
 
 
-def _with_names(found: pl.DataFrame, names: Names) -> pl.DataFrame:
+def _with_names(coded: pl.DataFrame, names: Names) -> pl.DataFrame:
     """Replace the codes of arm and (where there is one) of workload by platform, replica and workload, in place."""
-    platform = named(found["arm"], [arm.platform for arm in names.arms]).alias("platform")
-    replica = pl.Series("replica", [arm.replica for arm in names.arms], dtype=pl.Int8).gather(found["arm"])
-    order = [name for column in found.columns for name in (("platform", "replica") if column == "arm" else (column,))]
-    found = found.with_columns(platform, replica)
-    if "workload" in found.columns:
-        found = found.with_columns(named(found["workload"], names.workloads))
-    return found.select(order)
+    platform = named(coded["arm"], [arm.platform for arm in names.arms]).alias("platform")
+    replica = pl.Series("replica", [arm.replica for arm in names.arms], dtype=pl.Int8).gather(coded["arm"])
+    order = [name for column in coded.columns for name in (("platform", "replica") if column == "arm" else (column,))]
+    coded = coded.with_columns(platform, replica)
+    if "workload" in coded.columns:
+        coded = coded.with_columns(named(coded["workload"], names.workloads))
+    return coded.select(order)

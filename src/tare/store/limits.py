@@ -52,8 +52,8 @@ _STEPS = 200_000
 class Bounded(sqlite3.Connection):
     """A connection to what a stranger may have made: nothing is without end, and a signal ends all of it.
 
-    Python tells signals only where its own code runs. SQLite calls back for that every few ms: what a signal raises
-    then ends the statement, as its time does.
+    Python delivers signals only while its own code runs. SQLite calls back for that every few ms: what a signal raises
+    then ends the statement, as its time limit does.
     """
 
     _until = float("inf")
@@ -70,7 +70,7 @@ class Bounded(sqlite3.Connection):
             self.execute(f"PRAGMA {pragma}")
 
     def execute(self, *words: object) -> sqlite3.Cursor:
-        """As of every connection; the statement's time begins, of this thread's processor: who waits uses none."""
+        """As of every connection. The statement's time begins: processor time of this thread, without waiting."""
         self._until = time.thread_time() + stretched(self._limit_s)
         return super().execute(*words)  # type: ignore[arg-type]
 

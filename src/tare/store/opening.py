@@ -1,4 +1,4 @@
-"""The one place at which a campaign is made or opened, from where it is kept: others know a `Store`, and not which."""
+"""The one place at which a campaign is made or opened, by its location: other code knows a `Store`, and not which."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Backend(Protocol):
 
 
 def backend(location: Location) -> Backend:
-    """What keeps campaigns there. Raises `StoreError` where nothing does."""
+    """The backend of a location. Raises `StoreError` where there is none."""
     local(location)
     return SqliteStore
 

@@ -35,10 +35,12 @@ def require_file(location: Path | str) -> Path:
             raise StoreError(f"{file} does not exist", fix=fix)
         if not file.is_file():
             raise StoreError(f"{file} is not a file", fix=fix)
-        for other in beside(Path(os.path.realpath(file))):  # of a loop of links Path.resolve raises what is no OSError
-            if os.path.lexists(other) and not stat.S_ISREG(other.lstat().st_mode):
+        for side_file in beside(
+            Path(os.path.realpath(file))
+        ):  # of a loop of links Path.resolve raises what is no OSError
+            if os.path.lexists(side_file) and not stat.S_ISREG(side_file.lstat().st_mode):
                 raise StoreError(
-                    f"{other} is not a file, and SQLite would open it with {file.name}",
+                    f"{side_file} is not a file, and SQLite would open it with {file.name}",
                     fix="remove it, or take the file elsewhere",
                 )
     except OSError as error:

@@ -22,7 +22,9 @@ def known_part(model: type[Model], data: str | bytes) -> tuple[Model, tuple[str,
     try:
         return model.model_validate_json(data), ()
     except ValidationError as error:
-        unknown = tuple(sorted(place(one["loc"]) for one in error.errors() if one["type"] == _UNKNOWN_FIELD))
+        unknown = tuple(
+            sorted(place(problem["loc"]) for problem in error.errors() if problem["type"] == _UNKNOWN_FIELD)
+        )
         if not unknown:
             raise
     return model.model_validate_json(data, extra="ignore"), unknown
@@ -36,7 +38,7 @@ def why_not(error: ValidationError) -> str:
 
 def may_be_newer(error: ValidationError) -> bool:
     """Whether all that does not hold are values which this tare does not know: what a newer one writes, not damage."""
-    return all(one["type"] in _UNKNOWN_VALUE for one in error.errors())
+    return all(problem["type"] in _UNKNOWN_VALUE for problem in error.errors())
 
 
 def place(loc: tuple[int | str, ...]) -> str:

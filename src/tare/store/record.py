@@ -1,4 +1,4 @@
-"""What a campaign file says of itself: written once, before the first trial, and never changed."""
+"""The record of a campaign in its file: written once, before the first trial, and never changed."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-#: Names that are everybody's, and name nobody.
+#: Names that every machine has, and that identify nobody.
 COMMON = frozenset({"localhost", "localhost.localdomain", "root", "nobody", "daemon", "tare", "native", "none", ""})
 _WORD = r"(?<![A-Za-z0-9_]){}(?![A-Za-z0-9_])"
 _IPV4 = re.compile(r"(?<![\w.-])\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)")
@@ -31,7 +31,7 @@ class Redactor:
     """Replaces in texts; `removed` counts what it did, by kind."""
 
     def __init__(self, *, hosts: Iterable[str] = (), users: Iterable[str] = (), kept: Iterable[str] = ()) -> None:
-        """``hosts``, ``users``: names to be replaced. ``kept``: texts that stay though their form would tell."""
+        """``hosts``, ``users``: names to be replaced. ``kept``: texts that stay, though they have the form of an id."""
         self.removed: Counter[str] = Counter()
         self._stand_ins: dict[tuple[str, str], str] = {}
         self._kept = frozenset(kept)
@@ -45,17 +45,17 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """The text with stand-ins."""
-        text = UNAME.sub(lambda seen: seen[0].replace(seen[1], self._for("host", seen[1])), text)
-        text = _AT.sub(lambda seen: f"{self._for('user', seen[1])}@{self._for('host', seen[2])}", text)
-        text = _HOME.sub(lambda seen: seen[1] + self._for("user", seen[2]), text)
-        text = _SERIAL.sub(lambda seen: seen[1] + self._for("serial", seen[2]), text)
+        text = UNAME.sub(lambda match: match[0].replace(match[1], self._for("host", match[1])), text)
+        text = _AT.sub(lambda match: f"{self._for('user', match[1])}@{self._for('host', match[2])}", text)
+        text = _HOME.sub(lambda match: match[1] + self._for("user", match[2]), text)
+        text = _SERIAL.sub(lambda match: match[1] + self._for("serial", match[2]), text)
         text = _MAC.sub(self._whole("hardware-address"), text)
         text = _UUID.sub(self._whole("id"), text)
         text = _MACHINE_ID.sub(self._whole("id"), text)
         text = _IPV4.sub(self._address, text)
         text = _IPV6.sub(self._address, text)
         if self._words is not None:
-            text = self._words.sub(lambda seen: self._for(self._names[seen[0]], seen[0]), text)
+            text = self._words.sub(lambda match: self._for(self._names[match[0]], match[0]), text)
         return text
 
     def bytes(self, data: bytes) -> bytes:
@@ -63,15 +63,15 @@ class Redactor:
         return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def _whole(self, kind: str) -> Callable[[re.Match[str]], str]:
-        return lambda seen: self._for(kind, seen[0])
+        return lambda match: self._for(kind, match[0])
 
-    def _address(self, seen: re.Match[str]) -> str:
+    def _address(self, match: re.Match[str]) -> str:
         try:
-            address = ipaddress.ip_address(seen[0])
+            address = ipaddress.ip_address(match[0])
         except ValueError:
-            return seen[0]
-        said_of_nobody = address.is_loopback or address.is_unspecified or seen[0].startswith(("255.", "0."))
-        return seen[0] if said_of_nobody else self._for("address", seen[0])
+            return match[0]
+        names_nobody = address.is_loopback or address.is_unspecified or match[0].startswith(("255.", "0."))
+        return match[0] if names_nobody else self._for("address", match[0])
 
     def _for(self, kind: str, name: str) -> str:
         if name in COMMON or name in self._kept or re.fullmatch(rf"{kind}-\d+", name):
@@ -79,5 +79,5 @@ class Redactor:
         self.removed[kind] += 1
         key = (kind, name.lower())
         if key not in self._stand_ins:
-            self._stand_ins[key] = f"{kind}-{sum(1 for other, _ in self._stand_ins if other == kind) + 1}"
+            self._stand_ins[key] = f"{kind}-{sum(1 for known_kind, _ in self._stand_ins if known_kind == kind) + 1}"
         return self._stand_ins[key]

@@ -1,7 +1,7 @@
 """Every column that is read, and what may be in it: the one place at which the rows of a file are checked.
 
-SQLite holds anything in any column, and its constraints bind only who writes by them: a file from elsewhere may have a
-text for a time, or an arm that there is not.
+SQLite holds anything in any column, and its constraints bind only programs that keep to them: a file from elsewhere may
+have a text for a time, or an arm that does not exist.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _LAST = 2**31 - 2
 
 
 class BrokenError(ValueError):
-    """What is in a file that no tare writes, in a few words; `tare.store.connection.translated` says of which file."""
+    """What is in a file that no tare writes, in a few words; `tare.store.connection.translated` adds which file."""
 
 
 class UnknownError(BrokenError):
-    """What does not hold for this tare, and may be a later one's."""
+    """What this tare does not accept, and may be a later one's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,8 +72,8 @@ CREATE TABLE tick_instance (
 SEGMENTS = """
 CREATE TABLE segment (id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL NOT NULL, boot TEXT);
 """
-#: What ran in a host's kernel. The names of system calls, functions, lines and folded stacks are told once, as
-#: ``thing``; they are not unique where what named somebody was replaced (`tare.store.share`).
+#: What ran in a host's kernel. The names of system calls, functions, lines and folded stacks are stored once, as
+#: ``thing``; they are not unique where names of people and machines were replaced (`tare.store.share`).
 FOOTPRINTS = """
 CREATE TABLE footprint (
     id INTEGER PRIMARY KEY, at REAL NOT NULL, level TEXT NOT NULL, scope TEXT NOT NULL, platform TEXT NOT NULL,

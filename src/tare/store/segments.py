@@ -13,7 +13,7 @@ from tare.store.rows import frame
 
 #: The event that a resumed campaign begins with.
 RESUMED = "resumed"
-#: No start, clean-up or look between two trials takes so long: whoever waited longer was not at work. In seconds.
+#: No start or clean-up between two trials takes so long: a longer time is a pause. In seconds.
 LONGEST_HANDOVER_S = 900.0
 #: By how much the clock of the day and that of the work may part between two writes, in seconds. Where they part by
 #: more, the machine slept, or somebody set its clock.
@@ -35,7 +35,7 @@ class Segment:
 
 
 def estimated(trials: Iterable[tuple[float, float]], resumed: Sequence[float]) -> list[Segment]:
-    """The segments of a file that does not tell them, from each trial's begin and end and from when it was resumed.
+    """The segments of a file that does not have them, from each trial's begin and end and from when it was resumed.
 
     UNIX seconds. Between two trials there was a pause where the campaign was resumed in between, and where nothing that
     lies between two trials takes so long.
@@ -70,15 +70,15 @@ def add(db: sqlite3.Connection, segment: Segment) -> int:
 
 
 def fill(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
-    """What a file of before version 3 tells is estimated once, for segments of its own would hide that."""
+    """Put estimated segments into a file of before version 3, once: recorded ones would hide the estimate."""
     for segment in estimate(source):
         add(target, segment)
 
 
-def kept(db: sqlite3.Connection) -> list[Segment]:
-    """What a file of version 3 tells."""
-    found = frame(db, "SELECT began, ended, boot FROM segment ORDER BY id", most=MAX_EVENTS)
-    return [Segment(*row) for row in found.iter_rows()]
+def recorded(db: sqlite3.Connection) -> list[Segment]:
+    """The segments that a file of version 3 or later has."""
+    rows = frame(db, "SELECT began, ended, boot FROM segment ORDER BY id", most=MAX_EVENTS)
+    return [Segment(*row) for row in rows.iter_rows()]
 
 
 class Meter:

@@ -18,7 +18,7 @@ from tare.store.redact import UNAME, Redactor
 from tare.store.sqlite import SqliteStore
 from tare.store.store import Location
 
-#: What is kept, for who shares a file to know; all else in a record is counted in `Shared.facts`.
+#: What is kept, for the user who shares a file; all else in a record is listed in `Shared.facts`.
 KEPT = (
     "the figures, and when each trial began",
     "the processor's model, the kernel, the distribution, sizes of memory and disk",
@@ -44,7 +44,7 @@ def share(location: Location, out: IO[bytes], *, hosts: Iterable[str], users: It
     file = require_file(location)
     with SqliteStore.read(file) as store:
         record = store.record
-        names = {one.name for one in record.platforms} | {one.platform for one in record.left_out}
+        names = {platform.name for platform in record.platforms} | {left_out.platform for left_out in record.left_out}
     remote_hosts, remote_users = _remote(names)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         with closing(connection.view(file)[0]) as source, connection.translated(file):

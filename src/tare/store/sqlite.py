@@ -30,19 +30,19 @@ from tare.store.rows import BrokenError, frame
 from tare.store.segments import Segment
 from tare.store.store import Event, Location, Marker, Telemetry
 
-_TICK_COLUMNS = tuple(one.name for one in fields(Tick) if one.name not in {"cpus", "instances"})
+_TICK_COLUMNS = tuple(field.name for field in fields(Tick) if field.name not in {"cpus", "instances"})
 _INSERT_TICK = f"INSERT INTO tick ({', '.join(_TICK_COLUMNS)}) VALUES ({', '.join('?' * len(_TICK_COLUMNS))})"  # noqa: S608
 
 
 class SqliteStore:
     """A `tare.store.store.Store` in a file; `tare.store.opening` makes and opens them."""
 
-    def __init__(self, path: Path, db: Bounded, told: connection.Told, lock: connection.Lock | None) -> None:
+    def __init__(self, path: Path, db: Bounded, stored: connection.StoredRecord, lock: connection.Lock | None) -> None:
         self._path = path
         self.location, self.name = str(path), path.name
-        self.record, self.record_text = told.record, told.text
+        self.record, self.record_text = stored.record, stored.text
         #: Fields of the record that this tare does not know. They stay in the file, and no campaign goes on in it.
-        self.unknown_fields = told.unknown
+        self.unknown_fields = stored.unknown
         self._db = db
         self._lock = lock
         self._meter: segments.Meter | None = None
@@ -59,7 +59,7 @@ class SqliteStore:
         path, text = local(location), record.model_dump_json()
         mark = marked(text) if marked is not None else None
         lock, db = connection.make(path)
-        store = cls(path, db, connection.Told(record, text), lock)
+        store = cls(path, db, connection.StoredRecord(record, text), lock)
         store._write_names(mark)
         return store
 
@@ -67,18 +67,18 @@ class SqliteStore:
     def open(cls, location: Location) -> SqliteStore:
         """Open to go on with a campaign. Raises `StoreError`; another process that writes to it counts."""
         path = require_file(location)
-        lock, db, told = connection.attach(path)
-        return cls(path, db, told, lock)
+        lock, db, stored = connection.attach(path)
+        return cls(path, db, stored, lock)
 
     @classmethod
     def read(cls, location: Location) -> SqliteStore:
         """Open to read only, also while a run is writing. Raises `StoreError`."""
         path = require_file(location)
-        db, told = connection.view(path)
-        return cls(path, db, told, None)
+        db, stored = connection.view(path)
+        return cls(path, db, stored, None)
 
     def close(self) -> None:
-        """Close. A writer folds the log into the file; a reader that is still there leaves that to the next."""
+        """Close. A writer folds the log into the file; while a reader has it open, that is left to the next close."""
         if self._lock is not None:
             connection.fold(self._db)
         self._db.close()
@@ -126,9 +126,9 @@ class SqliteStore:
             self._meter = None
 
     def segments(self) -> list[Segment]:
-        """Of a file that does not tell, estimated from its trials."""
+        """The stretches of work, in order; in a file that has none recorded, estimated from its trials."""
         with self._translated(), migrations.having(self._db, migrations.SEGMENTS_SINCE) as db:
-            return segments.kept(db) or segments.estimate(self._db)
+            return segments.recorded(db) or segments.estimate(self._db)
 
     # --- facts ---------------------------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ class SqliteStore:
             return connection.fact(self._db, "mark")
 
     def set_status(self, status: str) -> None:
-        """Say how the campaign stands; durable on return."""
+        """Set the campaign's status; durable on return."""
         with self._writing("the status"):
             self._set("status", status)
 
@@ -163,11 +163,11 @@ class SqliteStore:
             length = self._db.execute("SELECT total(length(text)) FROM event").fetchone()[0]
             if length > MAX_EVENT_TEXT:
                 raise BrokenError(f"its events have more than {MAX_EVENT_TEXT >> 20} Mi characters")
-            found = frame(self._db, "SELECT at, level, text FROM event ORDER BY id", most=MAX_EVENTS)
-        return [Event(*row) for row in found.iter_rows()]
+            rows = frame(self._db, "SELECT at, level, text FROM event ORDER BY id", most=MAX_EVENTS)
+        return [Event(*row) for row in rows.iter_rows()]
 
     def add_attachment(self, name: str, data: bytes) -> None:
-        """Keep a file that explains something (say, a console log); the same name may come again."""
+        """Keep a file that explains something (say, a console log); the same name may occur more than once."""
         packed = zstandard.ZstdCompressor().compress(data[:ATTACHMENT_CAP])
         with self._writing(f"attachment {name}"):
             self._db.execute("INSERT INTO attachment (at, name, zstd) VALUES (?, ?, ?)", (time.time(), name, packed))
@@ -186,11 +186,11 @@ class SqliteStore:
         with self._writing("a footprint"):
             footprints.add(self._db, [(time.time(), footprint)])
 
-    def replace_footprints(self, others: Iterable[Footprint]) -> None:
-        """Put these in the place of all that are there: all of them or, after a kill, none."""
+    def replace_footprints(self, replacements: Iterable[Footprint]) -> None:
+        """Put these in the place of all footprints in the file: all of them or, after a kill, none."""
         with self._writing("footprints"):
             footprints.clear(self._db)
-            footprints.add(self._db, ((time.time(), one) for one in others))
+            footprints.add(self._db, ((time.time(), footprint) for footprint in replacements))
 
     def footprints(self) -> Iterator[Footprint]:
         """All in order, one after the other; the names of what ran are the same objects throughout."""
@@ -244,11 +244,11 @@ class SqliteStore:
     def _insert_tick(self, tick: Tick) -> None:
         values = [getattr(tick, name) for name in _TICK_COLUMNS]
         row = self._db.execute(_INSERT_TICK, values).lastrowid
-        cpus = [(row, *astuple(one)) for one in tick.cpus]
+        cpus = [(row, *astuple(cpu)) for cpu in tick.cpus]
         self._db.executemany("INSERT INTO tick_cpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", cpus)
         instances = [
-            (row, self._arms[one.arm], one.cpu_ns, one.memory_bytes, one.throttled, one.throttled_ns)
-            for one in tick.instances
+            (row, self._arms[usage.arm], usage.cpu_ns, usage.memory_bytes, usage.throttled, usage.throttled_ns)
+            for usage in tick.instances
         ]
         self._db.executemany("INSERT INTO tick_instance VALUES (?, ?, ?, ?, ?, ?)", instances)
 
@@ -272,8 +272,8 @@ class SqliteStore:
         )
         squeeze = zstandard.ZstdCompressor()
         for name, data in trial.outputs.items():
-            kept = data[:OUTPUT_CAP]
-            values = (row, name, len(data), len(data) > len(kept), squeeze.compress(kept))
+            head = data[:OUTPUT_CAP]
+            values = (row, name, len(data), len(data) > len(head), squeeze.compress(head))
             self._db.execute("INSERT INTO output VALUES (?, ?, ?, ?, ?)", values)
 
     def outputs(self, key: TrialKey) -> dict[str, Output]:
@@ -340,7 +340,7 @@ class SqliteStore:
     # --- small print ---------------------------------------------------------------------------------------
 
     def _translated(self) -> AbstractContextManager[None]:
-        """What SQLite and `tare.store.rows` find wrong in it is raised as `StoreError`."""
+        """Raise what SQLite and `tare.store.rows` find wrong in the file as `StoreError`."""
         return connection.translated(self._path, self._db)
 
     @contextmanager

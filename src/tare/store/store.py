@@ -1,7 +1,7 @@
-"""What a store of a campaign is: what a campaign writes, and what analysis and report read of it.
+"""The protocol of a campaign's store: what a campaign writes, and what analysis and report read of it.
 
-Whoever keeps campaigns elsewhere than in a file writes one class that does this, and names it in `tare.store.opening`;
-`tests/store/test_store_contract.py` says whether it holds.
+A store that is no file is one more class with these methods, named in `tare.store.opening`;
+`tests/store/test_store_contract.py` checks it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tare.store.record import CampaignRecord
 from tare.store.segments import Segment
 
 Location = Path | str
-#: Makes of the record's text what shows who wrote it (`tare.campaign.execution.trust`).
+#: Makes the mark from the record's text: what shows who wrote it (`tare.campaign.execution.trust`).
 Marker = Callable[[str], str]
 
 
@@ -65,7 +65,7 @@ class Store(Protocol):
 
     @property
     def record(self) -> CampaignRecord:
-        """What the campaign says of itself."""
+        """What the campaign recorded of itself."""
 
     @property
     def record_text(self) -> str:
@@ -86,7 +86,7 @@ class Store(Protocol):
     ) -> None: ...
 
     def close(self) -> None:
-        """End with it; another may write to it then."""
+        """Close it; another process may write to it then."""
 
     # --- what a campaign writes ----------------------------------------------------------------------------
 
@@ -97,13 +97,13 @@ class Store(Protocol):
         """
 
     def set_status(self, status: str) -> None:
-        """Say how the campaign stands."""
+        """Set the campaign's status."""
 
     def add_event(self, level: str, text: str) -> None:
         """Record something worth knowing, with the time."""
 
     def add_attachment(self, name: str, data: bytes) -> None:
-        """Keep a file that explains something (say, a console log); the same name may come again."""
+        """Keep a file that explains something (say, a console log); the same name may occur more than once."""
 
     def plan_block(self, block: int, keys: Sequence[TrialKey]) -> None:
         """Append a block's trials to the schedule, in order. Raises `StoreError` when one is there already."""
@@ -117,8 +117,8 @@ class Store(Protocol):
     def add_footprint(self, footprint: Footprint) -> None:
         """Keep what ran in the host's kernel."""
 
-    def replace_footprints(self, others: Iterable[Footprint]) -> None:
-        """Put these in the place of all that are there."""
+    def replace_footprints(self, replacements: Iterable[Footprint]) -> None:
+        """Put these in the place of all footprints that are there."""
 
     def add_surface(self, surface: Surface) -> None:
         """Keep what a platform may ask of the host's kernel; those of the platform that are there stay beside it."""
@@ -133,7 +133,7 @@ class Store(Protocol):
         """How the campaign stands: planned, running, complete, interrupted ..."""
 
     def segments(self) -> list[Segment]:
-        """When the campaign was at work, in order; where nothing tells, estimated (`tare.store.segments.estimated`)."""
+        """When the campaign was at work, in order; where it is not recorded, `tare.store.segments.estimated`."""
 
     def events(self) -> list[Event]:
         """All events in order."""

@@ -145,7 +145,7 @@ class InstanceLauncher:
         spaces = self.work / self._name(number)
         cleanup = CleanupStack(self.journal)
         try:
-            with roots.told(f"an instance of {platform.name}", self.work):
+            with roots.translated(f"an instance of {platform.name}", self.work):
                 running = self._start(platform, arm, number, spaces, cleanup, terms, measured=measured)
                 self.daemons.update(group.path for group in running.instance.daemons)
                 return running
