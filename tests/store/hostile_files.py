@@ -222,7 +222,7 @@ def a_record_of_twenty_million_characters(path: Path) -> None:
 
 @maker
 def footprints_of_one_thing_four_million_times(path: Path) -> None:
-    """As many hits as a footprint may have, in each of some, and every one of them holds."""
+    """As many as a footprint may have hits, in each of some."""
     with _real(path, _TABLES) as db:
         db.execute("UPDATE footprint SET hits = ? WHERE id <= 5", (b"\x02\x01" + b"\x00\x01" * ((4 << 20) - 1),))
 

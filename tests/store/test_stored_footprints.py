@@ -91,6 +91,7 @@ def test_a_name_is_one_object_throughout(edited):
             "footprint 2 does not hold: no kernel",
         ),
         ("UPDATE footprint SET hits = x'02ffffffffffffffffff01' WHERE id = 2", "no pairs of numbers"),
+        ("UPDATE footprint SET hits = x'02010001' WHERE id = 2", "has the same thing twice"),
         ("UPDATE footprint SET hits = x'0201ff' WHERE id = 2", "no pairs of numbers"),
         ("UPDATE footprint SET hits = x'020102' WHERE id = 2", "no pairs of numbers"),
         ("UPDATE footprint SET hits = x'ffff' WHERE id = 2", "no pairs of numbers"),

@@ -13,7 +13,7 @@ from tare.footprint.model import Footprint
 from tare.store.limits import HITS_CAP, MAX
 from tare.store.packed import pack_hits, unpack_hits
 from tare.store.reading import why_not
-from tare.store.rows import UnknownError, frame
+from tare.store.rows import BrokenError, UnknownError, frame
 
 _FOOTPRINTS = """
 SELECT id AS footprint, level, scope, platform, phase, workload AS workload_name, repeat, seconds, lost, known
@@ -84,7 +84,9 @@ def _named(packed: object, names: Mapping[int, str]) -> dict[str, int]:
     """How often what ran, in order. Raises `KeyError` for an id without a name, and `BrokenError`."""
     things, counts = (numbers.tolist() for numbers in unpack_hits(packed))
     hits = dict(zip(map(names.__getitem__, things), counts, strict=True))
-    if len(hits) < len(things):  # a shared file may have a stand-in twice
+    if len(hits) < len(things):  # a shared file may have a stand-in twice, and no thing: there are no more than names
+        if len(set(things)) < len(things):
+            raise BrokenError("a footprint has the same thing twice")
         hits = dict.fromkeys(hits, 0)
         for thing, count in zip(things, counts, strict=True):
             hits[names[thing]] += count
