@@ -55,9 +55,12 @@ def pack_hits(things: npt.NDArray[np.int64], hits: npt.NDArray[np.int64]) -> byt
     most_bytes = -(-int(numbers.max(initial=1)).bit_length() // 7)
     # A row a byte of all numbers, and whether the number has that byte: loops over long rows are much faster.
     rest = [numbers >> shift for shift in range(0, 7 * most_bytes, 7)]
-    has = [np.ones(len(numbers), bool), *(after > 0 for after in rest[1:])]
-    more = [*(after.view(np.uint8) << 7 for after in has[1:]), np.uint8(0)]
-    rows = [(after & 0x7F).astype(np.uint8) | bit for after, bit in zip(rest, more, strict=True)]
+    has = [np.ones(len(numbers), bool), *(bits > 0 for bits in rest[1:])]
+    more = [*has[1:], np.zeros(len(numbers), bool)]
+    rows = [
+        (bits & 0x7F).astype(np.uint8) | np.where(on, 0x80, 0).astype(np.uint8)
+        for bits, on in zip(rest, more, strict=True)
+    ]
     packed: bytes = np.stack(rows, axis=1)[np.stack(has, axis=1)].tobytes()
     return packed
 
