@@ -68,12 +68,12 @@ def export_csv(path: Path) -> str:
 
 
 def _measure(
-    step: Callable[[Path], str], path: Path, said: multiprocessing.SimpleQueue[tuple[float, float, str]]
+    step: Callable[[Path], str], path: Path, results: multiprocessing.SimpleQueue[tuple[float, float, str]]
 ) -> None:
     began = time.perf_counter()
     what = step(path)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    said.put((time.perf_counter() - began, peak, what))
+    results.put((time.perf_counter() - began, peak, what))
 
 
 def main() -> None:
@@ -81,13 +81,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "million.tare"
         for step in (write, report, each_block, page, export_csv):
-            said = context.SimpleQueue()
-            process = context.Process(target=_measure, args=(step, path, said))
+            results = context.SimpleQueue()
+            process = context.Process(target=_measure, args=(step, path, results))
             process.start()
             process.join()
             if process.exitcode:
                 sys.exit(f"{step.__name__} failed")
-            seconds, peak, what = said.get()
+            seconds, peak, what = results.get()
             print(f"{step.__name__:<12} {seconds:6.2f} s  {peak:6.0f} MiB peak  {what}")
 
 

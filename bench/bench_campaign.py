@@ -18,7 +18,7 @@ BLOCKS = 3
 
 
 class Watch:
-    """Adds up the wall time and the harness's own CPU time between what it is told."""
+    """Adds up the wall time and the harness's own CPU time between the watcher's calls."""
 
     def __init__(self) -> None:
         self.spans: dict[str, list[float]] = {}

@@ -1,4 +1,4 @@
-"""CPU time of short commands, user and system, of a whole process: how soon the command line answers.
+"""CPU time of short commands, user and system, of the whole process: how soon the command line answers.
 
 Goal: at most 0.3 s each. Started as the installed command starts: one interpreter, `tare.cli.main`.
 """

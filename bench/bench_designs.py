@@ -51,49 +51,49 @@ def main() -> None:
         for design in (Design.SEQUENTIAL, Design.BLOCKS):
             neighbours = load.busy(NEIGHBOURS) if noise == "loaded" else contextlib.nullcontext()
             with neighbours:
-                found = [campaign(workloads, design, seconds, seed) for seed in range(times)]
+                campaigns = [campaign(workloads, design, seconds, seed) for seed in range(times)]
             for workload in workloads:
-                seen = [one for results in found for one in results if one.workload == workload]
-                errors[noise, design] += [abs(one.noise_floor.interval.point) for one in seen]
+                seen = [result for results in campaigns for result in results if result.workload == workload]
+                errors[noise, design] += [abs(result.noise_floor.interval.point) for result in seen]
                 print(row(noise, design, workload, seen), flush=True)
     print("\n| load | A/A error, root of mean squares: sequential | blocks and slices | times better |")
     print("| --- | --- | --- | --- |")
     for noise in ("quiet", "loaded"):
-        one, other = (_rms(errors[noise, design]) for design in (Design.SEQUENTIAL, Design.BLOCKS))
-        print(f"| {noise} | {one:.2%} | {other:.2%} | {one / other:.1f} |")
+        sequential, blocks = (_rms(errors[noise, design]) for design in (Design.SEQUENTIAL, Design.BLOCKS))
+        print(f"| {noise} | {sequential:.2%} | {blocks:.2%} | {sequential / blocks:.1f} |")
 
 
 def campaign(workloads: list[str], design: Design, seconds: float, seed: int) -> list[MetricResult]:
     """One campaign's results, both headline and CPU cost."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "x.tare"
-        order = CampaignRequest(
+        request = CampaignRequest(
             platforms=PLATFORMS, workloads=workloads, budget_s=seconds, seed=seed, design=design, precision=0.0
         )
-        conduct.begin(order, file, Silent())
+        conduct.begin(request, file, Silent())
         with read_store(file) as store:
             results = analyse(store.record, store.samples(), store.trials())
             headlines = {workload.name: workload.metrics[0].name for workload in store.record.workloads}
-    return [one for one in results if one.metric in (headlines[one.workload], "cpu-cost")]
+    return [result for result in results if result.metric in (headlines[result.workload], "cpu-cost")]
 
 
 def row(noise: str, design: Design, workload: str, seen: list[MetricResult]) -> str:
     """Medians over campaigns and the two metrics; a false alarm is an A/A interval that excludes zero."""
-    floors = [one.noise_floor for one in seen]
-    error = _rms([abs(one.interval.point) for one in floors])
-    width = statistics.median(one.interval.half_width for one in floors)
-    others = [_width(seen, name) for name in PLATFORMS]
-    alarms = sum(one.excludes_zero for one in floors)
+    floors = [result.noise_floor for result in seen]
+    error = _rms([abs(floor.interval.point) for floor in floors])
+    width = statistics.median(floor.interval.half_width for floor in floors)
+    widths = [_width(seen, name) for name in PLATFORMS]
+    alarms = sum(floor.excludes_zero for floor in floors)
     shown = design if design is Design.SEQUENTIAL or workload not in ("primes", "stream") else "slices"
-    cells = [noise, shown, workload, f"{error:.2%}", f"{width:.2%}", *others, f"{alarms} of {len(floors)}"]
+    cells = [noise, shown, workload, f"{error:.2%}", f"{width:.2%}", *widths, f"{alarms} of {len(floors)}"]
     return f"| {' | '.join(cells)} |"
 
 
 def _width(seen: list[MetricResult], name: str) -> str:
     widths = [
         platform.overhead.half_width
-        for one in seen
-        for platform in one.platforms
+        for result in seen
+        for platform in result.platforms
         if platform.platform == name and platform.overhead is not None
     ]
     return f"{statistics.median(widths):.2%}" if widths else "none"

@@ -1,4 +1,4 @@
-"""What a look at the intervals and the progress line cost between two blocks, with 1,000 and 10,000 trials so far.
+"""The cost of a look at the intervals and of the progress line between two blocks, after 1,000 and 10,000 trials.
 
     .venv/bin/python bench/bench_looks.py
 

@@ -2,8 +2,8 @@
 
     .venv/bin/python bench/bench_many.py
 
-When to stop and who gets the time, how many blocks something takes, verdicts of whole reports, pairs with holes, and
-blocks that depend on each other.
+When to stop and which workloads get the time, how many blocks a half-width takes, verdicts of whole reports, pairs with
+missing figures, and blocks that depend on each other.
 """
 
 from __future__ import annotations
@@ -121,15 +121,15 @@ def allocation(campaigns: int = 40, hours: float = 0.5) -> None:
 
 def _campaign(choose, budget_s: float, rng: np.random.Generator) -> dict[str, list[list[float]]]:  # type: ignore[no-untyped-def]
     logs: dict[str, list[list[float]]] = {name: [[] for _ in load.platforms] for name, load in LOADS.items()}
-    wanted, spent, block = tuple(LOADS), 0.0, 0
-    while wanted and spent + sum(LOADS[name].seconds for name in wanted) <= budget_s:
-        for name in wanted:
+    chosen, spent, block = tuple(LOADS), 0.0, 0
+    while chosen and spent + sum(LOADS[name].seconds for name in chosen) <= budget_s:
+        for name in chosen:
             for row, (effect, deviation) in zip(logs[name], LOADS[name].platforms, strict=True):
                 row.append(rng.normal(effect, deviation))
             spent += LOADS[name].seconds
         block += 1
         if is_look(block):
-            wanted = choose(logs, budget_s - spent)
+            chosen = choose(logs, budget_s - spent)
     return logs
 
 
@@ -140,8 +140,8 @@ def _seconds() -> dict[str, float]:
 def _chosen(logs: dict[str, list[list[float]]], left_s: float) -> tuple[str, ...]:
     missing = {}
     for name, load in LOADS.items():
-        wide = [t_interval(np.array(row), 0.95) for row in logs[name]]
-        known = Known(tuple(Row(one.point, one.half_width, len(logs[name][0])) for one in wide))
+        intervals = [t_interval(np.array(row), 0.95) for row in logs[name]]
+        known = Known(tuple(Row(interval.point, interval.half_width, len(logs[name][0])) for interval in intervals))
         missing[name] = known.missing(load.margin / 2, load.margin)
     return still_wanted(missing, _seconds(), left_s)
 
@@ -176,7 +176,7 @@ def needed() -> None:
         deviations = rng.normal(0, 0.01, (4_000, n_blocks)).std(axis=1, ddof=1)
         half_widths = stats.t.ppf(0.975, n_blocks - 1) * deviations / math.sqrt(n_blocks)
         before = np.median(np.ceil(n_blocks * (half_widths / 0.005) ** 2))
-        after = np.median([blocks_needed(one, n_blocks, 0.005) for one in half_widths.tolist()])
+        after = np.median([blocks_needed(half_width, n_blocks, 0.005) for half_width in half_widths.tolist()])
         print(f"  after {n_blocks:>2}: before {before:.0f}, after {after:.0f}")
 
 
@@ -192,15 +192,17 @@ def reports(campaigns: int = 100) -> None:
         ("0.3 %", [0.003] * 20),
     ):
         for n_blocks in (3, 6, 10):
-            found = [_report(n_blocks, deviations, 0.0, seed) for seed in range(campaigns)]
+            results = [_report(n_blocks, deviations, 0.0, seed) for seed in range(campaigns)]
+            different = [result.n_different for result in results]
+            sure = [result.n_different_sure for result in results]
             print(
-                f"  noise {name:<11} {n_blocks:>2} blocks: {np.mean([one.n_different > 0 for one in found]):.2f},"
-                f" {np.mean([one.n_different_sure > 0 for one in found]):.2f};"
-                f" {np.mean([one.n_different for one in found]):.2f}, {np.mean([one.by_chance for one in found]):.2f}"
+                f"  noise {name:<11} {n_blocks:>2} blocks: {np.mean([count > 0 for count in different]):.2f},"
+                f" {np.mean([count > 0 for count in sure]):.2f};"
+                f" {np.mean(different):.2f}, {np.mean([result.by_chance for result in results]):.2f}"
             )
     for deviation in (0.1, 0.15):
-        sure = sum(_report(6, [deviation] * 20, math.log(2), seed).n_different_sure for seed in range(20))
-        print(f"  true doublings that survive, noise {deviation:.0%}, 6 blocks: {sure / 400:.1%}")
+        surviving = sum(_report(6, [deviation] * 20, math.log(2), seed).n_different_sure for seed in range(20))
+        print(f"  true doublings that survive, noise {deviation:.0%}, 6 blocks: {surviving / 400:.1%}")
 
 
 def _report(n_blocks: int, deviations: Sequence[float] | Floats, effect: float, seed: int) -> Multiplicity:
@@ -240,8 +242,8 @@ def pairs() -> None:
 
 
 def _half(table: Floats) -> float:
-    found: Interval = all_pairs(table, ["native", "docker", "gvisor", "qemu"]).pairs[1].difference
-    return found.half_width
+    difference: Interval = all_pairs(table, ["native", "docker", "gvisor", "qemu"]).pairs[1].difference
+    return difference.half_width
 
 
 # --- blocks that depend on each other ----------------------------------------------------------------------
@@ -257,10 +259,10 @@ def alike() -> None:
             for _ in range(60):
                 noise = rng.normal(0, 1, (20, n_blocks + 50))
                 lines = signal.lfilter([1.0], [1.0, -correlation], noise, axis=1)[:, 50:]
-                found = dependence([BlockRatios(np.arange(n_blocks), line, 0) for line in lines])
-                assert found is not None
-                noted += found.is_sure
-                factors.append(found.too_narrow)
+                result = dependence([BlockRatios(np.arange(n_blocks), line, 0) for line in lines])
+                assert result is not None
+                noted += result.is_sure
+                factors.append(result.too_narrow)
                 covered += sum(abs(line.mean()) <= t_interval(line, 0.95).half_width for line in lines)
             true = math.sqrt((1 + correlation) / (1 - correlation))
             print(

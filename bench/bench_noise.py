@@ -47,8 +47,8 @@ def main() -> None:
         for _ in range(times):
             for name in names:
                 for when, params in (("before", BEFORE[name]), ("now", {})):
-                    for one in measured(name, params, blocks):
-                        seen[name, one.metric, when].append(one)
+                    for measurement in measured(name, params, blocks):
+                        seen[name, measurement.metric, when].append(measurement)
     print("| workload | metric | blocks a minute and pair: before, now | half-width a minute and pair: before, now |")
     print("| --- | --- | --- | --- |")
     for name, metric, _ in [key for key in seen if key[2] == "now"]:
@@ -60,14 +60,14 @@ def measured(name: str, params: Params, blocks: int) -> list[Trust]:
     """A campaign of native against itself: what its blocks say, by metric."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "bench.tare")
-        order = CampaignRequest(
+        request = CampaignRequest(
             platforms=["native"],
             workloads=[name],
             params={name: params},
             blocks=blocks,
             replicas=ARMS,
         )
-        conduct.begin(order, file, Watch())
+        conduct.begin(request, file, Watch())
         with read_store(file) as store:
             trials = store.trials()
             return trust(store.record, store.samples(), sum(block_durations(trials).values()) / blocks, blocks)
@@ -75,8 +75,8 @@ def measured(name: str, params: Params, blocks: int) -> list[Trust]:
 
 def a_minute(several: list[Trust]) -> tuple[float, float]:
     """Blocks of three arms in a minute, and the half-width then, from the mean length and variance of blocks."""
-    variance = sum(one.block_sd**2 for one in several) / len(several)
-    blocks = 60 * len(several) / sum(one.seconds for one in several)
+    variance = sum(measurement.block_sd**2 for measurement in several) / len(several)
+    blocks = 60 * len(several) / sum(measurement.seconds for measurement in several)
     return blocks, 1.96 * math.sqrt(variance / blocks)
 
 

@@ -70,8 +70,8 @@ def row(launcher, name) -> str:
                 lambda: raws.append(raw_ms(launcher, name)),
                 lambda: ours.append(started(launcher, platform, wholes)),
             ]
-            for one in both[:: 1 if turn % 2 else -1]:
-                one()
+            for measure in both[:: 1 if turn % 2 else -1]:
+                measure()
         for figures in (raws, ours, wholes):
             del figures[0]  # the first warms the caches
     finally:
@@ -131,10 +131,12 @@ def bundle(runtime, within=()):
         config = json.loads((folder / "config.json").read_text())
         config["process"].update(terminal=False, args=ECHO, rlimits=[])
         config["root"] = {"path": str(root)}
-        for one in config["linux"]["namespaces"]:
-            if one["type"] == "network":
-                one["path"] = str(namespace_path(spec.id))
-        config["linux"]["namespaces"] = [one for one in config["linux"]["namespaces"] if one["type"] != "cgroup"]
+        for namespace in config["linux"]["namespaces"]:
+            if namespace["type"] == "network":
+                namespace["path"] = str(namespace_path(spec.id))
+        config["linux"]["namespaces"] = [
+            namespace for namespace in config["linux"]["namespaces"] if namespace["type"] != "cgroup"
+        ]
         (folder / "config.json").write_text(json.dumps(config))
         return timed([*within, runtime, "--root", str(folder / "state"), "run", "-b", str(folder), spec.id])
 

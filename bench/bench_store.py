@@ -3,8 +3,8 @@
     .venv/bin/python bench/bench_store.py [--against FOLDER] [--rounds N] [--only samples|footprints]
 
 FOLDER: the checkout of another revision (git worktree add FOLDER REVISION). The two take turns, each step in a process
-of its own, so that what else the host does meets both. Shown are medians, in seconds of processor time (of all threads)
-and of the clock, and the ratio of each.
+of its own, so that other load of the host affects both. Shown are medians, in seconds of processor time (of all
+threads) and of the clock, and the ratio of each.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main() -> None:
                     sizes.setdefault(file.stem, {})["bytes"] = file.stat().st_size
     for step, by_source in took.items():
         for number, kind in enumerate(("processor", "clock")):
-            medians = {name: statistics.median(one[number] for one in runs) for name, runs in by_source.items()}
+            medians = {name: statistics.median(run[number] for run in runs) for name, runs in by_source.items()}
             ratio = f"ratio {medians['now'] / medians['before']:.2f}" if len(medians) > 1 else ""
             print(f"{step:<18} {kind:<10}", *(f"{name} {seconds:6.2f} s " for name, seconds in medians.items()), ratio)
     for name, size in sizes.items():
@@ -128,11 +128,11 @@ def _write_footprints(file: Path) -> Callable[[], None]:
 
     def work() -> None:
         with _opener("create")(file, fake_campaign.record(fake_campaign.Shape())) as store:
-            for one in counted:
+            for footprint in counted:
                 if hasattr(store, "add_footprint"):
-                    store.add_footprint(one)
+                    store.add_footprint(footprint)
                 else:
-                    store.add_attachment("footprint", one.model_dump_json().encode())
+                    store.add_attachment("footprint", footprint.model_dump_json().encode())
 
     return work
 
@@ -144,13 +144,13 @@ def _read_footprints(file: Path) -> Callable[[], None]:
                 read = store.footprints()
             else:
                 read = importlib.import_module("tare.report.footprints").read_footprints(store)
-            assert sum(len(one.hits) for one in read) == FOOTPRINTS * (NAMES + OTHERS)
+            assert sum(len(footprint.hits) for footprint in read) == FOOTPRINTS * (NAMES + OTHERS)
 
     return work
 
 
 def _opener(how: str) -> Callable[..., object]:
-    """By the name that it has now, or had before the store was a protocol."""
+    """The store's opener, by its name of now or of before the store was a protocol."""
     return getattr(tare.store, f"{how}_store", None) or getattr(tare.store.Store, how)
 
 

@@ -1,10 +1,9 @@
-"""What counting system calls, and sampling stacks, costs who makes them: unit costs on native, with and without.
+"""The cost of counting system calls, and of sampling stacks: unit costs on native, with and without.
 
-    .venv/bin/python bench/bench_tracing.py [PAIRS]
+    .venv/bin/python bench/bench_tracing.py [ROUNDS]
 
-A turn is one run of the agent's probe, and the conditions of a round come in random order: nothing is on; calls are
-counted, and are another's than the instance's that the counter looks for; they are counted, and are the instance's;
-stacks are sampled, the instance's among them.
+A turn is one run of the agent's probe. The conditions of a round come in random order: nothing is on; the calls of
+another control group are counted; the instance's calls are counted; stacks are sampled, the instance's among them.
 Printed are the extra time of a call and the ratio to off, as means over rounds with their 95 % intervals (Student's t,
 of the logarithms for the ratio). Goal: none; the figure is what a user must know.
 """
@@ -76,15 +75,15 @@ def rows(job, running, rounds) -> list[str]:
             took[name].append(nanoseconds(job, running, on[name]))
     lines = []
     for name, ns in took.items():
-        said = f"| {job.workload.name} | {name} | {statistics.median(ns):.1f} ns |"
+        line = f"| {job.workload.name} | {name} | {statistics.median(ns):.1f} ns |"
         if name != OFF:
-            more = interval([one - off for one, off in zip(ns, took[OFF], strict=True)])
-            logs = interval([math.log(one / off) for one, off in zip(ns, took[OFF], strict=True)])
+            more = interval([with_it - off for with_it, off in zip(ns, took[OFF], strict=True)])
+            logs = interval([math.log(with_it / off) for with_it, off in zip(ns, took[OFF], strict=True)])
             point, low, high = (math.exp(value) for value in logs)
-            said += f" {more[0]:+.1f} ns ({more[1]:+.1f} to {more[2]:+.1f}) | {point:.3f} ({low:.3f} to {high:.3f}) |"
+            line += f" {more[0]:+.1f} ns ({more[1]:+.1f} to {more[2]:+.1f}) | {point:.3f} ({low:.3f} to {high:.3f}) |"
         else:
-            said += " | |"
-        lines.append(said)
+            line += " | |"
+        lines.append(line)
     return lines
 
 
@@ -100,7 +99,7 @@ def nanoseconds(job, running, on) -> float:
         if sliced.error is not None:
             raise sliced.error
         headline = job.workload.metrics[0].name
-        return 1e9 / statistics.mean(one.value for one in sliced.samples if one.metric == headline)
+        return 1e9 / statistics.mean(sample.value for sample in sliced.samples if sample.metric == headline)
     finally:
         if counter is not None:
             counter.stop()

@@ -1,4 +1,4 @@
-"""What verdicts say of platforms whose truth is known: stalls, rare modes, failures, coarse metrics, and no difference.
+"""Verdicts on simulated platforms whose truth is known: stalls, rare modes, failures, coarse metrics, no difference.
 
 "Before" is the rule until 2026-11-22: Student's interval of the blocks' Hodges-Lehmann estimates alone (`before`).
 "After" is what `tare report` says. Every table has its own seed.
@@ -46,9 +46,9 @@ def after(question: Question, grid: Grid, trials: Trials | None = None) -> Kind:
     return decide(question, seen.logs, seen.totals, seen.hidden)
 
 
-def percents(kinds: Counter[Kind], *wanted: Kind) -> str:
+def percents(kinds: Counter[Kind], *chosen: Kind) -> str:
     """How many of 100 were of these kinds."""
-    return f"{100 * sum(kinds[kind] for kind in wanted) / kinds.total():.1f}"
+    return f"{100 * sum(kinds[kind] for kind in chosen) / kinds.total():.1f}"
 
 
 def noise(rng: np.random.Generator, blocks: int, rounds: int, block: float = 0.002, sample: float = 0.004) -> Floats:
@@ -66,7 +66,7 @@ def stalling() -> None:
     for rounds, share, everybody in ((8, 0.05, 0), (20, 0.1, 0), (20, 0.2, 0), (20, 0.1, 1), (20, 0.02, 1)):
         old: Counter[Kind] = Counter()
         new: Counter[Kind] = Counter()
-        said, lost, typical = 0, [], []
+        stalled, lost, typical = 0, [], []
         for _ in range(CAMPAIGNS // 2):
             slow = rng.random((len(ARMS), 12, rounds)) < share
             slow[:2] &= bool(everybody)
@@ -74,14 +74,14 @@ def stalling() -> None:
             seen = evidence(grid, 2, [0, 1], Design.BLOCKS)
             old[before(question, grid)] += 1
             new[after(question, grid)] += 1
-            said += stalls(grid, 2, [0, 1], question, seen) is not None
+            stalled += stalls(grid, 2, [0, 1], question, seen) is not None
             lost.append(-float(np.expm1(total_ratios(grid, 2, [0, 1]).logs.mean())))
             typical.append(-float(np.expm1(block_ratios(grid, 2, [0, 1]).logs.mean())))
         print(
             f"| {rounds} | {share:.0%} | {'all' if everybody else 'docker'} | {np.mean(lost):.1%} "
             f"| {np.median(typical):.2%} "
             f"| {percents(old, Kind.EQUIVALENT)} | {percents(new, Kind.EQUIVALENT, Kind.TYPICAL)} "
-            f"| {percents(new, Kind.SLOWER)} | {100 * said / new.total():.1f} |"
+            f"| {percents(new, Kind.SLOWER)} | {100 * stalled / new.total():.1f} |"
         )
 
 
@@ -167,8 +167,8 @@ def coarse() -> None:
         print(f"| {blocks} | {percents(old, *ALARMS)} | {percents(new, *ALARMS)} |")
     for blocks in (2, 7, 8):
         grid = grid_of(np.repeat([41.0, 41.0, 250.0], blocks).reshape(3, blocks, 1))
-        told = f"before {before(question, grid)}, after {after(question, grid)}"
-        print(f"\nThe same figures in {blocks} blocks (250 against 41): {told}")
+        verdicts = f"before {before(question, grid)}, after {after(question, grid)}"
+        print(f"\nThe same figures in {blocks} blocks (250 against 41): {verdicts}")
 
 
 def _own_drift(rng: np.random.Generator, blocks: int, rounds: int) -> Floats:

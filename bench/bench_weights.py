@@ -1,9 +1,9 @@
-"""Should a quiet block count for more than a restless one? Weights by a block's own noise, tried on known truths.
+"""Should a quiet block have a larger weight than a noisy one? Weights by a block's own noise, tried on known truths.
 
 Paule and Mandel's variance between blocks (J. Res. Nat. Bur. Stand. 87, 1982) and Hartung and Knapp's interval (Stat.
 Med. 20, 2001), a block's own variance by a delete-one jackknife of its estimate over rounds, beside the plain mean with
-Student's interval that `tare` reports. Two worlds: a host that is restless in some blocks, for all alike; and a
-platform that is slow in some rounds of some blocks, of its own. The second is what A/A comparisons cannot show.
+Student's interval that `tare` reports. Two kinds of worlds: a host that is noisy in some blocks, for all arms alike;
+and a platform that itself is slow in some rounds of some blocks, which A/A comparisons cannot show.
 
     .venv/bin/python bench/bench_weights.py [CAMPAIGNS] [FILE.tare ...]
 
@@ -30,7 +30,7 @@ from tare.store import read_store
 
 Floats = NDArray[np.float64]
 ROUNDS, BLOCKS = 12, 10
-#: To a block's own variance, so many rounds' worth of the mean of all blocks' is added: few rounds tell it badly.
+#: Weight, in rounds, of the mean variance of all blocks beside a block's own: that is uncertain with few rounds.
 PRIOR = 8
 
 
@@ -64,11 +64,11 @@ def squares(values: Floats, total: Floats) -> float:
 def estimate(differences: Floats) -> tuple[float, float]:
     """A block's figure, as in `tare.estimates.grid`, and its variance; ``differences[baseline arm, round]``."""
 
-    def figure(kept: Floats) -> float:
-        return float(np.mean([hodges_lehmann(row) for row in kept]))
+    def figure(differences: Floats) -> float:
+        return float(np.mean([hodges_lehmann(row) for row in differences]))
 
     rounds = differences.shape[1]
-    without = np.array([figure(np.delete(differences, one, axis=1)) for one in range(rounds)])
+    without = np.array([figure(np.delete(differences, dropped, axis=1)) for dropped in range(rounds)])
     return figure(differences), (rounds - 1) * float(without.var())
 
 
@@ -81,11 +81,11 @@ def pooled(blocks: list[tuple[float, float]], prior: float) -> Interval:
 
 @dataclass(frozen=True)
 class World:
-    """Noise of rounds as log ratios: ``restless``, by how much its size differs between blocks (log SD)."""
+    """A simulated host and platform, with noise as log ratios; ``restless``: log SD of the noise between blocks."""
 
     name: str
     restless: float = 0.0
-    sick: float = 0.0  # share of blocks in which the platform has slow rounds of its own
+    sick: float = 0.0  # share of blocks in which the platform itself has slow rounds
     slow_share: float = 0.3  # of their rounds
     slower: float = 0.3  # log ratio of such a round
     noise: float = 0.02
@@ -127,7 +127,7 @@ def real(file: Path) -> Iterator[list[Floats]]:
 
 
 def main() -> None:
-    """Print a row a world and way."""
+    """Print a row for each world."""
     files = [Path(name) for name in sys.argv[1:] if name.endswith(".tare")]
     campaigns = int(next((word for word in sys.argv[1:] if word.isdecimal()), 400))
     rng = np.random.default_rng(20_261_122)
@@ -135,23 +135,23 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     for world in WORLDS:
         truth = world.truth(rng)
-        told = [[estimate(world.block(rng)) for _ in range(BLOCKS)] for _ in range(campaigns)]
-        print(row(world.name, told, truth))
+        estimates = [[estimate(world.block(rng)) for _ in range(BLOCKS)] for _ in range(campaigns)]
+        print(row(world.name, estimates, truth))
     if files:
-        told = [[estimate(block) for block in blocks] for file in files for blocks in real(file)]
-        print(row(f"native against itself, {len(told)} comparisons", told, 0.0))
+        estimates = [[estimate(block) for block in blocks] for file in files for blocks in real(file)]
+        print(row(f"native against itself, {len(estimates)} comparisons", estimates, 0.0))
 
 
-def row(name: str, told: list[list[tuple[float, float]]], truth: float) -> str:
+def row(name: str, estimates: list[list[tuple[float, float]]], truth: float) -> str:
     """Coverage of the three ways, median width of the weighted ones beside Student's, and the weighted ones' bias."""
     ways = [
-        [t_interval(np.array([value for value, _ in blocks]), 0.95) for blocks in told],
-        [pooled(blocks, 0.0) for blocks in told],
-        [pooled(blocks, PRIOR) for blocks in told],
+        [t_interval(np.array([value for value, _ in blocks]), 0.95) for blocks in estimates],
+        [pooled(blocks, 0.0) for blocks in estimates],
+        [pooled(blocks, PRIOR) for blocks in estimates],
     ]
-    held = [np.mean([one.low <= truth <= one.high for one in way]) for way in ways]
-    widths = [np.median([one.half_width for one in way]) for way in ways]
-    bias = [np.mean([one.point for one in way]) - truth for way in ways[1:]]
+    held = [np.mean([interval.low <= truth <= interval.high for interval in way]) for way in ways]
+    widths = [np.median([interval.half_width for interval in way]) for way in ways]
+    bias = [np.mean([interval.point for interval in way]) - truth for way in ways[1:]]
     shown = [f"{share:.0%}" for share in held]
     narrower = " and ".join(f"{width / widths[0]:.2f}" for width in widths[1:])
     return f"| {name} | {' | '.join(shown)} | {narrower} | {bias[0]:+.2%} and {bias[1]:+.2%} |"

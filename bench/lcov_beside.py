@@ -54,8 +54,8 @@ def _ours(packed: bytes, counting: Counting) -> tuple[Lines, float]:
     with summing(counting) as lines_of:
         ran = lines_of(packed).lines
     seconds = time.monotonic() - began
-    every = {(path, line): 0 for path, lines in counting.lines().items() for line in lines}
-    return every | {(path, line): hits for path, lines in ran.items() for line, hits in lines.items()}, seconds
+    coverable = {(path, line): 0 for path, lines in counting.lines().items() for line in lines}
+    return coverable | {(path, line): hits for path, lines in ran.items() for line, hits in lines.items()}, seconds
 
 
 def _theirs(packed: bytes, counting: Counting, folder: Path) -> tuple[Lines, float]:

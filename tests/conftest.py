@@ -9,7 +9,7 @@ import forked_commands
 from platforms_here import cannot_be
 from tare import plugins
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.host import lock
+from tare.host import lock, unremoved
 from tare.model import Resources
 
 #: Whatever plug-ins are installed where the tests run: those that a test installs itself, it names.
@@ -40,6 +40,12 @@ def pytest_runtest_setup(item):
 @pytest.fixture(scope="session")
 def _lock_folder(tmp_path_factory):
     return tmp_path_factory.mktemp("run") / "tare"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_unremoved(monkeypatch):
+    """What another test could not remove is not this one's to tell."""
+    monkeypatch.setattr(unremoved, "_noted", {})
 
 
 @pytest.fixture(autouse=True)

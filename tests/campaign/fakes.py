@@ -78,7 +78,7 @@ class FakeStart(StartWorkload):
 
 
 @dataclass
-class FakeNursery:
+class FakeLauncher:
     """Writes down what happened, in order, and fails where it is told to."""
 
     log: list[str] = field(default_factory=list)
@@ -231,4 +231,4 @@ def a_record(plan: Plan) -> CampaignRecord:
     )
 
 
-__all__ = ["Arm", "FakeNursery", "Quiet", "a_plan", "a_record"]
+__all__ = ["Arm", "FakeLauncher", "Quiet", "a_plan", "a_record"]

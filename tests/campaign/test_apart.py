@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from campaign.fakes import FakeFresh, FakeNursery, FakePlatform, FakeStart, Quiet, a_plan, a_record
+from campaign.fakes import FakeFresh, FakeLauncher, FakePlatform, FakeStart, Quiet, a_plan, a_record
 from tare.campaign.execution import cold, density, minimum
 from tare.campaign.execution.gate import Gate, at_once
 from tare.campaign.execution.runner import Runner
@@ -55,7 +55,7 @@ def probed(monkeypatch):
 
 
 def test_a_probe_works_in_ever_more_instances_at_the_same_instants(tmp_path, probed):
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     trials, samples, _ = _run(tmp_path, registry.get("density-primes"), launcher)
     assert {row["status"] for row in trials.values()} == {"ok"}
     mine = samples.filter(samples["platform"] == "runc")
@@ -91,7 +91,7 @@ def test_rounds_in_which_one_has_no_figure_are_left_out():
 
 
 def test_an_instance_that_does_not_start_fails_the_trial_and_no_other(tmp_path, probed):
-    trials, _, _ = _run(tmp_path, registry.get("density-primes"), FakeNursery(refuse={"docker"}))
+    trials, _, _ = _run(tmp_path, registry.get("density-primes"), FakeLauncher(refuse={"docker"}))
     assert {name: row["status"] for name, row in trials.items()} == {
         "native": "ok", "native1": "ok", "runc": "ok", "docker": "failed",
     }  # fmt: skip
@@ -99,7 +99,7 @@ def test_an_instance_that_does_not_start_fails_the_trial_and_no_other(tmp_path, 
 
 
 def test_more_than_the_hosts_memory_is_refused_with_the_fix(tmp_path, probed):
-    launcher = FakeNursery(resources=Resources((0,), 1 << 50))
+    launcher = FakeLauncher(resources=Resources((0,), 1 << 50))
     trials, _, _ = _run(tmp_path, registry.get("density-primes"), launcher)
     assert {row["status"] for row in trials.values()} == {"unsupported"}
     assert "(fix: give --memory" in trials["runc"]["reason"]
@@ -118,7 +118,7 @@ def test_an_instance_that_is_lost_at_work_fails_the_trial_and_its_console_is_kep
         return {arm: Sliced((Sample("events-per-second", 1.0),), work=1.0) for arm in running_instances}
 
     monkeypatch.setattr(density, "run_slices", lost)
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     plan = replace(a_plan(1), jobs=(Job(registry.get("density-primes"), {"most": 2, "rounds": 1}),))
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         Runner(plan, store, launcher, None, Quiet()).run()
@@ -130,7 +130,7 @@ def test_an_instance_that_is_lost_at_work_fails_the_trial_and_its_console_is_kep
 
 
 def test_starts_at_once_are_new_ones_each_time(tmp_path):
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     trials, samples, _ = _run(tmp_path, registry.get("density-start"), launcher)
     assert {row["status"] for row in trials.values()} == {"ok"}
     assert launcher.log.count("start runc") == 1 + 2 + 4
@@ -195,7 +195,7 @@ def test_a_gate_is_not_waited_at_for_ever(monkeypatch):
 
 
 def test_starts_that_fail_at_the_gate_leave_nothing(tmp_path):
-    class Full(FakeNursery):
+    class Full(FakeLauncher):
         def start(self, platform, arm, *, measured, terms):
             if self.numbers >= 2:
                 raise PlatformError("no room for a third", console=b"no room")
@@ -227,7 +227,7 @@ def test_the_least_that_suffices_is_found_in_as_few_tries_as_there_are_bits(most
 @pytest.mark.parametrize(("needs_mib", "found_mib"), [(37, 64), (64, 64), (65, 72), (700, 704), (1024, 1024)])
 def test_the_least_memory_is_what_starts_and_is_not_slow(tmp_path, probed, needs_mib, found_mib):
     """Below 64 MiB the fake's rate is halved, so that what starts with less is not enough."""
-    launcher = FakeNursery(minimum=needs_mib * MIB)
+    launcher = FakeLauncher(least=needs_mib * MIB)
     trials, samples, outputs = _run(tmp_path, registry.get("memory-least"), launcher)
     assert {row["status"] for row in trials.values()} == {"ok"}, "starts that fail are answers"
     assert set(samples.filter(samples["metric"] == "limit")["value"]) == {found_mib}
@@ -251,13 +251,13 @@ def test_neither_bad_luck_nor_good_makes_another_least(tmp_path, monkeypatch, lu
 
     monkeypatch.setattr(density, "run_slices", run_slices)
     workload = registry.get("memory-least")
-    pool = InstancePool(FakePlatform("runc"), Arm("runc"), FakeNursery(minimum=96 * MIB), pytest.fail, pytest.fail)
+    pool = InstancePool(FakePlatform("runc"), Arm("runc"), FakeLauncher(least=96 * MIB), pytest.fail, pytest.fail)
     told = minimum.least_memory(workload, workload.profiles["quick"], pool)
     assert [(sample.metric, sample.value) for sample in told.samples] == [("limit", 96.0)]
 
 
 def test_an_instance_that_does_not_work_with_all_of_the_memory_has_no_least(tmp_path, probed):
-    trials, _, _ = _run(tmp_path, registry.get("memory-least"), FakeNursery(minimum=2 << 30))
+    trials, _, _ = _run(tmp_path, registry.get("memory-least"), FakeLauncher(least=2 << 30))
     assert {row["status"] for row in trials.values()} == {"failed"}
     assert "does not come up with 1024 MiB" in trials["runc"]["reason"]
 
@@ -287,7 +287,7 @@ def _with_cold(tmp_path):
 
 
 def test_cold_starts_come_last_each_after_its_files_left_the_cache(tmp_path, monkeypatch):
-    plan, launcher = _with_cold(tmp_path), FakeNursery()
+    plan, launcher = _with_cold(tmp_path), FakeLauncher()
     drop = cold.roots.drop_page_cache
     monkeypatch.setattr(
         cold.roots, "drop_page_cache", lambda path: (launcher.log.append(f"drop {path.stem}"), drop(path))
@@ -316,7 +316,7 @@ def test_cold_starts_come_last_each_after_its_files_left_the_cache(tmp_path, mon
 def test_a_campaign_of_cold_starts_alone_starts_nothing_else(tmp_path):
     plan = _with_cold(tmp_path)
     plan = replace(plan, jobs=(Job(Cold(), {}),))
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         Runner(plan, store, launcher, None, Quiet()).run()
         assert store.trials().height == 4
@@ -328,11 +328,11 @@ def test_an_interrupted_campaign_with_cold_starts_goes_on_with_what_is_missing(t
     plan = _with_cold(tmp_path)
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         with pytest.raises(KeyboardInterrupt):
-            Runner(plan, store, FakeNursery(), None, Quiet(interrupt_after=after)).run()
+            Runner(plan, store, FakeLauncher(), None, Quiet(interrupt_after=after)).run()
         assert len(store.done()) == after
     with open_store(tmp_path / "x.tare") as store:
         watcher = Quiet()
-        Runner(plan, store, FakeNursery(), None, watcher).run()
+        Runner(plan, store, FakeLauncher(), None, watcher).run()
         assert len(watcher.trials) == 20 - after
         assert store.trials().height == 20
 

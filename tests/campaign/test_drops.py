@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from campaign.fakes import FakeNursery, FakeRun, Quiet, a_plan, a_record
+from campaign.fakes import FakeLauncher, FakeRun, Quiet, a_plan, a_record
 from tare.campaign.execution import caches
 from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.runs import run_trial
@@ -185,7 +185,7 @@ def _campaign(tmp_path, workload):
     plan = a_plan(1, others=())
     plan = replace(plan, jobs=(Job(workload, {}),))
     with create_store(tmp_path / "fake.tare", a_record(plan)) as store:
-        Runner(plan, store, FakeNursery(), None, Quiet()).run()
+        Runner(plan, store, FakeLauncher(), None, Quiet()).run()
         return store.trials(), store.samples()
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from campaign.fakes import FakeFresh, FakeNursery, FakePlatform, FakeRun, FakeStart, Quiet, a_plan, a_record
+from campaign.fakes import FakeFresh, FakeLauncher, FakePlatform, FakeRun, FakeStart, Quiet, a_plan, a_record
 from tare.campaign.execution import block as blocks
 from tare.campaign.execution import conduct, runs
 from tare.campaign.execution.preflight import available, try_each
@@ -41,7 +41,7 @@ def campaign(tmp_path, plan=None, launcher=None, watcher=None, **more):
     store = create_store(tmp_path / "x.tare", a_record(plan))
     watcher = watcher or Quiet()
     with store:
-        Runner(plan, store, launcher or FakeNursery(), None, watcher, **more).run()
+        Runner(plan, store, launcher or FakeLauncher(), None, watcher, **more).run()
     store = read_store(tmp_path / "x.tare")
     OPENED.append(store)
     return list(store.trials().iter_rows(named=True)), watcher, store
@@ -94,7 +94,7 @@ def test_a_fault_in_a_start_workload(tmp_path, monkeypatch):
     assert len(watcher.faults) == 1
 
 
-class Broken(FakeNursery):
+class Broken(FakeLauncher):
     """A platform plug-in whose start, or whose stop, raises anything."""
 
     def __init__(self, where, error):
@@ -131,7 +131,7 @@ def test_a_stop_that_raises_anything_is_an_event_with_its_traceback(tmp_path):
 
 
 def test_stopping_goes_on_past_one_that_cannot_be_stopped():
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     running_instances = [
         launcher.start(FakePlatform("runc"), Arm("runc", number), measured=False) for number in range(3)
     ]
@@ -275,7 +275,7 @@ def _tidying():
 def test_a_result_that_was_read_is_kept_when_the_clean_up_fails_and_the_instance_is_replaced(
     tmp_path, monkeypatch, error
 ):
-    launcher = _wedged(FakeNursery(), monkeypatch, error)
+    launcher = _wedged(FakeLauncher(), monkeypatch, error)
     rows, _, store = campaign(tmp_path, _tidying(), launcher)
     assert {row["status"] for row in rows} == {"ok"}
     starts = [line for line in launcher.log if line == "start runc" or line == "start runc measured"]
@@ -289,7 +289,7 @@ def test_a_result_that_was_read_is_kept_when_the_clean_up_fails_and_the_instance
 )
 def test_the_clean_up_runs_after_every_error_while_the_session_lives(tmp_path, monkeypatch, error):
     monkeypatch.setattr(Tidying, "parse", raising(error))
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     rows, _, _ = campaign(tmp_path, _tidying(), launcher)
     ran = failing(rows, workload="alpha")
     status = Status.UNSUPPORTED if isinstance(error, HostError) else Status.FAILED
@@ -298,7 +298,7 @@ def test_the_clean_up_runs_after_every_error_while_the_session_lives(tmp_path, m
 
 
 def test_a_server_that_does_not_end_costs_the_instance_and_not_the_result(monkeypatch):
-    running = FakeNursery().start(FakePlatform("runc"), Arm("runc"), measured=False)
+    running = FakeLauncher().start(FakePlatform("runc"), Arm("runc"), measured=False)
     server = SimpleNamespace(kill=lambda: None, wait=raising(SessionTimeout("alive 10 s after SIGKILL")))
     running.session.start = lambda *_, **__: server
 
@@ -332,7 +332,7 @@ def test_a_fault_where_a_trial_has_instances_of_its_own(tmp_path):
 
 
 def test_a_dirty_instance_is_not_grown_on():
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     told = []
     pool = InstancePool(FakePlatform("runc"), Arm("runc"), launcher, told.append, pytest.fail)
     first, _ = pool.grow(2)
@@ -385,7 +385,7 @@ def test_a_platform_that_answers_something_else_than_it_should_is_left_out_also_
     assert "the detect of odd gave NoneType, and not Availability" in left_out[0].reason
     odd.prepare = lambda image: None
     arguments = {"asked": ("odd",), "progress": lambda _: None, "keep": lambda *one: kept.append(one)}
-    ready, left_out = try_each([(odd, found[0][1])], None, FakeNursery(), **arguments)
+    ready, left_out = try_each([(odd, found[0][1])], None, FakeLauncher(), **arguments)
     assert (ready, len(kept)) == ([], 2)
     assert "the prepare of odd gave NoneType, and not Prepared" in left_out[0].reason
 
@@ -394,7 +394,7 @@ def test_a_platform_whose_preparation_fails_is_left_out():
     kept = []
     odd = Faulty("odd", "prepare")
     arguments = {"asked": ("odd",), "progress": lambda _: None, "keep": lambda *one: kept.append(one)}
-    ready, left_out = try_each([(odd, odd.detect())], None, FakeNursery(), **arguments)
+    ready, left_out = try_each([(odd, odd.detect())], None, FakeLauncher(), **arguments)
     assert ready == []
     assert left_out[0].reason.startswith("AttributeError: odd has no prepare")
     assert len(kept) == 1
@@ -406,7 +406,7 @@ def test_without_the_baseline_it_ends_with_one_line(method):
     arguments = {"asked": (), "progress": lambda _: None, "keep": pytest.fail}
     calls = {
         "detect": lambda: available([native], **arguments),
-        "prepare": lambda: try_each([(native, native.detect())], None, FakeNursery(), **arguments),
+        "prepare": lambda: try_each([(native, native.detect())], None, FakeLauncher(), **arguments),
     }
     with pytest.raises(PlatformError, match=f"native has no {method}"):
         calls[method]()

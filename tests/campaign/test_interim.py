@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import fake_campaign
-from campaign.fakes import FakeNursery, Quiet, a_plan, a_record
+from campaign.fakes import FakeLauncher, Quiet, a_plan, a_record
 from tare.analysis.estimates import headlines
 from tare.campaign.execution.runner import Runner
 from tare.campaign.plan.interim import Interim
@@ -90,13 +90,13 @@ def test_a_campaign_reads_its_file_once_when_it_goes_on(tmp_path, monkeypatch):
     plan = replace(a_plan(30), targets={"start": 0.01, "alpha": 0.01, "beta": 0.01})
     file = tmp_path / "x.tare"
     with create_store(file, a_record(plan)) as store, pytest.raises(KeyboardInterrupt):
-        Runner(plan, store, FakeNursery(), None, Quiet(interrupt_after=17)).run()
+        Runner(plan, store, FakeLauncher(), None, Quiet(interrupt_after=17)).run()
     read = []
     for name in ("samples", "trials", "schedule"):
         inner = getattr(SqliteStore, name)
         monkeypatch.setattr(SqliteStore, name, lambda self, inner=inner, name=name: read.append(name) or inner(self))
     with open_store(file) as store:
-        Runner(plan, store, FakeNursery(), None, Quiet()).run()
+        Runner(plan, store, FakeLauncher(), None, Quiet()).run()
         assert [event.text for event in store.events()] == [
             "enough after 10 blocks: there is no interval left to be narrowed"
         ]

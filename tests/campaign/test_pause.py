@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from campaign.fakes import FakeNursery, Quiet, a_plan, a_record
+from campaign.fakes import FakeLauncher, Quiet, a_plan, a_record
 from tare.campaign.execution.runner import Runner
 from tare.model import Design
 from tare.store import create_store, open_store
@@ -29,7 +29,7 @@ class Clock:
         self.work += seconds
 
 
-class Slow(FakeNursery):
+class Slow(FakeLauncher):
     """Instances that take their time."""
 
     clock: Clock

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from campaign.fakes import FakeNursery, FakeRun, Quiet, a_plan, a_record
+from campaign.fakes import FakeLauncher, FakeRun, Quiet, a_plan, a_record
 from tare import literature
 from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.runs import run_trial
@@ -32,7 +32,7 @@ def store(tmp_path, plan):
 
 
 def run(plan, store, **launcher):
-    launcher = FakeNursery(**launcher)
+    launcher = FakeLauncher(**launcher)
     Runner(plan, store, launcher, None, Quiet()).run()
     return launcher
 
@@ -100,7 +100,7 @@ def test_what_the_programs_own_start_costs_is_no_cost_of_the_work(plan, store):
 
 
 def test_the_programs_own_start_is_over_before_the_gate_opens():
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     running = launcher.start(SimpleNamespace(name="docker"), Arm("docker"), measured=False)
     run_trial(Starting("alpha"), {}, running, None, lambda: launcher.log.append("gate"))
     assert launcher.log == ["start docker", "start on docker", "gate", *["long on docker"] * 3]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from campaign.fakes import FakeFresh, FakeNursery, FakeRun, Quiet, a_plan, a_record
+from campaign.fakes import FakeFresh, FakeLauncher, FakeRun, Quiet, a_plan, a_record
 from tare.campaign.execution.runner import Runner
 from tare.campaign.plan.plan import Job
 from tare.campaign.plan.schedule import schedule_block
@@ -15,7 +15,7 @@ from tare.store import create_store, open_store
 
 
 def _runner(plan, store, launcher=None, watcher=None):
-    return Runner(plan, store, launcher or FakeNursery(), None, watcher or Quiet())
+    return Runner(plan, store, launcher or FakeLauncher(), None, watcher or Quiet())
 
 
 def _all_keys(plan):
@@ -35,7 +35,7 @@ def store(tmp_path, plan):
 
 
 def test_every_trial_of_every_block_is_in_the_store_once(plan, store):
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     _runner(plan, store, launcher).run()
     assert store.done() == _all_keys(plan)
     assert set(store.schedule()) == _all_keys(plan)
@@ -43,7 +43,7 @@ def test_every_trial_of_every_block_is_in_the_store_once(plan, store):
 
 
 def test_each_block_starts_every_arm_fresh_in_the_scheduled_order_and_stops_all(plan, store):
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     _runner(plan, store, launcher).run()
     jobs = [(job.workload, job.rounds) for job in plan.jobs]
     starts = [line for line in launcher.log if line.startswith("start")]
@@ -57,7 +57,7 @@ def test_each_block_starts_every_arm_fresh_in_the_scheduled_order_and_stops_all(
 
 
 def test_a_platform_that_does_not_start_fails_all_its_trials_with_the_reason_and_the_rest_goes_on(plan, store):
-    _runner(plan, store, FakeNursery(refuse={"docker"})).run()
+    _runner(plan, store, FakeLauncher(refuse={"docker"})).run()
     trials = store.trials()
     assert {data for _, data in store.attachments()} == {b"no, no"}
     failed = trials.filter(trials["platform"] == "docker")
@@ -69,7 +69,7 @@ def test_a_platform_that_does_not_start_fails_all_its_trials_with_the_reason_and
 
 def test_an_instance_that_dies_fails_that_trial_and_the_next_gets_a_fresh_one(store):
     plan = a_plan(1)
-    launcher = FakeNursery(die={"runc": 1})
+    launcher = FakeLauncher(die={"runc": 1})
     _runner(plan, store, launcher).run()
     trials = store.trials()
     runc = trials.filter((trials["platform"] == "runc") & (trials["workload"] != "start"))
@@ -82,7 +82,7 @@ def test_an_instance_that_dies_fails_that_trial_and_the_next_gets_a_fresh_one(st
 @pytest.mark.parametrize("after", range(1, 24))
 def test_an_interrupted_campaign_goes_on_with_exactly_the_missing_trials(tmp_path, after):
     plan = a_plan()
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         watcher = Quiet(interrupt_after=after)
         with pytest.raises(KeyboardInterrupt):
@@ -92,7 +92,7 @@ def test_an_interrupted_campaign_goes_on_with_exactly_the_missing_trials(tmp_pat
         assert len(before) == after
     with open_store(tmp_path / "x.tare") as store:
         watcher = Quiet()
-        _runner(plan, store, FakeNursery(), watcher).run()
+        _runner(plan, store, FakeLauncher(), watcher).run()
         assert {trial.key for trial in watcher.trials} == _all_keys(plan) - before
         assert store.done() == _all_keys(plan)
         assert store.trials().height == len(_all_keys(plan))
@@ -100,7 +100,7 @@ def test_an_interrupted_campaign_goes_on_with_exactly_the_missing_trials(tmp_pat
 
 def test_a_whole_campaign_that_is_run_again_does_nothing(plan, store):
     _runner(plan, store).run()
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     _runner(plan, store, launcher).run()
     assert launcher.log == []
 
@@ -138,7 +138,7 @@ def test_the_cpu_cost_is_the_groups_time_by_the_work(store):
 
 def test_a_workload_that_wants_a_fresh_instance_comes_last_and_has_it_to_itself(tmp_path):
     plan = a_plan(1, more=(FakeFresh("gamma"),))
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         _runner(plan, store, launcher).run()
         assert store.done() == _all_keys(plan)
@@ -153,7 +153,7 @@ def test_a_workload_that_wants_a_fresh_instance_comes_last_and_has_it_to_itself(
 
 def test_a_campaign_of_nothing_else_starts_no_instance_that_does_nothing(tmp_path):
     plan = replace(a_plan(1), jobs=(Job(FakeFresh("gamma"), {}),))
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         _runner(plan, store, launcher).run()
     assert Counter(line.split()[0] for line in launcher.log) == {"start": 4, "gamma": 4, "stop": 4}
@@ -161,8 +161,8 @@ def test_a_campaign_of_nothing_else_starts_no_instance_that_does_nothing(tmp_pat
 
 def test_a_lost_instance_is_told_with_what_ails_its_platform(plan, store, monkeypatch):
     docker = next(one for one in plan.platforms if one.name == "docker")
-    monkeypatch.setattr(docker, "ailment", lambda: PlatformError("its daemon is gone", fix="start it"))
-    _runner(plan, store, FakeNursery(die={"docker": 1, "runc": 1})).run()
+    monkeypatch.setattr(docker, "daemon_failure", lambda: PlatformError("its daemon is gone", fix="start it"))
+    _runner(plan, store, FakeLauncher(die={"docker": 1, "runc": 1})).run()
     trials = store.trials()
     reasons = set(trials.filter(trials["status"] == "failed")["reason"])
     assert reasons == {"its daemon is gone: the stream ended (fix: start it)", "the stream ended"}
@@ -173,7 +173,7 @@ def _sequential(blocks=3):
 
 
 def test_one_after_the_other_each_has_all_of_its_repetitions_and_the_second_baseline_is_last(store):
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     _runner(_sequential(), store, launcher).run()
     starts = [line.split()[1] for line in launcher.log if line.startswith("start")]
     assert starts == ["native"] * 3 + ["runc"] * 3 + ["docker"] * 3 + ["native#2"] * 3

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from campaign.fakes import FakeNursery, Quiet, a_plan, a_record
+from campaign.fakes import FakeLauncher, Quiet, a_plan, a_record
 from tare.campaign.execution.runner import Runner
 from tare.campaign.telemetry import sampler
 from tare.campaign.telemetry.sampler import Sampler
@@ -100,7 +100,7 @@ def test_a_campaign_keeps_every_tick_in_order_with_the_instances_of_that_moment(
     plan = a_plan()
     one = Sampler((0,), interval_s=0.0005)
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
-        Runner(plan, store, FakeNursery(), None, Quiet(), sampler=one).run()
+        Runner(plan, store, FakeLauncher(), None, Quiet(), sampler=one).run()
         found = store.telemetry()
         assert store.events() == []
     assert found.host["at_ns"].to_list() == list(range(1, len(fake.made[0].read_ns) + 1))
@@ -116,13 +116,13 @@ def test_what_was_read_until_an_interrupt_is_kept_and_a_fault_is_told(fake, tmp_
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         one = Sampler((0,), interval_s=0.0005)
         with pytest.raises(KeyboardInterrupt):
-            Runner(plan, store, FakeNursery(), None, Quiet(interrupt_after=3), sampler=one).run()
+            Runner(plan, store, FakeLauncher(), None, Quiet(interrupt_after=3), sampler=one).run()
         assert store.telemetry().host.height == 1
         [event] = store.events()
         assert event.text.startswith("the telemetry: OSError: [Errno 5] Input/output error (in ")
     fake.fails_at = None
     with open_store(tmp_path / "x.tare") as store:
-        Runner(plan, store, FakeNursery(), None, Quiet(), sampler=Sampler((0,), interval_s=0.0005)).run()
+        Runner(plan, store, FakeLauncher(), None, Quiet(), sampler=Sampler((0,), interval_s=0.0005)).run()
         assert store.telemetry().host["first"].sum() == 2  # no window spans the time between the two
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from campaign.fakes import FakeLive, FakeNursery
+from campaign.fakes import FakeLauncher, FakeLive
 from tare.campaign.execution import slices
 from tare.campaign.plan.schedule import Stage
 from tare.model import Arm, Mode
@@ -46,7 +46,7 @@ class Listening:
 @pytest.fixture
 def running_instances(monkeypatch):
     monkeypatch.setattr(slices, "COARSEST", float("inf"))  # such an agent is never late: its clock seems to stand
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     made = {arm: FakeLive(launcher, arm, None) for arm in ARMS}
     for running in made.values():
         running.session = Listening()

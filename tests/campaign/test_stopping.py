@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from campaign.fakes import FakeNursery, Quiet, a_plan, a_record
+from campaign.fakes import FakeLauncher, Quiet, a_plan, a_record
 from tare.campaign.execution.runner import Runner
 from tare.campaign.plan import stopping
 from tare.campaign.plan.stopping import parse_precision, still_wanted, targets
@@ -90,7 +90,7 @@ def test_a_workload_leaves_when_it_is_known_and_the_campaign_ends_with_the_last(
     plan = _plan()
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         look = Script(monkeypatch, store, start=[30, 0, 0, 0], alpha=[0, 0, 0, 0], beta=[30, 30, 30, 0])
-        Runner(plan, store, FakeNursery(), None, Quiet()).run()
+        Runner(plan, store, FakeLauncher(), None, Quiet()).run()
         assert look.looked_at == [10, 15, 20, 25]
         assert _blocks(store, "alpha") == set(range(10))
         assert _blocks(store, "start") == set(range(15))
@@ -111,10 +111,10 @@ def test_a_campaign_that_was_cut_off_goes_on_with_the_workloads_that_were_left(t
         Script(monkeypatch, store, start=wide, alpha=[0], beta=wide)
         watcher = Quiet(interrupt_after=10 * 12 + 5)  # in the eleventh block
         with pytest.raises(KeyboardInterrupt):
-            Runner(plan, store, FakeNursery(), None, watcher).run()
+            Runner(plan, store, FakeLauncher(), None, watcher).run()
     with open_store(tmp_path / "x.tare") as store:
         script = Script(monkeypatch, store, start=[0], alpha=[0], beta=[0])
-        Runner(plan, store, FakeNursery(), None, Quiet()).run()
+        Runner(plan, store, FakeLauncher(), None, Quiet()).run()
         assert script.looked_at == [15]
         assert _blocks(store, "alpha") == set(range(10))
         assert _blocks(store, "beta") == _blocks(store, "start") == set(range(15))
@@ -124,7 +124,7 @@ def test_nobody_looks_where_blocks_were_asked_for(tmp_path, monkeypatch):
     plan = a_plan(12)
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         script = Script(monkeypatch, store)
-        Runner(plan, store, FakeNursery(), None, Quiet()).run()
+        Runner(plan, store, FakeLauncher(), None, Quiet()).run()
         assert script.looked_at == []
         assert _blocks(store, "alpha") == set(range(12))
         assert store.events() == []

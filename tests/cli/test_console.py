@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from rich.console import Group
-from rich.live import RunningInstance
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
@@ -55,7 +55,7 @@ def test_whatever_a_console_prints_is_cleaned(show):
 def test_a_picture_still_moves_its_own_cursor():
     def show(out):
         out._force_terminal = True
-        with RunningInstance(Text(HOSTILE), console=out, auto_refresh=False) as running:
+        with Live(Text(HOSTILE), console=out, auto_refresh=False) as running:
             running.update(Text(HOSTILE), refresh=True)
             running.refresh()
 

@@ -100,7 +100,7 @@ def test_what_this_process_has_open(tmp_path):
     folder = os.open(tmp_path, os.O_RDONLY)
     device = os.open("/dev/ptmx", os.O_RDWR)
     try:
-        devices, held = rights.open_things(os.getpid())
+        devices, held = rights.open_descriptors(os.getpid())
     finally:
         written.close()
         read.close()
@@ -109,5 +109,5 @@ def test_what_this_process_has_open(tmp_path):
     assert any("ptmx" in name for name in devices)
     assert "/dev/null" not in devices
     assert {str(tmp_path), str(tmp_path / "written")} <= set(held)
-    _, afterwards = rights.open_things(os.getpid())
+    _, afterwards = rights.open_descriptors(os.getpid())
     assert str(tmp_path) not in afterwards

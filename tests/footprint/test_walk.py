@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from campaign.fakes import FakeFresh, FakeNursery, FakePlatform, FakeRun, FakeStart
+from campaign.fakes import FakeFresh, FakeLauncher, FakePlatform, FakeRun, FakeStart
 from tare.campaign.plan.plan import Job
 from tare.errors import HostError, ParseError, UnsupportedError
 from tare.footprint.model import EMPTY, IDLE, Counts, Footprint, Level, Phase, Scope
@@ -73,7 +73,7 @@ class Prepared(FakeRun):
 
 
 def _walk(*workloads, others=("runc", "docker"), repeats=1, idle_s=0.0, launcher=None, seed=5, **of_counter):
-    launcher = launcher or FakeNursery()
+    launcher = launcher or FakeLauncher()
     platforms = tuple(FakePlatform(name) for name in ("native", *others))
     route = Route(platforms, tuple(Job(one, {}) for one in workloads), repeats, idle_s, seed)
     watcher, warnings = Watching(), []
@@ -165,7 +165,7 @@ def test_what_a_reading_leaves_is_counted_on_the_idle_host_where_it_is_in_what_i
 
 
 def test_a_platform_that_does_not_start_is_a_line_in_each_repeat_and_the_walk_goes_on():
-    walk = _walk(FakeRun("alpha"), repeats=2, launcher=FakeNursery(refuse={"docker"}))
+    walk = _walk(FakeRun("alpha"), repeats=2, launcher=FakeLauncher(refuse={"docker"}))
     brought = list(walk.run())
     missed = [one for one in brought if isinstance(one, Missed)]
     assert [(one.platform, one.workload, one.repeat) for one in missed] == [("docker", None, 0), ("docker", None, 1)]
@@ -176,7 +176,7 @@ def test_a_platform_that_does_not_start_is_a_line_in_each_repeat_and_the_walk_go
 
 
 def test_steps_end_at_all_of_them_whatever_failed():
-    walk = _walk(FakeRun("alpha"), FakeRun("beta"), launcher=FakeNursery(refuse={"docker"}), idle_s=0.01)
+    walk = _walk(FakeRun("alpha"), FakeRun("beta"), launcher=FakeLauncher(refuse={"docker"}), idle_s=0.01)
     list(walk.run())
     numbers = [done for done, *_ in walk.watcher.steps]
     assert numbers == sorted(set(numbers))
@@ -211,7 +211,7 @@ def test_what_ran_well_has_a_footprint_though_what_it_printed_is_strange(command
 
 
 def test_an_instance_that_dies_is_replaced_and_its_second_start_is_not_counted():
-    launcher = FakeNursery(die={"native": 1})
+    launcher = FakeLauncher(die={"native": 1})
     brought = list(_walk(FakeRun("alpha"), FakeRun("beta"), others=(), launcher=launcher).run())
     assert [line for line in launcher.log if line.startswith("start")] == ["start native"] * 2
     assert len([one for one in brought if isinstance(one, Missed)]) == 1
@@ -221,7 +221,7 @@ def test_an_instance_that_dies_is_replaced_and_its_second_start_is_not_counted()
 
 
 def test_a_workload_that_wants_a_fresh_instance_comes_last_and_has_it_to_itself():
-    launcher = FakeNursery()
+    launcher = FakeLauncher()
     brought = list(_walk(FakeFresh("gamma"), FakeRun("alpha"), FakeRun("beta"), others=(), launcher=launcher).run())
     assert [line for line in launcher.log if not line.startswith("count")][-4:] == [
         "stop native",
@@ -233,7 +233,7 @@ def test_a_workload_that_wants_a_fresh_instance_comes_last_and_has_it_to_itself(
 
 
 def test_what_the_host_does_not_see_in_a_group_has_everybodys_footprint_alone(monkeypatch):
-    class Unseen(FakeNursery):
+    class Unseen(FakeLauncher):
         def start(self, *arguments, **named):
             live = super().start(*arguments, **named)
             live.instance.accounted = False

@@ -62,7 +62,7 @@ def ours(home=HOME):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("thing", ours(), ids=str)
+@pytest.mark.parametrize("resource", ours(), ids=str)
 def test_what_tare_makes_is_taken(resource):
     assert fault(resource, Bounds(HOME)) is None
 
@@ -82,7 +82,7 @@ def test_every_setting_that_is_tuned_may_be_given_back(tmp_path, machine):
 
 
 @pytest.mark.parametrize(
-    "thing",
+    "resource",
     [
         removers.folder(Path("/etc")),
         removers.folder(WORK),

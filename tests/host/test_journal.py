@@ -1,5 +1,6 @@
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -151,7 +152,7 @@ def test_entries_of_the_last_release_are_read(tmp_path):
     for entry, file in zip(entries, OLDER, strict=True):
         facts = json.loads(file.read_text())["facts"]
         assert entry.resource.facts == facts | ({"within": ""} if entry.resource.kind == "oci" else {})
-        assert not entry.owner.running_instances()
+        assert not entry.owner.lives()
 
 
 def test_an_entry_never_stands_half_written_under_its_name(tmp_path):
@@ -193,11 +194,11 @@ def test_what_a_dead_writer_began_is_removed_and_that_of_a_living_one_is_not(tmp
 def test_what_cannot_be_written_leaves_no_entry(tmp_path):
     journal = Journal(tmp_path / "journal")
     (tmp_path / "journal").mkdir()
-    resource = removers.folder(tmp_path / "work" / "x")
+    folder = removers.folder(tmp_path / "work" / "x")
     resource.setrlimit(resource.RLIMIT_FSIZE, (600, resource.RLIM_INFINITY))
     try:
         with pytest.raises(HostError, match="cannot be written"):
-            journal.write(resource, removers.folder(tmp_path / "work" / ("x" * 900)))  # a longer entry
+            journal.write(folder, removers.folder(tmp_path / "work" / ("x" * 900)))  # a longer entry
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     assert list((tmp_path / "journal").iterdir()) == []
@@ -230,12 +231,12 @@ def test_what_is_in_the_way_of_a_campaign_and_stays_is_noted(tmp_path, monkeypat
     journal = Journal(tmp_path / "journal")
     folder = tmp_path / "work" / "folder"
     folder.mkdir(parents=True)
-    running_instances, stays, odd = journal.write(*(removers.file(folder) for _ in range(3)))
+    living, stays, odd = journal.write(*(removers.file(folder) for _ in range(3)))
     nobodys(stays)
     odd.file.write_text("")
     clear_the_way(journal)
     assert [left.entry for left in unremoved.still_there()] == [stays.file, odd.file]
-    assert running_instances.file.exists()
+    assert living.file.exists()
 
 
 def test_a_thing_of_a_later_version_stays_and_is_named(tmp_path):
@@ -258,7 +259,7 @@ def test_a_folder_with_a_mount_in_it_is_not_removed(tmp_path, monkeypatch):
 
 
 def test_removing_what_was_never_made_does_nothing(tmp_path):
-    for resource in (
+    for never_made in (
         removers.folder(tmp_path / "no"),
         removers.mount(tmp_path / "no"),
         removers.network_namespace("tare-no-such"),
@@ -267,7 +268,7 @@ def test_removing_what_was_never_made_does_nothing(tmp_path):
         removers.oci_container("runc", tmp_path / "state", "tare-no"),
         removers.kernel_module("tare_no_such"),
     ):
-        removers.remove(resource)
+        removers.remove(never_made)
 
 
 def test_more_is_learned_of_a_thing_in_its_place(tmp_path):

@@ -137,7 +137,7 @@ def test_what_a_living_run_uses_by_the_same_name_is_not_swept(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("thing", "shared"),
+    ("resource", "shared"),
     [
         (removers.control_group("tare/client"), True),
         (removers.control_group("tare-detect12ab"), False),

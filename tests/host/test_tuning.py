@@ -11,6 +11,7 @@ from tare.errors import HostError
 from tare.host import cpulist, removers, settings, tuning
 from tare.host.claims import Bounds
 from tare.host.journal import CleanupStack, Journal, sweep
+from tare.host.resource import HostResource
 
 
 def journal_of(tmp_path):
@@ -129,7 +130,7 @@ def test_after_a_reboot_a_setting_is_the_boots_own(tmp_path):
     file = tmp_path / "swappiness"
     file.write_text("0\n")
     resource = removers.setting(file, "60", "0")
-    removers.remove(removers.Thing(resource.kind, {**resource.facts, "boot": "another"}))
+    removers.remove(HostResource(resource.kind, {**resource.facts, "boot": "another"}))
     assert settings.read(file) == "0"
 
 

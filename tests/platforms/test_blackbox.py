@@ -20,7 +20,7 @@ from tare.platforms.blackbox import OWN
 from tare.platforms.parts import monitors
 from tare.platforms.parts.answers import CONSOLE, UDP_ECHO, FirstAnswer, Service, is_page
 from tare.platforms.parts.boxfile import Answers, Box, load
-from tare.platforms.parts.monitors import Seat, disk_format, firecracker_settings, qemu_command, xen_domain
+from tare.platforms.parts.monitors import GuestSetup, disk_format, firecracker_settings, qemu_command, xen_domain
 from tare.workloads import registry as workloads
 
 GOOD = """\
@@ -98,14 +98,14 @@ def test_a_missing_file_is_one_line(tmp_path):
         registry.choose([f"blackbox:{tmp_path}/none.toml"])
 
 
-def seat(tmp_path, **changes):
+def setup(tmp_path, **changes):
     usual = {"name": "tare-ab1x2", "folder": tmp_path, "link": "tareab1x2", "netdev": ""}
-    return Seat(**{**usual, "mac": "02:00:00:00:00:01", "cmdline": "ip=192.0.2.9 -- a", "cpus": (1,), **changes})
+    return GuestSetup(**{**usual, "mac": "02:00:00:00:00:01", "cmdline": "ip=192.0.2.9 -- a", "cpus": (1,), **changes})
 
 
 def test_firecracker_is_told_of_the_same_box(tmp_path):
     box = Box(vmm="firecracker", kernel=Path("/k"), cmdline="{ip}", memory=64, answers=Answers(udp=7))
-    told = firecracker_settings(box, seat(tmp_path), tmp_path / "disk")
+    told = firecracker_settings(box, setup(tmp_path), tmp_path / "disk")
     assert told["boot-source"] == {"kernel_image_path": "/k", "boot_args": "ip=192.0.2.9 -- a"}
     assert told["machine-config"] == {"vcpu_count": 1, "mem_size_mib": 64}
     assert [one["path_on_host"] for one in told["drives"]] == [str(tmp_path / "disk")]
@@ -114,7 +114,7 @@ def test_firecracker_is_told_of_the_same_box(tmp_path):
 
 def test_xen_is_told_of_the_same_box(tmp_path):
     box = Box(vmm="xen", kernel=Path("/k"), machine="pvh", cmdline="{ip}", memory=64, answers=Answers(udp=7))
-    lines = xen.config(xen_domain(box, seat(tmp_path, cpus=(1, 2)), ["/dev/loop0"])).splitlines()
+    lines = xen.config(xen_domain(box, setup(tmp_path, cpus=(1, 2)), ["/dev/loop0"])).splitlines()
     assert {'type = "pvh"', 'kernel = "/k"', "memory = 64", "vcpus = 1", 'cpus = "1,2"'} <= set(lines)
     assert not [line for line in lines if line.startswith("ramdisk")]
     assert 'cmdline = "ip=192.0.2.9 -- a"' in lines
@@ -132,7 +132,7 @@ def test_a_disk_that_only_qemu_can_read_is_one_line(tmp_path):
     disk.write_bytes(b"QFI\xfb rest")
     box = Box(vmm="firecracker", kernel=disk, disk=disk, cmdline="{ip}", answers=Answers(udp=7))
     with pytest.raises(PlatformError, match="firecracker takes raw disks only"):
-        monitors.MONITORS["firecracker"].ready(box, seat(tmp_path), None)
+        monitors.MONITORS["firecracker"].ready(box, setup(tmp_path), None)
 
 
 def test_the_command_of_a_box_with_a_disk(tmp_path):
@@ -140,7 +140,7 @@ def test_the_command_of_a_box_with_a_disk(tmp_path):
     disk.write_bytes(b"QFI\xfb rest")
     assert disk_format(disk) == "qcow2"
     box = Box(disk=disk, link="user", network="e1000", answers=Answers(http=80), memory=64, cpus=2, machine="pc")
-    argv = qemu_command(box, seat(tmp_path, link="", netdev="user,id=net"), "tcg")
+    argv = qemu_command(box, setup(tmp_path, link="", netdev="user,id=net"), "tcg")
     text = " ".join(argv)
     assert "-M pc -smp 2 -m 64M" in text
     assert f"file={disk},format=qcow2,snapshot=on -device virtio-blk-pci,drive=disk" in text

@@ -17,6 +17,7 @@ from tare.campaign.plan.plan import Job, Plan
 from tare.contract.leftovers import left_on_host
 from tare.host import daemons, processes, removers, state
 from tare.host.journal import CleanupStack, Journal
+from tare.host.resource import HostResource
 from tare.image import build
 from tare.model import Direction, Family, Metric, Resources
 from tare.platforms import registry
@@ -224,7 +225,7 @@ def test_a_record_that_is_gone_too_is_the_end_of_a_container(tmp_path, monkeypat
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")
     resource = removers.docker_container("tare-none")
     more = removers.of_docker("c" * 64, tmp_path / "containers" / ("c" * 64), [str(tmp_path / "merged")])
-    removers.remove(removers.Thing(resource.kind, {**resource.facts, **more}))
+    removers.remove(HostResource(resource.kind, {**resource.facts, **more}))
 
 
 def test_only_a_containers_own_shim_and_proxies_are_its_helpers():
@@ -246,7 +247,7 @@ def _has_its_own(around):
 
 @pytest.mark.host
 def test_a_libvirtd_that_is_killed_in_the_middle_of_a_trial(tmp_path):
-    killer = Killer(lambda platform: platform._home().pid, _has_its_own)
+    killer = Killer(lambda platform: platform._running_daemon().pid, _has_its_own)
     jobs = (Job(workloads.get("startup"), {}), Job(killer, {}))
     label, trials = _campaign(["native", "libvirt-lxc"], jobs, tmp_path / "libvirtd.tare")
     assert {row["status"] for row in _rows(trials, "native")} == {"ok"}

@@ -11,9 +11,9 @@ from tare.errors import PlatformError, UsageError
 from tare.host import processes, removers, state
 from tare.model import Arm
 from tare.platforms import libvirt, libvirt_at, registry
-from tare.platforms.libvirt_at import Place
+from tare.platforms.libvirt_at import LibvirtUri
 from tare.platforms.parts import libvirtd, virsh
-from tare.platforms.parts.helpers import Seen
+from tare.platforms.parts.helpers import ProcessInfo
 
 VERSION = """\
 Compiled against library: libvirt 9.0.0
@@ -43,8 +43,8 @@ cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0
 
 def test_versions_and_errors_are_said_in_short():
     assert virsh.shown_version(VERSION) == "libvirt 9.0.0, LXC 6.18.44"
-    assert virsh.said(NO_VMWARE) == "internal error: vmrun utility is missing"
-    assert virsh.said(b"") == "no message"
+    assert virsh.last_error(NO_VMWARE) == "internal error: vmrun utility is missing"
+    assert virsh.last_error(b"") == "no message"
 
 
 def test_a_hierarchy_that_is_but_a_name_is_told_apart():
@@ -59,22 +59,22 @@ def test_security_models_that_confine_are_found():
 
 def test_a_domains_processes_are_its_own_and_all_below():
     seen = {
-        10: Seen(1, ["/usr/lib/libvirt/libvirt_lxc", "--name", "tare-a", "--console", "29"]),
-        11: Seen(10, ["/usr/local/bin/tare-agent", "serve"]),
-        12: Seen(11, ["sh"]),
-        20: Seen(1, ["/usr/lib/libvirt/libvirt_lxc", "--name", "tare-ab", "--console", "29"]),
-        21: Seen(20, ["/usr/local/bin/tare-agent", "serve"]),
-        30: Seen(1, ["/usr/bin/qemu-system-x86_64", "-name", "guest=tare-a,debug-threads=on", "-S"]),
-        40: Seen(1, ["virsh", "--name", "tare-a"]),
+        10: ProcessInfo(1, ["/usr/lib/libvirt/libvirt_lxc", "--name", "tare-a", "--console", "29"]),
+        11: ProcessInfo(10, ["/usr/local/bin/tare-agent", "serve"]),
+        12: ProcessInfo(11, ["sh"]),
+        20: ProcessInfo(1, ["/usr/lib/libvirt/libvirt_lxc", "--name", "tare-ab", "--console", "29"]),
+        21: ProcessInfo(20, ["/usr/local/bin/tare-agent", "serve"]),
+        30: ProcessInfo(1, ["/usr/bin/qemu-system-x86_64", "-name", "guest=tare-a,debug-threads=on", "-S"]),
+        40: ProcessInfo(1, ["virsh", "--name", "tare-a"]),
     }
     assert libvirt_at.family(seen, "tare-a") == [10, 11, 12, 30]
 
 
 def test_a_uri_says_what_drives_and_where():
-    assert Place.parse("qemu+unix:///system?socket=/s") == Place("qemu+unix:///system?socket=/s", "qemu", "")
-    assert Place.parse("esx://root@host.example/").host == "root@host.example"
+    assert LibvirtUri.parse("qemu+unix:///system?socket=/s") == LibvirtUri("qemu+unix:///system?socket=/s", "qemu", "")
+    assert LibvirtUri.parse("esx://root@host.example/").host == "root@host.example"
     with pytest.raises(UsageError, match="not a URI"):
-        Place.parse("system")
+        LibvirtUri.parse("system")
 
 
 @pytest.mark.host
@@ -117,7 +117,7 @@ def test_a_domain_of_a_daemon_that_is_gone_is_gone():
 def test_a_domain_whose_instance_has_gone_does_not_start():
     platform = libvirt.LibvirtLxc("libvirt-lxc", "")
     try:
-        place = platform._home().entrance
+        place = platform._running_daemon().entrance
         assert processes.run([str(place), "--name", "tare-none"]).code != 0
         assert processes.run([str(place), "--version"]).code == 0
     finally:
@@ -132,8 +132,8 @@ def test_a_libvirtd_that_dies_is_one_line_and_the_next_start_has_another():
         launcher = bench_of(platform).launcher
         try:
             running = launcher.start(platform, Arm(platform.name), measured=False)
-            os.kill(platform._home().pid, signal.SIGKILL)
-            platform._house._daemon.process.wait()
+            os.kill(platform._running_daemon().pid, signal.SIGKILL)
+            platform._libvirtd._daemon.process.wait()
             assert running.session.execute(["true"], time_limit_s=10).code == 0  # a domain outlives its daemon
             running.stop()
             with pytest.raises(PlatformError, match="libvirtd was ended by signal 9 in the middle of its work"):

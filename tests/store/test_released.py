@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from campaign.fakes import FakeNursery, Quiet, a_plan
+from campaign.fakes import FakeLauncher, Quiet, a_plan
 from tare.campaign.execution import same
 from tare.campaign.execution.runner import Runner
 from tare.cli import app
@@ -123,7 +123,7 @@ def test_a_campaign_that_was_cut_off_goes_on_in_it(released, tmp_path):
         before, spent = store.done(), block_durations(store.trials())
         assert sum(spent.values()) < 60.0, "made in seconds, and long ago"
         watcher = Quiet()
-        Runner(plan, store, FakeNursery(), None, watcher).run()
+        Runner(plan, store, FakeLauncher(), None, watcher).run()
         assert {trial.key for trial in watcher.trials} == set(store.schedule()) - before != set()
         assert store.done() == set(store.schedule())
         assert sum(block_durations(store.trials()).values()) < 120.0, "the years in between are no work"

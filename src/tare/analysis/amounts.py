@@ -1,4 +1,4 @@
-"""What a platform adds, in the metric's own unit: for a ratio to 3 ms says nothing."""
+"""What a platform adds, in the metric's own unit: a ratio alone does not say whether it is of 3 ms or of 3 s."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The unit in which an amount is told; ``inverse``: of 1 / x, the time that one takes where x is a rate."""
+    """The unit of an amount; ``inverse``: it is of 1 / x, the time that a unit of work takes where x is a rate."""
 
     unit: str
     inverse: bool = False
 
 
 def scale(unit: str, family: Family, work_unit: str) -> Scale:
-    """A metric's own unit; of the rate at which a kernel service is called, the time that a call takes, in ns."""
+    """The metric's own unit; for a kernel service, whose metric is calls a second, ns a call."""
     if family is Family.KERNEL and unit.endswith("/s"):
         return Scale(f"ns/{work_unit}", inverse=True)
     return Scale(unit)
 
 
-def amount(grid: Grid, arm: int, baseline: Sequence[int], design: Design, told: Scale) -> Amount | None:
-    """What an arm adds to the baseline. None where no block has both, or a sample has no such figure.
+def amount(grid: Grid, arm: int, baseline: Sequence[int], design: Design, amount_scale: Scale) -> Amount | None:
+    """What an arm adds to the baseline, in the unit of ``amount_scale``; ``arm`` and ``baseline`` are positions.
+
+    None where no block has both, or where a sample is not positive and finite and the amount needs that.
 
     As the ratio, on differences instead of differences of logarithms. In blocks: ``d[b,r] = x[b,r] - y[b,r]`` with each
     baseline arm's y, their Hodges-Lehmann estimate over the rounds, the mean of these over the baseline's arms, and
@@ -43,40 +45,40 @@ def amount(grid: Grid, arm: int, baseline: Sequence[int], design: Design, told: 
     the other: Welch's interval of block medians.
     """
     arms = [arm, *baseline]
-    if grid.unfit[arms].any() and (told.inverse or np.isinf(grid.values[arms]).any()):
+    if grid.unfit[arms].any() and (amount_scale.inverse or np.isinf(grid.values[arms]).any()):
         return None
-    told_grid = replace(grid, values=_NS / grid.values, resolution=None) if told.inverse else grid
+    scaled_grid = replace(grid, values=_NS / grid.values, resolution=None) if amount_scale.inverse else grid
     if design is Design.SEQUENTIAL:
-        return _side_by_side(told_grid, arm, baseline, told.unit)
-    blocks = _block_differences(told_grid.values[arm] - told_grid.values[list(baseline)])
+        return _side_by_side(scaled_grid, arm, baseline, amount_scale.unit)
+    blocks = _block_differences(scaled_grid.values[arm] - scaled_grid.values[list(baseline)])
     if not blocks.size:
         return None
-    interval = _granted(t_interval(blocks, _LEVEL), told_grid.step) if blocks.size > 1 else None
-    return Amount(told.unit, float(blocks.mean()), interval, int(blocks.size))
+    interval = _at_least_a_step(t_interval(blocks, _LEVEL), scaled_grid.step) if blocks.size > 1 else None
+    return Amount(amount_scale.unit, float(blocks.mean()), interval, int(blocks.size))
 
 
 def _block_differences(differences: Floats) -> Floats:
     """From ``[baseline arm, block, round]`` one figure a block; blocks without a pair are left out."""
-    found = []
+    block_estimates = []
     for block in np.moveaxis(differences, 1, 0):
         pairs = (arm[~np.isnan(arm)] for arm in block)
         estimates = [hodges_lehmann(arm) for arm in pairs if arm.size]
         if estimates:
-            found.append(float(np.mean(estimates)))
-    return np.array(found)
+            block_estimates.append(float(np.mean(estimates)))
+    return np.array(block_estimates)
 
 
-def _granted(found: Interval, step: float | None) -> Interval | None:
-    """At least a step to either side, as both figures are known to half of one; None where nothing scatters at all."""
-    half = max(found.half_width, step or 0.0)
-    return Interval(found.point, found.point - half, found.point + half) if half else None
+def _at_least_a_step(interval: Interval, step: float | None) -> Interval | None:
+    """At least a step to either side, as both figures are known to half of one; None where the width is zero."""
+    half = max(interval.half_width, step or 0.0)
+    return Interval(interval.point, interval.point - half, interval.point + half) if half else None
 
 
 def _side_by_side(grid: Grid, arm: int, baseline: Sequence[int], unit: str) -> Amount | None:
     values = grid.block_medians(arm)
-    others: Floats = np.concatenate([grid.block_medians(each) for each in baseline])
-    count = min(values.size, others.size)
+    baseline_values: Floats = np.concatenate([grid.block_medians(each) for each in baseline])
+    count = min(values.size, baseline_values.size)
     if not count:
         return None
-    interval = _granted(welch_interval(values, others, _LEVEL), grid.step) if count > 1 else None
-    return Amount(unit, float(values.mean() - others.mean()), interval, count)
+    interval = _at_least_a_step(welch_interval(values, baseline_values, _LEVEL), grid.step) if count > 1 else None
+    return Amount(unit, float(values.mean() - baseline_values.mean()), interval, count)

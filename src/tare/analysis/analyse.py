@@ -1,4 +1,4 @@
-"""From a campaign's samples to its results. Pure: frames and the record's facts in, figures out."""
+"""From a campaign's samples to its results: frames and the record's facts in, figures out, without side effects."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class _Context:
 
     grid: Grid
     question: Question
-    scale: Scale  # of what is added
+    scale: Scale  # of the amount that a platform adds
     design: Design
     baseline: tuple[int, ...]  # positions of its arms
     n_blocks: int  # of the campaign, with any trial of this workload
     floor: NoiseFloor | None
-    closed: Closed | None  # why nothing can be said of the metric
+    closed: Closed | None  # why the metric has no verdicts
     base: Description
     unlike: Mapping[str, tuple[str, ...]]  # what makes comparing a platform unfair, by its name
     block_s: float | None  # what a block of the workload takes
@@ -75,8 +75,8 @@ def analyse(
     """Analyse every metric of every workload in the record, in its order.
 
     ``samples``, ``trials`` and ``slices`` are the frames of `tare.store.Store`; ``marked``: the contaminated trials, by
-    default as far as the trials' own rows tell; without ``slices`` all of a block weigh alike in its total. What is
-    missing gives a verdict that says so.
+    default as far as the trials' own rows show; without ``slices`` all rounds of a block have the same weight in its
+    total. A platform or metric without usable samples gets a verdict with the reason.
     """
     if slices is not None:
         samples = weighted(samples, slices)
@@ -90,15 +90,15 @@ def analyse(
     seconds = workload_seconds(trials)
     for workload in record.workloads:
         times = (blocks.get(workload.name, 0), seconds.get(workload.name))
-        found = []
+        workload_results = []
         for metric in workload.metrics:
             key = workload.name, metric.name
-            part, left = parts.get(key, nothing), clean.get(key, nothing)
+            part, clean_part = parts.get(key, nothing), clean.get(key, nothing)
             result = _metric(record, workload, metric, part, counts, *times)
-            if left.height < part.height:
-                result = beside(result, _metric(record, workload, metric, left, counts, *times))
-            found.append(result)
-        results += _flag_disagreement(found)
+            if clean_part.height < part.height:
+                result = beside(result, _metric(record, workload, metric, clean_part, counts, *times))
+            workload_results.append(result)
+        results += _flag_disagreement(workload_results)
     return results
 
 
@@ -142,9 +142,9 @@ def _metric(
         block_s=block_s,
         counts=own,
     )
-    others = dict.fromkeys(arm.platform for arm in grid.arms if arm.platform != record.baseline)
+    compared = dict.fromkeys(arm.platform for arm in grid.arms if arm.platform != record.baseline)
     platforms = [_baseline(context, record.baseline, own)]
-    platforms += [_platform(context, name, counts.get((workload.name, name), nothing)) for name in others]
+    platforms += [_platform(context, name, counts.get((workload.name, name), nothing)) for name in compared]
     return MetricResult(
         workload.name, metric.name, metric.unit, metric.direction, workload.margin, floor, tuple(platforms)
     )
@@ -280,7 +280,7 @@ def _noise_floor(
 
 def _variability(grid: Grid, arm: int, baseline: Sequence[int]) -> Interval | None:
     """Variability overhead with its 95 % interval; None where there are too few blocks, or no noise."""
-    base = np.concatenate([grid.block_values(one) for one in baseline])
+    base = np.concatenate([grid.block_values(baseline_arm) for baseline_arm in baseline])
     try:
         return variability(sd_ratio_bonett(grid.block_values(arm), base))
     except NoAnswer:
@@ -304,7 +304,7 @@ def _blocks_with(grid: Grid, arm: int) -> set[int]:
 
 
 def _cautions(context: _Context, seen: Evidence, logs: LogIntervals) -> list[Finding]:
-    """What a careful reader would want to be told beside the verdict."""
+    """Warnings that belong beside the verdict."""
     notes = []
     count, question = seen.n_blocks, context.question
     if count < context.n_blocks:
@@ -314,11 +314,11 @@ def _cautions(context: _Context, seen: Evidence, logs: LogIntervals) -> list[Fin
         numbers = {"single": seen.pairs.single_baseline, "blocks": count}
         notes.append(Finding(FindingKind.SINGLE_BASELINE, numbers))
     if seen.bootstrap is not None:
-        other = decide(question, replace(logs, wide=seen.bootstrap), seen.totals, seen.hidden)
-        if other is not decide(question, logs, seen.totals, seen.hidden):
+        bootstrap_verdict = decide(question, replace(logs, wide=seen.bootstrap), seen.totals, seen.hidden)
+        if bootstrap_verdict is not decide(question, logs, seen.totals, seen.hidden):
             over = overhead(seen.bootstrap, question.direction)
             ends = {"point": over.point, "low": over.low, "high": over.high}
-            notes.append(Finding(FindingKind.BOOTSTRAP, ends, verdict=other))
+            notes.append(Finding(FindingKind.BOOTSTRAP, ends, verdict=bootstrap_verdict))
     if context.design is Design.SEQUENTIAL:
         notes.append(Finding(FindingKind.AFTER_EACH_OTHER))
     return notes
@@ -345,7 +345,7 @@ def _contamination(counts: Counts) -> list[Finding]:
 
 
 def _flag_disagreement(results: list[MetricResult]) -> list[MetricResult]:
-    """Note on the CPU cost where it says another thing than the workload's headline metric."""
+    """Add a finding to the CPU cost where its verdict differs from that of the workload's headline metric."""
     sure = {Kind.SLOWER, Kind.FASTER, *EQUAL}
     headline = {platform.platform: platform.verdict.kind for platform in results[0].platforms}
     flagged = []

@@ -1,4 +1,4 @@
-"""Does the instrument tell the truth here? Comparisons with known answers: none, and work that was added."""
+"""Whether measurements on this host are right: comparisons whose true difference is known, none or added work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRIPLE = 3
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One comparison of the baseline with itself: overhead with its 95 % interval, and what would be said of it."""
+    """One comparison of the baseline with itself: overhead with its 95 % interval, and the verdict of a campaign."""
 
     over: Interval
     kind: Kind
@@ -45,8 +45,8 @@ class Rate:
     @classmethod
     def of_counts(cls, count: int, of: int) -> Rate:
         """Raises `ValueError` where there is nothing to count."""
-        found = stats.binomtest(count, of).proportion_ci(0.95, method="exact")
-        return cls(count, of, float(found.low), float(found.high))
+        interval = stats.binomtest(count, of).proportion_ci(0.95, method="exact")
+        return cls(count, of, float(interval.low), float(interval.high))
 
     @property
     def share(self) -> float:
@@ -63,7 +63,7 @@ class Trust:
     false_alarms: Rate  # called slower or faster
     covered: Rate  # intervals that hold zero
     equivalent: Rate  # in all that was seen
-    invalid: int  # by the gate
+    invalid: int  # the two baseline arms differ: `verdicts.gate`
     bias: Interval  # mean overhead, 95 %
     half_width: float  # median over comparisons, of 95 % intervals
     block_sd: float  # of a block's log ratio, within comparisons
@@ -78,7 +78,10 @@ class Trust:
         return float(stats.t.ppf(0.975, blocks - 1)) * self.block_sd / math.sqrt(blocks)
 
     def smallest_effect(self, seconds: float) -> float:
-        """The effect that so much time tells from none, at 1 %, with a power of `POWER`: (t.995 + t.90) s / sqrt(n)."""
+        """The smallest effect that so much time shows at the 1 % level with a power of `POWER`, as a log ratio.
+
+        (t.995 + t.90) s / sqrt(n); nan below two blocks.
+        """
         blocks = int(seconds / self.seconds)
         if blocks < 2:
             return math.nan
@@ -87,7 +90,7 @@ class Trust:
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """Work that was added to a platform, and what was found of it against the same platform without."""
+    """Work that was added to a platform on purpose, and how much of it was measured against the platform without it."""
 
     platform: str
     metric: str
@@ -102,36 +105,36 @@ class Injected:
 
     @property
     def miss(self) -> float:
-        """What was found less what was added."""
+        """The measured share less the added one."""
         return self.found.point - self.share
 
 
 def trust(record: CampaignRecord, samples: pl.DataFrame, block_s: float, blocks_each: int) -> list[Trust]:
-    """By metric of the one workload of an A/A campaign.
+    """How often comparisons of the baseline with itself go wrong, by metric of the one workload of an A/A campaign.
 
     ``block_s``: seconds of a block of all its arms; ``blocks_each``: blocks of one comparison. Raises `ValueError`
-    where no comparison is whole.
+    where no comparison has all its samples.
     """
     [workload] = record.workloads
-    found = []
+    by_metric = []
     for metric in workload.metrics:
         part = samples.filter(pl.col("metric").cast(pl.String) == metric.name)
         grid = Grid.of(part, record.all_arms(), harmonic=harmonic(metric.direction, workload.mode))
-        found.append(_trust(grid, workload, metric, block_s * TRIPLE / len(grid.arms), blocks_each))
-    return found
+        by_metric.append(_trust(grid, workload, metric, block_s * TRIPLE / len(grid.arms), blocks_each))
+    return by_metric
 
 
 def longer_trust(
     record: CampaignRecord, samples: pl.DataFrame, block_s: float, lengths_s: Sequence[float]
 ) -> list[tuple[float, Trust]]:
-    """As `trust`, of comparisons of each such length, in seconds of three arms; lengths that no campaign fills lack."""
+    """As `trust`, for comparisons of each length, in seconds of three arms; none of those beyond the campaign."""
     triple_s = block_s * TRIPLE / len(record.all_arms())
-    found = []
+    by_length = []
     for length_s in lengths_s:
         blocks = int(length_s / triple_s)
         if 2 <= blocks <= samples["block"].n_unique():
-            found += [(length_s, one) for one in trust(record, samples, block_s, blocks)]
-    return found
+            by_length += [(length_s, metric_trust) for metric_trust in trust(record, samples, block_s, blocks)]
+    return by_length
 
 
 def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: float, blocks_each: int) -> Trust:
@@ -140,15 +143,15 @@ def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: 
     for blocks in np.array_split(np.arange(grid.blocks.size), max(1, grid.blocks.size // blocks_each)):
         part = _some(grid, blocks)
         for first in range(0, len(grid.arms) - TRIPLE + 1, TRIPLE):
-            one = _compare(part, first, question)
-            if one is not None:
-                compared.append(one[0])
-                deviations.append(one[1])
+            result = _compare(part, first, question)
+            if result is not None:
+                compared.append(result[0])
+                deviations.append(result[1])
     if not compared:
         raise ValueError("no comparison is whole")
-    kinds = Counter(one.kind for one in compared)
+    kinds = Counter(comparison.kind for comparison in compared)
     of = len(compared)
-    holds = sum(one.over.low <= 0 <= one.over.high for one in compared)
+    holds = sum(comparison.over.low <= 0 <= comparison.over.high for comparison in compared)
     return Trust(
         metric=metric.name,
         margin=workload.margin,
@@ -156,8 +159,8 @@ def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: 
         covered=Rate.of_counts(holds, of),
         equivalent=Rate.of_counts(sum(kinds[kind] for kind in EQUAL), of),
         invalid=kinds[Kind.INVALID],
-        bias=_mean([one.over.point for one in compared]),
-        half_width=float(np.median([one.over.half_width for one in compared])),
+        bias=_mean([comparison.over.point for comparison in compared]),
+        half_width=float(np.median([comparison.over.half_width for comparison in compared])),
         block_sd=math.sqrt(float(np.mean(np.square(deviations)))),
         seconds=seconds,
         dependence=dependence(_series(grid)),
@@ -175,7 +178,7 @@ def _mean(values: Sequence[float]) -> Interval:
 
 
 def _compare(grid: Grid, first: int, question: Question) -> tuple[Comparison, float] | None:
-    """The arm ``first`` against the next two, as a campaign would; and the SD of its blocks. None: samples lack."""
+    """The arm ``first`` against the next two, as in a campaign, and the SD of its blocks; None where samples lack."""
     arms = [first, first + 1, first + 2]
     if grid.unfit[arms].any():
         return None
@@ -201,13 +204,13 @@ def _some(grid: Grid, blocks: NDArray[np.int64]) -> Grid:
 
 
 def injected(record: CampaignRecord, samples: pl.DataFrame, added: Sequence[tuple[str, str, float]]) -> list[Injected]:
-    """What was found of added work. ``added``: a platform, its copy that does more, and the share of the work.
+    """How much of added work was measured. ``added``: a platform, its copy that does more, and the share of the work.
 
-    Found is the log ratio of the copy to the platform itself in the same blocks, as a share: exp(r) - 1 in what it
-    costs, which is 1 / exp(r) - 1 in a rate. Copies without two blocks are left out.
+    Measured is the log ratio of the copy to the platform itself in the same blocks, as a share: exp(r) - 1 in what it
+    costs, which is 1 / exp(r) - 1 in a rate. Copies with fewer than two blocks are left out.
     """
     [workload] = record.workloads
-    found = []
+    measured = []
     for metric in workload.metrics:
         part = samples.filter(pl.col("metric").cast(pl.String) == metric.name)
         grid = Grid.of(part, record.all_arms())
@@ -221,5 +224,5 @@ def injected(record: CampaignRecord, samples: pl.DataFrame, added: Sequence[tupl
             sign = 1.0 if metric.direction == "lower" else -1.0
             ends = sorted(math.expm1(sign * end) for end in (seen.logs.wide.low, seen.logs.wide.high))
             point = math.expm1(sign * seen.logs.wide.point)
-            found.append(Injected(platform, metric.name, share, Interval(point, *ends), seen.n_blocks))
-    return found
+            measured.append(Injected(platform, metric.name, share, Interval(point, *ends), seen.n_blocks))
+    return measured

@@ -21,11 +21,11 @@ def count_trials(trials: pl.DataFrame, marked: pl.DataFrame) -> CountsByArm:
         (pl.col("status") == "unsupported").sum().alias("unsupported"),
     )
     contaminated = contamination.by_reason(marked)
-    found: CountsByArm = defaultdict(Counts)
+    counts: CountsByArm = defaultdict(Counts)
     for workload, platform, ok, failed, unsupported in rows.iter_rows():
         n_marked, reasons = contaminated.get((workload, platform), (0, {}))
-        found[workload, platform] = Counts(ok, failed, unsupported, n_marked, reasons)
-    return found
+        counts[workload, platform] = Counts(ok, failed, unsupported, n_marked, reasons)
+    return counts
 
 
 def trials_of(own: Counts, baseline: Counts) -> Trials:

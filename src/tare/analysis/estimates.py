@@ -1,4 +1,4 @@
-"""What a terminal shows of a campaign under way: its headlines with their verdicts, from the figures of its blocks."""
+"""Results of a campaign under way, for the terminal: headlines with their verdicts, from one figure a block."""
 
 from __future__ import annotations
 
@@ -43,27 +43,27 @@ def _result(
     record: CampaignRecord,
     workload: WorkloadRecord,
     metric: MetricRecord,
-    kept: BlockFigures,
+    figures: BlockFigures,
     counts: Mapping[tuple[str, str], Counts],
 ) -> MetricResult:
     arms = record.all_arms()
     question = Question(metric.name, metric.direction, workload.margin)
-    unsure = kept.unfit & {at for at, arm in enumerate(arms) if arm.platform == record.baseline}
-    twin = None if unsure else _intervals(kept.twin)
-    floor = NoiseFloor(None if twin is None else overhead(twin.wide, metric.direction), len(kept.twin))
+    unsure = figures.unfit & {at for at, arm in enumerate(arms) if arm.platform == record.baseline}
+    twin = None if unsure else _intervals(figures.twin)
+    floor = NoiseFloor(None if twin is None else overhead(twin.wide, metric.direction), len(figures.twin))
     closed = gate(question, twin)
     platforms = []
     for name in dict.fromkeys(arm.platform for arm in arms):
         at = [index for index, arm in enumerate(arms) if arm.platform == name]
-        values = np.array([value for index in at for value in kept.values.get(index, ())])
+        values = np.array([value for index in at for value in figures.values.get(index, ())])
         count = counts.get((workload.name, name), Counts())
         if name == record.baseline:
             verdict = Verdict(Kind.BASELINE, Reason.BASELINE)
             platforms.append(PlatformResult(name, values.size, 0, count, _describe(values), verdict=verdict))
         else:
-            looks = kept.logs.get(at[0], []), kept.totals.get(at[0], [])
+            looks = figures.logs.get(at[0], []), figures.totals.get(at[0], [])
             trials = trials_of(count, counts.get((workload.name, record.baseline), Counts()))
-            unseen = hidden(kept.draws.get(at[0], 0), len(looks[0]), trials)
+            unseen = hidden(figures.draws.get(at[0], 0), len(looks[0]), trials)
             platforms.append(_platform(name, question, looks, unseen, _describe(values), count, floor, closed))
     return MetricResult(
         workload.name, metric.name, metric.unit, metric.direction, workload.margin, floor, tuple(platforms)

@@ -1,4 +1,4 @@
-"""What the samples of a platform say against the baseline: paired within blocks, or as two samples side by side."""
+"""Log ratios of a platform to the baseline with their intervals: paired within blocks, or of two separate samples."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """What the metric's steps leave open of a log ratio: always (``floor``), and at random in one block (``sd``)."""
+    """The error of a log ratio by the metric's steps: constant (``floor``), and random in one block (``sd``)."""
 
     step: float
     floor: float
     sd: float
 
     def half_width(self, level: float, n_blocks: int) -> float:
-        """Half of the least interval over so many blocks."""
+        """Half the width that an interval over so many blocks has at least, as a log."""
         at_random = float(stats.t.ppf((1 + level) / 2, n_blocks - 1)) * self.sd / math.sqrt(n_blocks)
         return max(self.floor, at_random)
 
@@ -55,7 +55,7 @@ class Evidence:
 
 
 def evidence(grid: Grid, arm: int, baseline: Sequence[int], design: Design, trials: Trials | None = None) -> Evidence:
-    """Compare an arm with the baseline's. Needs arms without unfit samples."""
+    """Compare an arm with the baseline's, all by position. Needs arms without unfit samples (`Grid.unfit`)."""
     if design is Design.SEQUENTIAL:
         return _side_by_side(grid, arm, baseline, trials or Trials())
     pairs = block_ratios(grid, arm, baseline)
@@ -84,7 +84,9 @@ def _side_by_side(grid: Grid, arm: int, baseline: Sequence[int], trials: Trials)
     """Mean of the log block values against the baseline's, by Welch: block numbers are of different times."""
     several = grid.values.shape[2] > 1
     looks = [grid.block_medians, grid.block_values] if several else [grid.block_medians]
-    sides = [(np.log(look(arm)), np.log(np.concatenate([look(one) for one in baseline]))) for look in looks]
+    sides = [
+        (np.log(look(arm)), np.log(np.concatenate([look(baseline_arm) for baseline_arm in baseline]))) for look in looks
+    ]
     count = min(side.size for side in sides[0])
     if count < MIN_BLOCKS:
         own, base = sides[0]
@@ -111,8 +113,12 @@ def _levels(
 
     def granted(level: float) -> Interval:
         least = rounding.half_width(level, n_blocks) if rounding is not None else 0.0
-        found = interval(level)
-        return found if found.half_width >= least else Interval(found.point, found.point - least, found.point + least)
+        unrounded = interval(level)
+        return (
+            unrounded
+            if unrounded.half_width >= least
+            else Interval(unrounded.point, unrounded.point - least, unrounded.point + least)
+        )
 
     return LogIntervals(granted(_WIDE), granted(_NARROW), granted(sure))
 

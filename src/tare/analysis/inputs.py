@@ -1,4 +1,4 @@
-"""What every estimate asks of its data before it gives a figure."""
+"""Checks of the data that every estimate makes before it gives a figure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 
 class NoAnswer(ValueError):  # noqa: N818 (a statement about the data, as good as any figure)
-    """The data cannot answer what was asked; the message says why. Never a figure in its place."""
+    """The data cannot answer the question; the message says why. No figure is given in its place."""
 
 
 def sample(values: ArrayLike, name: str, *, at_least: int = 1, varied: bool = False, positive: bool = False) -> Floats:

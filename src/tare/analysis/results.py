@@ -1,4 +1,4 @@
-"""What the analysis of a campaign gives: plain figures, one `MetricResult` a workload and metric."""
+"""The results of analysing a campaign: plain figures, one `MetricResult` for each workload and metric."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NoiseFloor:
     n_blocks: int
     reason: FloorReason | None = None  # why there is no interval
     excludes_zero: bool = False
-    detectable: float | None = None  # the smallest difference that such noise lets be found in nine of ten campaigns
+    detectable: float | None = None  # the smallest difference that nine of ten campaigns with such noise find
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Unmarked:
 
 @dataclass(frozen=True, slots=True)
 class Lone:
-    """What one block alone showed: measured, and without an interval."""
+    """The figures of a single block, which has no interval."""
 
     ratio: float
     overhead: float
@@ -108,7 +108,7 @@ class PlatformResult:
     unmarked: Unmarked | None = None  # None: neither its trials nor the baseline's are marked
     pairs: BlockRatios | None = field(default=None, compare=False)  # None: nothing is paired
     p: float | None = None  # of its verdict, adjusted for all of a report; see `multiplicity`
-    survives_holm: bool | None = None  # None: there is no verdict that could, or nobody corrected them
+    survives_holm: bool | None = None  # None: no verdict to correct, or not corrected yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The host while tare starts instances on it: who has it, its settings, its network, its client, its launcher."""
+"""The host while tare starts instances on it: its lock, settings, network, client and launcher of instances."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ P = ParamSpec("P")
 
 
 class HostSession:
-    """The host, had for as long as the context lasts; what killed runs left on it is removed first.
+    """Exclusive use of the host for as long as the context lasts; what killed runs left on it is removed first.
 
         with HostSession(progress) as host:
             image = host.image(workloads)
             tuned = host.tune(resources.cpus)
             launcher, client = host.prepare(image, resources)
 
-    Each part is set up when it is asked for. At the end all go in reverse order, with what the caller added to them
-    (`enter_context`, `callback`), whatever becomes of each: the first error is raised, an interrupt before it, and the
-    others are its notes.
+    Each part is set up when its method is called. At the end all parts are undone in reverse order, with what the
+    caller added to them (`enter_context`, `callback`), even where undoing one of them fails: the first error is raised,
+    or an interrupt in place of it, and the other errors are attached to it as notes.
     """
 
     def __init__(self, progress: Progress = lambda _: None) -> None:
-        """``progress`` is told what takes a while."""
+        """``progress`` is called with a line for each step that takes a while."""
         self._progress = progress
         self._parts: list[AbstractContextManager[object]] = []
 
     def __enter__(self) -> Self:
-        """Raises `HostError` where another session has the host, or where this is not root."""
+        """Raises `HostError` where another session holds the host's lock, or where this process is not root's."""
         self.enter_context(lock.held())
         try:
-            # A setting that a killed run left would be taken for the host's own.
+            # Otherwise `tune` would record a setting that a killed run left as the host's own.
             self._journal = Journal(state.journal())
             clear_the_way(self._journal)
         except BaseException:
@@ -65,19 +65,19 @@ class HostSession:
         while self._parts:
             try:
                 _leave(self._parts.pop(), raised)
-            except BaseException as further:  # noqa: BLE001 (raised once the others have had their turn)
+            except BaseException as further:  # noqa: BLE001 (raised once the other parts are undone)
                 raised = _first(raised, further)
         if raised is not None and raised is not error:
             raise raised
 
     def enter_context(self, part: AbstractContextManager[T]) -> T:
-        """Enter a context that is left at the end, before all that there is by now."""
+        """Enter a context; it is left at the end, before everything that was entered earlier."""
         entered = part.__enter__()
         self._parts.append(part)
         return entered
 
     def callback(self, call: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Have something called at the end, before all that there is by now goes."""
+        """Register a call for the end, before everything that was entered earlier is undone."""
         called = contextlib.ExitStack()
         called.callback(call, *args, **kwargs)
         self._parts.append(called)
@@ -87,9 +87,9 @@ class HostSession:
         return image_for(workloads, self._progress)
 
     def tune(self, measured: Collection[int]) -> list[Tuned]:
-        """Set the host's settings as a campaign on these CPUs wants them; they are given back at the end.
+        """Set the host's settings as a campaign on these CPUs needs them; they are restored at the end.
 
-        Before `prepare`: a control group's swappiness is that which the host had when it was made.
+        Call it before `prepare`: a control group inherits the host's swappiness when it is made.
         """
         outcomes = self.enter_context(tuning.tuned(self._journal, measured))
         for line in tuning.described(outcomes):
@@ -97,7 +97,10 @@ class HostSession:
         return outcomes
 
     def prepare(self, image: Image, resources: Resources, subnet: str | None = None) -> tuple[InstanceLauncher, Client]:
-        """Make the network, the client and the control group of all instances; tare keeps off the measured CPUs."""
+        """Make the network, the client and the control group of all instances, and keep tare off the measured CPUs.
+
+        Raises `HostError` where one of them cannot be made.
+        """
         net = network.Network(network.choose_subnet(subnet))
         label, work = secrets.token_hex(3)[:5], state.work()
         self.enter_context(pinning.kept_off(pinning.usable() - set(harness_cpus(resources.cpus))))
@@ -113,14 +116,14 @@ class HostSession:
 
 
 def image_for(workloads: Iterable[Workload], progress: Progress) -> Image:
-    """The one image for all of these workloads: with what they need on top, and without where none does.
+    """The one image for all of these workloads, with the layers that they need and no others.
 
-    Raises `ImageError`, also where it lacks a package that a workload needs.
+    Raises `ImageError`, also where the image lacks a package that a workload needs.
     """
-    wanted = list(workloads)
-    layers = {workload.layer for workload in wanted if workload.layer is not None}
+    chosen = list(workloads)
+    layers = {workload.layer for workload in chosen if workload.layer is not None}
     image = build.ensure(build.agent_path(), progress=progress, layers=layers)
-    for workload in wanted:
+    for workload in chosen:
         missing = [package for package in workload.packages if package not in image.manifest.packages]
         if missing:
             raise ImageError(
@@ -131,12 +134,12 @@ def image_for(workloads: Iterable[Workload], progress: Progress) -> Image:
 
 
 def harness_cpus(measured: Collection[int]) -> tuple[int, ...]:
-    """The CPUs that are left for the harness and the client, away from the measured cores where that can be."""
+    """The CPUs for the harness and the client: off the measured cores where the host has enough cores."""
     return topology.elsewhere(pinning.usable(), measured, beside.cores(tuple(measured)))
 
 
 def default_cpus(count: int = 1) -> tuple[int, ...]:
-    """The CPUs for the instances, each of another core where there are enough."""
+    """The CPUs for the instances, each on a core of its own where the host has enough cores."""
     return topology.choose(pinning.usable(), facts.cores_of_machine(), count)
 
 
@@ -158,10 +161,10 @@ def _leave(part: AbstractContextManager[object], raised: BaseException | None) -
 
 
 def _first(raised: BaseException | None, further: BaseException) -> BaseException:
-    """Which of two errors is raised: an interrupt, or else the first; the other is a note of it."""
+    """Of two errors the one to raise, an interrupt or else the first; the other is attached to it as a note."""
     if raised is None or further is raised:
         return further
     ending = isinstance(raised, Exception) and not isinstance(further, Exception)
-    kept, noted = (further, raised) if ending else (raised, further)
-    kept.add_note(f"besides: {noted}" if isinstance(noted, Exception) else f"besides: {type(noted).__name__}")
-    return kept
+    primary, noted = (further, raised) if ending else (raised, further)
+    primary.add_note(f"besides: {noted}" if isinstance(noted, Exception) else f"besides: {type(noted).__name__}")
+    return primary

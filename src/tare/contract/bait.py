@@ -1,4 +1,4 @@
-"""What the host makes for a guest to find: a file, a process, a key, a socket. Who says the secret has been here."""
+"""Bait on the host for a guest: a file, a process, a key, a socket. A guest that knows its secret has reached it."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from tare.errors import HostError
 from tare.host import processes, removers, state
 from tare.host.journal import CleanupStack
 
-#: A filesystem that cannot write: what it is asked to mount stays as it is.
+#: Read-only filesystems: an attempt to mount a disk as one of them does not change the disk.
 READERS = ("iso9660", "squashfs", "erofs", "cramfs", "romfs", "udf")
-#: A key goes by itself where its owner was killed.
+#: A key expires after so many seconds even where its owner was killed.
 KEY_LIFE_S = 120
 #: Numbers of add_key(2) and keyctl(2), for which the C library has no functions.
 KEY_CALLS = {"x86_64": (248, 250), "aarch64": (217, 219)}
 GET_KEYRING_ID, UNLINK, EXPIRE = 0, 9, 15
 SESSION_KEYRING, USER_KEYRING = -3, -4
-#: name_to_handle_at(2): relative to the working folder, and the most that a handle takes.
+#: name_to_handle_at(2): AT_FDCWD, and the largest size of a handle.
 HERE, MAX_HANDLE = -100, 128
 NOBODY = "65534"
 
 
 @dataclass(frozen=True, slots=True)
 class Bait:
-    """What is told inside, and what is not."""
+    """The bait: names that the instance is given, and the host's facts that it is not."""
 
     given: dict[str, str]
     host: Host
-    setuid: str  # the name of the file that a guest makes, wherever it can
+    setuid: str  # the name of the setuid file that a guest makes wherever it can
 
 
 @contextlib.contextmanager
 def laid(launcher: InstanceLauncher, running: RunningInstance) -> Iterator[Bait]:
-    """Lay it out for an instance; all of it goes again."""
+    """Make the bait for an instance; it is removed when the context is left. Raises `HostError`."""
     secret, mark = secrets.token_hex(16), f"tare-{secrets.token_hex(8)}"
     cleanup = CleanupStack(launcher.journal)
     with contextlib.ExitStack() as ends:
@@ -65,26 +65,26 @@ def laid(launcher: InstanceLauncher, running: RunningInstance) -> Iterator[Bait]
 
 
 def facts() -> dict[str, str]:
-    """The host's own, as `doors.pl` says those inside."""
+    """The host's namespaces and boot id, by the same names as `doors.pl` prints those of the instance."""
     kinds = ("uts", "ipc", "pid", "user", "net", "mnt")
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return {kind: str(Path("/proc/self/ns", kind).readlink()) for kind in kinds} | {"boot": boot}
 
 
 def runnable_by_nobody(paths: list[Path]) -> list[Path]:
-    """Those setuid files that another user of this host can execute as their owner: reached, and on no nosuid mount."""
-    there = [path for path in paths if _is_setuid(path)]
-    if not there:
+    """The setuid files that another user of this host can execute as their owner: reachable, on no nosuid mount."""
+    setuid_files = [path for path in paths if _is_setuid(path)]
+    if not setuid_files:
         return []
     as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     reached = 'for path; do test -x "$path" && printf "%s\\0" "$path"; done; true'
-    done = processes.run([*as_nobody, "sh", "-c", reached, "sh", *map(str, there)])
+    done = processes.run([*as_nobody, "sh", "-c", reached, "sh", *map(str, setuid_files)])
     done.require()
     return [Path(os.fsdecode(path)) for path in done.stdout.split(b"\0") if path]
 
 
 def places(running: RunningInstance, name: str) -> list[Path]:
-    """Where on this host a file may lie that was made in an instance, in /, /tmp, /data or /dev/shm."""
+    """Paths on this host of a file that was made in an instance, in /, /tmp, /data or /dev/shm, wherever it may be."""
     folder, data = running.instance.spec.space.folder, running.instance.spec.space.data
     below = {data, folder / "upper", folder / "root"}
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
@@ -115,7 +115,7 @@ def _file(cleanup: CleanupStack, name: str, secret: str) -> Path:
 
 @contextlib.contextmanager
 def _process(mark: str) -> Iterator[None]:
-    """A process with a name of its own; it ends with its standard input, and so with this one."""
+    """A process with a name of its own; it ends with its standard input, and so with this process."""
     process = processes.start(["sh", "-c", "read -r _", mark], stdin=subprocess.PIPE)
     try:
         yield
@@ -133,7 +133,7 @@ def _abstract_socket(mark: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _keys(mark: str, secret: str) -> Iterator[None]:
-    """A key in the user's keyring and one in the session's: a kernel without keys has none to find."""
+    """A key in the user's keyring and one in the session's; none where the kernel has no keys."""
     library = ctypes.CDLL(None, use_errno=True)
     numbers = KEY_CALLS.get(os.uname().machine)
     if numbers is None:
@@ -143,7 +143,7 @@ def _keys(mark: str, secret: str) -> Iterator[None]:
     added = []
     try:
         for special in (USER_KEYRING, SESSION_KEYRING):
-            # Not by its special number: where there is none of the session, that would make one.
+            # Not by its special number: that would make a session keyring where there is none.
             ring = library.syscall(keyctl, GET_KEYRING_ID, special, 0)
             key = library.syscall(add_key, b"user", mark.encode(), payload, len(payload), ring) if ring != -1 else -1
             if key != -1:
@@ -160,7 +160,7 @@ class _Handle(ctypes.Structure):
 
 
 def _handle(path: Path) -> str | None:
-    """The file's number, as ``TYPE:HEXADECIMAL``; None where its filesystem gives none."""
+    """The file's handle, as ``TYPE:HEXADECIMAL``; None where its filesystem has no handles."""
     library = ctypes.CDLL(None, use_errno=True)
     handle, mount = _Handle(bytes=MAX_HANDLE), ctypes.c_int()
     if library.name_to_handle_at(HERE, os.fsencode(path), ctypes.byref(handle), ctypes.byref(mount), 0) == -1:
@@ -172,7 +172,7 @@ def _handle(path: Path) -> str | None:
 
 
 def _disk() -> str | None:
-    """The host's disk as ``MAJOR:MINOR``: that of TARE_HOME, else the largest that there is; None: there is none."""
+    """The host's disk as ``MAJOR:MINOR``: that of TARE_HOME, else the largest; None where there is none."""
     device = state.work().stat().st_dev
     if os.major(device):  # else no block device: overlay, tmpfs, btrfs
         return f"{os.major(device)}:{os.minor(device)}"

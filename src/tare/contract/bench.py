@@ -1,4 +1,4 @@
-"""What a check works with: one platform on prepared ground, and how a broken promise is told."""
+"""What a check works with: one platform in a host session, and the error for a broken promise."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class BrokenPromiseError(TareError):
 
 
 def promise(kept: object, otherwise: str) -> None:
-    """Raise `BrokenPromiseError` in these words unless it is kept."""
+    """Raise `BrokenPromiseError` with the text ``otherwise`` unless ``kept`` is true."""
     if not kept:
         raise BrokenPromiseError(otherwise)
 
 
 @dataclass(slots=True)
 class Bench:
-    """A platform under test. One instance is shared by the checks that do it no harm."""
+    """A platform under test. The checks that do not harm an instance share one."""
 
     platform: Platform
     launcher: InstanceLauncher
@@ -34,7 +34,7 @@ class Bench:
 
     @property
     def running(self) -> RunningInstance:
-        """The shared instance, whose start was measured; a new one when the last has died."""
+        """The shared instance, whose start was measured; a new one when the last was lost."""
         if self._shared is not None and self._shared.session.dead is not None:
             self.close()
         if self._shared is None:
@@ -42,12 +42,12 @@ class Bench:
         return self._shared
 
     def start(self, *, measured: bool = False) -> RunningInstance:
-        """An instance of its own; the caller stops it."""
+        """Start an instance that is not shared; the caller stops it. Raises what `InstanceLauncher.start` raises."""
         return self.launcher.start(self.platform, Arm(self.platform.name), measured=measured)
 
     @contextlib.contextmanager
     def fresh(self, *, measured: bool = False) -> Iterator[RunningInstance]:
-        """An instance of its own."""
+        """An instance that is not shared; it is stopped when the context is left."""
         running = self.start(measured=measured)
         try:
             yield running
@@ -63,9 +63,9 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One promise: a name for the command line, what is promised in words, and how it is tried.
+    """One promise: a name for the command line, the promise in words, and the function that checks it.
 
-    ``run`` may return what is to be said of a promise that is kept.
+    ``run`` raises `BrokenPromiseError`, or returns a remark on a promise that is kept, or None.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The promises, each tried on real sandboxes. They raise `BrokenPromiseError` with what was seen."""
+"""The promises, each checked on real sandboxes. They raise `BrokenPromiseError` with what was observed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tare.errors import SessionError
 from tare.platforms.parts.helpers import processes_by_pid
 from tare.timeouts import stretched, until
 
-#: A program that every platform must run unchanged; any of the image's would do.
+#: A program whose bits must be the same on every platform; any program of the image would do.
 WITNESS = "usr/bin/sysbench"
-#: A server that greets whoever comes first, and one who comes, and goes on trying until there is a server.
+#: A server that greets its first client; and a client, which tries again until there is a server.
 SERVE = (
     "$s = IO::Socket::INET->new(LocalPort => $ARGV[0], Listen => 1, ReuseAddr => 1) or die $@;"
     'syswrite STDOUT, "listening\\n"; $s->accept->syswrite("hello")'
@@ -31,15 +31,15 @@ ASK = (
     "for (1..50) { $s = IO::Socket::INET->new(PeerAddr => $ARGV[0], PeerPort => $ARGV[1]) and last;"
     "select(undef, undef, undef, 0.1) } defined $s or die $@; print <$s>"
 )
-#: What is started and does not stay has ended by then.
+#: Short-lived processes of a start have ended by then.
 HELPERS_LIMIT_S = 5.0
-#: A busy loop without end; `timeout` ends it after the same time wherever it runs, emulated or not.
+#: A busy loop without end; `timeout` ends it after the same time on every platform, emulated or not.
 ENDLESS = "while :; do :; done"
 THRICE = 'for n in 1 2 3; do timeout 0.5 sh -c "$0" & done; wait'
 ONCE_S, MIN_COST_NS = 0.3, 20_000_000
-#: Until the client serves; its arguments are the client's address and port.
+#: Connects to the client, and tries again until it serves; its arguments are the client's address and port.
 CALL_BACK = 'for n in 1 2 3 4 5; do iperf3 -c "$1" -p "$2" -n 1M && exit; sleep 0.2; done; exit 1'
-#: Takes as many bytes as it is told, and writes to all of them.
+#: Allocates as many bytes as its argument says, and writes to all of them.
 HOG = '$held = "x" x shift; print length $held'
 
 
@@ -79,8 +79,8 @@ def same_bits(bench: Bench) -> None:
         mark = session.get("/etc/tare-image", cap=200).decode(errors="replace").strip()
         promise(mark == image.hash, f"the image inside calls itself {mark!r}, not {image.hash!r}")
         seen = session.execute(["sha256sum", f"/{WITNESS}"], time_limit_s=60).stdout.split()
-        wanted = hashlib.sha256((image.root / WITNESS).read_bytes()).hexdigest()
-        promise(seen and seen[0].decode() == wanted, f"/{WITNESS} inside is another file")
+        expected = hashlib.sha256((image.root / WITNESS).read_bytes()).hexdigest()
+        promise(seen and seen[0].decode() == expected, f"/{WITNESS} inside is another file")
     else:
         promise(session.hello.image is None, "it declares other bits, and has the image's mark")
 
@@ -153,13 +153,17 @@ def helpers_are_counted(bench: Bench) -> None:
         if not running.instance.accounted:
             return
         deadline = until(HELPERS_LIMIT_S)
-        while outside := _outside(running, before):  # what is short-lived ends meanwhile
+        while outside := _outside(running, before):  # short-lived processes end meanwhile
             promise(time.monotonic() < deadline, f"not in its control group: {outside}")
             time.sleep(0.05)
 
 
 def _outside(running: RunningInstance, before: Collection[int]) -> list[str]:
-    """New processes that an instance's group lacks: its processes' ancestors, its daemons' children, what names it."""
+    """New processes of an instance that are not in its control group.
+
+    Its processes are: those in the group and their ancestors, those of its daemons, and those whose command line has
+    its name.
+    """
     seen = processes_by_pid()
     group = running.instance.spec.group
     its = {pid for daemon in running.instance.daemons for pid in daemon.pids()}
@@ -167,7 +171,7 @@ def _outside(running: RunningInstance, before: Collection[int]) -> list[str]:
     while above:
         its |= above
         above = {seen[pid].parent for pid in above} & set(seen)
-    its |= {pid for pid, one in seen.items() if any(running.instance.spec.id in word for word in one.argv)}
+    its |= {pid for pid, process in seen.items() if any(running.instance.spec.id in word for word in process.argv)}
     strays = []
     for pid in its & set(seen) - set(before):
         with contextlib.suppress(OSError):
@@ -189,7 +193,7 @@ def cpus_hold(bench: Bench) -> None:
     running.session.execute(["sh", "-c", THRICE, ENDLESS], time_limit_s=60)
     spent, took = running.cpu_ns(), time.monotonic_ns() - began
     if before is not None and spent is not None:
-        # A tenth more than there is: a counter is read before or after the clock.
+        # A tenth more than possible: the counter and the clock are not read at the same moment.
         promise(spent - before < took * len(allowed) * 1.1, "it used more CPU time than its CPUs have")
 
 
@@ -199,7 +203,7 @@ def memory_holds(bench: Bench) -> None:
         try:
             done = running.session.execute(["perl", "-e", HOG, "734003200"], time_limit_s=180)
         except SessionError:
-            return  # the whole sandbox was ended for it: so it is with gVisor
+            return  # the whole sandbox was killed for it, as gVisor's is
         promise(done.stdout != b"734003200", "700 MiB were held within 512 MiB")
 
 
@@ -219,25 +223,25 @@ def network_both_ways(bench: Bench) -> None:
         _tcp_by_perl(bench, running)
         return
     port = str(address.instance_port)
-    client, here = bench.client.towards(address), address.client or bench.launcher.network.client
+    client, client_address = bench.client.towards(address), address.client or bench.launcher.network.client
     server = running.session.start(["iperf3", "-s", "-1", "--forceflush", "-p", port], time_limit_s=60)
     server.wait_output(b"listening", 30)
-    there = ["iperf3", "-c", address.host, "-p", str(address.port), "-n", "1M"]
-    done = client.run(there, time_limit_s=60)
+    argv = ["iperf3", "-c", address.host, "-p", str(address.port), "-n", "1M"]
+    done = client.run(argv, time_limit_s=60)
     promise(done.code == 0, f"the client does not reach it: {done.text.strip()[-200:]}")
     with client.serving(["iperf3", "-s", "-1", "-p", port]):
-        back = ["sh", "-c", CALL_BACK, "call-back", here, port]
-        said = running.session.execute(back, time_limit_s=120)
-    promise(said.code == 0, f"it does not reach the client: {said.stdout.decode(errors='replace').strip()[-200:]}")
+        back = ["sh", "-c", CALL_BACK, "call-back", client_address, port]
+        answer = running.session.execute(back, time_limit_s=120)
+    promise(answer.code == 0, f"it does not reach the client: {answer.stdout.decode(errors='replace').strip()[-200:]}")
     if address.echo is not None:
         pinged = client.run(["ping", "-c", "1", "-W", "5", address.echo], time_limit_s=30)
         promise(pinged.code == 0, f"{address.echo} does not answer ping")
 
 
 def _tcp_by_perl(bench: Bench, running: RunningInstance) -> None:
-    """Both ways by what every Debian has: other bits may lack the image's tools."""
+    """Check TCP both ways with Perl, which every Debian has: other bits may lack the image's tools."""
     address = running.instance.address
-    client, here = bench.client.towards(address), address.client or bench.launcher.network.client
+    client, client_address = bench.client.towards(address), address.client or bench.launcher.network.client
     serve = ["perl", "-MIO::Socket::INET", "-e", SERVE]
     server = running.session.start([*serve, str(address.instance_port)], time_limit_s=60)
     server.wait_output(b"listening", 30)
@@ -245,18 +249,18 @@ def _tcp_by_perl(bench: Bench, running: RunningInstance) -> None:
     done = client.run([*ask, str(address.host), str(address.port)], time_limit_s=60)
     promise(done.stdout == b"hello", f"the client does not reach it: {done}")
     with client.serving([*serve, str(address.port)]):
-        said = running.session.execute([*ask, here, str(address.port)], time_limit_s=60)
-    promise(said.stdout == b"hello", f"it does not reach the client: {said.stderr.decode(errors='replace')[-200:]}")
+        answer = running.session.execute([*ask, client_address, str(address.port)], time_limit_s=60)
+    promise(answer.stdout == b"hello", f"it does not reach the client: {answer.stderr.decode(errors='replace')[-200:]}")
 
 
 def four_at_once(bench: Bench) -> None:
     """Four start in parallel, and each keeps its own files."""
     with ThreadPoolExecutor(4) as pool:
         attempts = [pool.submit(bench.start) for _ in range(4)]
-    running_instances = [one.result() for one in attempts if one.exception() is None]
+    running_instances = [attempt.result() for attempt in attempts if attempt.exception() is None]
     try:
-        for one in attempts:
-            error = one.exception()
+        for attempt in attempts:
+            error = attempt.exception()
             if error is not None:
                 raise error
         for number, running in enumerate(running_instances):
@@ -284,22 +288,22 @@ def death_is_noticed(bench: Bench) -> None:
             raise BrokenPromiseError("a killed instance runs commands")
     finally:
         bench.close()
-    left = named_after(pids, notes())
-    promise(not left, f"left on the host: {left}")
+    leftovers = named_after(pids, notes())
+    promise(not leftovers, f"left on the host: {leftovers}")
 
 
 def stop_leaves_nothing(bench: Bench) -> None:
     """After a stop nothing of it is on the host: processes, mounts, links, groups, files, packet filter's rules."""
-    _ = bench.running  # what a platform makes once a host is there
+    _ = bench.running  # so that what a platform makes once for a host is there already
     rules, before = packet_rules(), notes()
     running = bench.start(measured=True)
     label, pids = running.instance.spec.id, running.instance.host_processes()
-    there = left_on_host(label)
+    labelled = left_on_host(label)
     running.stop()
-    promise(there, "nothing on the host carried its label")
-    left = left_on_host(label)
-    left += named_after(pids, notes() - before)
-    promise(not left, f"left on the host: {left}")
+    promise(labelled, "nothing on the host carried its label")
+    leftovers = left_on_host(label)
+    leftovers += named_after(pids, notes() - before)
+    promise(not leftovers, f"left on the host: {leftovers}")
     new = packet_rules() - rules
     promise(not new, f"left in the packet filter: {sorted(new)}")
 

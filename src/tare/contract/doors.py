@@ -1,4 +1,4 @@
-"""The doors out of a sandbox, as data, and how an attempt at one is read. `doors.pl` makes the attempts, inside."""
+"""The doors out of a sandbox, as data, and how attempts at them are judged. `doors.pl` makes the attempts, inside."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-#: What a call answers that came past the look at its caller's rights.
+#: Results of a call that passed the kernel's check of its caller's rights.
 PAST_RIGHTS = ("OK", "EINVAL", "ENOEXEC", "EFAULT", "ENOENT", "EBADF", "ENOTBLK", "EBUSY")
-#: What is said of a thing that is not there.
+#: Errors for something that is not there.
 ABSENT = {"ENOENT", "ENODEV", "ENXIO", "ENOSYS"}
-#: What a disk says to a filesystem that is none of its own: it was opened.
+#: Results of mounting a disk as a filesystem that it does not have, where the disk was opened.
 OPENED_DISK = ("OK", "EINVAL", "EBUSY")
 
 
 class Reach(enum.Enum):
     """When an open door leads to the host."""
 
-    ALWAYS = "always"  # what the host made for it was reached
-    KERNEL = "kernel"  # when the kernel that let it pass is the host's, and none of the instance's own
-    UTS = "uts"  # when that, and the instance has the host's namespace of this kind
+    ALWAYS = "always"  # it is open only where the host's bait was reached
+    KERNEL = "kernel"  # when the kernel is the host's, and not the instance's own
+    UTS = "uts"  # when that is so, and the instance has the host's namespace of this kind
     PID = "pid"
     IPC = "ipc"
 
@@ -32,7 +32,7 @@ class Door:
     gain: str
     attempt: tuple[str, ...]
     reach: Reach = Reach.KERNEL
-    opens: tuple[str, ...] = ("OK",)  # the words that say that it is open; besides what was read of a canary
+    opens: tuple[str, ...] = ("OK",)  # results for which it is open; so it is where the bait's secret was read
 
 
 def _file(name: str, gain: str, path: str, mode: str) -> Door:
@@ -47,7 +47,7 @@ def _call(name: str, gain: str, *call: str, reach: Reach = Reach.KERNEL) -> Door
 
 _CANARY = Reach.ALWAYS
 
-#: Tried inside every instance, as root. The order is that of the tables.
+#: Tried inside every instance, as root. The tables have the same order.
 DOORS = (
     # The kernel's own settings
     _file(
@@ -162,14 +162,14 @@ class State(enum.Enum):
 
     CLOSED = "closed"
     OPEN = "open"
-    OWN = "its own"  # it opened on what is the instance's own: a kernel, a namespace
-    ABSENT = "not there"  # the kernel has no such thing, or shows none
+    OWN = "its own"  # it leads to what is the instance's own: a kernel, a namespace
+    ABSENT = "not there"  # the kernel does not have it, or does not show it
     UNTRIED = "cannot be tried"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one door, and how: the ways that are open with what they said, or what the closed ones said."""
+    """The state of one door. ``how``: the ways that are open and their results, or else the results of all ways."""
 
     door: Door
     state: State
@@ -178,7 +178,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What `doors.pl` printed: facts by name, and of each door its ways and words. ``whole``: to its last line."""
+    """The output of `doors.pl`: facts by name, and by door its ways and their results. ``whole``: to its last line."""
 
     facts: Mapping[str, str]
     ways: Mapping[str, Sequence[tuple[str, str]]]
@@ -186,7 +186,7 @@ class Answers:
 
     @classmethod
     def parse(cls, text: str) -> Answers:
-        """Read the lines; a line of another kind is passed over, for a guest may print what it will."""
+        """Parse the output; lines of another kind are ignored, as a guest may print anything."""
         facts: dict[str, str] = {}
         ways: dict[str, list[tuple[str, str]]] = {}
         lines = ["".join(c if c.isprintable() or c == "\t" else "?" for c in line) for line in text.split("\n")]
@@ -201,19 +201,19 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What is known on the host, and was not told inside: who says it has been here."""
+    """Facts of the host that the instance is not given: a guest that knows the secret has reached the host."""
 
-    secret: str  # what the canary, the key and all that is read hold
-    facts: Mapping[str, str] = field(default_factory=dict)  # as those of `Answers`
-    while_tried_ns: tuple[int, int] = (0, 0)  # CLOCK_BOOTTIME before and after
-    #: whether the kernel inside is one that others have too; None: as `has_kernel_of` finds
+    secret: str  # the content of the canary file, the key and the other bait
+    facts: Mapping[str, str] = field(default_factory=dict)  # of the same names as those of `Answers`
+    while_tried_ns: tuple[int, int] = (0, 0)  # CLOCK_BOOTTIME before and after the attempts
+    #: whether the kernel inside is shared with others; None: as `has_kernel_of` finds
     shared_kernel: bool | None = None
 
 
 def has_kernel_of(host: Host, facts: Mapping[str, str]) -> bool:
-    """Whether an instance has the host's kernel: by its boot id, which LXC and nspawn cover, or its clock.
+    """Whether an instance has the host's kernel: by its boot id, which LXC and nspawn hide, or its clock since boot.
 
-    The clock of another kernel, which booted later, is nowhere near.
+    The clock of another kernel, which booted later, shows far less.
     """
     since = facts.get("since_boot_ns", "")
     first, last = host.while_tried_ns
@@ -221,25 +221,25 @@ def has_kernel_of(host: Host, facts: Mapping[str, str]) -> bool:
 
 
 def order(doors: Iterable[Door], given: Mapping[str, str]) -> str:
-    """What `doors.pl` reads: what the host made, and the doors."""
+    """The input of `doors.pl`: the bait's names, and the doors."""
     lines = [("set", *pair) for pair in given.items()] + [(door.name, *door.attempt) for door in doors]
     return "".join("\t".join(line) + "\n" for line in lines)
 
 
 def judge(door: Door, answers: Answers, host: Host) -> Outcome:
-    """How an attempt at a door ended."""
+    """The outcome of the attempts at a door."""
     ways = answers.ways.get(door.name, ())
     opened = [(way, word) for way, word in ways if word in door.opens or word == f"={host.secret}"]
     if not ways:
         return Outcome(door, State.UNTRIED, "nothing was said of it")
     if opened:
         state = State.OPEN if _reaches(door.reach, answers, host) else State.OWN
-        return Outcome(door, state, _told(opened))
+        return Outcome(door, state, _rendered(opened))
     tried = [(way, word) for way, word in ways if not word.startswith("-")]
     if not tried:
         return Outcome(door, State.UNTRIED, "; ".join(dict.fromkeys(word[1:] for _, word in ways)))
     absent = door.reach is not Reach.ALWAYS and all(word in ABSENT for _, word in tried)
-    return Outcome(door, State.ABSENT if absent else State.CLOSED, _told(tried))
+    return Outcome(door, State.ABSENT if absent else State.CLOSED, _rendered(tried))
 
 
 def _reaches(reach: Reach, answers: Answers, host: Host) -> bool:
@@ -253,5 +253,5 @@ def _reaches(reach: Reach, answers: Answers, host: Host) -> bool:
     return shared and answers.facts.get(reach.value) == host.facts.get(reach.value)
 
 
-def _told(ways: Sequence[tuple[str, str]]) -> str:
+def _rendered(ways: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{way}: {'read' if word.startswith('=') else word}" for way, word in ways)

@@ -1,4 +1,4 @@
-"""The promise that nothing gets out: every door is tried inside a real instance (`doors`), against bait on the host."""
+"""The promise that nothing escapes: every door is tried inside a real instance (`doors`), with bait on the host."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from tare.platforms.base import EVERY_DOOR, Platform
 from tare.session.session import Session
 from tare.timeouts import until
 
-#: All doors on a machine that is emulated.
+#: For all doors together, on an emulated machine.
 LIMIT_S = 240.0
 OUTPUT_CAP = 1 << 20
 SERVE = (
     "$s = IO::Socket::INET->new(LocalPort => $ARGV[0], Listen => 8, ReuseAddr => 1) or die $@;"
     'syswrite STDOUT, "listening\\n"; while ($c = $s->accept) { $c->syswrite($ARGV[1]); close $c }'
 )
-#: Sends one text to one address for as long as the sniffing takes, and longer.
+#: Sends a text to an address, again and again, for longer than the sniffing takes.
 SEND = (
     "$s = IO::Socket::INET->new(Proto => 'udp', PeerAddr => $ARGV[0], PeerPort => $ARGV[1]) or die $@;"
     "for (1..100) { $s->send($ARGV[2]); select(undef, undef, undef, 0.1) }"
 )
-#: A packet that was sent has come by then.
+#: A packet has arrived by then.
 ARRIVAL_LIMIT_S = 1.0
 
 
@@ -46,7 +46,7 @@ def escape_to_others(bench: Bench) -> str:
 
 
 def try_doors(bench: Bench) -> list[Outcome]:
-    """What became of each door, in the shared instance. Raises `BrokenPromiseError` where they were not all tried."""
+    """Try each door in the shared instance. Raises `BrokenPromiseError` where not all were tried."""
     running = bench.running
     with bait.laid(bench.launcher, running) as laid:
         began = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
@@ -60,28 +60,42 @@ def try_doors(bench: Bench) -> list[Outcome]:
 
 
 def try_doors_to_others(bench: Bench) -> list[Outcome]:
-    """What became of each door to another instance of the platform, which is started for it."""
+    """Try each door to another instance of the platform, which is started for this; absent without a network.
+
+    Raises `BrokenPromiseError` where not all were tried.
+    """
     running = bench.running
     address = running.instance.address
     if address.host is None:
         return [Outcome(door, State.ABSENT, address.no_ping) for door in DOORS_TO_OTHERS]
-    with bait.laid(bench.launcher, running) as laid, bench.fresh() as other, _listener(bench, running) as listener:
+    with bait.laid(bench.launcher, running) as laid, bench.fresh() as victim, _listener(bench, running) as listener:
         secret = laid.host.secret
-        its = other.instance.address
-        own = its.ping or its.early_ping
-        reachable = {f"{its.host}:{its.port}", *([f"{own}:{its.instance_port}"] if own else [])}
-        here, port = listener.getsockname()
+        victim_address = victim.instance.address
+        victim_ping = victim_address.ping or victim_address.early_ping
+        reachable = {
+            f"{victim_address.host}:{victim_address.port}",
+            *([f"{victim_ping}:{victim_address.instance_port}"] if victim_ping else []),
+        }
+        own_host, port = listener.getsockname()
         given = {"other": ",".join(sorted(reachable)), "sniffed": laid.setuid, "spoof": secret}
-        if own is not None and own not in {address.ping, address.early_ping}:
-            given |= {"spoofed": own, "told": here, "port": str(port)}
-        serve = ["perl", "-MIO::Socket::INET", "-e", SERVE, str(its.instance_port), secret]
-        other.session.start(serve, time_limit_s=LIMIT_S).wait_output(b"listening", 60)
-        client = bench.client.towards(its)
-        send = ["perl", "-MIO::Socket::INET", "-e", SEND, str(its.host), str(its.port), laid.setuid + secret]
+        if victim_ping is not None and victim_ping not in {address.ping, address.early_ping}:
+            given |= {"spoofed": victim_ping, "told": own_host, "port": str(port)}
+        serve = ["perl", "-MIO::Socket::INET", "-e", SERVE, str(victim_address.instance_port), secret]
+        victim.session.start(serve, time_limit_s=LIMIT_S).wait_output(b"listening", 60)
+        client = bench.client.towards(victim_address)
+        send = [
+            "perl",
+            "-MIO::Socket::INET",
+            "-e",
+            SEND,
+            str(victim_address.host),
+            str(victim_address.port),
+            laid.setuid + secret,
+        ]
         with client.serving(send):
             answers = _answers(running.session, DOORS_TO_OTHERS, given)
-        came = [("on the host", "OK")] if own is not None and _came(listener, secret, own) else []
-    return _judged(DOORS_TO_OTHERS, _more(answers, "spoof", came), laid.host)
+        spoofed = [("on the host", "OK")] if victim_ping is not None and _came(listener, secret, victim_ping) else []
+    return _judged(DOORS_TO_OTHERS, _more(answers, "spoof", spoofed), laid.host)
 
 
 def _answers(session: Session, doors: Sequence[Door], given: Mapping[str, str]) -> Answers:
@@ -95,7 +109,7 @@ def _answers(session: Session, doors: Sequence[Door], given: Mapping[str, str]) 
 
 
 def _more(answers: Answers, name: str, ways: Sequence[tuple[str, str]]) -> Answers:
-    """With what was seen on the host."""
+    """The answers with more ways through one door, which were observed on the host."""
     return dataclasses.replace(answers, ways={**answers.ways, name: [*answers.ways.get(name, ()), *ways]})
 
 
@@ -104,7 +118,7 @@ def _judged(doors: Sequence[Door], answers: Answers, host: Host) -> list[Outcome
 
 
 def _host_of(platform: Platform, host: Host) -> Host:
-    """On another machine, its kernel is what a guest gets at, unless it has one of its own."""
+    """The host's facts for a platform on another machine: the kernel is that machine's, or the instance's own."""
     return dataclasses.replace(host, shared_kernel=not platform.own_kernel) if platform.elsewhere else host
 
 
@@ -116,7 +130,7 @@ def _listener(bench: Bench, running: RunningInstance) -> Iterator[socket.socket]
 
 
 def _came(listener: socket.socket, text: str, sender: str) -> bool:
-    """Whether a datagram with this text came, and was taken for the sender's."""
+    """Whether a datagram with this text arrived that seems to come from this sender."""
     deadline = until(ARRIVAL_LIMIT_S)
     while select.select([listener], [], [], max(0.0, deadline - time.monotonic()))[0]:
         with contextlib.suppress(BlockingIOError):  # a datagram whose checksum is wrong is dropped when it is read
@@ -127,22 +141,28 @@ def _came(listener: socket.socket, text: str, sender: str) -> bool:
 
 
 def declared(platform: Platform, door: str) -> str | None:
-    """Why a platform leaves a door open by design; None: it does not."""
+    """The reason for which a platform leaves a door open by design; None: it does not."""
     return platform.open_by_design.get(door, platform.open_by_design.get(EVERY_DOOR))
 
 
 def _held(platform: Platform, outcomes: Sequence[Outcome]) -> str:
-    """What to say besides. Raises `BrokenPromiseError` for a door that is open and not declared."""
-    opened = [one for one in outcomes if one.state is State.OPEN]
-    undeclared = [one for one in opened if declared(platform, one.door.name) is None]
-    promise(not undeclared, "open: " + "; ".join(f"{one.door.name} ({one.door.gain}), {one.how}" for one in undeclared))
-    names = {one.door.name for one in outcomes} & set(platform.open_by_design)
+    """The remark on a kept promise. Raises `BrokenPromiseError` for a door that is open and not declared."""
+    opened = [outcome for outcome in outcomes if outcome.state is State.OPEN]
+    undeclared = [outcome for outcome in opened if declared(platform, outcome.door.name) is None]
+    promise(
+        not undeclared,
+        "open: " + "; ".join(f"{outcome.door.name} ({outcome.door.gain}), {outcome.how}" for outcome in undeclared),
+    )
+    names = {outcome.door.name for outcome in outcomes} & set(platform.open_by_design)
     return "; ".join(
         f"{what}: {', '.join(which)}"
         for what, which in (
-            ("open by design", [one.door.name for one in opened]),
-            ("declared open, and not so on this host", sorted(names - {one.door.name for one in opened})),
-            ("cannot be tried", [f"{one.door.name} ({one.how})" for one in outcomes if one.state is State.UNTRIED]),
+            ("open by design", [outcome.door.name for outcome in opened]),
+            ("declared open, and not so on this host", sorted(names - {outcome.door.name for outcome in opened})),
+            (
+                "cannot be tried",
+                [f"{outcome.door.name} ({outcome.how})" for outcome in outcomes if outcome.state is State.UNTRIED],
+            ),
         )
         if which
     )

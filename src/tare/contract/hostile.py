@@ -1,4 +1,4 @@
-"""Promises about guests that turn on their host: as root inside, by the agent's own descriptors."""
+"""Promises about hostile guests: root inside writes to the agent's own descriptors."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tare.host import console
 from tare.session import Execution
 from tare.timeouts import stretched, until
 
-#: Writes to a descriptor of the agent's, which is its parent: opened anew, or (sockets, devices for one alone) taken
-#: by pidfd_getfd(2). Arguments: the descriptor, what is said first, and then, for ever: what is said again, every how
-#: many seconds; after how many it ends.
+#: Writes to a descriptor of the agent, its parent process: opened anew, or (sockets, devices that open only once)
+#: duplicated by pidfd_getfd(2). Arguments: the descriptor; what to write first; what to write again and again, and the
+#: seconds in between; the seconds after which to end.
 _SPEAK = """\
 ($fd, $first, $then, $pause, $limit) = @ARGV;
 $first = pack("H*", $first); $then = pack("H*", $then);
@@ -28,12 +28,12 @@ $then = $then x 65536 unless $pause;
 while (1) { select(undef, undef, undef, $pause) if $pause; syswrite $out, $then if length $then }
 """
 _STDOUT, _STDERR = 1, 2
-#: The longest message that the protocol has, begun: whatever follows, the agent's answers too, belongs to it.
+#: The header of the protocol's longest message: whatever follows, the agent's answers too, counts as its body.
 _BEGUN = bytes([0x54, 0x52, 1, 1, 0, 0, 4, 0])
 _SPEECH_S = 60
 FLOOD_S = 2
 ANSWER_LIMIT_S = 1.0
-#: By when the session must have ended; the machine may be busy, or emulated.
+#: The session must have ended by then, even on a busy or emulated machine.
 END_LIMIT_S = 40.0
 
 
@@ -57,8 +57,8 @@ def floods_are_stopped(bench: Bench) -> None:
         promise(spoken.code == 0, f"its console is not to be reached, so nothing is shown: {spoken.stdout!r}")
         running.session.ping(time_limit_s=30)
         log = running.instance.spec.space.log
-        kept = log.stat().st_blocks * 512 if log.exists() else 0
-        promise(kept <= 3 * console.CAP, f"its console takes {kept:,} bytes of the host's disk")
+        used_bytes = log.stat().st_blocks * 512 if log.exists() else 0
+        promise(used_bytes <= 3 * console.CAP, f"its console takes {used_bytes:,} bytes of the host's disk")
         promise(len(running.console()) <= console.CAP + len(console.CUT), "more than 1 MiB of its console is kept")
         _speak(running, _STDOUT, b"", bytes(1), pause_s=0)
         took, _ = _lost(running)
@@ -69,13 +69,13 @@ def floods_are_stopped(bench: Bench) -> None:
 def _speak(
     running: RunningInstance, descriptor: int, first: bytes, then: bytes, *, pause_s: int, until_s: int = _SPEECH_S
 ) -> Execution:
-    """Let the guest speak in place of its agent, or between its words."""
+    """Let the guest write to its agent's stream or console."""
     words = [str(descriptor), first.hex(), then.hex(), str(pause_s), str(until_s)]
     return running.session.start(["perl", "-e", _SPEAK, *words], time_limit_s=2 * _SPEECH_S)
 
 
 def _lost(running: RunningInstance) -> tuple[float, SessionError]:
-    """How long the last request took that ended the session, in s, and how it ended."""
+    """Send requests until the session ends: how long the last one took, in s, and its error."""
     deadline = until(END_LIMIT_S)
     while True:
         began = time.monotonic()
@@ -88,5 +88,5 @@ def _lost(running: RunningInstance) -> tuple[float, SessionError]:
 
 
 def _nothing_left(running: RunningInstance, manner: str) -> None:
-    left = left_on_host(running.instance.spec.id)
-    promise(not left, f"{manner}: left on the host: {left}")
+    leftovers = left_on_host(running.instance.spec.id)
+    promise(not leftovers, f"{manner}: left on the host: {leftovers}")

@@ -1,4 +1,4 @@
-"""SIGKILL of the harness while it starts instances: what `tare clean` does afterwards leaves nothing."""
+"""SIGKILL of the harness while it starts instances: `tare clean` then removes everything."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from tare.host import cgroup, processes, state
 from tare.host.fence import BRIDGE
 from tare.host.journal import Journal, sweep
 
-#: After the first start begins; so that a fast start is hit in all of its parts, and a slow one early and late.
+#: Seconds from the begin of the first start to the kill: a fast start is hit in all of its parts, a slow one early.
 DELAYS_S = (0.02, 0.15, 0.4)
 READY_LIMIT_S = 180.0
 
 
 def killed_after_each_delay(name: str) -> None:
-    """Early, in the middle and late. Raises `BrokenPromiseError`."""
+    """Check with an early, a middle and a late kill (`killed_after`). Raises `BrokenPromiseError`."""
     for delay_s in DELAYS_S:
         killed_after(name, delay_s)
 
 
 def killed_after(name: str, delay_s: float) -> None:
-    """Kill a harness that starts instances of a platform, clean, and look. Raises `BrokenPromiseError`."""
+    """Kill a harness that starts instances of a platform, clean up, and check that nothing is left.
+
+    Raises `BrokenPromiseError`.
+    """
     argv = [sys.executable, "-m", "tare.contract.victim", name]
     victim = processes.start(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert victim.stdout is not None
@@ -38,24 +41,26 @@ def killed_after(name: str, delay_s: float) -> None:
     finally:
         pids = _pids(label)
         victim.send_signal(signal.SIGKILL)
-        said = victim.stderr.read().decode(errors="replace").strip().splitlines()
+        errors = victim.stderr.read().decode(errors="replace").strip().splitlines()
         victim.communicate()
-    promise(label, f"the harness did not come to its first start: {said[-1] if said else 'it said nothing'}")
+    promise(label, f"the harness did not come to its first start: {errors[-1] if errors else 'it said nothing'}")
     journal = Journal(state.journal())
     steps = list(sweep(journal))
-    promise(steps, f"nothing was in the journal; the harness said: {' | '.join(said[-3:]) or 'nothing'}")
-    # Things of others that live (a lab, say) stay in the journal, as they should.
-    whys = {str(step.resource): step.kept for step in steps}
-    kept = [
-        f"{one.resource}: {whys.get(str(one.resource))}" for one in journal.entries() if one.owner.pid == victim.pid
+    promise(steps, f"nothing was in the journal; the harness said: {' | '.join(errors[-3:]) or 'nothing'}")
+    # Resources of other processes that still run (a lab, for example) rightly stay in the journal.
+    reasons = {str(step.resource): step.kept for step in steps}
+    remaining = [
+        f"{entry.resource}: {reasons.get(str(entry.resource))}"
+        for entry in journal.entries()
+        if entry.owner.pid == victim.pid
     ]
-    promise(not kept, f"not removed: {kept}")
-    left = left_on_host(label) + named_after(pids, notes() - before)
-    promise(not left, f"left on the host: {left}")
+    promise(not remaining, f"not removed: {remaining}")
+    leftovers = left_on_host(label) + named_after(pids, notes() - before)
+    promise(not leftovers, f"left on the host: {leftovers}")
     promise(not Path("/sys/class/net", BRIDGE).exists(), f"the bridge {BRIDGE} is still there")
 
 
 def _pids(label: str) -> list[int]:
-    """The processes of all instances with the label; none without one."""
+    """The processes of all instances with the label; none where the label is empty."""
     groups = {folder.name for root in cgroup.hierarchies().every for folder in root.glob(f"tare/{label}x*") if label}
     return [pid for name in groups for pid in cgroup.Group(f"tare/{name}").pids()]

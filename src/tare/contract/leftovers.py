@@ -1,4 +1,4 @@
-"""What is on the host and carries a label of tare's: empty once all was removed."""
+"""Resources on the host that carry a label of tare's: none once all were removed."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 
 from tare.host import cgroup, processes, state
 
-#: Where programs keep what they know of what they run, under its name or under the id of its process.
+#: Where programs keep the state of what they run, in files named after it or after the id of its process.
 NOTED_IN = Path("/run")
-#: No program nests its notes deeper.
+#: How many levels deep programs nest these files at most.
 _DEEPEST = 5
-#: What lists the containers of a program whose name holds a label; asked where the program is there.
+#: Commands that list a program's containers whose name contains a label; run where the program is installed.
 LISTS = (["docker", "ps", "-aq", "--filter"], ["podman", "ps", "-aq", "--filter"])
 
 
 def left_on_host(label: str) -> list[str]:
-    """All on the host that carries the label."""
-    return [*_things(label), *_processes(label)]
+    """Lines that name each resource of the host that carries the label: mounts, links, files, groups, processes ..."""
+    return [*_resources(label), *_processes(label)]
 
 
 def packet_rules() -> frozenset[str]:
-    """The rules of the host's packet filter; chains without a rule are not among them."""
+    """The rules of the host's packet filter; empty chains are not among them."""
     if processes.find("iptables") is None:
         return frozenset()
     tables = [processes.run(["iptables", "-w", "-t", table, "-S"]).text for table in ("filter", "nat")]
@@ -31,7 +31,7 @@ def packet_rules() -> frozenset[str]:
 
 
 def notes() -> frozenset[str]:
-    """Every file and folder of programs that run: what they keep on memory's own filesystems, and no guest's."""
+    """The paths of all files and folders below /run that are in filesystems in memory, and not in a guest's."""
     return frozenset(_notes(NOTED_IN, _in_memory(), _DEEPEST))
 
 
@@ -41,9 +41,9 @@ def named_after(pids: Collection[int], paths: Collection[str]) -> list[str]:
     return sorted(path for path in paths if numbers & set(re.findall(r"\d+", path.rpartition("/")[2])))
 
 
-def _things(label: str) -> Iterator[str]:
+def _resources(label: str) -> Iterator[str]:
     yield from (line for line in Path("/proc/mounts").read_text().splitlines() if label in line)
-    yield from (one.name for one in Path("/sys/class/net").iterdir() if label in one.name)
+    yield from (link.name for link in Path("/sys/class/net").iterdir() if label in link.name)
     yield from map(str, state.work().glob(f"*{label}*"))
     for root in cgroup.hierarchies().every:
         yield from map(str, root.glob(f"tare/*{label}*"))
@@ -67,14 +67,14 @@ def _in_memory() -> frozenset[int]:
 def _notes(folder: Path, in_memory: Collection[int], deep: int) -> Iterator[str]:
     try:
         entries = list(os.scandir(folder))
-        here = folder.stat().st_dev
-    except OSError:  # it is gone, or somebody's filesystem that root cannot read
+        own_device = folder.stat().st_dev
+    except OSError:  # it is gone, or a user's filesystem that root cannot read
         return
     for entry in entries:
         yield entry.path
         if deep > 1 and entry.is_dir(follow_symlinks=False):
             device = entry.stat(follow_symlinks=False).st_dev
-            if device == here or device in in_memory:
+            if device == own_device or device in in_memory:
                 yield from _notes(Path(entry.path), in_memory, deep - 1)
 
 

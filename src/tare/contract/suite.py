@@ -1,4 +1,4 @@
-"""Runs the checks of one platform, on ground made for them."""
+"""Runs the checks of one platform, in a host session of their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tare.platforms import contract
 from tare.platforms.base import Platform
 from tare.suggest import nearest
 
-#: What an instance under check may use: little, so that limits are soon met.
+#: Memory limit of an instance under check, in bytes: small, so that it is reached soon.
 MEMORY = 512 << 20
 KILL = "kill-leaves-nothing"
 KILL_TITLE = "When the harness is killed in the middle of a start, `tare clean` leaves nothing."
@@ -26,7 +26,7 @@ KILL_TITLE = "When the harness is killed in the middle of a start, `tare clean` 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one check ended: ``broken``: None when the promise is kept, else what was seen; ``remark``: what to know."""
+    """How one check ended: ``broken``: None when the promise is kept, else how it is not; ``remark``: on a kept one."""
 
     name: str
     title: str
@@ -36,20 +36,23 @@ class Result:
 
 
 def names() -> dict[str, str]:
-    """Every check's name and what it promises."""
+    """The promise of each check, by the check's name."""
     return {check.name: check.title for check in CHECKS} | {KILL: KILL_TITLE}
 
 
 @contextlib.contextmanager
 def benches(progress: Progress) -> Iterator[Callable[[Platform], Bench]]:
-    """The host as checks want it, and what makes a bench of a platform on it."""
+    """A host session for checks; yields the function that makes the bench of a platform in it. Raises `HostError`."""
     with HostSession(progress) as host:
         launcher, client = host.prepare(host.image(), Resources(default_cpus(), MEMORY))
         yield lambda platform: Bench(platform, launcher, client)
 
 
 def run(platform: Platform, only: Sequence[str], progress: Progress) -> Iterator[Result]:
-    """Check a platform that runs here, and yield each result as it comes. Raises `HostError` when it does not run."""
+    """Check a platform that runs here, and yield each result as it comes.
+
+    Raises `HostError` when it does not run here, `PlatformError` when its code fails, `UsageError` as `choose`.
+    """
     chosen = choose(only)
     progress(f"looking for {platform.name}")
     answer = attempt(partial(contract.detected, platform))
@@ -59,16 +62,16 @@ def run(platform: Platform, only: Sequence[str], progress: Progress) -> Iterator
         raise HostError(f"{platform.name} does not run here: {answer.reason}", fix=answer.fix or None)
     try:
         if checks := [check for check in CHECKS if check.name in chosen]:
-            yield from _on_ground(platform, checks, progress)
+            yield from _run_checks(platform, checks, progress)
         if KILL in chosen:
             progress(KILL)
-            yield _told(KILL, KILL_TITLE, lambda: kill.killed_after_each_delay(platform.name))
+            yield _result_of(KILL, KILL_TITLE, lambda: kill.killed_after_each_delay(platform.name))
     finally:
-        attempt(platform.close)  # what it fails for is no promise of an instance's
+        attempt(platform.close)  # a failure of it breaks no promise about instances
 
 
 def choose(only: Sequence[str]) -> list[str]:
-    """The checks of these names; all when none is named. Raises `UsageError` that says the nearest names."""
+    """The names of the checks to run; all when none is given. Raises `UsageError` that suggests the nearest names."""
     known = names()
     for name in only:
         if name not in known:
@@ -76,7 +79,7 @@ def choose(only: Sequence[str]) -> list[str]:
     return list(only or known)
 
 
-def _on_ground(platform: Platform, checks: Sequence[Check], progress: Progress) -> Iterator[Result]:
+def _run_checks(platform: Platform, checks: Sequence[Check], progress: Progress) -> Iterator[Result]:
     with benches(progress) as bench_of:
         bench = bench_of(platform)
         progress("making the image's form")
@@ -86,12 +89,12 @@ def _on_ground(platform: Platform, checks: Sequence[Check], progress: Progress) 
         try:
             for check in checks:
                 progress(check.name)
-                yield _told(check.name, check.title, lambda run=check.run: run(bench))  # type: ignore[misc]
+                yield _result_of(check.name, check.title, lambda run=check.run: run(bench))  # type: ignore[misc]
         finally:
             bench.close()
 
 
-def _told(name: str, title: str, tried: Callable[[], str | None]) -> Result:
+def _result_of(name: str, title: str, tried: Callable[[], str | None]) -> Result:
     began = time.monotonic()
     remark = attempt(tried)
     seconds = time.monotonic() - began

@@ -1,4 +1,4 @@
-"""The doors of many platforms: tried on each that runs here, kept as data, and shown as one table."""
+"""The doors of many platforms: tried on each that runs here, stored as data, and shown as one table."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tare.model import Progress
 from tare.platforms import contract
 from tare.platforms.base import Platform
 
-#: A file of these takes a few hundred bytes a door.
+#: Largest file of doors that is read; a door takes a few hundred bytes.
 MAX_BYTES = 8 << 20
-#: Of an error that quotes a guest: its end.
+#: An error that quotes a guest is cut to so many characters, its end.
 MAX_SAID = 300
 
 
@@ -30,7 +30,7 @@ class _Frozen(BaseModel):
 
 
 class Seen(_Frozen):
-    """What became of one door. ``by_design``: the reason, where the platform declares that it is open."""
+    """The state of one door. ``by_design``: the reason, where the platform declares that the door is open."""
 
     door: str
     state: State
@@ -39,7 +39,7 @@ class Seen(_Frozen):
 
 
 class Surveyed(_Frozen):
-    """A platform's doors, or why they were not tried; ``failed``: although it runs here."""
+    """A platform's doors, or why they were not tried; ``failed``: they were not although the platform runs here."""
 
     platform: str
     why_not: str | None
@@ -48,19 +48,19 @@ class Surveyed(_Frozen):
 
 
 class Survey(_Frozen):
-    """What `tare platform doors --json` prints."""
+    """The output of `tare platform doors --json`."""
 
     form: Literal["tare.doors/1"] = Field(alias="schema")
     platforms: list[Surveyed]
 
 
 def run(platforms: Sequence[Platform], progress: Progress) -> Iterator[Surveyed]:
-    """Try the doors of each, one platform after the other. What fails of one is its ``why_not``."""
+    """Try the doors of one platform after the other. A platform's failure is in its ``why_not``."""
     with suite.benches(progress) as bench_of:
         for platform in platforms:
             progress(platform.name)
             surveyed = attempt(partial(_surveyed, platform, bench_of(platform)))
-            attempt(platform.close)  # nothing was started that could stay
+            attempt(platform.close)  # its failure matters to no door: nothing is left running
             if isinstance(surveyed, Failed):
                 why = " ".join(surveyed.reason.split())[-MAX_SAID:]
                 surveyed = Surveyed(platform=platform.name, why_not=why, doors=[], failed=True)
@@ -84,7 +84,7 @@ def _seen(platform: Platform, outcome: Outcome) -> Seen:
 
 
 def read(file: Path) -> list[Surveyed]:
-    """What another run printed as JSON. Raises `UsageError`."""
+    """Read the JSON output of an earlier run. Raises `UsageError`."""
     try:
         with file.open("rb") as source:
             text = source.read(MAX_BYTES + 1)
@@ -97,28 +97,29 @@ def read(file: Path) -> list[Surveyed]:
 
 
 def merged(surveys: Iterable[Surveyed]) -> list[Surveyed]:
-    """One of each platform: a later one counts, unless it was not tried there; by name."""
+    """One result for each platform, ordered by name: the last one in which its doors were tried."""
     best: dict[str, Surveyed] = {}
-    for one in surveys:
-        if one.doors or one.platform not in best:
-            best[one.platform] = one
+    for surveyed in surveys:
+        if surveyed.doors or surveyed.platform not in best:
+            best[surveyed.platform] = surveyed
     return [best[name] for name in sorted(best)]
 
 
 def table(platforms: Sequence[Surveyed]) -> str:
-    """Two tables in Markdown: where each door is open, and what became of all of a platform's."""
-    tried = [one for one in platforms if one.doors]
-    doors = [door for door in (*DOORS, *DOORS_TO_OTHERS) if any(_state(one, door.name) for one in tried)]
+    """Two tables in Markdown: the platforms on which each door is open, and the doors of each platform by state."""
+    tried = [surveyed for surveyed in platforms if surveyed.doors]
+    doors = [door for door in (*DOORS, *DOORS_TO_OTHERS) if any(_state(surveyed, door.name) for surveyed in tried)]
     by_door = [
         (door.name, door.gain, _names(tried, door.name, by_design=True), _names(tried, door.name, by_design=False))
         for door in doors
     ]
     by_platform = [
-        (one.platform, *(str(sum(seen.state is state for seen in one.doors)) for state in State)) for one in tried
+        (surveyed.platform, *(str(sum(seen.state is state for seen in surveyed.doors)) for state in State))
+        for surveyed in tried
     ]
     first = _rows(("door", "what it would gain", "open by design on", "open, and not to be, on"), by_door)
     second = _rows(("platform", *(state.value for state in State)), by_platform)
-    left_out = [f"- {one.platform}: {one.why_not}" for one in platforms if not one.doors]
+    left_out = [f"- {surveyed.platform}: {surveyed.why_not}" for surveyed in platforms if not surveyed.doors]
     return "\n".join([*first, "", *second, *(["", "Not tried:", *left_out] if left_out else []), ""])
 
 
@@ -127,7 +128,7 @@ def _state(surveyed: Surveyed, door: str) -> Seen | None:
 
 
 def _names(platforms: Sequence[Surveyed], door: str, *, by_design: bool) -> str:
-    seen = ((one.platform, _state(one, door)) for one in platforms)
+    seen = ((surveyed.platform, _state(surveyed, door)) for surveyed in platforms)
     names = [
         name
         for name, at in seen

@@ -1,4 +1,4 @@
-"""Starts instances of a platform until it is killed: `python -m tare.contract.victim NAME`. For the check of kills."""
+"""Starts instances of a platform until it is killed (by `kill`): `python -m tare.contract.victim NAME`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MEMORY = 512 << 20
 
 
 def main(name: str) -> None:
-    """Print the campaign's label, and start and stop instances without end."""
+    """Print the label of the instances, then start and stop instances without end."""
     [platform] = registry.choose([name])
     with HostSession() as host:
         image = host.image()

@@ -1,1 +1,1 @@
-"""Estimates from arrays of figures: what a campaign under way asks of its own samples, and the analysis builds on."""
+"""Estimates from arrays of figures; a campaign under way uses them to decide when to stop, and so does the analysis."""

@@ -94,8 +94,8 @@ class Grid:
 
     def block_values(self, arm: int) -> Floats:
         """For each block with samples of this arm: work over time (or time over work) of all its rounds together."""
-        there = ~np.isnan(self.values[arm])
-        totals: Floats = self.totals(arm, there)[there.any(axis=1)]
+        present = ~np.isnan(self.values[arm])
+        totals: Floats = self.totals(arm, present)[present.any(axis=1)]
         return totals
 
     @cached_property
@@ -114,13 +114,13 @@ class Grid:
             steps += [float(gaps.min())] if gaps.size else []
         return min(steps, default=None)
 
-    def totals(self, arm: int, there: Bools) -> Floats:
-        """By block, the total of an arm over the rounds that are ``there``; NaN where none is."""
-        weights = np.where(there, 1.0 if self.weights is None else self.weights[arm], 0.0)
+    def totals(self, arm: int, present: Bools) -> Floats:
+        """By block, the total of an arm over its ``present[block, round]``; NaN where none is."""
+        weights = np.where(present, 1.0 if self.weights is None else self.weights[arm], 0.0)
         # A zero in a harmonic mean is a zero; what is unfit has no ratio, but it has a mean.
         with np.errstate(divide="ignore", invalid="ignore"):
             rows = 1 / self.values[arm] if self.harmonic else self.values[arm]
-            means = np.where(there, rows * weights, 0.0).sum(axis=1) / weights.sum(axis=1)
+            means = np.where(present, rows * weights, 0.0).sum(axis=1) / weights.sum(axis=1)
             return np.asarray(1 / means if self.harmonic else means)
 
 
@@ -168,10 +168,10 @@ def total_ratios(grid: Grid, arm: int, baseline: Sequence[int]) -> BlockRatios:
     `block_ratios` passes over, such as a platform that stalls in one round of ten, is in here with its full weight.
     Needs arms without unfit samples.
     """
-    there = ~np.isnan(grid.values)
+    present = ~np.isnan(grid.values)
     estimates = np.full((len(baseline), grid.blocks.size), np.nan)
     for at, base in enumerate(baseline):
-        both = there[arm] & there[base]
+        both = present[arm] & present[base]
         estimates[at] = np.log(grid.totals(arm, both)) - np.log(grid.totals(base, both))
     return _over_arms(grid, estimates)
 
@@ -186,7 +186,7 @@ def reference(grid: Grid, platform: str, design: Design) -> tuple[int, ...]:
 
 
 def draws_of(grid: Grid, arm: int, pairs: BlockRatios) -> int:
-    """How many samples of an arm are behind its ratios."""
+    """How many samples of an arm its ratios are made from."""
     return int((~np.isnan(grid.values[arm, np.isin(grid.blocks, pairs.blocks)])).sum())
 
 
@@ -213,9 +213,9 @@ def harmonic(direction: Direction, mode: Mode) -> bool:
 
 def _over_arms(grid: Grid, estimates: Floats) -> BlockRatios:
     """Mean over the baseline's arms of ``estimates[arm, block]``, of the blocks that have one."""
-    there = ~np.isnan(estimates)
-    used = np.flatnonzero(there.any(axis=0))
-    lone = np.count_nonzero(there[:, used], axis=0) < len(estimates)
+    present = ~np.isnan(estimates)
+    used = np.flatnonzero(present.any(axis=0))
+    lone = np.count_nonzero(present[:, used], axis=0) < len(estimates)
     return BlockRatios(grid.blocks[used], np.nanmean(estimates[:, used], axis=0), int(lone.sum()))
 
 

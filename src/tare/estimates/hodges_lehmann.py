@@ -62,9 +62,9 @@ def _by_bisection(ordered: Floats) -> float:
             high, high_ends = middle, ends
         else:  # the two middle sums lie on either side
             return _around(ordered, ends) / 2
-    left = np.sort(_between(ordered, low_ends, high_ends))
+    remaining = np.sort(_between(ordered, low_ends, high_ends))
     before = _count(low_ends)
-    return float(left[low_rank - before] + left[high_rank - before]) / 4
+    return float(remaining[low_rank - before] + remaining[high_rank - before]) / 4
 
 
 def _ends(ordered: Floats, limit: float) -> NDArray[np.int64]:

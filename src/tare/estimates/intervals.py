@@ -13,7 +13,7 @@ from scipy import special, stats
 MIN_BLOCKS = 2
 #: Below this many blocks the bootstrap itself covers too little to check anything.
 BOOTSTRAP_FROM = 10
-#: How sure one wants to be to find the effect that is called the smallest.
+#: The probability of finding the effect that is called the smallest.
 POWER = 0.90
 _RESAMPLES = 1_999
 _SEED = 20_260_101
@@ -46,7 +46,7 @@ class Amount:
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """Those of the interval."""
+        """The two ends of the interval; None where there is none."""
         return None if self.interval is None else (self.interval.low, self.interval.high)
 
 
@@ -60,18 +60,18 @@ def t_interval(values: Floats, level: float) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
-def welch_interval(values: Floats, others: Floats, level: float) -> Interval:
+def welch_interval(values: Floats, other_values: Floats, level: float) -> Interval:
     """Difference of two means with Welch's interval (Welch, 1947), of two samples with variances of their own.
 
     Raises `ValueError` below two values on either side.
     """
-    if min(values.size, others.size) < 2:
+    if min(values.size, other_values.size) < 2:
         raise ValueError("an interval needs at least two values on either side")
-    mean = float(values.mean() - others.mean())
-    if np.ptp(values) == 0 and np.ptp(others) == 0:
+    mean = float(values.mean() - other_values.mean())
+    if np.ptp(values) == 0 and np.ptp(other_values) == 0:
         return Interval(mean, mean, mean)
-    found = stats.ttest_ind(values, others, equal_var=False).confidence_interval(level)
-    return Interval(mean, float(found.low), float(found.high))
+    interval = stats.ttest_ind(values, other_values, equal_var=False).confidence_interval(level)
+    return Interval(mean, float(interval.low), float(interval.high))
 
 
 def standard_error(interval: Interval, n_values: int, level: float = 0.95) -> float:
@@ -92,11 +92,11 @@ def smallest_effect(error: float, n_values: int, level: float = 0.95) -> float:
 def bca_interval(values: Floats, level: float) -> Interval | None:
     """Mean with the bias-corrected and accelerated bootstrap interval (Efron, 1987), from a fixed seed.
 
-    None where it cannot be had: fewer than `BOOTSTRAP_FROM` values, or values that are all the same.
+    None where there is none: fewer than `BOOTSTRAP_FROM` values, or values that are all the same.
     """
     if values.size < BOOTSTRAP_FROM or np.ptp(values) == 0:
         return None
-    found = stats.bootstrap(
+    result = stats.bootstrap(
         (values,),
         np.mean,
         confidence_level=level,
@@ -104,5 +104,5 @@ def bca_interval(values: Floats, level: float) -> Interval | None:
         method="BCa",
         rng=np.random.default_rng(_SEED),
     )
-    low, high = map(float, found.confidence_interval)
+    low, high = map(float, result.confidence_interval)
     return Interval(float(values.mean()), low, high) if math.isfinite(low) and math.isfinite(high) else None

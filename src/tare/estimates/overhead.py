@@ -7,7 +7,7 @@ import math
 from tare.estimates.intervals import Interval
 from tare.model import Direction
 
-#: exp() of more is no float; blocks that differ so much say nothing anyway.
+#: exp() of more is no float.
 _LOG_LIMIT = 700.0
 
 

@@ -1,4 +1,4 @@
-"""Estimates of a campaign under way: each block is worked out once, and a figure a block is kept of it."""
+"""Estimates of a campaign under way: each block is analysed once, and only its figures are kept."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _Columns = tuple[Ints, Ints, Floats]
 
 @dataclass(slots=True)
 class BlockFigures:
-    """What is kept of one metric, by position of the arm: a figure a block."""
+    """The figures of one metric, by position of the arm: one for each block."""
 
     logs: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))  # log ratios to the baseline
     totals: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))  # of whole blocks' work over time
@@ -101,56 +101,56 @@ class RunningEstimates:
                 self._keep(int(block), key, columns)
 
     def close(self, block: int) -> None:
-        """Nothing more comes of this block, or of the arms of it that ran by now."""
+        """Count the block from now on: it is over, or its arms that have run by now are."""
         self._closed.add(block)
 
     def figures(self) -> Mapping[MetricKey, BlockFigures]:
-        """What the closed blocks gave, by metric."""
+        """The figures of the closed blocks, by metric."""
         blocks = sorted(self._closed & self._open.keys())
         samples = [(block, self._open.pop(block)) for block in blocks]
         self._closed.clear()
-        for key, kept in self._figures.items():
-            there = [_Block.of(block, columns[key]) for block, columns in samples if key in columns]
-            for _, alike in groupby(there, key=lambda one: np.unique(one.round_number).tobytes()):
-                self._add_blocks(kept, _grid(self.arms, list(alike), harmonic=self._harmonic[key]))
+        for key, metric_figures in self._figures.items():
+            metric_blocks = [_Block.of(block, columns[key]) for block, columns in samples if key in columns]
+            for _, alike in groupby(metric_blocks, key=lambda block: np.unique(block.round_number).tobytes()):
+                self._add_blocks(metric_figures, _grid(self.arms, list(alike), harmonic=self._harmonic[key]))
         return self._figures
 
     def known(self) -> dict[str, Known]:
         """How wide the intervals are, by workload."""
         rows: dict[str, list[Row]] = {workload: [] for workload, _ in self._harmonic}
-        for (workload, _), kept in self.figures().items():
-            for logs in (*kept.logs.values(), *kept.totals.values()):
+        for (workload, _), figures in self.figures().items():
+            for logs in (*figures.logs.values(), *figures.totals.values()):
                 if len(logs) >= MIN_BLOCKS:
                     wide = t_interval(np.array(logs), 0.95)
                     rows[workload].append(Row(wide.point, wide.half_width, len(logs)))
-        return {workload: Known(tuple(found)) for workload, found in rows.items()}
+        return {workload: Known(tuple(metric_rows)) for workload, metric_rows in rows.items()}
 
     def _keep(self, block: int, key: MetricKey, columns: _Columns) -> None:
         self._open.setdefault(block, {}).setdefault(key, []).append(columns)
 
-    def _add_blocks(self, kept: BlockFigures, grid: Grid) -> None:
-        kept.unfit |= {at for at, count in enumerate(grid.unfit) if count}
+    def _add_blocks(self, figures: BlockFigures, grid: Grid) -> None:
+        figures.unfit |= {at for at, count in enumerate(grid.unfit) if count}
         for at in range(len(grid.arms)):
-            kept.values[at] += grid.block_values(at).tolist()
+            figures.values[at] += grid.block_values(at).tolist()
         if self._design is Design.SEQUENTIAL:
             return
         base = grid.of_platform(self._baseline)
         against = reference(grid, self._baseline, self._design)
-        if kept.unfit & set(base):
-            kept.twin.clear()
+        if figures.unfit & set(base):
+            figures.twin.clear()
         elif len(base) > 1:
-            kept.twin += block_ratios(grid, base[1], base[:1]).logs.tolist()
+            figures.twin += block_ratios(grid, base[1], base[:1]).logs.tolist()
         for at, arm in enumerate(grid.arms):
-            if kept.unfit & {at, *base}:
-                kept.logs.pop(at, None)  # one sample without a logarithm, and there is no ratio at all
-                kept.totals.pop(at, None)
-                kept.draws.pop(at, None)
+            if figures.unfit & {at, *base}:
+                figures.logs.pop(at, None)  # one sample without a logarithm, and there is no ratio at all
+                figures.totals.pop(at, None)
+                figures.draws.pop(at, None)
             elif arm.platform != self._baseline:
                 pairs = block_ratios(grid, at, against)
-                kept.logs[at] += pairs.logs.tolist()
-                kept.draws[at] += draws_of(grid, at, pairs)
+                figures.logs[at] += pairs.logs.tolist()
+                figures.draws[at] += draws_of(grid, at, pairs)
                 if grid.values.shape[2] > 1:  # with one round each the total is the round
-                    kept.totals[at] += total_ratios(grid, at, against).logs.tolist()
+                    figures.totals[at] += total_ratios(grid, at, against).logs.tolist()
 
 
 def _grid(arms: Sequence[Arm], blocks: Sequence[_Block], *, harmonic: bool) -> Grid:

@@ -1,4 +1,4 @@
-"""How well a workload is known by now, and what it still takes: by how wide intervals are, never by what they say."""
+"""How precise a workload's figures are, and how many more blocks they need: by widths, never by verdicts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import special
 CLEAR = 4.0
 #: ... but its size shall be known to a tenth: "66 times" is 60 to 73.
 LOOSEST = 0.1
-#: Nobody waits for more blocks.
+#: The most blocks that are given as an answer.
 MAX_BLOCKS = 10**9
 
 

@@ -1,1 +1,1 @@
-"""What of a host's kernel a platform reaches: what its processes may call, and what ran while it worked."""
+"""A platform's use of the host's kernel: what its processes may ask for (surface), and what ran (footprint)."""

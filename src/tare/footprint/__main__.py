@@ -14,8 +14,8 @@ from tare.errors import TareError
 from tare.footprint import conduct, wire
 
 
-class _Speaker:
-    """Says progress to the host outside."""
+class _ProgressWriter:
+    """Sends progress to the host outside."""
 
     def doing(self, what: str) -> None:
         say(wire.Doing(doing=what).model_dump_json())
@@ -27,7 +27,7 @@ class _Speaker:
 def main(data: bytes, folder: Path) -> int:
     """Carry out the request, and leave the answer in the folder. 0: with a result; 2: with an error."""
     try:
-        result = conduct.carry_out(wire.unpacked(data), folder / wire.CAMPAIGN, _Speaker())
+        result = conduct.carry_out(wire.unpacked(data), folder / wire.CAMPAIGN, _ProgressWriter())
     except TareError as error:
         wire.write_answer(folder, wire.Answer(error=error.what, fix=error.fix))
         return 2

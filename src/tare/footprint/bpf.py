@@ -2,7 +2,7 @@
 
 Of the tools for BPF this is the one whose programs start at once and need nothing beside them: libbpf (part of the
 kernel's source, in every Debian, iproute2 links it) fits a small object file to the running kernel by the kernel's own
-type information (CO-RE). bcc compiles against the kernel's headers at each start, and a kernel that somebody built has
+type information (CO-RE). bcc compiles against the kernel's headers at each start, and a kernel of one's own has
 no package of them; bpftrace compiles at each start too, wants tracefs mounted, and is a process of its own that prints,
 and that must be ended after a kill.
 
@@ -33,7 +33,7 @@ from tare.host import cpulist, processes, state
 BTF = Path("/sys/kernel/btf/vmlinux")
 FLAGS = ("-O2", "-g", "-target", "bpf", "-Wall")
 FIX = "apt-get install clang libbpf-dev"
-#: What else a fix says where the host itself is what does not let one count.
+#: Ends the fixes of errors where this host does not let one count.
 LAB = "count in a lab: tare lab run -- tare footprint"
 #: Of ``struct bpf_prog_info`` (linux/bpf.h): how long it is by Linux 5.12, and where ``recursion_misses`` is.
 _INFO_BYTES, _MISSES_AT = 216, 208
@@ -56,7 +56,8 @@ class Loaded:
         self._programs: list[int] = []
         self._memory: list[mmap.mmap] = []
         self._object = 0
-        self._events = [event for every in (events or {}).values() for event in every]  # that no link has yet
+        # Those that no link has yet.
+        self._events = [event for descriptors in (events or {}).values() for event in descriptors]
         with _messages(self._library) as messages:
             try:
                 self._load(code, entries)
@@ -95,7 +96,7 @@ class Loaded:
                 self._links.append(link)
 
     def memory(self, name: str, length: int) -> mmap.mmap:
-        """The values of an array map, as they are at any moment; it was declared with BPF_F_MMAPABLE."""
+        """The memory of an array map, which changes as programs write it; it was declared with BPF_F_MMAPABLE."""
         view = mmap.mmap(self._map(name), length, mmap.MAP_SHARED, mmap.PROT_READ)
         self._memory.append(view)
         return view
@@ -123,11 +124,11 @@ class Loaded:
         return ctypes.string_at(keys, count.value * key), ctypes.string_at(values, count.value * value)
 
     def missed(self) -> int:
-        """How often a program did not run because one of its kind was running on that CPU."""
+        """How often a program did not run because it was running on that CPU already."""
         return sum(self._misses(program) for program in self._programs)
 
     def close(self) -> None:
-        """Take all of it out of the kernel. May be called twice."""
+        """Detach and unload everything. May be called twice."""
         while self._memory:
             self._memory.pop().close()
         while self._links:
@@ -166,10 +167,10 @@ def compiled(source: str) -> bytes:
         if processes.find("clang") is None:
             raise HostError("a BPF program is compiled here, and clang is not installed", fix=FIX)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            here, built = Path(scratch, source), Path(scratch, "built.o")
+            source_file, built = Path(scratch, source), Path(scratch, "built.o")
             for name, text in parts.items():
                 Path(scratch, name).write_bytes(text)
-            done = processes.run(["clang", *flags, "-c", "-o", str(built), str(here)], time_limit_s=60)
+            done = processes.run(["clang", *flags, "-c", "-o", str(built), str(source_file)], time_limit_s=60)
             if done.code != 0:
                 lines = done.stderr.decode(errors="replace").splitlines()
                 message = next((line for line in lines if "error:" in line), "no message")
@@ -194,7 +195,7 @@ def _require(well: object, step: str) -> None:
 
 
 def _host_error(refused: _Refused, messages: list[str]) -> HostError:
-    """Why the kernel does not take it, as far as that can be known, and what helps."""
+    """Why the kernel refuses the object, as far as that can be known, and the fix."""
     if not BTF.exists():
         what = f"BPF programs do not fit this kernel: it has no type information ({BTF})"
         return HostError(what, fix=f"boot a kernel with CONFIG_DEBUG_INFO_BTF, or {LAB}")
@@ -216,7 +217,7 @@ def _host_error(refused: _Refused, messages: list[str]) -> HostError:
 
 @contextlib.contextmanager
 def _messages(library: ctypes.CDLL) -> Iterator[list[str]]:
-    """What libbpf says meanwhile, in lines, and not on standard error."""
+    """The lines of libbpf's warnings meanwhile, which do not go to standard error."""
     messages: list[str] = []
     line = ctypes.create_string_buffer(4096)
 

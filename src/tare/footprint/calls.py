@@ -1,8 +1,8 @@
 """Which system calls there are: names and numbers by architecture, and which of them this kernel has.
 
 The numbers come from the package system-calls, which is generated from the kernel's own headers with each release.
-libseccomp could tell them too, but Debian 12's ends at Linux 5.17, and 20 newer calls would go by without being looked
-at. A kernel that is older than the tables lacks the newest calls; which it has, its symbols say.
+libseccomp has them too, but Debian 12's ends at Linux 5.17, and 20 newer calls would go by without being looked
+at. A kernel that is older than the tables lacks the newest calls; its symbols show which it has.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def kernel() -> str:
 
 
 def others(machine: str | None = None) -> list[Table]:
-    """Other ways into the same kernel."""
+    """The tables of the other ABIs by which the same kernel can be entered."""
     return [make() for make in _OTHERS.get(machine or os.uname().machine, ())]
 
 
@@ -69,17 +69,19 @@ def by_number(abi: str) -> Mapping[int, str]:
 
 
 def in_kernel(numbers: Mapping[str, int], shown: str, old: int = LAST_OF_OLD) -> dict[str, int]:
-    """The calls that a kernel with these symbols has; all where there are none to be seen. Sorted by number.
+    """The calls that a kernel with these symbols (``shown``) has, sorted by number; all where it shows none.
 
     ``old``: the last number of those that every kernel has.
     """
-    there = set(re.findall(r" __[a-z0-9]+_sys_(\w+)$", shown, re.MULTILINE))
-    known = {name: number for name, number in numbers.items() if not there or number <= old or name in there}
-    return dict(sorted(known.items(), key=lambda one: one[1]))
+    entry_points = set(re.findall(r" __[a-z0-9]+_sys_(\w+)$", shown, re.MULTILINE))
+    known = {
+        name: number for name, number in numbers.items() if not entry_points or number <= old or name in entry_points
+    }
+    return dict(sorted(known.items(), key=lambda item: item[1]))
 
 
 def has_abi(table: Table, shown: str) -> bool | None:
-    """Whether a kernel with these symbols has an ABI at all; None where there are none to be seen."""
+    """Whether a kernel with these symbols (``shown``) has an ABI at all; None where it shows none."""
     return bool(re.search(table.entry, shown)) if " __" in shown else None
 
 
@@ -94,7 +96,7 @@ def symbols() -> str:
 
 
 def version() -> str:
-    """Of which Linux the tables are."""
+    """The version of Linux that the tables are from."""
     return str(syscalls().linux_version)
 
 

@@ -61,7 +61,7 @@ _NO_SCRATCH: tuple[Value, ...] = (None,) * _SCRATCH
 
 
 class State(NamedTuple):
-    """A program under way: the next instruction, both registers, the scratch words, what was learned."""
+    """A program under way: the next instruction, both registers, the scratch words, what is known of the data."""
 
     at: int
     a: Value
@@ -110,7 +110,7 @@ def returned(program: Sequence[Instruction], known: Mapping[int, int]) -> frozen
 
 
 def _targets(at: int, instruction: Instruction) -> tuple[int, ...]:
-    """Where an instruction goes on; nowhere after a return."""
+    """The positions that an instruction may be followed by; none after a return."""
     if instruction.code & 7 == _RET:
         return ()
     if instruction.code & 7 != _JMP:
@@ -121,12 +121,12 @@ def _targets(at: int, instruction: Instruction) -> tuple[int, ...]:
 
 
 class _Walk:
-    """One evaluation: what was found, the ways still to go, and which states each branch has been in."""
+    """One evaluation: values returned so far, paths still to follow, and the states that each branch has been in."""
 
     def __init__(self, program: Sequence[Instruction], known: Mapping[int, int]) -> None:
         self._program = program
         self._known = known
-        self._found: set[int | None] = set()
+        self._returned: set[int | None] = set()
         self._todo = [State(0, 0, 0, (0,) * _SCRATCH, _NO_FACTS)]
         self._seen: dict[int, set[State]] = defaultdict(set)
 
@@ -134,7 +134,7 @@ class _Walk:
         """All values that the program may return."""
         while self._todo:
             self._follow(self._todo.pop())
-        return frozenset(self._found)
+        return frozenset(self._returned)
 
     def _follow(self, state: State) -> None:
         """Follow one path until it returns, or branches."""
@@ -143,7 +143,7 @@ class _Walk:
             group = instruction.code & 7
             if group == _RET:
                 value = _resolved(state.a, state.facts) if instruction.code & _RET_A else instruction.k
-                self._found.add(value if isinstance(value, int) else None)
+                self._returned.add(value if isinstance(value, int) else None)
                 return
             if group == _JMP:
                 ways = self._ways(state, instruction)
@@ -159,7 +159,7 @@ class _Walk:
 
     def _part(self, state: State, instruction: Instruction) -> None:
         seen = self._seen[state.at]
-        # A state that has forgotten goes every way that one goes which has not: nothing is left out.
+        # A state that knows less follows every path of one that knows more: no value is missed.
         if len(seen) >= STATES:
             state = state._replace(facts=_NO_FACTS)
         if len(seen) >= 2 * STATES:
@@ -173,8 +173,8 @@ class _Walk:
         if len(targets) == 1:
             return [state._replace(at=targets[0])]
         number = _resolved(state.a, state.facts)
-        other = _resolved(state.x, state.facts) if instruction.code & _BY_X else instruction.k
-        outcomes = zip(targets, _tested(instruction.code & 0xF0, number, other, state.facts), strict=True)
+        operand = _resolved(state.x, state.facts) if instruction.code & _BY_X else instruction.k
+        outcomes = zip(targets, _tested(instruction.code & 0xF0, number, operand, state.facts), strict=True)
         return [state._replace(at=target, facts=facts) for target, facts in outcomes if facts is not None]
 
     def _step(self, state: State, instruction: Instruction, group: int) -> State | None:
@@ -203,16 +203,16 @@ class _Walk:
     def _calculate(self, state: State, instruction: Instruction) -> State | None:
         what = instruction.code & 0xF0
         number = _resolved(state.a, state.facts)
-        other = _resolved(state.x, state.facts) if instruction.code & _BY_X else instruction.k
-        if what == _DIV and not (isinstance(other, int) and other):
-            self._found.add(0)  # a division by zero ends the program with 0
-            if other == 0:
+        operand = _resolved(state.x, state.facts) if instruction.code & _BY_X else instruction.k
+        if what == _DIV and not (isinstance(operand, int) and operand):
+            self._returned.add(0)  # a division by zero ends the program with 0
+            if operand == 0:
                 return None
         if what == _NEG:
-            other = 0
-        if isinstance(number, int) and isinstance(other, int):
-            return state._replace(a=_calculated(what, number, other))
-        return state._replace(a=_masked(number, other, state.facts) if what == _AND else None)
+            operand = 0
+        if isinstance(number, int) and isinstance(operand, int):
+            return state._replace(a=_calculated(what, number, operand))
+        return state._replace(a=_masked(number, operand, state.facts) if what == _AND else None)
 
 
 def _calculated(what: int, a: int, b: int) -> int:
@@ -224,13 +224,13 @@ def _calculated(what: int, a: int, b: int) -> int:
     return results[what] & WORD
 
 
-def _masked(value: Value, other: Value, facts: Facts) -> Value:
+def _masked(value: Value, operand: Value, facts: Facts) -> Value:
     if isinstance(value, int):
-        value, other = other, value
-    if other == 0:
+        value, operand = operand, value
+    if operand == 0:
         return 0
-    if isinstance(value, Bits) and isinstance(other, int):
-        mask = value.mask & other
+    if isinstance(value, Bits) and isinstance(operand, int):
+        mask = value.mask & operand
         return _resolved(Bits(value.offset, mask), facts) if mask else 0
     return None
 
@@ -246,16 +246,16 @@ def _resolved(value: Value, facts: Facts) -> Value:
 
 def _range(bits: Bits, facts: Facts) -> Range:
     values = Range(0, bits.mask)
-    for other, known in facts:
-        if other == bits:
+    for fact_bits, known in facts:
+        if fact_bits == bits:
             values = known
-        elif other.offset == bits.offset and known.low == known.high and not bits.mask & ~other.mask:
+        elif fact_bits.offset == bits.offset and known.low == known.high and not bits.mask & ~fact_bits.mask:
             return Range(known.low & bits.mask, known.low & bits.mask)
     return values
 
 
 def _learned(facts: Facts, bits: Bits, low: int, high: int, but: frozenset[int]) -> Facts | None:
-    """With the bits in this range; None where that cannot be."""
+    """The facts with the bits in this range and none of ``but``; None where that contradicts them."""
     while low in but:
         low += 1
     while high in but:
@@ -276,23 +276,23 @@ def _fits(bits: Bits, value: int, facts: Facts) -> bool:
     )
 
 
-def _tested(what: int, value: Value, other: Value, facts: Facts) -> tuple[Facts | None, Facts | None]:
+def _tested(what: int, value: Value, operand: Value, facts: Facts) -> tuple[Facts | None, Facts | None]:
     """What is known where a test holds, and where not; None where that cannot be."""
-    if isinstance(value, int) and isinstance(other, int):
-        holds = {_JEQ: value == other, _JGT: value > other, _JGE: value >= other, _JSET: bool(value & other)}[what]
-        return (facts, None) if holds else (None, facts)
-    if not isinstance(value, Bits) or not isinstance(other, int):
+    if isinstance(value, int) and isinstance(operand, int):
+        results = {_JEQ: value == operand, _JGT: value > operand, _JGE: value >= operand, _JSET: value & operand != 0}
+        return (facts, None) if results[what] else (None, facts)
+    if not isinstance(value, Bits) or not isinstance(operand, int):
         return facts, facts
     if what == _JSET:
-        value = Bits(value.offset, value.mask & other)
+        value = Bits(value.offset, value.mask & operand)
         if not value.mask:
             return None, facts
-        zero, other_than_zero = _tested(_JEQ, _resolved(value, facts), 0, facts)
-        return other_than_zero, zero
+        zero, nonzero = _tested(_JEQ, _resolved(value, facts), 0, facts)
+        return nonzero, zero
     low, high, but = _range(value, facts)
     if what == _JEQ:
-        there = low <= other <= high and other not in but
-        true = _learned(facts, value, other, other, frozenset()) if there else None
-        return true, _learned(facts, value, low, high, but | {other})
-    first = other + 1 if what == _JGT else other  # of the numbers for which it holds
+        possible = low <= operand <= high and operand not in but
+        true = _learned(facts, value, operand, operand, frozenset()) if possible else None
+        return true, _learned(facts, value, low, high, but | {operand})
+    first = operand + 1 if what == _JGT else operand  # of the numbers for which it holds
     return _learned(facts, value, max(low, first), high, but), _learned(facts, value, low, min(high, first - 1), but)

@@ -1,4 +1,4 @@
-"""What `tare doctor` says of footprints: which levels can be counted on this host, and of the others why not."""
+"""Checks of `tare doctor` on footprints: which levels can be counted on this host, and for the others why not."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tare.host.checks import Check
 
 
 def checks(of_lab: Check) -> Iterator[Check]:
-    """One a level, and ``of_lab``, in which some levels are counted where need be; in a lab there is no other."""
+    """One check for each level, then ``of_lab``, where some levels are counted if need be; not inside a lab."""
     inside = inside_lab()
     for level in Level:
-        yield _check(level, inside=inside, lab_there=of_lab.state == "ok")
+        yield _check(level, inside=inside, lab_ready=of_lab.state == "ok")
     if not inside:
         yield of_lab
 
 
-def _check(level: Level, *, inside: bool, lab_there: bool) -> Check:
+def _check(level: Level, *, inside: bool, lab_ready: bool) -> Check:
     name = "sample stacks" if level is Level.STACKS else f"count {level.value}"
     command = "tare footprint" if level is Level.SYSCALLS else f"tare footprint --level {level.value}"
     try:
@@ -29,7 +29,7 @@ def _check(level: Level, *, inside: bool, lab_there: bool) -> Check:
             return Check(name, "warn", error.what, error.fix)
         if inside:
             return Check(name, "warn", error.what, f"{command} on the host outside, which boots a lab for it")
-        if not lab_there:
+        if not lab_ready:
             return Check(name, "warn", error.what, f"see lab below: {command} boots one")
         return Check(name, "ok", f"in a lab, which {command} boots; on this host not: {error.what}")
     return Check(name, "ok", f"on this host: {command}")

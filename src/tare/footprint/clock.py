@@ -27,7 +27,7 @@ _NUMBER = {"x86_64": 298, "aarch64": 241}
 
 
 def clocks(period_ns: int) -> list[int]:
-    """A stopped clock for each CPU that is on, as a descriptor; it ticks each ``period_ns``. Raises `HostError`."""
+    """A stopped clock for each CPU that is online, as a descriptor; it ticks each ``period_ns``. Raises `HostError`."""
     made: list[int] = []
     try:
         for cpu in online():
@@ -40,7 +40,7 @@ def clocks(period_ns: int) -> list[int]:
 
 
 def online() -> list[int]:
-    """The CPUs that are on."""
+    """The CPUs that are online, by number."""
     return list(cpulist.parse(Path("/sys/devices/system/cpu/online").read_text()))
 
 

@@ -1,4 +1,4 @@
-"""Carries out a request for footprints on the host that it runs on, be it a lab or not: into the file, and a result."""
+"""Carries out a request for footprints on this host, which may be a lab: stores them in the file, returns a result."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tare.footprint.model import Counter, Footprint
 from tare.footprint.record import numbered_after
 from tare.footprint.request import WORKLOADS, FootprintRequest
 from tare.footprint.result import FootprintResult, Missed
-from tare.footprint.site import PROFILE, Wish, opened
+from tare.footprint.site import PROFILE, SiteRequest, opened
 from tare.footprint.walk import NO_GROUP, Route, Walk, Watcher, countable
 from tare.store import LeftOut, Store
 from tare.workloads import registry as workloads
 
 
 def carry_out(request: FootprintRequest, file: Path, watcher: Watcher) -> FootprintResult:
-    """Count into ``file``, where each footprint is as soon as it is counted: what is in it by an interrupt stays.
+    """Store footprints in ``file``, each as soon as it is counted: those counted before an interrupt stay.
 
     Raises `TareError`: `HostError` where this host does not let one count, with the fix.
     """
@@ -28,16 +28,18 @@ def carry_out(request: FootprintRequest, file: Path, watcher: Watcher) -> Footpr
     usable, skipped = countable(workloads.choose(request.workloads or WORKLOADS))
     jobs = make_jobs(usable, PROFILE, request.params)
     counter = counter_of(request.level)
-    wish = _wish(request, file, jobs)
+    site_request = _site_request(request, file, jobs)
     left_out: list[LeftOut] = []
     warnings: list[str] = []
-    with opened(wish, watcher.doing, left_out.append, before=partial(_try, counter, watcher)) as site:
+    with opened(site_request, watcher.doing, left_out.append, before=partial(_try, counter, watcher)) as site:
 
         def warn(text: str) -> None:
             site.store.add_event("warning", text)
             warnings.append(text)
 
-        route = Route(tuple(ready.platform for ready in site.ready), jobs, request.repeats, request.idle_s, wish.seed)
+        route = Route(
+            tuple(ready.platform for ready in site.ready), jobs, request.repeats, request.idle_s, site_request.seed
+        )
         counted, missed = _walk(Walk(route, counter, site.launcher, site.client, watcher, warn), site.store)
     return FootprintResult(
         footprints=tuple(counted),
@@ -49,7 +51,7 @@ def carry_out(request: FootprintRequest, file: Path, watcher: Watcher) -> Footpr
 
 
 def _walk(walk: Walk, store: Store) -> tuple[list[Footprint], list[Missed]]:
-    """Take the walk, and write down what it brings as it comes."""
+    """Run the walk, and store each footprint as it is counted."""
     number = numbered_after(store.footprints())
     counted: list[Footprint] = []
     missed: list[Missed] = []
@@ -65,9 +67,11 @@ def _walk(walk: Walk, store: Store) -> tuple[list[Footprint], list[Missed]]:
     return counted, missed
 
 
-def _wish(request: FootprintRequest, file: Path, jobs: tuple[Job, ...]) -> Wish:
+def _site_request(request: FootprintRequest, file: Path, jobs: tuple[Job, ...]) -> SiteRequest:
     seed = request.seed if request.seed is not None else secrets.randbelow(2**31)
-    return Wish("footprint", file, seed, request.platforms, jobs, request.cpus, request.memory_bytes, request.subnet)
+    return SiteRequest(
+        "footprint", file, seed, request.platforms, jobs, request.cpus, request.memory_bytes, request.subnet
+    )
 
 
 def _try(counter: Counter, watcher: Watcher) -> None:

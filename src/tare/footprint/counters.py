@@ -20,7 +20,7 @@ COUNTERS: Mapping[Level, Callable[[], Counter]] = MappingProxyType(
         Level.STACKS: StackCounter,
     }
 )
-#: Raises `HostError` where a level cannot be counted on this host, and why; leaves the host as it is.
+#: Each raises `HostError` with the reason where its level cannot be counted on this host, and changes nothing.
 CHECKS: Mapping[Level, Callable[[], None]] = MappingProxyType(
     {
         Level.SYSCALLS: syscalls.check,

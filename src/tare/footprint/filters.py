@@ -34,18 +34,22 @@ _MILDNESS = (Call.KILL, Call.TRAP, Call.ERRNO, Call.NOTIFY, Call.TRACE, Call.CON
 def answers(programs: Sequence[Program], number: int, architecture: int) -> frozenset[int]:
     """All that stacked filters, the newest first, may answer to a call: return values, action and data."""
     known = {NUMBER: number, ARCHITECTURE: architecture}
-    return combined(_every(returned(program, known)) for program in programs)
+    return combined(_possible(returned(program, known)) for program in programs)
 
 
 def combined(each: Iterable[frozenset[int]]) -> frozenset[int]:
-    """What stacked filters answer together, by what each may answer, the newest first: the strictest action holds.
+    """The answers of stacked filters together, from those that each may give, the newest first: the strictest holds.
 
     Of answers with the same action the newest filter's stays, with its data. Each answer of one is paired with each of
     the others', though filters may look at the same argument.
     """
     together = frozenset({ALLOW})
     for older in each:
-        together = frozenset(two if _rank(two) < _rank(one) else one for one in together for two in older)
+        together = frozenset(
+            older_answer if _rank(older_answer) < _rank(newer_answer) else newer_answer
+            for newer_answer in together
+            for older_answer in older
+        )
     return together
 
 
@@ -58,14 +62,14 @@ def outcome(values: frozenset[int]) -> Call:
 
 
 def most_permissive(calls: Iterable[Call]) -> Call:
-    """The one of several that lets through most."""
+    """The most permissive of several outcomes."""
     return max(calls, key=_MILDNESS.index)
 
 
 def by_name(
     programs: Sequence[Program], numbers: Mapping[str, int], architecture: int
 ) -> tuple[dict[str, Call], dict[str, tuple[str, ...]]]:
-    """What becomes of each call, and in words all that may be answered to those that do not just run."""
+    """What becomes of each call, and the possible answers, as text, for calls that are not simply allowed."""
     calls, words = {}, {}
     for name, number in numbers.items():
         values = answers(programs, number, architecture)
@@ -81,8 +85,8 @@ def named(value: int) -> str:
     return f"errno {value & DATA_BITS}" if action == ERRNO else _NAMES.get(action, _NAMES[KILL_PROCESS])
 
 
-def _every(values: frozenset[int | None]) -> frozenset[int]:
-    """Without what was calculated, which may be any action."""
+def _possible(values: frozenset[int | None]) -> frozenset[int]:
+    """The return values; where one was calculated (None), it may be any action."""
     return frozenset(value for value in values if value is not None) | (frozenset(_NAMES) if None in values else set())
 
 

@@ -1,4 +1,4 @@
-"""Counts kernel functions, on a host whose kernel lets a module of tare's do so (see docs/footprint-functions.md).
+"""Counts kernel functions by a kernel module of tare's (see docs/footprint-functions.md).
 
 The module counts in place, without a buffer: nothing is lost for want of a reader. What is counted is every entry of
 a function that ftrace can see; functions that the compiler inlined, and those marked ``notrace``, it cannot.
@@ -37,16 +37,16 @@ class FunctionCounter:
     reads_itself = False  # counting is held while it is read
 
     def __init__(self) -> None:
-        self._things: CleanupStack | None = None
+        self._resources: CleanupStack | None = None
         self._ctl: int | None = None
         self._made: tuple[Path, Entry] | None = None  # a control group that was not there
 
     def start(self, group: str) -> None:
-        """Load the module, and count from zero; again: for another group. The group is made if it is not there."""
-        if self._things is None:
+        """Load the module, and count from zero; called again: for another group. The group is made if it is missing."""
+        if self._resources is None:
             check()
             module = kmodule.find()
-            self._things = CleanupStack(Journal(state.journal()))
+            self._resources = CleanupStack(Journal(state.journal()))
             try:
                 self._load(module)
             except BaseException:
@@ -77,13 +77,13 @@ class FunctionCounter:
             os.close(self._ctl)  # which switches it off
             self._ctl = None
         self._unmake()
-        if self._things is not None:
-            self._things.release()
-            self._things = None
+        if self._resources is not None:
+            self._resources.release()
+            self._resources = None
 
     def _load(self, module: Path) -> None:
-        assert self._things is not None
-        self._things.own(removers.kernel_module(kmodule.NAME))
+        assert self._resources is not None
+        self._resources.own(removers.kernel_module(kmodule.NAME))
         loaded = processes.run(["insmod", str(module)])
         if loaded.code != 0:
             message = loaded.stderr.decode(errors="replace").strip()
@@ -98,7 +98,7 @@ class FunctionCounter:
             raise HostError(f"the kernel refuses to count functions ({command}): {error.strerror}", fix=LAB) from error
 
     def _make(self, group: str) -> None:
-        """Make the group, which whoever starts the instance finds then: the module wants to know it beforehand."""
+        """Make the instance's control group before the instance starts: the module has to know it beforehand."""
         root = cgroup.hierarchies().v2
         assert root is not None
         if not (root / group).is_dir():
@@ -107,7 +107,7 @@ class FunctionCounter:
             (root / group).mkdir(parents=True)
 
     def _unmake(self) -> None:
-        """Remove the group if nobody used it. Whoever used it has it in the journal too, and removes it."""
+        """Remove the group if it is unused; an instance that uses it has it in the journal too, and removes it."""
         if self._made is not None:
             folder, entry = self._made
             with contextlib.suppress(OSError):  # in use, or gone
@@ -117,7 +117,7 @@ class FunctionCounter:
 
 
 def check() -> None:
-    """Raise `HostError` where functions cannot be counted here, or should not be: somebody else is tracing."""
+    """Raise `HostError` where functions cannot be counted here, or should not be, since another tool is tracing."""
     if os.geteuid() != 0:
         raise HostError("only root may count kernel functions", fix="run tare as root (sudo)")
     if not SWITCH.exists():

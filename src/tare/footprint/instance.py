@@ -1,4 +1,4 @@
-"""Tells a BPF program whose tasks are the instance's (``instance.bpf.h``, a part of each program that asks)."""
+"""Sets which control group a BPF program takes for the instance (``instance.bpf.h``, included by such programs)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATH = 256
 def look_for(loaded: Loaded, group: str) -> None:
     """From now on the instance is this group, with all below it. ``group``: below the root of each hierarchy."""
     # By its path, which a group that is yet to be made will have, and by its number, if it is there. It may be made
-    # between the two, and then both say the same.
+    # between the two, and then both mean the same group.
     loaded.put("instances", 0, instance(0, group))
     if number := group_number(group):
         loaded.put("instances", 0, instance(number, group))

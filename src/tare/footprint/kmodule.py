@@ -1,4 +1,4 @@
-"""Where the module that counts kernel functions comes from: brought along, or built for the kernel that runs here."""
+"""The kernel module that counts functions: a file that was built elsewhere, or built for the running kernel."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Has a request for footprints carried out in a lab, for what a host in use does not let one count.
+"""Carries out a request for footprints in a lab, for levels that a host in use does not let one count.
 
 The request goes there as data, and is carried out there by the same function as here (`tare.footprint.conduct`), on
-Debian's stock kernel, or on one that counts its lines; see docs/lab.md. A lab is a host with nobody else's work on it,
-so that what everybody does is what tare does and the kernel by itself.
+Debian's stock kernel, or on one that counts its lines; see docs/lab.md. Nothing else runs on a lab, so that the scope
+"host" there is what tare and the kernel do.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def module(progress: Progress) -> Path:
 def carry_out(
     request: FootprintRequest, file: Path, watcher: Watcher, programs: Sequence[Path] = ()
 ) -> FootprintResult:
-    """Have a lab carry it out, and put the footprints into ``file``, new or there already.
+    """Have a lab carry out the request, and put the footprints into ``file``, which may be new.
 
-    ``programs``: files of this host that are to be on PATH there. ``watcher`` is told what goes on there. What was
-    counted until something failed is in the file. Raises `TareError`.
+    ``programs``: files of this host that are to be on PATH there. ``watcher`` gets the progress. What was counted
+    before a failure is in the file. Raises `TareError`.
     """
     request.check()
     _check_fits(request)
@@ -76,13 +76,13 @@ def carry_out(
     finally:
         shutil.rmtree(results, ignore_errors=True)
     if answer.result is None or code != 0:
-        kept = f"; {len(counted)} footprints are in {file}" if counted else ""
-        raise HostError(f"counting in the lab ended with {code}{kept}: {answer.error or heard.last}", fix=answer.fix)
+        saved = f"; {len(counted)} footprints are in {file}" if counted else ""
+        raise HostError(f"counting in the lab ended with {code}{saved}: {answer.error or heard.last}", fix=answer.fix)
     return answer.result.model_copy(update={"footprints": counted})
 
 
 def _check_fits(request: FootprintRequest) -> None:
-    """What the lab would find out once it is booted."""
+    """Raise `UsageError` for what does not fit into a lab, before it is booted."""
     for cpu in request.cpus:
         if cpu not in range(CPUS):
             raise UsageError(
@@ -117,12 +117,12 @@ def lab_command(
 
 
 def _wants_docker(platforms: Sequence[str]) -> bool:
-    """The usual platforms, which are meant when none is named, have Docker among them."""
+    """Whether Docker's platforms take part: by name, or since none is named and they are among the usual ones."""
     return not platforms or any(name == "all" or name.startswith("docker") for name in platforms)
 
 
 class _Heard:
-    """Passes on what is said in the lab: on standard output progress as data, on standard error lines for a reader."""
+    """Passes on the lab's output: progress as data on standard output, lines of text on standard error."""
 
     def __init__(self, watcher: Watcher) -> None:
         self.last = "it said nothing"  # for a lab that ended without an answer
@@ -142,7 +142,7 @@ class _Heard:
 
 
 def _taken_in(results: Path, file: Path, level: Level, progress: Progress) -> tuple[Footprint, ...]:
-    """Put what came into the file. Where that fails, hours of counting are kept beside it, and the error says where."""
+    """Put the lab's footprints into the file. Where that fails they are kept beside it, and the error says where."""
     campaign = results / wire.CAMPAIGN
     if not campaign.exists():
         return ()
@@ -151,47 +151,47 @@ def _taken_in(results: Path, file: Path, level: Level, progress: Progress) -> tu
             _complete(campaign, progress)
         return bring(campaign, file)
     except TareError as error:
-        kept = Path(tempfile.mkdtemp(prefix=f"{file.stem}-from-lab-", dir=file.absolute().parent))
-        results.rename(kept)  # as it is: nothing is copied, and no link is followed
-        error.what += f"; what was counted is kept in {kept}"
+        folder = Path(tempfile.mkdtemp(prefix=f"{file.stem}-from-lab-", dir=file.absolute().parent))
+        results.rename(folder)  # as it is: nothing is copied, and no link is followed
+        error.what += f"; what was counted is kept in {folder}"
         raise
 
 
 def _complete(result: Path, progress: Progress) -> None:
-    """Make lines of the readings that came back beside the file."""
+    """Convert the readings of counters that came back from the lab into lines, in its file."""
     counting = kernel.ensure(LINES_FLAVOUR, progress)
     assert counting is not None, "that flavour has a kernel of its own"
     progress("making lines of the counters (some seconds a reading)")
-    with open_store(result) as there:
-        lines = completed(list(there.footprints()), result.parent / READINGS.name, counting)
-        there.replace_footprints(lines)
+    with open_store(result) as store:
+        lines = completed(list(store.footprints()), result.parent / READINGS.name, counting)
+        store.replace_footprints(lines)
 
 
 def bring(result: Path, file: Path) -> tuple[Footprint, ...]:
-    """Put the footprints of a file into another one, or make that of it. Raises `StoreError`."""
-    with open_store(result) as there:  # for writing: that takes in what a killed writer left beside it
-        counted, kernel = list(there.footprints()), there.record.host["kernel"]
-        warnings = tuple(event.text for event in there.events() if event.level == "warning")
+    """Put the footprints of a file into another one, or move it there if there is none. Raises `StoreError`."""
+    with open_store(result) as result_store:  # for writing: that takes in what a killed writer left beside it
+        counted, kernel = list(result_store.footprints()), result_store.record.host["kernel"]
+        warnings = tuple(event.text for event in result_store.events() if event.level == "warning")
     if file.exists():
-        with open_store(file) as here:
-            number = numbered_after(here.footprints())
+        with open_store(file) as store:
+            number = numbered_after(store.footprints())
             counted = [number(footprint) for footprint in counted]
             for footprint in counted:
-                here.add_footprint(footprint)
-            here.add_event("info", f"footprints that came from a lab on Linux {kernel}: {len(counted)}")
+                store.add_footprint(footprint)
+            store.add_event("info", f"footprints that came from a lab on Linux {kernel}: {len(counted)}")
             for warning in warnings:
-                here.add_event("warning", f"in the lab: {warning}")
+                store.add_event("warning", f"in the lab: {warning}")
     else:
         shutil.move(result, file)
     return tuple(counted)
 
 
 def _check_bits(request: FootprintRequest, file: Path, progress: Progress) -> None:
-    """Figures and footprints of one file are of the same bits."""
+    """Raise `StoreError` where the file's campaign has another image than would be counted."""
     if not file.exists():
         return
     jobs = make_jobs(countable(workloads.choose(request.workloads or WORKLOADS))[0], PROFILE)
     image = image_for((job.workload for job in jobs), progress)
-    with read_store(file) as there:
-        if there.record.image.get("hash") != image.hash:
+    with read_store(file) as store:
+        if store.record.image.get("hash") != image.hash:
             raise StoreError(f"{file} is of another image than what would be counted", fix="give a new file with -o")

@@ -1,4 +1,4 @@
-"""What of the host's kernel can be counted."""
+"""The levels at which use of the host's kernel is counted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SCHEMA = "tare.footprint/1"
 
 
 class Level(StrEnum):
-    """What is counted."""
+    """What is counted: system calls, functions, lines or stacks of the kernel."""
 
     SYSCALLS = "syscalls"  # names of system calls that the host's kernel was asked for
     FUNCTIONS = "functions"  # kernel functions, by symbol; those of a module as "symbol [module]"

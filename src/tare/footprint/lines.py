@@ -2,10 +2,10 @@
 
 Counters become lines by the compiler's notes and gcov, which would take an emulated host minutes. So in the lab a
 reading is a tar of all counters beside the results, and what `LineCounter.read` answers names it; outside, `completed`
-puts the lines in its place. Such a kernel has one set of counters for everybody: there is the host's scope alone, and
+puts the lines in its place. Such a kernel has one set of counters: there is only the host's scope, and
 the idle host is what it is to be set against. The reading itself is in what it reads, as files that come late in it see
-those that came before. A footprint has it too, as it was read; what a reading leaves by itself is counted apart
-(`tare.footprint.model.EMPTY`), and taken off by whoever makes sets of footprints (`tare.analysis.exposure.footprints`).
+those that came before. A footprint has it too, as it was read; the hits of a reading itself are counted apart
+(`tare.footprint.model.EMPTY`), and subtracted where sets are made of footprints (`tare.analysis.exposure.footprints`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COUNTERS = Path("/sys/kernel/debug/gcov")
 READINGS = Path("/lab/out/readings")
 #: What a footprint has in place of its lines until it is completed, before the name of the reading's file.
 READING = "reading:"
-#: Little is gained by more, and an emulated processor does it.
+#: Of compression: more gains little, and takes an emulated processor long.
 _LEVEL = 1
 
 
@@ -55,7 +55,7 @@ class LineCounter:
         self.reset()
 
     def read(self) -> Counts:
-        """Keep all counters in a file, and name it: `completed` makes lines of it."""
+        """Write all counters to a file, whose name is the one hit: `completed` makes lines of it."""
         assert self._files, "it was not started"
         taken = [(file, _contents(file)) for file in self._files]
         self._readings.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def _reading(footprint: Footprint, readings: Path) -> bytes:
 
 @contextlib.contextmanager
 def summing(kernel: Counting) -> Iterator[Callable[[bytes], gcov.Coverage]]:
-    """A function that makes lines of a reading, while its folder with the compiler's notes is there."""
+    """A function that makes lines of a reading; its folder with the compiler's notes is removed at the end."""
     with CleanupStack(Journal(state.journal())) as resources:
         space = state.work() / f"lines-{os.getpid()}"
         resources.own(removers.folder(space))

@@ -1,4 +1,4 @@
-"""Live instances of platforms to look at, one after the other, on ground as a campaign has it."""
+"""Surfaces of running instances, started one after the other in a host session like a campaign's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tare.errors import Failed, HostError, TareError, UsageError, attempt
 from tare.footprint.model import Surface
 from tare.footprint.request import SurfaceRequest
 from tare.footprint.result import SurfaceResult
-from tare.footprint.site import Wish, opened
+from tare.footprint.site import SiteRequest, opened
 from tare.footprint.surface import Reader
 from tare.image.build import Image
 from tare.model import Arm, Progress, Resources
@@ -38,9 +38,9 @@ class Looked:
 
 
 def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Looked]:
-    """The surface of one instance of each, which has run a first command and waits for the next.
+    """The surface of one instance of each platform, read once it has run a first command and waits for the next.
 
-    What does not run here, or has nothing on this host to look at, is told with the reason. Raises `HostError` where
+    A platform that does not run here, or has no process on this host, has the reason instead. Raises `HostError` where
     nothing can be started at all.
     """
     reader = Reader()
@@ -70,13 +70,13 @@ def _not_looked(platform: Platform, failed: Failed) -> Looked:
 
 
 def into(file: Path, names: Sequence[str], progress: Progress) -> Iterator[Looked]:
-    """The same of platforms by name (none: the usual ones) and of the baseline, each kept in a campaign's file at once.
+    """As `surfaces`, of platforms by name (none: the usual ones) and the baseline, each stored in a campaign's file.
 
     The file is a new one, or one that is there (`tare.footprint.site`). Raises `TareError`.
     """
     reader = Reader()
     left_out: list[LeftOut] = []
-    with opened(Wish("surface", file, secrets.randbelow(2**31), names), progress, left_out.append) as site:
+    with opened(SiteRequest("surface", file, secrets.randbelow(2**31), names), progress, left_out.append) as site:
         for missing in left_out:
             yield Looked(missing.platform, None, missing.reason, missing.fix or "")
         for ready in site.ready:
@@ -101,7 +101,7 @@ def _started(reader: Reader, platform: Platform, launcher: InstanceLauncher, pro
 
 
 def _read(reader: Reader, platform: Platform, instance: Instance) -> Surface:
-    if not instance.accounted:  # what of it is here (a client, a tool) does nothing for its tenant
+    if not instance.accounted:  # its processes here (a client, a tool) do nothing for its tenant
         raise HostError(f"{platform.name} does not run on this host's kernel: a hypervisor or another machine runs it")
     return reader.surface(platform.name, instance.host_processes())
 
@@ -121,10 +121,10 @@ def running(pids: Sequence[int], progress: Progress) -> Iterator[Looked]:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that descend from it; what its ended children started is no longer known to be its own."""
+    """A process and its descendants, but for those of children that have ended: they have another parent then."""
     children: dict[int, list[int]] = {}
-    for other, seen in processes_by_pid().items():
-        children.setdefault(seen.parent, []).append(other)
+    for child, seen in processes_by_pid().items():
+        children.setdefault(seen.parent, []).append(child)
     members, todo = [], [pid]
     while todo:
         process = todo.pop()

@@ -1,7 +1,9 @@
-"""The nouns of kernel footprints as types. A footprint is a set of things that ran, each with how often.
+"""The types of kernel footprints. A footprint is a set of things that ran, each with its number of hits.
+
+A *thing* is what a level counts: a system call, a kernel function, a line of the kernel's source, or a stack.
 
 What runs is counted by a `Counter`, of which there is one a level (system calls, kernel functions, kernel lines,
-stacks); who starts what meanwhile is `tare.footprint.walk`. Footprints and surfaces are kept in a campaign's
+stacks); `tare.footprint.walk` starts platforms and workloads meanwhile. Footprints and surfaces are in a campaign's
 store (`tare.store`).
 """
 
@@ -13,12 +15,12 @@ from typing import Annotated, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tare.footprint.levels import Level as Level  # noqa: PLC0414 (it is one of these nouns)
+from tare.footprint.levels import Level as Level  # noqa: PLC0414 (it is one of these types)
 
 #: The platform's name where nothing was started: what the host does by itself, to be set against the others.
 IDLE = "idle"
 #: The platform's name of an empty reading: counting begins from zero and is read at once, while no instance is alive.
-#: What it holds, the reading itself left; it is to be taken off every other reading of the same counter.
+#: Its hits are those of the reading itself, which are subtracted from every other reading of the same counter.
 EMPTY = "empty reading"
 #: How often stacks are looked at on every CPU. A prime, so as not to go in step with what the host does so often.
 SAMPLES_A_SECOND = 997
@@ -31,12 +33,12 @@ NO_PATH = "[no path]"
 class Scope(StrEnum):
     """Whose work is counted."""
 
-    HOST = "host"  # everybody's, what the kernel does by itself included
+    HOST = "host"  # of all processes, and of the kernel itself
     INSTANCE = "instance"  # of processes in the instance's control groups, while these run in the kernel
 
 
 class Phase(StrEnum):
-    """When. They rank platforms differently: a start touches more of the kernel than the work that follows."""
+    """When it was counted. Phases rank platforms differently: a start runs more of the kernel than later work."""
 
     START = "start"  # from before the start command until the agent has run a first command
     STEADY = "steady"  # while a workload runs in an instance that is there
@@ -73,7 +75,7 @@ class Counter(Protocol):
     """A way to count what the kernel runs. Between `start` and `stop` it counts; nothing of it stays after `stop`."""
 
     level: Level
-    reads_itself: bool  # whether what a reading does is in what it reads
+    reads_itself: bool  # whether the counts include the work of reading them
 
     def start(self, group: str) -> None:
         """Begin to count from zero; processes in the control group of this path, and below, are the instance's.
@@ -90,11 +92,11 @@ class Counter(Protocol):
         """Begin from zero again."""
 
     def stop(self) -> None:
-        """Count no more, and leave nothing enabled. May be called twice."""
+        """Stop counting, and leave nothing enabled. May be called twice."""
 
 
 class Call(StrEnum):
-    """What becomes of a system call of a thread's, whatever its arguments are."""
+    """What seccomp filters do with a thread's system call, whatever its arguments are."""
 
     ALLOWED = "allowed"  # it runs
     CONDITIONAL = "conditional"  # whether it runs depends on its arguments (or on the address that it is called from)
@@ -126,7 +128,7 @@ class Abi(BaseModel):
 
 
 class Tasks(BaseModel):
-    """Threads of one process on the host that are alike in all that is told here."""
+    """Threads of one process on the host that have the same values in all of these fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -154,7 +156,7 @@ class Tasks(BaseModel):
 
 
 class Surface(BaseModel):
-    """What of the host's kernel the tenant's side of a running instance may ask for, and with which rights."""
+    """What the tenant's side of a running instance may ask of the host's kernel, and with which rights."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -170,10 +172,10 @@ class Surface(BaseModel):
     @property
     def counts(self) -> Mapping[Call, int]:
         """How many calls there are of each kind."""
-        every = list((self.calls or {}).values())
-        return {kind: every.count(kind) for kind in Call}
+        outcomes = list((self.calls or {}).values())
+        return {kind: outcomes.count(kind) for kind in Call}
 
     def answers(self, call: str) -> tuple[str, ...]:
-        """All that filters of counted threads may answer to a call, as far as they could be read."""
+        """All answers to a call by filters of counted threads, as far as these could be read."""
         readable = [tasks for tasks in self.tasks if tasks.counted and tasks.calls is not None]
         return tuple(sorted({word for tasks in readable for word in tasks.outcomes.get(call, ("allow",))}))

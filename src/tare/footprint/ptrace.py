@@ -59,7 +59,7 @@ def installed(threads: Sequence[int]) -> dict[int, Answer]:
             except ProcessLookupError:
                 continue
 
-    # A thread that holds something when it ends gives it back to the kernel.
+    # When a thread ends, the kernel detaches it from all that it traces.
     asking = threading.Thread(target=ask, name="ptrace")
     asking.start()
     asking.join()
@@ -67,7 +67,7 @@ def installed(threads: Sequence[int]) -> dict[int, Answer]:
 
 
 def _of(thread: int) -> tuple[bytes, ...]:
-    """Stop a thread, read its filters, let it go. Raises `HostError` in words, `ProcessLookupError` when it ended."""
+    """Stop a thread, read its filters, let it go. Raises `HostError`, or `ProcessLookupError` when it ended."""
     try:
         _ptrace(_SEIZE, thread)
     except PermissionError as error:
@@ -86,7 +86,7 @@ def _of(thread: int) -> tuple[bytes, ...]:
 
 
 def _await_stop(thread: int) -> int:
-    """Wait until it stands still; returns the signal that it was about to get, to be passed on, or 0."""
+    """Wait until the thread has stopped; returns the signal that it was about to get, to be passed on, or 0."""
     deadline = until(STOP_LIMIT_S)
     while True:
         pid, status = os.waitpid(thread, os.WNOHANG | _WALL)
@@ -156,7 +156,7 @@ def _status(pid: int) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-#: Takes a filter that allows everything, says so, and waits for the end of its input.
+#: Installs a filter that allows everything, prints "ready", and waits for the end of its input.
 _FILTERED = """
 import ctypes, sys
 libc = ctypes.CDLL(None)

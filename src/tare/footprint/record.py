@@ -1,4 +1,4 @@
-"""Footprints beside those that a campaign has already."""
+"""Numbers the repeats of footprints that are added to those of a campaign's file."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from tare.footprint.model import Footprint, Level
 
 
-def numbered_after(there: Iterable[Footprint]) -> Callable[[Footprint], Footprint]:
+def numbered_after(existing: Iterable[Footprint]) -> Callable[[Footprint], Footprint]:
     """Number the repeats of new footprints of a level on from those that are in the file already."""
     last: dict[Level, int] = {}
-    for footprint in there:
+    for footprint in existing:
         last[footprint.level] = max(last.get(footprint.level, -1), footprint.repeat)
     return lambda new: new.model_copy(update={"repeat": new.repeat + last.get(new.level, -1) + 1})

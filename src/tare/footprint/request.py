@@ -1,4 +1,4 @@
-"""What a user asks of footprints and of surfaces, and what of it cannot be: known without starting anything.
+"""Requests for footprints and surfaces, and the checks that need nothing to be started.
 
 A request is made once, from the command line, and is data. It is carried out here (`tare.footprint.conduct`,
 `tare.footprint.live`), or travels into a lab and is carried out there by the same function (`tare.footprint.lab`).

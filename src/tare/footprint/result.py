@@ -1,4 +1,4 @@
-"""The results of requests: footprints or surfaces, and for everything that has none the reason."""
+"""Results of requests: footprints or surfaces, and the reason for each that is missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tare.store import LeftOut
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """What has no footprint in this repeat, and why. ``workload`` None: the platform did not start."""
+    """A footprint that is missing in a repeat, and why. ``workload`` None: the platform did not start."""
 
     platform: str
     workload: str | None
@@ -36,7 +36,7 @@ class Skipped:
 
 
 class FootprintResult(BaseModel):
-    """What one `tare.footprint.request.FootprintRequest` brought, here or in a lab."""
+    """The result of one `tare.footprint.request.FootprintRequest`, here or in a lab."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -44,18 +44,18 @@ class FootprintResult(BaseModel):
     missed: tuple[Missed, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     left_out: tuple[LeftOut, ...] = ()  # platforms that do not run there
-    warnings: tuple[str, ...] = ()  # what could not be removed, and faults in somebody's code with their traceback
+    warnings: tuple[str, ...] = ()  # what could not be removed, and tracebacks of faults in code
 
     @property
     def without(self) -> list[str]:
-        """A line for each thing that has no footprint, and the warnings."""
+        """A line for each footprint that is missing, and the warnings."""
         left_out = (f"{platform.platform} is left out: {platform.reason}" for platform in self.left_out)
         return [*map(str, self.skipped), *left_out, *map(str, self.missed), *self.warnings]
 
 
 @dataclass(frozen=True, slots=True)
 class SurfaceResult:
-    """What one `tare.footprint.request.SurfaceRequest` brought."""
+    """The result of one `tare.footprint.request.SurfaceRequest`."""
 
     surfaces: tuple[Surface, ...] = ()
     left_out: tuple[LeftOut, ...] = ()  # of processes too, which are named as ``pid 1234``

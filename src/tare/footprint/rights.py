@@ -1,4 +1,4 @@
-"""What a process on the host may do besides calling: capabilities, identity, namespaces, mounts, open devices.
+"""Rights of a process on the host besides system calls: capabilities, identity, namespaces, mounts, open devices.
 
 All of it is read from /proc (proc(5)). The parsers are pure functions on text.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tare.footprint.model import Place
 
-#: Filesystems that are interfaces to the kernel: whoever may write to them sets it up.
+#: Filesystems that are interfaces to the kernel: writing to them changes its settings.
 KERNELS = frozenset(
     {
         "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "efivarfs", "fusectl", "proc", "pstore",
@@ -34,7 +34,7 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What /proc/PID/status says of a thread."""
+    """The fields of /proc/PID/status of a thread."""
 
     name: str
     tracer: int  # 0: nobody
@@ -47,7 +47,7 @@ class Identity:
     filters: int | None  # how many are stacked; None where the kernel does not say (before 5.9)
 
     def nameless(self) -> Identity:
-        """The same without what differs from thread to thread in name alone."""
+        """The same without the name, so that threads that differ in nothing else are equal."""
         return replace(self, name="")
 
 
@@ -56,7 +56,7 @@ class Mount:
     """One line of /proc/PID/mountinfo."""
 
     device: str  # major:minor, one a filesystem
-    root: str  # of what of the filesystem is mounted
+    root: str  # the directory of the filesystem that is mounted
     point: str
     kind: str
     writable: bool
@@ -91,7 +91,7 @@ def parse_mountinfo(text: str) -> list[Mount]:
 
 
 def writable_places(theirs: Sequence[Mount], ours: Sequence[Mount]) -> list[Place]:
-    """What of the host, or of its kernel's settings, a process sees at a mount that may be written to.
+    """The parts of the host's tree, or of its kernel's settings, that a process sees at a writable mount.
 
     A filesystem is the host's when it is mounted in the host's tree too; the others are the instance's alone. Of mounts
     on one point only the last can be seen.
@@ -109,12 +109,12 @@ def writable_places(theirs: Sequence[Mount], ours: Sequence[Mount]) -> list[Plac
 
 
 def capabilities(bits: int) -> tuple[str, ...]:
-    """Their names, by libcap; those that it does not know by number."""
+    """The names of capabilities, from libcap; those that it does not know as ``cap_NUMBER``."""
     return tuple(_capability(number) for number in range(bits.bit_length()) if bits >> number & 1)
 
 
 def identity(pid: int, thread: int) -> Identity:
-    """Of a thread. Raises `OSError` when it has ended."""
+    """The identity of a thread. Raises `OSError` when it has ended."""
     return parse_status((_PROC / str(pid) / "task" / str(thread) / "status").read_text())
 
 
@@ -134,7 +134,7 @@ def foreign_namespaces(pid: int, thread: int) -> tuple[str, ...]:
 
 
 def label(pid: int, thread: int) -> str | None:
-    """What a security module (AppArmor, SELinux) calls it; None where there is none."""
+    """A thread's label by a security module (AppArmor, SELinux); None where there is none."""
     try:
         text = (_PROC / str(pid) / "task" / str(thread) / "attr" / "current").read_text()
     except OSError:
@@ -152,7 +152,7 @@ def places(pid: int) -> tuple[Place, ...]:
     return tuple(writable_places(parse_mountinfo((folder / "mountinfo").read_text()), ours))
 
 
-def open_things(pid: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def open_descriptors(pid: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The devices that a process has open, and the folders, with the files that it has open for writing."""
     devices, held = set(), set()
     for number, link in _descriptors(pid):
@@ -168,7 +168,7 @@ def open_things(pid: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Descent:
-    """What /proc/PID/stat says of where a process comes from."""
+    """Where a process comes from, by /proc/PID/stat."""
 
     parent: int
     ended: bool  # only its parent has not taken note yet
@@ -182,12 +182,12 @@ def parse_stat(text: str) -> Descent:
 
 
 def descent(pid: int) -> Descent:
-    """Of a process. Raises `OSError` when it has ended."""
+    """The descent of a process. Raises `OSError` when it has ended."""
     return parse_stat((_PROC / str(pid) / "stat").read_text())
 
 
 def command(pid: int) -> list[str]:
-    """Its command line; empty when it has ended."""
+    """The command line of a process; empty when it has ended."""
     try:
         return (_PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
     except OSError:
@@ -255,4 +255,4 @@ def _known_capabilities() -> Mapping[int, str]:
         if text:
             names[number] = ctypes.string_at(text).decode()
             library.cap_free(text)
-    return {number: name for number, name in names.items() if name.startswith("cap_")}  # else it says the number
+    return {number: name for number, name in names.items() if name.startswith("cap_")}  # libcap gives others by number

@@ -53,10 +53,10 @@ def sides(pids: Sequence[int]) -> list[Side]:
 
 
 def judge(seen: Mapping[int, Seen]) -> list[Side]:
-    """Say of each process what it is, and whether it counts."""
+    """The role of each process, and whether it counts; those that count first."""
     apart = any(process.own_pids for process in seen.values())
-    found = [_side(pid, seen, apart=apart) for pid in seen]
-    return sorted(found, key=lambda side: (not side.counted, side.pid))
+    judged = [_side(pid, seen, apart=apart) for pid in seen]
+    return sorted(judged, key=lambda side: (not side.counted, side.pid))
 
 
 def _side(pid: int, seen: Mapping[int, Seen], *, apart: bool) -> Side:

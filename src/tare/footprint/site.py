@@ -1,6 +1,6 @@
-"""Where footprints and surfaces are taken: platforms that start on prepared ground, and the file that gets them.
+"""What footprints and surfaces need: a host session, platforms that start in it, and the file to store them in.
 
-The file is a campaign's that is there already, whose image, CPUs and memory are then used, or a new one of no blocks.
+The file is that of an existing campaign, whose image, CPUs and memory are then used, or a new one of no blocks.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ PROFILE = "quick"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What is to be there. Empty and None mean the default."""
+class SiteRequest:
+    """What a site is asked to have. Empty and None mean the default."""
 
-    what: str  # that will be found: what a platform that is left out has none of
+    what: str  # the kind of result, for warnings: no WHAT of PLATFORM
     file: Path
     seed: int  # for a new file's record
     platforms: Sequence[str] = ()  # the baseline always takes part
@@ -45,7 +45,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What is there."""
+    """Platforms that are ready to start, the launcher and the client for them, and the file's store."""
 
     ready: tuple[Ready, ...]
     launcher: InstanceLauncher
@@ -55,20 +55,23 @@ class Site:
 
 @contextlib.contextmanager
 def opened(
-    wish: Wish, doing: Progress, left_out: Callable[[LeftOut], None], before: Callable[[], None] = lambda: None
+    request: SiteRequest,
+    doing: Progress,
+    left_out: Callable[[LeftOut], None],
+    before: Callable[[], None] = lambda: None,
 ) -> Iterator[Site]:
-    """Have the ground for as long as the block lasts. ``before``: what must hold before anything is built or started.
+    """A site for as long as the block lasts. ``before`` is called, and may raise, before anything is built or started.
 
-    Platforms that do not run here are told to ``left_out``, and are in the file. Raises `TareError`: `StoreError` for a
-    file of another image or kernel.
+    ``left_out`` is called with each platform that does not run here, which the file has too. Raises `TareError`:
+    `StoreError` for a file of another image or kernel.
     """
-    chosen = conduct.platforms_for(wish.platforms)
-    check_resources(wish.cpus, wish.memory_bytes)
-    if not wish.file.exists():
-        check_new_campaign(wish.file)
+    chosen = conduct.platforms_for(request.platforms)
+    check_resources(request.cpus, request.memory_bytes)
+    if not request.file.exists():
+        check_new_campaign(request.file)
     with contextlib.ExitStack() as stack:
-        # A file that is none is told to whoever named it, whatever else runs here.
-        there = stack.enter_context(open_store(wish.file)) if wish.file.exists() else None
+        # Before the host is locked, so that a file that is no campaign is an error at once.
+        existing = stack.enter_context(open_store(request.file)) if request.file.exists() else None
         host = stack.enter_context(HostSession(doing))
         before()
         conduct.check_disk()
@@ -78,50 +81,52 @@ def opened(
         def keep(what: str, failed: Failed) -> None:
             failures.append((what, failed))
 
-        found, missing = preflight.available(chosen, asked=(), progress=doing, keep=keep)
-        image = _image(wish, there, host)
-        resources = _resources(wish, there)
-        launcher, client = host.prepare(image, resources, wish.subnet)
-        ready, broken = preflight.try_each(found, image, launcher, asked=(), progress=doing, keep=keep)
-        store = there or host.enter_context(_new(wish, ready, [*missing, *broken], resources, image))
+        usable, missing = preflight.available(chosen, asked=(), progress=doing, keep=keep)
+        image = _image(request, existing, host)
+        resources = _resources(request, existing)
+        launcher, client = host.prepare(image, resources, request.subnet)
+        ready, broken = preflight.try_each(usable, image, launcher, asked=(), progress=doing, keep=keep)
+        store = existing or host.enter_context(_new(request, ready, [*missing, *broken], resources, image))
         host.callback(conduct.keep_unremoved, store)
         for what, failed in failures:
             store.add_attachment(f"traceback of {what}", failed.traceback)
-        for one in [*missing, *broken]:
-            store.add_event("warning", f"no {wish.what} of {one.platform}: {one.reason}")
-            left_out(one)
-        with _status(store, new=there is None):
+        for omitted in [*missing, *broken]:
+            store.add_event("warning", f"no {request.what} of {omitted.platform}: {omitted.reason}")
+            left_out(omitted)
+        with _status(store, new=existing is None):
             yield Site(tuple(ready), launcher, client, store)
 
 
-def _image(wish: Wish, there: Store | None, host: HostSession) -> Image:
-    """That of the campaign that is there, with what its workloads need on top."""
-    wanted = [job.workload for job in wish.jobs]
-    if there is None:
-        return host.image(wanted)
+def _image(request: SiteRequest, existing: Store | None, host: HostSession) -> Image:
+    """The image of the existing campaign, with the layers for its workloads and for the new ones."""
+    needed = [job.workload for job in request.jobs]
+    if existing is None:
+        return host.image(needed)
     # Its parameters do not matter: nothing of it is run again.
-    image = host.image([*wanted, *(workloads.get(one.name) for one in there.record.workloads)])
-    same.check_same(there.record, image, facts.gather())
+    image = host.image([*needed, *(workloads.get(recorded.name) for recorded in existing.record.workloads)])
+    same.check_same(existing.record, image, facts.gather())
     return image
 
 
-def _resources(wish: Wish, there: Store | None) -> Resources:
-    """Those of the campaign that is there: all that its file holds is of the same instances."""
-    if there is None:
-        return conduct.resources_for(CampaignRequest(cpus=wish.cpus, memory_bytes=wish.memory_bytes))
-    return Resources(tuple(there.record.resources.cpus), there.record.resources.memory_bytes)
+def _resources(request: SiteRequest, existing: Store | None) -> Resources:
+    """The resources of the existing campaign, so that all of its file is of equal instances; else those requested."""
+    if existing is None:
+        return conduct.resources_for(CampaignRequest(cpus=request.cpus, memory_bytes=request.memory_bytes))
+    return Resources(tuple(existing.record.resources.cpus), existing.record.resources.memory_bytes)
 
 
-def _new(wish: Wish, ready: Sequence[Ready], left_out: Sequence[LeftOut], resources: Resources, image: Image) -> Store:
-    """A campaign of no blocks: nothing of it is measured."""
-    platforms = tuple(one.platform for one in ready)
-    plan = Plan(PROFILE, wish.seed, platforms, wish.jobs, resources, 0, None, replicas=1)
-    return create_store(wish.file, conduct.record_of(plan, ready, image, left_out, (), None), trust.mark)
+def _new(
+    request: SiteRequest, ready: Sequence[Ready], left_out: Sequence[LeftOut], resources: Resources, image: Image
+) -> Store:
+    """A new campaign without blocks: nothing is measured in it."""
+    platforms = tuple(entry.platform for entry in ready)
+    plan = Plan(PROFILE, request.seed, platforms, request.jobs, resources, 0, None, replicas=1)
+    return create_store(request.file, conduct.record_of(plan, ready, image, left_out, (), None), trust.mark)
 
 
 @contextlib.contextmanager
 def _status(store: Store, *, new: bool) -> Iterator[None]:
-    """How a new campaign stands; one that was there stands as it did."""
+    """Set the status of a new campaign; that of an existing one stays."""
     if not new:
         yield
         return

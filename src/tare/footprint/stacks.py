@@ -65,7 +65,7 @@ class StackCounter:
         Again: for another group. Raises `HostError` where this host does not let one sample, with the fix.
         """
         if self._loaded is None:
-            symbols.read()  # what hides them is told before anything runs
+            symbols.read()  # raises before anything runs where they are hidden
             self._load()
         assert self._loaded is not None
         look_for(self._loaded, group)
@@ -85,7 +85,7 @@ class StackCounter:
         self._lost = int(self._tallies["lost"].sum())
 
     def stop(self) -> None:
-        """Sample no more. May be called twice."""
+        """Stop sampling. May be called twice."""
         self._tallies = np.zeros(0, TALLY)  # it looks into the memory that goes now
         if self._loaded is not None:
             self._loaded.close()
@@ -117,19 +117,19 @@ def check() -> None:
 
 
 def programs(paths: Paths) -> dict[int, str]:
-    """What processes are whose names tell nothing, by their numbers; those that have ended are not there."""
+    """Names for processes by their ids, from their command lines; those that have ended are left out."""
     asked = {int(number) for number in np.unique(paths["number"]) if number}
-    # Whose children they are says what they are, and these may not have been found at work.
-    found = sides.sides(sorted(asked.union(*map(_ancestors, asked))))
+    # A process's role depends on its ancestors, of which there may be no samples.
+    judged = sides.sides(sorted(asked.union(*map(_ancestors, asked))))
     return {
         side.pid: f"{side.program} (stub)" if side.role == "stub" else side.program
-        for side in found
+        for side in judged
         if side.pid in asked
     }
 
 
 def _ancestors(pid: int) -> set[int]:
-    """Of a process, up to the first; none where it has ended."""
+    """The ancestors of a process up to the first, by id; none where it has ended."""
     above: set[int] = set()
     with contextlib.suppress(OSError):
         while (pid := rights.descent(pid).parent) > 1 and pid not in above:
@@ -142,7 +142,7 @@ def folded(
 ) -> dict[Scope, dict[str, int]]:
     """Samples by scope and folded stack: process and functions, the outermost first, with ";" between them.
 
-    ``called``: names of processes by their numbers, in place of their own. What a CPU without work does is no sample.
+    ``called``: names of processes by their numbers, in place of their own. Samples of idle CPUs are left out.
     """
     hits: dict[Scope, Tally[str]] = {Scope.HOST: Tally(), Scope.INSTANCE: Tally()}
     for path, chain, count in zip(paths, _chains(paths, kernel), counts, strict=True):
@@ -153,7 +153,7 @@ def folded(
         hits[Scope.HOST][stack] += int(count)
         if path["inside"]:
             hits[Scope.INSTANCE][stack] += int(count)
-    return {scope: dict(found) for scope, found in hits.items()}
+    return {scope: dict(tally) for scope, tally in hits.items()}
 
 
 def process(comm: bytes) -> str:

@@ -1,4 +1,4 @@
-"""What of the host's kernel a live sandbox may ask for: its processes on the host one by one, and all together.
+"""Reads surfaces: what a running instance may ask of the host's kernel, by its processes there and all together.
 
 Counted is the tenant's side (`tare.footprint.sides`): a way out of a container, of gVisor's sentry or of a machine's
 monitor leads into one of these processes, and what its filters let through is then what is left of the host's kernel.
@@ -38,7 +38,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class _Alike:
-    """What threads of one process have in common, for them to be told as one."""
+    """What threads of one process have in common that are shown as one group."""
 
     who: Identity  # but for its name
     installed: ptrace.Answer
@@ -47,12 +47,12 @@ class _Alike:
 
 
 class Reader:
-    """Reads surfaces. What a stack of filters answers is worked out once for all threads that have it."""
+    """Reads surfaces. A stack of filters is evaluated once for all threads that have it."""
 
     def __init__(self) -> None:
         """Raises `HostError` on an architecture whose system calls are not known."""
         self._table = calls.native()
-        self._others = calls.others()
+        self._other_tables = calls.others()
         self._known: dict[tuple[bytes, ...], Reach] = {}
 
     def surface(self, platform: str, pids: Sequence[int]) -> Surface:
@@ -99,13 +99,13 @@ class Reader:
             alike = _Alike(who.nameless(), installed.get(thread, ()), namespaces, label)
             groups.setdefault(alike, Counter())[who.name] += 1
         if groups:
-            places, (devices, held) = rights.places(pid), rights.open_things(pid)
+            places, (devices, held) = rights.places(pid), rights.open_descriptors(pid)
             for alike, names in groups.items():
-                yield self._told(side, alike, names).model_copy(
+                yield self._described(side, alike, names).model_copy(
                     update={"writable": places, "devices": devices, "held": held}
                 )
 
-    def _told(self, side: Side, alike: _Alike, names: Counter[str]) -> Tasks:
+    def _described(self, side: Side, alike: _Alike, names: Counter[str]) -> Tasks:
         who = alike.who
         reach = self._reach(who, alike.installed)
         return Tasks(
@@ -145,32 +145,32 @@ class Reader:
         except ParseError as error:
             return Reach(len(installed), None, {}, {}, error.what)
         abis = {}
-        for other in self._others:
-            answers, _ = filters.by_name(programs, other.numbers, other.architecture)
-            abis[other.abi] = _abi(answers.values(), in_kernel=calls.has_abi(other, calls.symbols()))
+        for table in self._other_tables:
+            answers, _ = filters.by_name(programs, table.numbers, table.architecture)
+            abis[table.abi] = _abi(answers.values(), in_kernel=calls.has_abi(table, calls.symbols()))
         answers, words = filters.by_name(programs, self._table.numbers, self._table.architecture)
         return Reach(len(programs), answers, words, abis)
 
     def _strict(self) -> Reach:
         answers = {name: Call.ALLOWED if name in _STRICT else Call.KILL for name in self._table.numbers}
         abis = {
-            other.abi: _abi(
-                (Call.ALLOWED if name in _STRICT else Call.KILL for name in other.numbers),
-                in_kernel=calls.has_abi(other, calls.symbols()),
+            table.abi: _abi(
+                (Call.ALLOWED if name in _STRICT else Call.KILL for name in table.numbers),
+                in_kernel=calls.has_abi(table, calls.symbols()),
             )
-            for other in self._others
+            for table in self._other_tables
         }
         return Reach(0, answers, {name: ("kill thread",) for name, call in answers.items() if call is Call.KILL}, abis)
 
 
 def _abi(answers: Iterable[Call], *, in_kernel: bool | None) -> Abi:
-    every = list(answers)
-    reachable = sum(call in (Call.ALLOWED, Call.CONDITIONAL) for call in every)
-    return Abi(reachable=reachable, of=len(every), in_kernel=in_kernel)
+    outcomes = list(answers)
+    reachable = sum(call in (Call.ALLOWED, Call.CONDITIONAL) for call in outcomes)
+    return Abi(reachable=reachable, of=len(outcomes), in_kernel=in_kernel)
 
 
 def _widest(of_groups: Sequence[Mapping[str, Abi]]) -> dict[str, Abi]:
-    """Of each ABI what the thread that reaches most of it reaches."""
+    """For each ABI the reach of the thread that reaches most of it."""
     names = dict.fromkeys(name for abis in of_groups for name in abis)
     reached = {name: [abis[name] for abis in of_groups if name in abis] for name in names}
     return {name: max(abis, key=lambda abi: abi.reachable) for name, abis in reached.items()}

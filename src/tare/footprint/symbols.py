@@ -15,7 +15,7 @@ KALLSYMS = Path("/proc/kallsyms")
 UNKNOWN = "[unknown]"
 #: Between these two symbols is the code by which the kernel is entered.
 _ENTRY = ("__entry_text_start", "__entry_text_end")
-#: Where paths begin that nobody entered: those of kernel threads, and of what a CPU does since it was started.
+#: Where paths begin that did not enter the kernel: those of kernel threads, and of a CPU since it was started.
 _BEGINNINGS = ("ret_from_fork", "secondary_startup", "common_startup", "x86_64_start", "start_kernel", "rewind_stack")
 #: Functions are shorter: beyond is code that the list does not have.
 _LONGEST = 1 << 20
@@ -56,16 +56,16 @@ class Symbols:
         return [UNKNOWN if beyond else self._names[index] for index, beyond in zip(at, far, strict=True)]
 
     def begins(self, address: int, name: str) -> bool:
-        """Whether a path through the kernel may begin here: where it is not so, the path's beginning is not known."""
+        """Whether a path through the kernel may begin at this address; where not, its real beginning is not known."""
         return self._entry[0] <= address < self._entry[1] or name.startswith(_BEGINNINGS)
 
 
 def read() -> Symbols:
-    """Those of the running kernel, as it is now. Raises `HostError`."""
+    """The symbols of the running kernel, as they are now. Raises `HostError`."""
     with KALLSYMS.open(encoding="ascii", errors="replace") as lines:
         return Symbols(lines)
 
 
 def _plainness(name: str, public: bool) -> tuple[bool, int, int]:
-    """Of several names of one place the one that sorts last is what people call it."""
+    """Sort key of the names of one address: the last is the usual one."""
     return public, len(name.lstrip("_")) - len(name), -len(name)

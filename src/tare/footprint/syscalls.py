@@ -3,7 +3,7 @@
 A BPF program (``syscalls.bpf.c``) is attached to the kernel's tracepoint at the entry of system calls, by itself and
 not by way of tracefs, which need not be mounted. It adds one to a counter of the CPU that it runs on: two counters
 where the task is in the instance's control group or below. There is no buffer between the kernel and the harness, so
-nothing can be lost but a call that finds the program running on its CPU; the kernel counts those, and they are told.
+nothing can be lost but a call that finds the program running on its CPU; the kernel counts those: `Counts.lost`.
 
 The tracepoint comes after seccomp and ptrace have had their say (``syscall_trace_enter`` in the kernel's
 ``kernel/entry/common.c``): a call that a filter refuses, or that gVisor intercepts, is not one that the host's kernel
@@ -27,7 +27,7 @@ SOURCE = "syscalls.bpf.c"
 NUMBERS, SCOPES, ABIS = 1024, 2, 2
 #: What the kernel has no call for is counted together. So is x32 (x86-64 with short pointers).
 UNKNOWN = "unknown"
-#: Behind the names of calls that came in by the 32-bit gate, which is another surface of the kernel.
+#: Behind the names of calls by the 32-bit ABI, whose code in the kernel is partly another.
 COMPAT = " [i386]"
 
 Values = npt.NDArray[np.uint64]
@@ -51,7 +51,7 @@ class SyscallCounter:
         Again: for another group. Raises `HostError` where this host does not let one count, with the fix.
         """
         if self._loaded is None:
-            known()  # what takes its time is done before anything is counted
+            known()  # slow, and so done before anything is counted
             _names()
             self._load()
         assert self._loaded is not None
@@ -101,7 +101,7 @@ class SyscallCounter:
 def check() -> None:
     """Raise `HostError` where system calls cannot be counted here: by counting for a moment.
 
-    What locks BPF is said in no single place.
+    No single setting says whether BPF is allowed.
     """
     counter = SyscallCounter()
     try:
@@ -120,7 +120,7 @@ def named(counts: Values, names: Mapping[int, str], mark: str = "") -> dict[str,
 
 
 def _names() -> tuple[Mapping[int, str], Mapping[int, str]]:
-    """By number, in the order of the program's tables of ABIs."""
+    """Names by number, for each ABI in the order of the BPF program."""
     return calls.by_number("x86_64"), calls.by_number("i386")
 
 

@@ -1,14 +1,14 @@
-"""Who starts what while a counter counts: every platform's start, then each workload in it, and the idle host.
+"""The order in which footprints are counted: every platform's start, then each workload in it, and the idle host.
 
 A repeat visits all platforms and the idle host in random order, and the workloads on each platform in random order. The
-counter is told of each instance's control group before the group is there. Two windows are counted:
+counter gets each instance's control group before the group exists. Two windows are counted:
 
-- START opens when all that tare prepares is done and the platform's own start command is about to be given (the gate of
-  `tare.platforms.base.LaunchSpec.begin`), and closes when the agent has run a first command.
+- START opens when all that tare prepares is done and the platform's own start command is about to be given
+  (`tare.platforms.base.LaunchSpec.begin`), and closes when the agent has run a first command.
 - STEADY is what a workload measures: of a run its measured commands, without preparation, clean-up and the end of its
   servers; of slices the probe from its first allocation to its last slice.
 
-Where a counter's readings are in what they read, some empty ones follow on the idle host in each repeat.
+Where a counter counts its own readings, some empty readings follow on the idle host in each repeat.
 
 A dead instance is replaced for the next workload, and one that wants a fresh instance gets it; such starts are not
 counted, so that a repeat has one start.
@@ -37,13 +37,13 @@ from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload, Workl
 
 #: A group that is never made: on the idle host there is no instance.
 NO_GROUP = f"{PARENT_GROUP}/{IDLE}"
-#: Empty readings in a repeat: three quarters of the lines that one runs are not run as often by the next.
+#: Empty readings in a repeat; several, as three quarters of the lines that one runs have other hits in the next.
 EMPTIES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """All that is decided before anything runs."""
+    """The plan of a walk, decided before anything runs."""
 
     platforms: tuple[Platform, ...]
     jobs: tuple[Job, ...]
@@ -70,27 +70,27 @@ class Route:
 
 
 class Watcher(Protocol):
-    """Is told what goes on."""
+    """Gets the progress of a walk."""
 
     def doing(self, what: str) -> None:
         """Something begins that may take longer than a moment."""
 
     def step(self, done: int, of: int, missed: int) -> None:
-        """So many windows of so many are over; ``missed``: for how many things there was no footprint until now."""
+        """``done`` of ``of`` windows are over; ``missed``: how many footprints are missing until now."""
 
 
 def countable(workloads: Iterable[Workload]) -> tuple[list[Workload], list[Skipped]]:
-    """The workloads that a walk can run, and the others."""
+    """The workloads that a walk can run, and the others with the reason."""
     usable: list[Workload] = []
-    others: list[Skipped] = []
+    skipped: list[Skipped] = []
     for workload in workloads:
         if isinstance(workload, RunWorkload | SliceWorkload):
             usable.append(workload)
         elif isinstance(workload, StartWorkload):
-            others.append(Skipped(workload.name, "the start of every platform is counted anyway"))
+            skipped.append(Skipped(workload.name, "the start of every platform is counted anyway"))
         else:
-            others.append(Skipped(workload.name, "it starts instances of its own, and one at a time is counted"))
-    return usable, others
+            skipped.append(Skipped(workload.name, "it starts instances of its own, and one at a time is counted"))
+    return usable, skipped
 
 
 @dataclass(slots=True)
@@ -102,12 +102,12 @@ class Walk:
     launcher: InstanceLauncher
     client: Client
     watcher: Watcher
-    warn: Callable[[str], None]  # told of what could not be removed
+    warn: Callable[[str], None]  # called with what could not be removed, and with tracebacks of faults
     _done: int = 0
     _missed_count: int = 0
 
     def run(self) -> Generator[Footprint | Missed, None, None]:
-        """Everything in turn. Close the iterator: what is alive then is ended.
+        """Count everything in turn. Close the iterator: that stops an instance that is still running.
 
         Raises `HostError` where this host does not let one count; what a platform or a workload does wrong is a
         `Missed`, and the walk goes on.
@@ -120,7 +120,7 @@ class Walk:
             self.counter.stop()
 
     def _idle(self, repeat: int) -> Iterator[Footprint]:
-        self._tell("the idle host", repeat)
+        self._announce("the idle host", repeat)
         self.counter.start(NO_GROUP)
         window = _Window(self.counter)
         window.open()
@@ -154,8 +154,8 @@ class Walk:
     def _start(
         self, platform: Platform, job: Job | None, repeat: int
     ) -> tuple[RunningInstance | None, list[Footprint] | list[Missed]]:
-        """Start an instance, for a workload or for itself, and say what was counted, or why there is none."""
-        self._tell(f"starting {platform.name}", repeat)
+        """Start an instance, for a workload or for its own start, with what was counted, or why there is none."""
+        self._announce(f"starting {platform.name}", repeat)
         number = self.launcher.number()
         window = _Window(self.counter)
         self.counter.start(self.launcher.group(number))
@@ -176,7 +176,7 @@ class Walk:
         return self.launcher.start(platform, Arm(platform.name), measured=False, terms=terms)
 
     def _missed(self, platform: Platform, job: Job | None, repeat: int, failed: Failed) -> Missed:
-        """Say why there is no footprint; of a fault in somebody's code the traceback is kept."""
+        """The reason why a footprint is missing; the traceback of a fault in the code becomes a warning."""
         if not failed.expected:
             self.warn(failed.traceback.decode())
         self._missed_count += 1
@@ -184,7 +184,7 @@ class Walk:
 
     def _work(self, platform: Platform, job: Job, live: RunningInstance, repeat: int) -> Iterator[Footprint | Missed]:
         workload = job.workload
-        self._tell(f"{workload.name} on {platform.name}", repeat)
+        self._announce(f"{workload.name} on {platform.name}", repeat)
         window = _Window(self.counter)
         ran = attempt(partial(self._run, job, live, window))
         # What it printed is no matter here: on an emulated host a tool may contradict itself, and has run all the same.
@@ -211,7 +211,7 @@ class Walk:
         for failed in stop_all([live] if live is not None else []):
             self.warn(failed.reason)
 
-    def _tell(self, what: str, repeat: int) -> None:
+    def _announce(self, what: str, repeat: int) -> None:
         self.watcher.doing(f"{what}, repeat {repeat + 1} of {self.route.repeats}")
 
     def _step(self) -> None:
@@ -230,16 +230,16 @@ class _Window:
 
     @property
     def closed(self) -> bool:
-        """Whether it has an end."""
+        """Whether the window was closed."""
         return self._seconds > 0
 
     def open(self) -> None:
-        """From now on; again: from this later moment on."""
+        """Begin to count; called again: begin from zero at this later moment."""
         self.counter.reset()
         self._began = time.monotonic()
 
     def close(self) -> None:
-        """Until now."""
+        """End the window, and read what was counted in it."""
         self._seconds = time.monotonic() - self._began
         self._counts = self.counter.read()
 
@@ -247,7 +247,7 @@ class _Window:
         self, platform: str, phase: Phase, workload: str | None, repeat: int, scopes: Sequence[Scope]
     ) -> Iterator[Footprint]:
         counts = self._counts
-        for scope in (one for one in scopes if one in counts.hits):  # not every counter knows groups
+        for scope in (counted for counted in scopes if counted in counts.hits):  # not every counter knows groups
             yield Footprint(
                 level=self.counter.level,
                 scope=scope,
@@ -263,7 +263,7 @@ class _Window:
 
 
 def _scopes(live: RunningInstance) -> tuple[Scope, ...]:
-    """Whose work is told: where the host does not see an instance's processes in its group, everybody's alone."""
+    """Both scopes; the host's alone where an instance's processes are not in its control group on this host."""
     return tuple(Scope) if live.instance.accounted else (Scope.HOST,)
 
 

@@ -1,4 +1,4 @@
-"""What travels between this host and a lab, as JSON: a request in; progress as it goes on, and one answer, out.
+"""The messages between this host and a lab, as JSON: a request in; progress meanwhile, and one answer, out.
 
 A lab gets the code of the tare that boots it, so both ends are always of one version. The end in the lab refuses a
 request of another one.
@@ -17,7 +17,7 @@ from tare.footprint.result import FootprintResult
 from tare.footprint.walk import Watcher
 from tare.store import why_not
 
-#: What a lab leaves in its folder of results: the footprints, in a campaign's file, and the answer.
+#: Files in a lab's folder of results: a campaign's file with the footprints, and the answer.
 CAMPAIGN, ANSWER = "footprint.tare", "answer.json"
 #: A lab runs what may be hostile: of an answer no more is read than the longest walk has reasons for.
 LARGEST_ANSWER = 64 << 20
@@ -62,7 +62,7 @@ _EVENT: TypeAdapter[Doing | Step] = TypeAdapter(Doing | Step)
 
 
 def packed(request: FootprintRequest) -> bytes:
-    """A request as it travels."""
+    """A request as the bytes that are sent to the lab."""
     return _Sent(version=__version__, request=request).model_dump_json().encode()
 
 
@@ -81,7 +81,7 @@ def unpacked(data: bytes) -> FootprintRequest:
 
 
 def pass_on(line: str, watcher: Watcher, prefix: str) -> bool:
-    """Tell the watcher here what a line from there says of progress; False for a line that says nothing of it."""
+    """Pass the progress in a line from the lab on to the watcher; False for a line that is not progress."""
     try:
         event = _EVENT.validate_json(line)
     except ValidationError:

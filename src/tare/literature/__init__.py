@@ -7,7 +7,7 @@ from tare.literature.catalogue import Scale, names
 
 if TYPE_CHECKING:
     from tare.literature.library import load, studies
-    from tare.literature.model import Beside, Figure, Region, Run, RunJob, RunPlatform, Study, Told
+    from tare.literature.model import Beside, Figure, Region, Run, RunJob, RunPlatform, StatedInWords, Study
 
 __all__ = [
     "Beside",
@@ -17,8 +17,8 @@ __all__ = [
     "RunJob",
     "RunPlatform",
     "Scale",
+    "StatedInWords",
     "Study",
-    "Told",
     "load",
     "names",
     "studies",
@@ -29,6 +29,8 @@ __getattr__ = lazily.exports(
     {
         "load": "library",
         "studies": "library",
-        **dict.fromkeys(("Beside", "Figure", "Region", "Run", "RunJob", "RunPlatform", "Study", "Told"), "model"),
+        **dict.fromkeys(
+            ("Beside", "Figure", "Region", "Run", "RunJob", "RunPlatform", "StatedInWords", "Study"), "model"
+        ),
     },
 )

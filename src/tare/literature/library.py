@@ -16,7 +16,7 @@ from tare.suggest import nearest
 
 @functools.cache
 def load(name: str) -> Study:
-    """The study of this name. Raises `UsageError` that says the nearest names."""
+    """The study of this name. Raises `UsageError` with the nearest names."""
     if name not in names():
         raise UsageError(f"there is no study {name!r}", fix=nearest(name, names()))
     text = resources.files("tare.literature").joinpath("studies", f"{name}{SUFFIX}").read_text(encoding="utf-8")
@@ -38,5 +38,5 @@ def parse(text: str, name: str) -> Study:
 
 
 def studies() -> list[Study]:
-    """All of them."""
+    """All studies, in the order of their names."""
     return [load(name) for name in names()]

@@ -101,8 +101,8 @@ class Derived(_Strict):
     parts: list[Number] = []
 
 
-class Told(_Strict):
-    """What the text says of a plot in words: all that there is where the figures themselves are not printed."""
+class StatedInWords(_Strict):
+    """What the text states in words about a plot whose figures are not printed."""
 
     where: Name
     metric: Name
@@ -125,7 +125,7 @@ class Anova(_Strict):
 
 
 class Above(_Strict):
-    """Who is said to have a relative standard deviation above so many per cent."""
+    """A statement that only some platforms have a relative standard deviation above so many per cent."""
 
     where: Name
     above: Number
@@ -169,7 +169,7 @@ class Length(_Strict):
     arm_s: Annotated[float, Field(gt=0, strict=False)] | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _blocks_or_time(self) -> Self:
         if (self.blocks is None) == (self.arm_s is None):
             raise ValueError("a length is blocks or arm_s")
         return self
@@ -188,7 +188,7 @@ class RunPlatform(_Strict):
     why: str = ""  # what differs
 
     @model_validator(mode="after")
-    def _told(self) -> Self:
+    def _has_platform_or_reason(self) -> Self:
         if not self.run and not self.why:
             raise ValueError(f"{self.study} has nothing to run, and no reason")
         return self
@@ -257,16 +257,16 @@ class Region(_Strict):
 
 
 class Text(_Strict):
-    """What is said of figures, beside the tables that have them."""
+    """Statements of the text about figures, beside the tables."""
 
     again: list[Again] = []
     change: list[Change] = []
     derived: list[Derived] = []
-    told: list[Told] = []
+    told: list[StatedInWords] = []
 
 
 class Study(_Strict):
-    """A study's file, whole."""
+    """All of a study's file."""
 
     name: Name
     source: Source
@@ -300,7 +300,7 @@ class Study(_Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        names = [one.metric for one in self.figure]
+        names = [figure.metric for figure in self.figure]
         if len(set(names)) < len(names):
             raise ValueError("a metric has two entries")
         known = set(self.source.platforms)
@@ -310,7 +310,7 @@ class Study(_Strict):
         for region in self.region:
             if region.metric not in names or not set(region.inside) <= self.metric(region.metric).value.keys():
                 raise ValueError(f"no number is printed of {region.metric!r} for {', '.join(region.inside)}")
-        measured = {*names, *(one.metric for one in self.text.told)}
+        measured = {*names, *(statement.metric for statement in self.text.told)}
         for beside in self.beside:
             if beside.metric not in measured:
                 raise ValueError(f"nothing is printed of {beside.metric!r}, which is to be set beside {beside.ours}")
@@ -318,18 +318,18 @@ class Study(_Strict):
 
 
 def _platforms(study: Study) -> Iterator[str]:
-    """Every platform that a part of the file names."""
+    """All platforms that the file names, in any of its parts; with repetitions."""
     yield study.source.baseline
     for figure in study.figure:
         yield from figure.value
     for table in study.points.values():
         for row in table.values():
             yield from row
-    yield from (one.platform for one in study.text.again)
-    yield from (name for one in study.text.change for name in (one.platform, one.than))
-    yield from (one.platform for one in study.text.derived)
-    yield from (one.platform for one in study.text.told)
+    yield from (reprint.platform for reprint in study.text.again)
+    yield from (name for change in study.text.change for name in (change.platform, change.than))
+    yield from (derived.platform for derived in study.text.derived)
+    yield from (statement.platform for statement in study.text.told)
     yield from (slip.platform for slip in study.slip if slip.platform)
-    yield from (name for one in study.region for name in (*one.inside, *one.outside))
-    yield from (one.than for one in study.region if one.than)
-    yield from (one.study for one in study.run.platform)
+    yield from (name for region in study.region for name in (*region.inside, *region.outside))
+    yield from (region.than for region in study.region if region.than)
+    yield from (platform.study for platform in study.run.platform)

@@ -12,9 +12,10 @@ The campaign calls, in this order:
    releases it, also when `launch` raises: nothing half-made stays.
 4. `Platform.close`, once.
 
-A platform runs everything that belongs to an instance inside ``spec.group`` (its leaf or folders that it makes
-below), except shared daemons, which it names in ``Instance.daemons`` so that they are accounted apart. What such a
-daemon starts for one instance alone is taken in by ``Instance.settle``, once the start has been measured.
+A platform runs everything that belongs to an instance inside ``spec.group`` (a leaf of that control group, or groups
+that it makes below), except shared daemons, which it names in ``Instance.daemons`` so that they are accounted apart.
+``Instance.settle`` moves what such a daemon starts for one instance alone into the instance's group, once the start
+has been measured.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from tare.session.streams import ByteStream
 
 AGENT = "/usr/local/bin/tare-agent"
 NO_NETWORK = "it has no network"
-#: In `Platform.open_by_design`: whichever door there is.
+#: In `Platform.open_by_design`: every door.
 EVERY_DOOR = "*"
 
 
@@ -61,9 +62,9 @@ class Prepared:
 
     form: str
     disk_bytes: int
-    #: files and folders on this host that hold it, with what boots it; none: it is not known which those are
+    #: files and folders on this host that hold it, with what boots it; empty where they are not known
     files: tuple[Path, ...] = ()
-    programs: tuple[str, ...] = ()  # of the host's, which each start runs anew: their names or full paths
+    programs: tuple[str, ...] = ()  # the host's programs that each start runs: names or full paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Beacon:
 
 @dataclass(frozen=True, slots=True)
 class LaunchSpec:
-    """All that a platform needs to start one instance. ``id``: at most 11 lower-case letters and digits."""
+    """What a platform needs to start one instance. ``id``: at most 11 lower-case letters and digits."""
 
     id: str
     image: Image
@@ -100,18 +101,18 @@ class LaunchSpec:
     network: Network
     port: int  # free on the host, and to be reachable from the client
     beacon: Beacon | None = None
-    start_limit_s: float = 60.0  # a sandbox that has not said a word by then has failed to start
-    gate: Callable[[], None] | None = None  # where several are to start at one instant: holds this one until then
+    start_limit_s: float = 60.0  # a sandbox that has sent no byte by then has failed to start
+    gate: Callable[[], None] | None = None  # blocks until the instant at which several instances start together
 
     def begin(self) -> Instant:
-        """The start instant, asked for just before the platform's own start command; the others' too, at a gate."""
+        """The start instant: called just before the platform's own start command. Waits at the ``gate`` first."""
         if self.gate is not None:
             self.gate()
         return Instant.now()
 
     @property
     def timed(self) -> bool:
-        """Whether anybody looks at how long this start takes."""
+        """Whether the duration of this start is measured, as a trial of its own or together with others."""
         return self.measured or self.gate is not None
 
     @property
@@ -129,9 +130,9 @@ class LaunchSpec:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """How others reach an instance."""
+    """How the client and the host reach an instance."""
 
-    host: str | None  # for the client's TCP and UDP; None: it has no network
+    host: str | None  # for the client's TCP and UDP; None: no network
     port: int
     instance_port: int  # the same port as seen inside
     ping: str | None  # the address that answers echo requests once the instance is up; None: it has none of its own
@@ -175,12 +176,13 @@ class Instance:
     stream: ByteStream
     started: Instant  # just before the platform's own start command
     address: Address
-    first_byte: FirstByte  # watches the stream since before the agent could speak
-    ping: Ping | None = None  # watches the address, when the start is measured and there is one to watch
+    first_byte: FirstByte  # watches the stream since before the agent can send anything
+    ping: Ping | None = None  # pings the address, when the start is measured and the address can be pinged
     daemons: Sequence[Group] = ()  # groups of shared daemons; read only
     accounted: bool = True  # whether the instance's group has all of its work: not so on another machine
     answer: FirstAnswer | None = None  # watches the services of an instance that has no agent
-    #: called once, when the start has been measured: takes in what a daemon started for this instance alone (`helpers`)
+    #: called once, when the start has been measured: moves processes that a daemon started for this instance alone into
+    #: the instance's group (`helpers`)
     settle: Callable[[], None] | None = None
 
     def host_processes(self) -> list[int]:
@@ -188,7 +190,7 @@ class Instance:
         return self.spec.group.pids()
 
     def abandon(self) -> None:
-        """Give up an instance that did not come up: nobody watches or pings it any more, and its stream is closed."""
+        """Give up an instance that did not come up: end its watchers and close its stream."""
         self.first_byte.wait(0)
         for watcher in (self.ping, self.answer):
             if watcher is not None:
@@ -198,12 +200,12 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What makes platforms from an argument: ``FAMILY:ARGUMENT``."""
+    """Makes platforms from the argument in ``FAMILY:ARGUMENT``."""
 
     make: Callable[[str], Platform]
     argument: str  # what it is called, such as HOST
     summary: str
-    asks: str  # what the user is to do
+    asks: str  # what the user has to do, for `tare doctor` and `tare list`
 
     def __call__(self, argument: str) -> Platform:
         """The platform. Raises `UsageError` for an argument that cannot be."""
@@ -216,19 +218,19 @@ class Platform(ABC):
     name: str
     title: str
     network_path: str  # the way of a packet from the client to the instance
-    #: what this platform cannot honour of what all get alike, in words
+    #: which of the conditions that are the same for all platforms it does not keep, as half sentences
     not_honoured: tuple[str, ...] = ()
     #: doors to the host (`contract.doors`) that it leaves open by its nature or by its own defaults: name, and why;
     #: `EVERY_DOOR` for all. Any other that is open is a broken promise.
     open_by_design: Mapping[str, str] = MappingProxyType({})
     baseline: ClassVar[bool] = False
-    #: whether /data is the workspace's folder on the host; a machine with a disk of its own keeps that disk in there
+    #: whether /data is the workspace's folder on the host; a machine's own disk is a file in that folder
     shares_data: bool = True
     disk_cache: str = "the host's page cache"  # what stands between the data volume and the disk
     elsewhere: bool = False  # whether it is on another machine: its figures are that machine's
-    same_bits: bool = True  # whether it runs the image; else other bits, which no figure can be compared over
+    same_bits: bool = True  # whether it runs the image; figures of other bits are not compared
     own_kernel: bool = False  # whether a kernel is booted for each instance, whose uptime the agent then sees
-    has_agent: bool = True  # else the stream is silent, and only shows by its end that the instance is gone
+    has_agent: bool = True  # else the stream has no bytes, and ends when the instance does
     start_patience: float = 1.0  # how many times longer than others' its start may take before it is given up
     by_default: bool = True  # whether it takes part when the user names no platforms
 
@@ -245,8 +247,8 @@ class Platform(ABC):
         """Start an instance whose agent speaks on ``Instance.stream``. Raises `PlatformError`."""
 
     def daemon_failure(self) -> TareError | None:
-        """What ails all instances at once, asked when one was lost: a daemon that is gone. None: nothing is known."""
+        """The failure of a shared daemon, which ends all instances at once. Called when one was lost; None: unknown."""
         return None
 
     def close(self) -> None:  # noqa: B027 (most platforms hold nothing)
-        """Let go of connections to daemons. May be called twice."""
+        """Close connections to daemons. May be called twice."""

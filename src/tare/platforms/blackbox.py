@@ -1,4 +1,4 @@
-"""blackbox: a machine that boots something without shell or agent, and is known by what it answers.
+"""blackbox: a machine without shell or agent, which is measured by the requests that it answers.
 
 For unikernels: ``blackbox:FILE.toml`` names any kernel or disk image (`boxfile`), and the monitor that boots it
 (`monitors`). The platform ``blackbox`` and its variants boot a tiny guest of our own, which stands for one.
@@ -25,7 +25,7 @@ from tare.platforms.parts import vm
 from tare.platforms.parts.answers import CONSOLE, HTTP, TCP_ECHO, UDP_ECHO, FirstAnswer, Service
 from tare.platforms.parts.machine import tap
 from tare.platforms.parts.marks import FirstByte, Ping
-from tare.platforms.parts.monitors import MONITORS, Seat
+from tare.platforms.parts.monitors import MONITORS, GuestSetup
 
 if TYPE_CHECKING:
     from tare.platforms.parts import boxfile
@@ -46,8 +46,8 @@ WAYS = {"qemu": "bridge, TAP", "firecracker": "bridge, TAP, virtio-net", "xen": 
 ENDS = {"qemu": ("ttyS0", "t"), "firecracker": ("ttyS0", "k"), "xen": ("hvc0", "t")}
 
 
-class Silent:
-    """In place of an agent's stream: says nothing, and polls readable when the process has ended."""
+class SilentStream:
+    """The stream of an instance without an agent: no bytes, and readable when the process has ended."""
 
     def __init__(self, process: subprocess.Popen[bytes], off: Callable[[], None] = lambda: None) -> None:
         self._process = process
@@ -59,11 +59,11 @@ class Silent:
         return self._fd
 
     def send(self, data: bytes, deadline: float) -> None:  # noqa: ARG002 (a stream's method)
-        """Nobody is there."""
+        """Raise `SessionError`: there is no agent."""
         raise SessionError("nobody listens in a black box")
 
     def receive(self, limit: int) -> bytes:  # noqa: ARG002 (a stream's method)
-        """There is only the end."""
+        """The end of the stream: b""."""
         return b""
 
     def close(self) -> None:
@@ -77,7 +77,7 @@ class Silent:
 
 
 class BlackBox(Platform):
-    """One box."""
+    """The platform of one black box."""
 
     has_agent = False
     same_bits = False
@@ -107,7 +107,7 @@ class BlackBox(Platform):
         return cls(f"blackbox:{argument}", title, f"client, {way}{card}", lambda: box)
 
     def detect(self) -> Availability:
-        """See whether its monitor runs here, and make what the guest takes."""
+        """Check that its monitor runs here, and build the guest where it is tare's own."""
         try:
             box = self._box()
         except (ImageError, HostError) as error:
@@ -117,20 +117,20 @@ class BlackBox(Platform):
         return replace(answer, details={**answer.details, "answers": answers}) if answer.available else answer
 
     def prepare(self, image: Image) -> Prepared:  # noqa: ARG002 (it runs other bits)
-        """What is booted is there already, or made once."""
+        """Kernel, initrd and disk as they are, with their size on the disk."""
         box = self._box()
         files = [path for path in (box.kernel, box.initrd, box.disk) if path is not None]
         return Prepared("what is in the box", sum(map(forms.disk_bytes, files)), tuple(files))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
-        """Boot the box, and ask it until it answers."""
+        """Boot the box, and send requests to its services until they answer."""
         box = self._box()
         _check_fits(box, spec)
-        seat, address = _plug(box, spec, cleanup)
+        setup, address = _plug(box, spec, cleanup)
         monitor = MONITORS[box.vmm]
-        argv = monitor.ready(box, seat, cleanup)
+        argv = monitor.ready(box, setup, cleanup)
         started, process = vm.begin(spec, argv)
-        stream = Silent(process, lambda: monitor.off(seat))
+        stream = SilentStream(process, lambda: monitor.off(setup))
         services = [
             Service(kind, address.host or "", port, box.answers.path) for kind, port in address.services.items()
         ]
@@ -155,8 +155,8 @@ def _check_fits(box: Box, spec: LaunchSpec) -> None:
         raise PlatformError(what, fix="give more with --cpus, or less in the box's file")
 
 
-def _plug(box: Box, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[Seat, Address]:
-    """Its network, the address, and the command line with all of it."""
+def _plug(box: Box, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[GuestSetup, Address]:
+    """Connect it to the network, and fill its addresses into the guest's command line."""
     ports = {UDP_ECHO: box.answers.udp, TCP_ECHO: box.answers.tcp, HTTP: box.answers.http}
     inside = {kind: port for kind, port in ports.items() if port is not None}
     link = ""
@@ -176,7 +176,7 @@ def _plug(box: Box, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[Seat, Addr
     ip, prefix, gateway = places
     cmdline = box.command_line(ip=ip, prefix=prefix, gateway=gateway, mac=mac)
     name, cpus = f"tare-{spec.id}", spec.resources.cpus
-    return Seat(name, spec.space.data, link, netdev, mac, cmdline, cpus), address
+    return GuestSetup(name, spec.space.data, link, netdev, mac, cmdline, cpus), address
 
 
 def _protocol(kind: str) -> str:
@@ -188,12 +188,12 @@ def _shown(answers: Answers) -> list[str]:
 
 
 def own_box(vmm: str) -> Box:
-    """The guest of tare's, for a monitor."""
+    """The guest of tare's own, for a monitor. Raises `ImageError` and `HostError` where it cannot be built."""
     made = blackbox.ensure(vmm)
     answers = boxfile.Answers(udp=blackbox.ECHO_PORT, tcp=blackbox.ECHO_PORT, http=blackbox.HTTP_PORT)
     console, way = ENDS[vmm]
-    told = {"vmm": vmm, "cmdline": OWN_CMDLINE.format(console=console, way=way), "memory": 128, "answers": answers}
-    return boxfile.Box.model_validate({**told, "kernel": made.kernel, "initrd": made.initramfs})
+    fields = {"vmm": vmm, "cmdline": OWN_CMDLINE.format(console=console, way=way), "memory": 128, "answers": answers}
+    return boxfile.Box.model_validate({**fields, "kernel": made.kernel, "initrd": made.initramfs})
 
 
 def _own(name: str, vmm: str, title: str, card: str = "") -> BlackBox:

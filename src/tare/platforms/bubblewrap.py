@@ -12,26 +12,26 @@ from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open, rights, room
-from tare.platforms.parts.attempt import Ground, complaint, system_folders
+from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.oci import own_users
 from tare.platforms.parts.pipes import start
 
 _INSTALL = "apt-get install bubblewrap"
 #: Not --die-with-parent: the kernel takes the parent's thread for the parent, and a campaign starts some in threads
-#: that end. The end of its stdin and the control group see to its end.
+#: that end. It ends with its stdin, or with its control group.
 _NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", "tare")
 
 
 def sandbox_argv(root: Path, data: Path, command: Sequence[str]) -> list[str]:
-    """A sandbox with a writable root, devices of its own, and what a bundle of the OCI runtimes may do."""
+    """A sandbox with a writable root, its own devices, and the capabilities of the OCI runtimes' bundles."""
     # bwrap gives a real root every capability, and has no device group.
-    kept = [word for name in rights.WITHOUT_NODES for word in ("--cap-add", name)]
+    cap_add = [word for name in rights.WITHOUT_NODES for word in ("--cap-add", name)]
     mounts = ["--bind", str(root), "/", "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys", *guards()]
-    return ["bwrap", *mounts, "--bind", str(data), "/data", *_NAMESPACES, "--cap-drop", "ALL", *kept, *command]
+    return ["bwrap", *mounts, "--bind", str(data), "/data", *_NAMESPACES, "--cap-drop", "ALL", *cap_add, *command]
 
 
 def guards() -> list[str]:
-    """What lies over the doors in /proc and /sys; bwrap's own cover of /proc takes a real root for none."""
+    """Mounts over the doors in /proc and /sys: as real root, bwrap itself covers nothing in /proc."""
     closed = [word for path in rights.present(rights.READ_ONLY) for word in ("--ro-bind", str(path), str(path))]
     for path in rights.present(rights.MASKED):
         folder = ("--tmpfs", str(path), "--remount-ro", str(path))
@@ -39,7 +39,7 @@ def guards() -> list[str]:
     return closed
 
 
-def trial_argv(_: Ground) -> list[str]:
+def trial_argv(_: TrialSite) -> list[str]:
     """The same namespaces (and one of the network) around the host's own `true`."""
     binds = [word for path in system_folders() for word in ("--ro-bind", str(path), str(path))]
     return ["bwrap", *binds, "--proc", "/proc", "--dev", "/dev", *_NAMESPACES, "--unshare-net", "true"]

@@ -1,8 +1,9 @@
 """What every platform must keep to beyond its types, as `tare.workloads.contract` is for workloads.
 
-`problems` is asked of plug-ins when they load and of our own in the tests; the others hold what a platform's methods
-return to what `tare.platforms.base` promises. A wrong answer is a `TypeError`, and so a fault of the platform's code,
-as what it raises itself: it is left out, and no other platform's campaign ends (`tare.errors.attempt`).
+`problems` is called for plug-ins when they load and for our own platforms in the tests; the other functions check what
+a platform's methods return against `tare.platforms.base`. A wrong answer is a `TypeError`: a fault of the platform's
+code, as any exception that it raises itself. That platform is left out, and the campaign goes on with the others
+(`tare.errors.attempt`).
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def _all_texts(values: Sequence[object]) -> bool:
 
 
 def detected(platform: Platform) -> Availability:
-    """What `Platform.detect` says. Raises `TypeError` where that is no `Availability`, and what it raises."""
+    """The result of `Platform.detect`. Raises `TypeError` where it is no `Availability`, and what the method raises."""
     answer = _require(platform, platform.detect(), Availability, "detect")
     texts = (answer.version, answer.reason, answer.fix)
     details = answer.details
@@ -83,7 +84,7 @@ def detected(platform: Platform) -> Availability:
 
 
 def prepared(platform: Platform, image: Image) -> Prepared:
-    """What `Platform.prepare` makes. Raises `TypeError` where that is no `Prepared`, and what it raises."""
+    """The result of `Platform.prepare`. Raises `TypeError` where it is no `Prepared`, and what the method raises."""
     form = _require(platform, platform.prepare(image), Prepared, "prepare")
     if not isinstance(form.form, str) or not isinstance(form.disk_bytes, int) or form.disk_bytes < 0:
         raise TypeError(f"the prepare of {platform.name} gave a form without a name, or without its size in bytes")
@@ -91,7 +92,7 @@ def prepared(platform: Platform, image: Image) -> Prepared:
 
 
 def launched(platform: Platform, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
-    """What `Platform.launch` starts. Raises `TypeError` where that is no `Instance`, and what it raises."""
+    """The result of `Platform.launch`. Raises `TypeError` where it is no `Instance`, and what the method raises."""
     return _require(platform, platform.launch(spec, cleanup), Instance, "launch")
 
 

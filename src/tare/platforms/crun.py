@@ -16,13 +16,13 @@ from tare.image.forms import disk_bytes
 from tare.model import Resources
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open
-from tare.platforms.parts.attempt import MEMORY, Ground, complaint, system_folders
+from tare.platforms.parts.attempt import MEMORY, TrialSite, complaint, system_folders
 from tare.platforms.parts.oci import Net, bundle_config, launch_bundle
 
 _INSTALL = "apt-get install crun"
 #: What `runtime` writes, in the folder of tare's programs.
 WRAPPER = "crun-without-v2"
-#: What that costs a platform whose own part it is to start crun.
+#: `Platform.not_honoured` of the platforms that start crun themselves.
 WRAPPED = "where cgroup v2 lies beside v1, crun refuses; it is then started by a script, whose 5 ms are in its start"
 
 
@@ -48,7 +48,7 @@ def trial_config(root: Path, group: str) -> dict[str, Any]:
     resources = Resources(tuple(sorted(pinning.usable())), MEMORY)
     config = bundle_config(["true"], root, root, resources, f"{group}/box", None)
     options = ["rbind", "ro"]
-    config["mounts"] = [one for one in config["mounts"] if one["destination"] in {"/proc", "/dev"}] + [
+    config["mounts"] = [mount for mount in config["mounts"] if mount["destination"] in {"/proc", "/dev"}] + [
         {"destination": str(path), "type": "bind", "source": str(path), "options": options} for path in system_folders()
     ]
     return config
@@ -82,15 +82,15 @@ class Crun(Platform):
         hidden = surroundings(cgroup.hierarchies())
         return Availability(True, version=shown, details={"hidden from it": hidden[-1]} if hidden else {})
 
-    def _trial(self, ground: Ground) -> list[str]:
-        root = ground.folder / "root"
+    def _trial(self, site: TrialSite) -> list[str]:
+        root = site.folder / "root"
         root.mkdir()
-        (ground.folder / "config.json").write_text(json.dumps(trial_config(root, ground.group.path)))
-        state = ground.folder / "state"
-        name = f"tare-{ground.folder.name}"
+        (site.folder / "config.json").write_text(json.dumps(trial_config(root, site.group.path)))
+        state = site.folder / "state"
+        name = f"tare-{site.folder.name}"
         within = surroundings(cgroup.hierarchies())
-        ground.cleanup.own(removers.oci_container("crun", state, name, without_v2=bool(within)))
-        return [*within, "crun", "--root", str(state), "run", "--bundle", str(ground.folder), name]
+        site.cleanup.own(removers.oci_container("crun", state, name, without_v2=bool(within)))
+        return [*within, "crun", "--root", str(state), "run", "--bundle", str(site.folder), name]
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""

@@ -1,4 +1,4 @@
-"""Docker: containers of the daemon, by its API. Variants are the runtimes and networks that it is told to use."""
+"""Docker: containers of the daemon, by its API. Variants are the runtimes and networks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ else:
     docker, requests = lazily.LazyModule("docker"), lazily.LazyModule("requests")
 
 LABEL = "tare"
-#: Most that the daemon keeps of what a container says, which is the agent's stream; in Docker's words.
+#: Limit of the daemon's log of a container's output, which is the agent's stream; in Docker's notation.
 LOG_SIZE = "1m"
 _PATHS = {
     "bridge": "client, bridge, published port (NAT), docker0, veth",
@@ -78,7 +78,7 @@ class Docker(Platform):
     def detect(self) -> Availability:
         """Ask the daemon for its version and whether it has the runtime."""
         try:
-            with _told():
+            with _sdk_errors():
                 info = self._client.info()
                 version = self._client.version()
         except PlatformError as error:
@@ -100,16 +100,16 @@ class Docker(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """Import the image once; it stays in the daemon's store as ``tare:HASH``."""
-        with _told():
+        with _sdk_errors():
             try:
-                found = self._client.images.get(_tag(image))
+                imported = self._client.images.get(_tag(image))
             except docker.errors.ImageNotFound:
                 source = str(oci_tar(image))
                 self._client.api.import_image(
                     src=source, repository=LABEL, tag=image.hash[:12], changes=[f"LABEL {LABEL}={image.hash}"]
                 )
-                found = self._client.images.get(_tag(image))
-        return stored(_tag(image), found.attrs, ("containerd-shim-runc-v2", *_programs(self._runtime)))
+                imported = self._client.images.get(_tag(image))
+        return stored(_tag(image), imported.attrs, ("containerd-shim-runc-v2", *_programs(self._runtime)))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Create, attach and start: what ``docker run`` does."""
@@ -117,7 +117,7 @@ class Docker(Platform):
         container = removers.docker_container(f"tare-{spec.id}")
         cleanup.own(container)
         config = self._host_config(spec, api)
-        with _told():
+        with _sdk_errors():
             started = spec.begin()
             made = api.create_container(
                 _tag(spec.image),
@@ -146,17 +146,17 @@ class Docker(Platform):
         return Instance(spec, stream, started, address, first_byte, ping, daemons=daemon_groups(), settle=settle)
 
     def daemon_failure(self) -> TareError | None:
-        """A daemon that no longer answers."""
+        """The error where the daemon no longer answers; None where it does."""
         try:
-            with _told():
+            with _sdk_errors():
                 self._client.ping()
         except PlatformError as error:
             return error
         return None
 
     def _client_api(self) -> Any:
-        """The daemon's API, once it has answered: nothing is noted of containers that nobody can make."""
-        with _told():
+        """The daemon's API, once it has answered: else the journal would name containers that cannot exist."""
+        with _sdk_errors():
             self._client.ping()
             return self._client.api
 
@@ -190,7 +190,7 @@ class Docker(Platform):
 
     @functools.cached_property
     def _log_config(self) -> dict[str, Any]:
-        """The daemon's own way to log what containers say, with a cap where that is a file without one."""
+        """The daemon's own logging driver, with a size limit where it writes files that have none."""
         driver = self._client.info()["LoggingDriver"]
         return {"type": driver, "config": {"max-size": LOG_SIZE} if driver in {"json-file", "local"} else {}}
 
@@ -215,23 +215,23 @@ class AttachedStream(SocketStream):
         self._keep = attached
         super().__init__(getattr(attached, "_sock", attached))
         self._head = b""
-        self._left = 0  # bytes of the present frame that are still to come
-        self._wanted = True  # whether the present frame is stdout's
+        self._frame_bytes_left = 0  # bytes of the present frame that are still to come
+        self._is_stdout = True  # whether the present frame is stdout's
 
     def receive(self, limit: int) -> bytes | None:
-        """Some bytes of the container's stdout; b"" at its end, None when what was there is not stdout's."""
-        if self._left == 0:
+        """Some bytes of the container's stdout; b"" at its end, None when the bytes read are not stdout's."""
+        if self._frame_bytes_left == 0:
             head = super().receive(_HEAD.size - len(self._head))
             if not head:
                 return head
             self._begin(head)
-            if self._left == 0:  # half a head, or an empty frame
+            if self._frame_bytes_left == 0:  # half a head, or an empty frame
                 return None
-        part = super().receive(min(limit, self._left))
+        part = super().receive(min(limit, self._frame_bytes_left))
         if not part:
             return part
-        self._left -= len(part)
-        return part if self._wanted else None
+        self._frame_bytes_left -= len(part)
+        return part if self._is_stdout else None
 
     def close(self) -> None:
         """Close the connection."""
@@ -242,10 +242,10 @@ class AttachedStream(SocketStream):
         self._head += head
         if len(self._head) < _HEAD.size:
             return
-        kind, self._left = _HEAD.unpack(self._head)
+        kind, self._frame_bytes_left = _HEAD.unpack(self._head)
         if kind > _LAST_KIND:
             raise SessionError(f"the Docker daemon sends a frame of unknown kind {kind}")
-        self._wanted = kind == _STDOUT
+        self._is_stdout = kind == _STDOUT
         self._head = b""
 
 
@@ -271,7 +271,7 @@ def helps(argv: Sequence[str], container: str, port: int) -> bool:
 
 
 def _programs(runtime: str) -> tuple[str, ...]:
-    """What the runtime of this name runs: one of gVisor's is one program with other options."""
+    """The program of a runtime: those of gVisor are runsc with different options."""
     return (find_runsc() or "runsc",) if runtime.startswith("runsc") else (runtime,)
 
 
@@ -291,8 +291,8 @@ def _tag(image: Image) -> str:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """Translate what the SDK raises, at the boundary."""
+def _sdk_errors() -> Iterator[None]:
+    """Turn what the SDK raises into `PlatformError`."""
     try:
         yield
     except docker.errors.APIError as error:

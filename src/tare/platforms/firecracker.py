@@ -1,6 +1,6 @@
-"""Firecracker: a small virtual machine by KVM, told by a file or by its API, with its jailer or without.
+"""Firecracker: a small virtual machine by KVM, configured by a file or by its API, with its jailer or without.
 
-The agent is the guest's PID 1 and connects to the host by a virtio socket, which Firecracker hands on to a Unix socket
+The agent is the guest's PID 1 and connects to the host by a virtio socket, which Firecracker forwards to a Unix socket
 that listens since before the guest exists. Firecracker itself is in no package registry: a user brings it on PATH.
 """
 
@@ -54,19 +54,19 @@ class Place:
     jailed: bool
 
     def seen(self, path: Path) -> str:
-        """How Firecracker names a file."""
+        """The path by which Firecracker opens a file."""
         return f"/{path.relative_to(self.folder)}" if self.jailed else str(path)
 
     def bring(self, file: Path) -> str:
-        """A file that is only read, where Firecracker can open it, as it names it."""
+        """Make a read-only file reachable for Firecracker; the path by which it opens it."""
         if not self.jailed:
             return str(file)
-        there = self.folder / file.name
+        copy = self.folder / file.name
         try:
-            there.hardlink_to(file.resolve())  # of a link, the name alone would get into the jail
+            copy.hardlink_to(file.resolve())  # of a link, the name alone would get into the jail
         except OSError:  # on another filesystem
-            shutil.copyfile(file, there)
-        return self.seen(there)
+            shutil.copyfile(file, copy)
+        return self.seen(copy)
 
 
 class Firecracker(Platform):
@@ -134,15 +134,15 @@ class Firecracker(Platform):
             agent=spec.agent_argv()[1:],
         )
         with socket.socket(socket.AF_UNIX) as listener:
-            there = Path(listening(str(place.folder / "v")))
-            listener.bind(str(there))
-            _owned(there, self._jailed)
+            path = Path(listening(str(place.folder / "v")))
+            listener.bind(str(path))
+            _owned(path, self._jailed)
             listener.listen(1)
             started, process = self._start(spec, place, settings(machine))
             ping = Ping(endpoint.address) if spec.measured else None
             try:
                 if self._api:
-                    _tell(place.folder / "api", settings(machine), process)
+                    _configure(place.folder / "api", settings(machine), process)
                 connection = connected(listener, process, limit_s=spec.start_limit_s, what="Firecracker")
             except BaseException:
                 if ping is not None:
@@ -156,21 +156,21 @@ class Firecracker(Platform):
     def _place(self, spec: LaunchSpec) -> Place:
         if not self._jailed:
             return Place(spec.space.data, jailed=False)
-        # The jailer makes devices there, and its guest no files: what that writes is in the images of its disks.
+        # The jailer makes devices in it. The guest makes no files: what it writes is in its disks' images.
         mounts.clear(spec.space.folder)
-        # As the jailer names it. It is on the instance's folder, so it goes with that.
+        # The path that the jailer uses. It is below the instance's folder, and is removed with that.
         folder = spec.space.data / Path(processes.find(PROGRAM) or PROGRAM).resolve().name / spec.id / "root"
         folder.mkdir(parents=True)
         return Place(folder, jailed=True)
 
     def _start(
-        self, spec: LaunchSpec, place: Place, told: Mapping[str, Any]
+        self, spec: LaunchSpec, place: Place, config: Mapping[str, Any]
     ) -> tuple[Instant, subprocess.Popen[bytes]]:
         if self._api:
             options = ["--api-sock", place.seen(place.folder / "api")]
         else:
             file = place.folder / "config.json"
-            file.write_text(json.dumps(told))
+            file.write_text(json.dumps(config))
             options = ["--no-api", "--config-file", place.seen(file)]
         argv = [PROGRAM, "--id", spec.id, *QUIET, *options]
         if self._jailed:
@@ -204,26 +204,26 @@ class Api(http.client.HTTPConnection):
         self.sock = connection
 
     def put(self, path: str, body: Mapping[str, Any]) -> None:
-        """One request. Raises `PlatformError` that shows what Firecracker has against it."""
+        """Send one PUT request. Raises `PlatformError` with Firecracker's message where it refuses."""
         try:
             self.request("PUT", path, json.dumps(body), {"Content-Type": "application/json"})
             answer = self.getresponse()
-            said = answer.read(ANSWER_CAP).decode(errors="replace").strip()
+            body_text = answer.read(ANSWER_CAP).decode(errors="replace").strip()
         except (OSError, http.client.HTTPException) as error:
             raise PlatformError(f"Firecracker's API does not answer to PUT {path}: {error}") from error
         if answer.status >= 300:
-            raise PlatformError(f"Firecracker refuses PUT {path}: {fault(said)}")
+            raise PlatformError(f"Firecracker refuses PUT {path}: {fault(body_text)}")
 
 
-def fault(said: str) -> str:
-    """The message in an answer of Firecracker's, or the answer."""
+def fault(body: str) -> str:
+    """The ``fault_message`` in the body of an answer, else the body."""
     try:
-        return str(json.loads(said)["fault_message"])
+        return str(json.loads(body)["fault_message"])
     except (ValueError, KeyError, TypeError):
-        return said or "no message"
+        return body or "no message"
 
 
-def _tell(place: Path, told: dict[str, Any], process: subprocess.Popen[bytes]) -> None:
+def _configure(place: Path, config: dict[str, Any], process: subprocess.Popen[bytes]) -> None:
     deadline = until(API_LIMIT_S)
     api = Api(place)
     while True:
@@ -235,15 +235,15 @@ def _tell(place: Path, told: dict[str, Any], process: subprocess.Popen[bytes]) -
                 raise PlatformError("Firecracker's API socket does not come up") from error
             time.sleep(0.001)
     try:
-        for path, body in requests(told):
+        for path, body in requests(config):
             api.put(path, body)
     finally:
         api.close()
 
 
 def _root(spec: LaunchSpec, place: Place) -> Path:
-    there = vm.copied(vm.root_disk(spec.image), place.folder / "root.ext4")
-    return _owned(there, place.jailed)
+    copy = vm.copied(vm.root_disk(spec.image), place.folder / "root.ext4")
+    return _owned(copy, place.jailed)
 
 
 def _owned(path: Path, jailed: bool) -> Path:
@@ -265,7 +265,7 @@ def without_kvm() -> str:
 
 @functools.cache
 def complaint(program: str, made: guest.Guest) -> str:
-    """Boot a guest that says that it runs; "" when it does, else what is wrong."""
+    """Boot a guest that prints a line once it runs; "" when it does, else what is wrong."""
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch, "config.json")
         file.write_text(json.dumps(probe(str(made.kernel), str(made.initramfs))))
@@ -275,8 +275,8 @@ def complaint(program: str, made: guest.Guest) -> str:
         return ""
     if tried.timed_out:
         return f"a guest does not come up within {stretched(vm.KVM_LIMIT_S):.0f} s"
-    said = (tried.stderr or tried.stdout).decode(errors="replace").strip().splitlines()
-    return f"a guest does not start: {said[-1] if said else 'no message'}"
+    lines = (tried.stderr or tried.stdout).decode(errors="replace").strip().splitlines()
+    return f"a guest does not start: {lines[-1] if lines else 'no message'}"
 
 
 PLATFORMS = (

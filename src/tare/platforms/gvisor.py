@@ -9,12 +9,12 @@ from tare.host.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts.attempt import Ground, complaint
+from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.oci import Net, launch_bundle
 
-#: What lies at the end of a packet's way, unless runsc is told to use Linux's own sockets.
+#: The end of a packet's way, unless runsc uses Linux's own sockets (``--network=host``).
 NETSTACK = ", gVisor's netstack"
-#: Of files that nobody else has open for writing, its sentry keeps pages of its own.
+#: The sentry caches pages of files that no other process has open for writing.
 DISK_CACHE = "gVisor's own cache over the host's"
 KVM_FIX = "use a host whose KVM runs guests, or a lab: tare lab run -- tare doctor"
 
@@ -51,17 +51,17 @@ class Gvisor(Platform):
             return Availability(False, reason="/dev/kvm cannot be opened", fix=KVM_FIX)
         version = processes.run([runsc, "--version"], time_limit_s=5).text.splitlines()
         # Where KVM is there and does not work, this hangs, and is ended.
-        why = complaint(lambda ground: self._command(runsc, ground))
+        why = complaint(lambda site: self._command(runsc, site))
         if why:
             fix = KVM_FIX if self._trap == "kvm" else "make gvisor"
             return Availability(False, reason=f"a trivial sandbox fails: {why}", fix=fix)
         shown = version[0].removeprefix("runsc version ").strip() if version else "unknown"
         return Availability(True, version=shown, details={"platform": self._trap, "runsc": runsc})
 
-    def _command(self, runsc: str, ground: Ground) -> list[str]:
+    def _command(self, runsc: str, site: TrialSite) -> list[str]:
         # `runsc do` mounts below a folder with a random name, and keeps both when it is ended: so in a mount namespace.
-        alone = ["unshare", "--mount", "--propagation", "private", "env", f"TMPDIR={ground.folder}"]
-        options = [f"--root={ground.folder}", f"--platform={self._trap}", "--network=none", "--ignore-cgroups"]
+        alone = ["unshare", "--mount", "--propagation", "private", "env", f"TMPDIR={site.folder}"]
+        options = [f"--root={site.folder}", f"--platform={self._trap}", "--network=none", "--ignore-cgroups"]
         return [*alone, runsc, *options, "do", "true"]
 
     def prepare(self, image: Image) -> Prepared:

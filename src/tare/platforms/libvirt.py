@@ -31,8 +31,8 @@ PROBE_LIMIT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
-    """What there is of an instance before its domain is made."""
+class PendingDomain:
+    """What is known of an instance while ``virsh create`` is under way."""
 
     name: str
     started: Instant
@@ -52,7 +52,7 @@ class Libvirt(Platform):
         self.name = name
         self.title = title
         self._lock = threading.Lock()
-        self._house: libvirtd.House | None = None
+        self._libvirtd: libvirtd.LibvirtDaemon | None = None
 
     def detect(self) -> Availability:
         """Start a libvirtd, and try the driver with it."""
@@ -71,72 +71,76 @@ class Libvirt(Platform):
     def _tried(self) -> Availability:
         try:
             with contextlib.closing(_Closing(self)):
-                return self._try(self._home())
+                return self._try(self._running_daemon())
         except (PlatformError, HostError, ImageError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "see what `libvirtd` says on this host")
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make a domain by ``virsh create``."""
-        return self._launch(spec, cleanup, self._home())
+        return self._launch(spec, cleanup, self._running_daemon())
 
     def close(self) -> None:
-        """End the libvirtd that was started."""
+        """Stop the libvirtd that was started."""
         with self._lock:
-            house, self._house = self._house, None
-        if house is not None:
-            house.stop()
+            daemon, self._libvirtd = self._libvirtd, None
+        if daemon is not None:
+            daemon.stop()
 
     @abstractmethod
     def _program(self) -> Path | None:
         """What libvirt runs domains by, where it is installed."""
 
     @abstractmethod
-    def _try(self, house: libvirtd.House) -> Availability: ...
+    def _try(self, daemon: libvirtd.LibvirtDaemon) -> Availability: ...
 
     @abstractmethod
-    def _launch(self, spec: LaunchSpec, cleanup: CleanupStack, house: libvirtd.House) -> Instance: ...
+    def _launch(self, spec: LaunchSpec, cleanup: CleanupStack, daemon: libvirtd.LibvirtDaemon) -> Instance: ...
 
-    def _home(self) -> libvirtd.House:
-        """The libvirtd, started if need be. Raises `PlatformError` once when it has died meanwhile."""
+    def _running_daemon(self) -> libvirtd.LibvirtDaemon:
+        """The libvirtd, started where none runs. Raises `PlatformError` once where it has died in the meantime."""
         with self._lock:
-            if self._house is not None and self._house.ended() is not None:
-                raise self._bury(self._house)
-            if self._house is None:
-                self._house = self._open()
-            return self._house
+            if self._libvirtd is not None and self._libvirtd.ended() is not None:
+                raise self._forget_ended(self._libvirtd)
+            if self._libvirtd is None:
+                self._libvirtd = self._open()
+            return self._libvirtd
 
-    def _open(self) -> libvirtd.House:
+    def _open(self) -> libvirtd.LibvirtDaemon:
         program = self._program()
         assert program is not None  # detected
         return libvirtd.Private(self.name, self.driver, program)
 
-    def _up(self, creation: Creation, spec: LaunchSpec, house: libvirtd.House, came: Came) -> Instance:
-        """The instance, once its domain is made and settled. Raises `PlatformError`."""
+    def _up(
+        self, creation: Creation, spec: LaunchSpec, daemon: libvirtd.LibvirtDaemon, pending: PendingDomain
+    ) -> Instance:
+        """The instance, once its domain is made and all of it is in the instance's groups. Raises `PlatformError`."""
         try:
             complaint = creation.wait()
             if complaint is not None:
-                raise self._refusal(house, complaint)
-            house.settle(spec, came.name)
+                raise self._refusal(daemon, complaint)
+            daemon.settle(spec, pending.name)
         except BaseException:
-            came.first_byte.wait(0)
-            came.stream.close()
+            pending.first_byte.wait(0)
+            pending.stream.close()
             raise
-        ping = Ping(came.address) if spec.measured else None
-        address = Address(came.address, spec.port, spec.port, came.address)
-        return Instance(spec, came.stream, came.started, address, came.first_byte, ping, daemons=house.groups)
+        ping = Ping(pending.address) if spec.measured else None
+        address = Address(pending.address, spec.port, spec.port, pending.address)
+        return Instance(spec, pending.stream, pending.started, address, pending.first_byte, ping, daemons=daemon.groups)
 
-    def _bury(self, house: libvirtd.House) -> PlatformError:
-        what = f"{house.ended()} in the middle of its work"
-        self._house = None
+    def _forget_ended(self, daemon: libvirtd.LibvirtDaemon) -> PlatformError:
+        what = f"{daemon.ended()} in the middle of its work"
+        self._libvirtd = None
         with contextlib.suppress(HostError):  # what stays is noted (`host.unremoved`)
-            house.stop()
+            daemon.stop()
         return PlatformError(what, fix="the next start has a new one; see the host's log for why it ended")
 
-    def _refusal(self, house: libvirtd.House, stderr: bytes) -> PlatformError:
+    def _refusal(self, daemon: libvirtd.LibvirtDaemon, stderr: bytes) -> PlatformError:
         with self._lock:
-            if house.ended(daemons.DYING_S) is not None and self._house is house:
-                return self._bury(house)
-        return PlatformError(f"libvirt refuses: {virsh.said(stderr)}", fix="see what `libvirtd` says on this host")
+            if daemon.ended(daemons.DYING_S) is not None and self._libvirtd is daemon:
+                return self._forget_ended(daemon)
+        return PlatformError(
+            f"libvirt refuses: {virsh.last_error(stderr)}", fix="see what `libvirtd` says on this host"
+        )
 
 
 class _Closing:
@@ -156,20 +160,20 @@ class LibvirtLxc(Libvirt):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder, and a libvirtd."""
-        self._home()
+        self._running_daemon()
         return Prepared("folder", forms.disk_bytes(image.root), (image.root,), (str(self._program()),))
 
     def _program(self) -> Path | None:
         return libvirtd.lxc_program()
 
-    def _try(self, house: libvirtd.House) -> Availability:
-        version = house.connection.version()
+    def _try(self, daemon: libvirtd.LibvirtDaemon) -> Availability:
+        version = daemon.connection.version()
         return Availability(True, version=version, details={"hidden from it": libvirtd.hidden() or "nothing"})
 
-    def _launch(self, spec: LaunchSpec, cleanup: CleanupStack, house: libvirtd.House) -> Instance:
+    def _launch(self, spec: LaunchSpec, cleanup: CleanupStack, daemon: libvirtd.LibvirtDaemon) -> Instance:
         endpoint, link = spec.network.new_endpoint(cleanup, spec.id)
         name = f"tare-{spec.id}"
-        with house.container_root(spec, cleanup) as root:
+        with daemon.container_root(spec, cleanup) as root:
             container = domain.Container(
                 name=name,
                 cpus=spec.resources.cpus,
@@ -180,20 +184,20 @@ class LibvirtLxc(Libvirt):
                 address=endpoint.address,
                 prefix=spec.network.prefix,
                 gateway=spec.network.host,
-                emulator=house.entrance,
+                emulator=daemon.entrance,
                 read_only=[path for path in rights.present(rights.READ_ONLY) if path.name != "sys"],  # so by itself
                 masked={path: None if path.is_dir() else Path("/dev/null") for path in rights.present(rights.MASKED)},
             )
-            cleanup.own(removers.libvirt_domain(house.connection.uri, name, house.socket))
+            cleanup.own(removers.libvirt_domain(daemon.connection.uri, name, daemon.socket))
             ours, theirs = socket.socketpair()
             stream = DomainStream(ours, spec.group)
             with theirs, console.opened(spec.space.log) as log, contextlib.ExitStack() as on_failure:
                 on_failure.callback(stream.close)
-                creation = Creation(spec, house.connection, domain.container_xml(container), (theirs.fileno(), log))
+                creation = Creation(spec, daemon.connection, domain.container_xml(container), (theirs.fileno(), log))
                 on_failure.pop_all()
             first_byte = FirstByte(stream.fileno())
             started = creation.go()
-            return self._up(creation, spec, house, Came(name, started, endpoint.address, stream, first_byte))
+            return self._up(creation, spec, daemon, PendingDomain(name, started, endpoint.address, stream, first_byte))
 
 
 class LibvirtQemu(Libvirt):
@@ -214,32 +218,32 @@ class LibvirtQemu(Libvirt):
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem, and a libvirtd that knows its QEMU."""
-        self._learn(self._home())
+        self._learn(self._running_daemon())
         return vm.prepared(vm.root_disk(image), guest.ensure(), vm.PROGRAM)
 
     def _program(self) -> Path | None:
         lacking = any(processes.find(program) is None for program in (vm.PROGRAM, "qemu-img"))
         return None if lacking else Path(processes.find(vm.PROGRAM) or vm.PROGRAM)
 
-    def _try(self, house: libvirtd.House) -> Availability:
+    def _try(self, daemon: libvirtd.LibvirtDaemon) -> Availability:
         lacking = no_tun()
         if lacking is not None:
             raise lacking
         accel, why = vm.accelerated(guest.ensure())
-        self._learn(house)
+        self._learn(daemon)
         details = {"accelerator": f"{accel}: {why}", "guest kernel": guest.ensure().release}
-        return Availability(True, version=f"{house.connection.version()}, {accel}", details=details)
+        return Availability(True, version=f"{daemon.connection.version()}, {accel}", details=details)
 
-    def _learn(self, house: libvirtd.House) -> None:
-        """Have libvirt find out what QEMU can do, so that no start has to."""
+    def _learn(self, daemon: libvirtd.LibvirtDaemon) -> None:
+        """Let libvirt probe what QEMU can do before the first start, which would else have that in its time."""
         kind = _kind(vm.accelerated(guest.ensure())[0])
-        emulator = ["--emulatorbin", str(house.entrance)] if house.entrance else []
+        emulator = ["--emulatorbin", str(daemon.entrance)] if daemon.entrance else []
         words = [*emulator, "--machine", "q35", "--virttype", kind]
-        asked = house.connection.ask("domcapabilities", *words, time_limit_s=PROBE_LIMIT_S)
+        asked = daemon.connection.ask("domcapabilities", *words, time_limit_s=PROBE_LIMIT_S)
         if asked.code != 0:
-            raise self._refusal(house, asked.stderr)
+            raise self._refusal(daemon, asked.stderr)
 
-    def _launch(self, spec: LaunchSpec, cleanup: CleanupStack, house: libvirtd.House) -> Instance:
+    def _launch(self, spec: LaunchSpec, cleanup: CleanupStack, daemon: libvirtd.LibvirtDaemon) -> Instance:
         endpoint, tap = spec.network.new_tap(cleanup, spec.id)
         made = guest.ensure()
         name, control = f"tare-{spec.id}", spec.space.folder / "control"
@@ -258,31 +262,31 @@ class LibvirtQemu(Libvirt):
             console=spec.space.log,
             link=domain.Link(tap, endpoint.mac, None),
             control=control,
-            emulator=house.entrance,
-            security=house.security,
+            emulator=daemon.entrance,
+            security=daemon.security,
         )
         console.watch(spec.space.log)  # QEMU, which libvirt starts, opens it by its path
-        house.machine(spec)
-        cleanup.own(removers.libvirt_domain(house.connection.uri, name, house.socket))
+        daemon.machine(spec)
+        cleanup.own(removers.libvirt_domain(daemon.connection.uri, name, daemon.socket))
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(control))
             listener.listen(1)
-            paused = ["--paused"] if house.moves else []
-            creation = Creation(spec, house.connection, domain.machine_xml(machine), (), *paused)
+            paused = ["--paused"] if daemon.moves else []
+            creation = Creation(spec, daemon.connection, domain.machine_xml(machine), (), *paused)
             started = creation.go()
-            connection = self._connected(listener, creation, house)
+            connection = self._connected(listener, creation, daemon)
         stream = DomainStream(connection, spec.group)
         first_byte = FirstByte(stream.fileno())
-        return self._up(creation, spec, house, Came(name, started, endpoint.address, stream, first_byte))
+        return self._up(creation, spec, daemon, PendingDomain(name, started, endpoint.address, stream, first_byte))
 
-    def _connected(self, listener: socket.socket, creation: Creation, house: libvirtd.House) -> socket.socket:
+    def _connected(self, listener: socket.socket, creation: Creation, daemon: libvirtd.LibvirtDaemon) -> socket.socket:
         try:
             return vm.accept(listener, creation.failed)
         except PlatformError as error:
             if not creation.failed():
                 creation.kill()
                 raise
-            raise self._refusal(house, creation.wait() or b"") from error
+            raise self._refusal(daemon, creation.wait() or b"") from error
 
 
 def _kind(accel: str) -> str:
@@ -290,7 +294,7 @@ def _kind(accel: str) -> str:
 
 
 def _overlay(spec: LaunchSpec) -> Path:
-    """The image's disk, written to a file that goes with the instance."""
+    """A qcow2 overlay over the image's disk, in the instance's folder."""
     place = spec.space.folder / "root.qcow2"
     base = vm.root_disk(spec.image)
     argv = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(base), str(place)]

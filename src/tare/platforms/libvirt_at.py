@@ -26,13 +26,13 @@ from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Pla
 from tare.platforms.libvirt import INSTALL, Libvirt, LibvirtLxc, LibvirtQemu
 from tare.platforms.parts import domain, libvirtd, virsh, vm
 from tare.platforms.parts.callback import CallbackStream, connected, end
-from tare.platforms.parts.helpers import Seen, move, processes_by_pid
+from tare.platforms.parts.helpers import ProcessInfo, move, processes_by_pid
 from tare.platforms.parts.marks import FirstByte, Ping
 from tare.platforms.parts.virsh import Creation
 
 DAEMONS = ("libvirtd", "virtqemud", "virtlxcd", "virtxend", "virtlogd")
 BY_HAND = "start a Linux guest there yourself, and weigh it: -p ssh:HOST"
-#: What libvirt drives and boots no kernel of the host's with, by the scheme of its URIs.
+#: Hypervisors on which libvirt cannot boot a kernel file of this host's, by the scheme of their URIs.
 UNBOOTABLE = {
     "vbox": "VirtualBox",
     "vmwareplayer": "VMware Player",
@@ -51,15 +51,15 @@ UNBOOTABLE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What a URI of libvirt's says (https://libvirt.org/uri.html)."""
+class LibvirtUri:
+    """The parts of a connection URI of libvirt (https://libvirt.org/uri.html)."""
 
     uri: str
     driver: str
     host: str
 
     @classmethod
-    def parse(cls, uri: str) -> Place:
+    def parse(cls, uri: str) -> LibvirtUri:
         """Raises `UsageError`."""
         parts = urlsplit(uri)
         driver = parts.scheme.partition("+")[0]
@@ -68,7 +68,7 @@ class Place:
         return cls(uri, driver, parts.netloc)
 
 
-class Given(libvirtd.House):
+class Given(libvirtd.LibvirtDaemon):
     """The daemon that a URI names, as its owner configured it."""
 
     moves = True
@@ -79,32 +79,32 @@ class Given(libvirtd.House):
 
     @property
     def groups(self) -> list[cgroup.Group]:
-        """Of all libvirt daemons that run on this host, where they have any of their own."""
-        found: dict[str, cgroup.Group] = {}
+        """The control groups of all libvirt daemons on this host that have one of their own."""
+        groups_by_path: dict[str, cgroup.Group] = {}
         for comm in Path("/proc").glob("[0-9]*/comm"):
             with contextlib.suppress(OSError):
                 group = cgroup.usage_of(int(comm.parent.name)) if comm.read_text().strip() in DAEMONS else None
                 if group is not None:
-                    found[group.path] = group
-        return list(found.values())
+                    groups_by_path[group.path] = group
+        return list(groups_by_path.values())
 
     @contextlib.contextmanager
     def container_root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Iterator[Path]:
-        """An overlay on the host, which the daemon must see."""
+        """An overlay on the host, which must be visible to the daemon."""
         yield roots.overlay_root(cleanup, spec.space, spec.image.root)
 
     def settle(self, spec: LaunchSpec, name: str) -> None:
         """Move all processes of the domain, and let it go on if it was made paused."""
         move(spec.group, lambda: set(family(processes_by_pid(), name)), "tool", everywhere=True)
-        self.connection.ask("resume", name)  # of a container, which is not paused, libvirt says so
+        self.connection.ask("resume", name)  # fails for a container, which is not paused
 
 
-def family(seen: dict[int, Seen], name: str) -> list[int]:
+def family(seen: dict[int, ProcessInfo], name: str) -> list[int]:
     """The processes that libvirt started for a domain, and all that these started."""
-    found = {pid for pid, one in seen.items() if runs_domain(one.argv, name)}
-    while more := {pid for pid, one in seen.items() if one.parent in found} - found:
-        found |= more
-    return sorted(found)
+    members = {pid for pid, process in seen.items() if runs_domain(process.argv, name)}
+    while more := {pid for pid, process in seen.items() if process.parent in members} - members:
+        members |= more
+    return sorted(members)
 
 
 def runs_domain(argv: Sequence[str], name: str) -> bool:
@@ -120,7 +120,7 @@ def security_models(capabilities: str) -> list[str]:
 
 
 class Named(Libvirt):
-    """A platform whose daemon a URI names; mixed into one that says what its domains are."""
+    """A platform whose daemon a URI names; a mixin for the classes that define the domains."""
 
     uri: str
 
@@ -136,7 +136,7 @@ class Named(Libvirt):
             return Availability(False, reason=f"libvirt at {self.uri}: {error.what}", fix=fix)
         return None
 
-    def _open(self) -> libvirtd.House:
+    def _open(self) -> libvirtd.LibvirtDaemon:
         return Given(self.uri)
 
 
@@ -184,10 +184,10 @@ class XenAt(Named):
     def _program(self) -> Path | None:
         return None
 
-    def _try(self, house: libvirtd.House) -> Availability:
-        return Availability(True, version=house.connection.version())
+    def _try(self, daemon: libvirtd.LibvirtDaemon) -> Availability:
+        return Availability(True, version=daemon.connection.version())
 
-    def _launch(self, spec: LaunchSpec, cleanup: CleanupStack, house: libvirtd.House) -> Instance:
+    def _launch(self, spec: LaunchSpec, cleanup: CleanupStack, daemon: libvirtd.LibvirtDaemon) -> Instance:
         endpoint, link = spec.network.new_endpoint(cleanup, spec.id)
         made = guest.ensure(xen.KIND)
         name = f"tare-{spec.id}"
@@ -211,29 +211,31 @@ class XenAt(Named):
                 control=None,
             )
             console.watch(spec.space.log)  # libvirt's tools open it by its path
-            cleanup.own(removers.libvirt_domain(house.connection.uri, name, house.socket))
-            creation = Creation(spec, house.connection, domain.machine_xml(machine))
+            cleanup.own(removers.libvirt_domain(daemon.connection.uri, name, daemon.socket))
+            creation = Creation(spec, daemon.connection, domain.machine_xml(machine))
             started = creation.go()
             complaint = creation.wait()
             if complaint is not None:
-                raise self._refusal(house, complaint)
-            watcher = virsh.watcher(spec, house.connection, name)
+                raise self._refusal(daemon, complaint)
+            watcher = virsh.watcher(spec, daemon.connection, name)
             try:
                 connection = connected(listener, watcher, limit_s=spec.start_limit_s, what="Xen", peer=endpoint.address)
             except BaseException:
-                _destroy(house, name)
+                _destroy(daemon, name)
                 end(watcher)
                 raise
-        stream = CallbackStream(connection, watcher, lambda: _destroy(house, name), lambda: virsh.wait_stopped(watcher))
+        stream = CallbackStream(
+            connection, watcher, lambda: _destroy(daemon, name), lambda: virsh.wait_stopped(watcher)
+        )
         ping = Ping(endpoint.address) if spec.measured else None
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
         first_byte = FirstByte(stream.fileno())
-        return Instance(spec, stream, started, address, first_byte, ping, daemons=house.groups, accounted=False)
+        return Instance(spec, stream, started, address, first_byte, ping, daemons=daemon.groups, accounted=False)
 
 
-def _destroy(house: libvirtd.House, name: str) -> None:
-    """End a domain; what stays is the removers's."""
-    house.connection.ask("destroy", name)
+def _destroy(daemon: libvirtd.LibvirtDaemon, name: str) -> None:
+    """End a domain; what stays is left to its remover."""
+    daemon.connection.ask("destroy", name)
 
 
 class Unbootable(Platform):
@@ -242,45 +244,45 @@ class Unbootable(Platform):
     network_path = "none"
     by_default = False
 
-    def __init__(self, name: str, place: Place) -> None:
+    def __init__(self, name: str, parsed: LibvirtUri) -> None:
         self.name = name
-        self._place = place
-        self._what = UNBOOTABLE.get(place.driver, f"{place.driver} on another host")
-        self.title = f"libvirt at {place.uri}: {self._what}"
+        self._uri = parsed
+        self._what = UNBOOTABLE.get(parsed.driver, f"{parsed.driver} on another host")
+        self.title = f"libvirt at {parsed.uri}: {self._what}"
 
     def detect(self) -> Availability:
-        """Ask for its version: the reason says whether it is the hypervisor or its boot that is missing."""
+        """Ask for its version: the reason says whether the hypervisor is missing, or cannot boot tare's guests."""
         if processes.find("virsh") is None:
             return Availability(False, reason="virsh is not installed", fix=INSTALL)
-        if self._place.driver in {"esx", "gsx", "vpx"} and not self._place.host:
+        if self._uri.driver in {"esx", "gsx", "vpx"} and not self._uri.host:
             return Availability(False, reason="no ESXi host is named", fix=f"-p libvirt:esx://HOST/, or {BY_HAND}")
-        if self._place.driver not in UNBOOTABLE:
-            why = f"{self._place.host} is another host: its domains cannot be on this one's bridge"
-            return Availability(False, reason=why, fix=f"-p ssh:{self._place.host}")
+        if self._uri.driver not in UNBOOTABLE:
+            why = f"{self._uri.host} is another host: its domains cannot be on this one's bridge"
+            return Availability(False, reason=why, fix=f"-p ssh:{self._uri.host}")
         try:
-            version = virsh.Connection(self._place.uri).version()
+            version = virsh.Connection(self._uri.uri).version()
         except PlatformError as error:
             return Availability(False, reason=f"{self._what} by libvirt: {error.what}", fix=BY_HAND)
         why = f"{version} answers, but boots no kernel of the host's, which tare's guests are"
         return Availability(False, reason=why, fix=BY_HAND)
 
     def prepare(self, image: Image) -> Prepared:  # noqa: ARG002
-        """There is nothing to make."""
+        """Raises `PlatformError`: it cannot run tare's guests."""
         raise PlatformError(f"{self._what} cannot run tare's guests", fix=BY_HAND)
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:  # noqa: ARG002
-        """It cannot."""
+        """Raises `PlatformError`: it cannot run tare's guests."""
         raise PlatformError(f"{self._what} cannot run tare's guests", fix=BY_HAND)
 
 
 def at(uri: str) -> Platform:
     """The platform of a URI. Raises `UsageError`."""
-    place = Place.parse(uri)
-    if place.host or place.driver in UNBOOTABLE:
-        return Unbootable(f"libvirt:{uri}", place)
-    if place.driver == "xen":
+    parsed = LibvirtUri.parse(uri)
+    if parsed.host or parsed.driver in UNBOOTABLE:
+        return Unbootable(f"libvirt:{uri}", parsed)
+    if parsed.driver == "xen":
         return XenAt(f"libvirt:{uri}", uri)
-    return QemuAt(uri) if place.driver == "qemu" else LxcAt(uri)
+    return QemuAt(uri) if parsed.driver == "qemu" else LxcAt(uri)
 
 
 at.argument = "URI"  # type: ignore[attr-defined]
@@ -289,8 +291,8 @@ at.summary = "the libvirt daemon at a URI, as it is configured"  # type: ignore[
 
 PLATFORMS = (
     XenAt("libvirt-xen", "xen:///system"),
-    Unbootable("libvirt-vbox", Place.parse("vbox:///session")),
-    Unbootable("libvirt-vmware", Place.parse("vmwarews:///session")),
-    Unbootable("libvirt-esx", Place.parse("esx:///")),
+    Unbootable("libvirt-vbox", LibvirtUri.parse("vbox:///session")),
+    Unbootable("libvirt-vmware", LibvirtUri.parse("vmwarews:///session")),
+    Unbootable("libvirt-esx", LibvirtUri.parse("esx:///")),
 )
 FAMILIES = {"libvirt": at}

@@ -15,7 +15,7 @@ from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open
-from tare.platforms.parts.attempt import Ground, complaint
+from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.marks import Ping
 from tare.platforms.parts.pipes import start
 from tare.platforms.parts.rights import lxc_settings
@@ -30,7 +30,7 @@ def config(name: str, group: str, *more: str) -> str:
     lines = [
         f"lxc.include = {COMMON}",
         f"lxc.uts.name = {name}",
-        # The streams are handed on as they are: with a console or a tty, lxc-start puts a pty in between.
+        # The agent's streams are lxc-start's own: with a console or a tty, it puts a pty in between.
         "lxc.console.path = none",
         "lxc.tty.max = 0",
         f"lxc.cgroup.dir.monitor = {group}/monitor",
@@ -44,9 +44,9 @@ def config(name: str, group: str, *more: str) -> str:
 
 def start_argv(cleanup: CleanupStack, folder: Path, name: str, argv: Sequence[str]) -> list[str]:
     """The command that starts a container whose configuration is in the folder."""
-    # liblxc keeps a lock a container, below the path that it is told its containers are in, for good.
+    # liblxc keeps a lock file for each container, named after the containers' path (-P), for good.
     cleanup.own(removers.file(LXC_LOCKS / f".{name}"))
-    # Where containers are said to be: as the configuration is given, it only says where their locks are.
+    # With -f, the path given by -P only decides where the locks are.
     return ["lxc-start", "-P", "/.", "-n", name, "-f", str(folder / "config"), "-F", "--", *argv]
 
 
@@ -71,10 +71,10 @@ class Lxc(Platform):
             return Availability(False, reason=f"a trivial container fails: {why}", fix="see `lxc-checkconfig`")
         return Availability(True, version=version)
 
-    def _command(self, ground: Ground) -> list[str]:
-        name = f"tare-{ground.folder.name}"
-        (ground.folder / "config").write_text(config(name, ground.group.path, "lxc.net.0.type = empty"))
-        return start_argv(ground.cleanup, ground.folder, name, ["true"])
+    def _command(self, site: TrialSite) -> list[str]:
+        name = f"tare-{site.folder.name}"
+        (site.folder / "config").write_text(config(name, site.group.path, "lxc.net.0.type = empty"))
+        return start_argv(site.cleanup, site.folder, name, ["true"])
 
     def prepare(self, image: Image) -> Prepared:
         """The image as a folder."""

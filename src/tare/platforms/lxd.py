@@ -16,7 +16,7 @@ from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import helpers, left_open
-from tare.platforms.parts.attempt import Ground, complaint
+from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.lxd_server import INCUS, LXD, Kind, Server
 from tare.platforms.parts.marks import Ping
 from tare.platforms.parts.pipes import start
@@ -40,7 +40,7 @@ class Lxd(Platform):
         self._lock = threading.Lock()  # several instances may start at once, and the first starts the daemon
 
     def detect(self) -> Availability:
-        """Start a trivial container of the host's own files, in a daemon that goes again where it is tare's."""
+        """Start a trivial container of the host's own files, in a daemon that is stopped again where it is tare's."""
         kind = self._kind
         missing = [program for program in (kind.client, kind.daemon) if processes.find(program) is None]
         if missing:
@@ -49,7 +49,7 @@ class Lxd(Platform):
             return Availability(False, reason=f"{kind.title} is driven as root", fix="run tare as root (sudo)")
         try:
             with contextlib.closing(Server(kind)) as server:
-                why = complaint(lambda ground: _trivial(server, ground))
+                why = complaint(lambda site: _trivial(server, site))
                 details = {"daemon": "tare's own" if server.own else "the host's"}
                 version = server.version()
         except TareError as error:
@@ -95,7 +95,7 @@ class Lxd(Platform):
         )
 
     def daemon_failure(self) -> TareError | None:
-        """A daemon of tare's that has died."""
+        """The error where tare's own daemon has died, else None."""
         return self._held.ended() if self._held is not None else None
 
     def close(self) -> None:
@@ -114,13 +114,13 @@ class Lxd(Platform):
 
 
 def helps(argv: Sequence[str], name: str) -> bool:
-    """Whether a command line is that of a daemon's child that holds a command in this container."""
+    """Whether a command line is that of the daemon's child that runs a command in this container."""
     return len(argv) > 2 and argv[1].startswith("fork") and name in argv
 
 
-def _trivial(server: Server, ground: Ground) -> list[str]:
+def _trivial(server: Server, site: TrialSite) -> list[str]:
     """The command that starts a container of the host's own files, and runs a program in it."""
-    root = ground.folder / "root"
+    root = site.folder / "root"
     for below in ("dev", "proc", "sys"):
         (root / below).mkdir(parents=True)
     binds = [
@@ -128,9 +128,9 @@ def _trivial(server: Server, ground: Ground) -> list[str]:
         for path in map(Path, SYSTEM)
         if path.exists()
     ]
-    name = f"tare-{ground.folder.name}"
+    name = f"tare-{site.folder.name}"
     settings = [f"lxc.rootfs.path = dir:{root}", *binds]
-    server.new_container(ground.cleanup, name, ground.group, sorted(pinning.usable()), settings, {})
+    server.new_container(site.cleanup, name, site.group, sorted(pinning.usable()), settings, {})
     return [*server.environment, *server.start_argv(name, ["true"])]
 
 

@@ -1,4 +1,4 @@
-"""native: a chroot, and nothing else isolated. Into the image it is the baseline.
+"""native: a chroot, and nothing else isolated. The chroot into the image is the baseline.
 
 Variants: the same behind a veth, which is what a container's network costs without the container; and the host's own
 programs instead of the image's, which is what the choice of the image costs.
@@ -57,11 +57,11 @@ class Native(Platform):
         spec: LaunchSpec,
         cleanup: CleanupStack,  # noqa: ARG002 (a variant makes a namespace)
     ) -> tuple[Address, Sequence[str]]:
-        """How it is reached, and what joins its network before the start."""
+        """Its address, and the command that enters its network before the start."""
         return Address.on_host(spec), ()
 
     def _root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Path:
-        """What it runs in."""
+        """The folder that it is chrooted into."""
         return roots.overlay_root(cleanup, spec.space, spec.image.root)
 
 

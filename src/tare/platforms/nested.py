@@ -65,11 +65,11 @@ class Nested(Qemu):
                 package = self._inner.packages.get(program, self._inner.packages[self._inner.program])
                 raise ImageError(f"{program} is not installed", fix=f"apt-get install {package}")
         asked = [self._inner.program, "--version"]
-        said = processes.run(asked, time_limit_s=5)
-        if said.code != 0 or not said.text.strip():
+        finished = processes.run(asked, time_limit_s=5)
+        if finished.code != 0 or not finished.text.strip():
             package = self._inner.packages[self._inner.program]
             raise ImageError(f"`{' '.join(asked)}` fails", fix=f"apt-get install --reinstall {package}")
-        return said.text.splitlines()[0].partition("version ")[2].partition(",")[0].strip()
+        return finished.text.splitlines()[0].partition("version ")[2].partition(",")[0].strip()
 
     def _system(self) -> Path:
         return outer.ensure(self._inner.programs(), self._inner.modules)
@@ -82,10 +82,10 @@ class Nested(Qemu):
 
     def _machine(self, spec: LaunchSpec, made: guest.Guest, plug: Plug) -> Machine:
         machine = super()._machine(spec, made, plug)
-        there = spec.space.folder / "order"
+        order_file = spec.space.folder / "order"
         task = Task(spec.agent_argv(), spec.port, machine.cpus, machine.memory_bytes)
-        there.write_bytes(padded(self._inner.order(task)))
-        return replace(machine, further=(self._system(), there), words=("tare.outer",), agent=())
+        order_file.write_bytes(padded(self._inner.order(task)))
+        return replace(machine, further=(self._system(), order_file), words=("tare.outer",), agent=())
 
 
 PLATFORMS = (

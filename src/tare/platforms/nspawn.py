@@ -13,7 +13,7 @@ from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open
-from tare.platforms.parts.attempt import Ground, complaint, system_folders
+from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.pipes import start
 from tare.platforms.parts.rights import MASKED, READ_ONLY, present
 
@@ -32,7 +32,7 @@ TAKEN = (
 
 
 def traces(root: Path, name: str, group: str) -> list[HostResource]:
-    """What an nspawn that is killed forgets, below /run; its processes go before, lest they make it anew."""
+    """What a killed nspawn leaves below /run; its processes are ended before, or they would make it again."""
     seen = root.stat()
     export = NSPAWN / "unix-export" / name  # systemd 256 and later
     return [
@@ -45,24 +45,24 @@ def traces(root: Path, name: str, group: str) -> list[HostResource]:
 
 
 def sandbox_argv(name: str, root: Path, *more: str) -> list[str]:
-    """The command in front of what runs inside."""
+    """The start of the command; the program to run inside follows."""
     options = [f"--drop-capability={','.join(TAKEN)}", f"--machine={name}", f"--directory={root}"]
     return ["systemd-nspawn", *_PLAIN, *options, *more]
 
 
 def guards() -> list[str]:
-    """What lies over the doors in /proc and /sys. nspawn's own --inaccessible takes a host that systemd runs."""
+    """Mounts over the doors in /proc and /sys. nspawn's own --inaccessible needs a host that systemd runs."""
     closed = [f"--bind-ro={path}" for path in present(READ_ONLY) if path.name != "sys"]  # that is so by itself
     hidden = (f"--tmpfs={path}:ro" if path.is_dir() else f"--bind=/dev/null:{path}" for path in present(MASKED))
     return [*closed, *hidden]
 
 
-def trial_argv(ground: Ground) -> list[str]:
+def trial_argv(site: TrialSite) -> list[str]:
     """The host's own `true`, in a root with nothing else."""
-    root = ground.folder / "root"
+    root = site.folder / "root"
     (root / "usr").mkdir(parents=True)  # what nspawn knows a root by
-    name = f"tare-{ground.folder.name}"
-    ground.cleanup.own(*traces(root, name, ground.group.path))
+    name = f"tare-{site.folder.name}"
+    site.cleanup.own(*traces(root, name, site.group.path))
     binds = [f"--bind-ro={path}" for path in system_folders()]
     return [*sandbox_argv(name, root, "--private-network", *binds), "true"]
 

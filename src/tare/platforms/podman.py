@@ -1,4 +1,4 @@
-"""Podman as root, without a daemon: its own defaults. Variants are the runtimes and networks that it is told to use."""
+"""Podman as root, without a daemon: its own defaults. Variants are the runtimes and networks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tare.platforms import crun
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.gvisor import DISK_CACHE, NETSTACK, find_runsc
 from tare.platforms.parts import left_open
-from tare.platforms.parts.attempt import Ground, complaint
+from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.layers import stored
 from tare.platforms.parts.pipes import start
 
@@ -74,13 +74,13 @@ class Podman(Platform):
         details["runtime"] = _path(self._runtime) or self._runtime
         return Availability(True, version=version, details=details)
 
-    def _command(self, ground: Ground) -> list[str]:
-        name = f"tare-{ground.folder.name}"
-        root = ground.folder / "root"
+    def _command(self, site: TrialSite) -> list[str]:
+        name = f"tare-{site.folder.name}"
+        root = site.folder / "root"
         root.mkdir()
-        ground.cleanup.own(removers.podman_container(name, ground.group.path))
+        site.cleanup.own(removers.podman_container(name, site.group.path))
         binds = [f"--volume={path.resolve()}:{path}:ro" for path in map(Path, SYSTEM) if path.exists()]
-        argv = self._run(name, ground.group.path)
+        argv = self._run(name, site.group.path)
         return [*argv, "--network=none", *binds, "--rootfs", str(root), "/bin/true"]
 
     def prepare(self, image: Image) -> Prepared:
@@ -88,8 +88,8 @@ class Podman(Platform):
         tag = image_tag(image)
         if processes.run([*PODMAN, "image", "exists", tag]).code != 0:
             change = f"--change=LABEL {LABEL}={image.hash}"
-            _told([*PODMAN, "import", "--quiet", change, str(oci_tar(image)), tag])
-        [shown] = json.loads(_told([*PODMAN, "image", "inspect", tag]))
+            _output([*PODMAN, "import", "--quiet", change, str(oci_tar(image)), tag])
+        [shown] = json.loads(_output([*PODMAN, "image", "inspect", tag]))
         return stored(tag, shown, ("podman", "conmon", _path(self._runtime) or self._runtime))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -136,37 +136,37 @@ class Podman(Platform):
 def _path(program: str) -> str | None:
     if program == "runsc":
         return find_runsc()
-    found = processes.find(program)
-    return crun.runtime() if program == "crun" and found else found
+    path = processes.find(program)
+    return crun.runtime() if program == "crun" and path else path
 
 
 def _own_address(name: str) -> str | None:
-    """A running container's address on podman's bridge, which its published port hides; None when it tells none."""
+    """A running container's address on podman's bridge, which its published port hides; None when it has none."""
     template = "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}"
-    told = processes.run([*PODMAN, "container", "inspect", "--format", template, name], time_limit_s=30)
-    return next(iter(told.text.split()), None) if told.code == 0 else None
+    inspected = processes.run([*PODMAN, "container", "inspect", "--format", template, name], time_limit_s=30)
+    return next(iter(inspected.text.split()), None) if inspected.code == 0 else None
 
 
 def ulimits() -> list[str]:
-    """Podman's own limits, where they are not above what this process may have."""
+    """Options for Podman's own limits, lowered to what this process may have."""
     flags = []
-    for name, (number, wanted) in RAISED.items():
+    for name, (number, raised) in RAISED.items():
         hard = resource.getrlimit(number)[1]
-        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        limit = raised if hard == resource.RLIM_INFINITY else min(raised, hard)
         flags.append(f"--ulimit={name}={limit}:{limit}")
     return flags
 
 
 def image_tag(image: Image) -> str:
-    """What the imported image is called."""
+    """The tag of the imported image."""
     return f"{LABEL}:{image.hash[:12]}"
 
 
-def _told(argv: list[str]) -> str:
+def _output(argv: list[str]) -> str:
     done = processes.run(argv, time_limit_s=IMPORT_LIMIT_S)
     if done.code != 0:
-        said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise PlatformError(f"podman refuses: {said}", fix="see what `podman info` says")
+        message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise PlatformError(f"podman refuses: {message}", fix="see what `podman info` says")
     return done.text.strip()
 
 

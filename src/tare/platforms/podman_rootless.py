@@ -1,6 +1,6 @@
 """Podman without root's rights: user namespace, slirp4netns as its network, overlay storage in a user's home.
 
-Nothing of the host's is changed for it. A mount namespace, made before the start, holds what a rootless podman wants:
+Nothing of the host's is changed for it. A mount namespace, made before the start, holds what a rootless podman needs:
 an account with subordinate ids, a run-time folder, a home, a TUN device that it may open. That account need not exist;
 ``podman-rootless:NAME`` uses one that does.
 """
@@ -22,7 +22,7 @@ from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open, room
-from tare.platforms.parts.attempt import Ground, complaint
+from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.pipes import start
 from tare.platforms.podman import IMPORT_LIMIT_S, LABEL, PODMAN, SYSTEM, image_tag, ulimits
 
@@ -49,9 +49,9 @@ mount --bind "$room/tun" /dev/net/tun
 exec setpriv --reuid="$uid" --regid="$gid" --clear-groups env -i HOME="$room/tare/home" \\
     XDG_RUNTIME_DIR="$room/$uid" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 """
-#: A user's podman is rarely the first one since login: its pause process and its database are there.
+#: A user's podman is rarely the first one since login: its pause process and its database exist already.
 _WARM = 'podman --cgroup-manager=cgroupfs --log-level=error image exists "$0" </dev/null >/dev/null; exec "$@"'
-#: For an errand: all that it starts (podman's pause process stays by itself) goes with it.
+#: For commands that are no instance: all that they start ends with them (podman's pause process would stay).
 _GOING = ("--pid", "--fork", "--kill-child", "--mount-proc")
 
 
@@ -118,9 +118,9 @@ class PodmanRootless(Platform):
             fix="name a user who may be used: -p podman-rootless:NAME",
         )
 
-    def _command(self, ground: Ground) -> list[str]:
+    def _command(self, site: TrialSite) -> list[str]:
         account = self._account()
-        home, root = ground.folder / "home", ground.folder / "root"
+        home, root = site.folder / "home", site.folder / "root"
         _make_home(home, account)
         root.mkdir()
         os.chown(root, account.uid, account.gid)
@@ -132,7 +132,7 @@ class PodmanRootless(Platform):
     def prepare(self, image: Image) -> Prepared:
         """Import the image once, into a store of the account's below TARE_HOME; it stays there."""
         account = self._account()
-        home, store = _kept(account) / "home", _kept(account) / "images"
+        home, store = _account_folder(account) / "home", _account_folder(account) / "images"
         if not store.exists():
             _make_home(home, account)
             store.mkdir()
@@ -142,11 +142,13 @@ class PodmanRootless(Platform):
         podman = [*entering, *PODMAN, f"--root={room.inside('images')}"]
         tag = image_tag(image)
         if processes.run([*podman, "image", "exists", tag]).code != 0:
-            _told([*podman, "import", "--quiet", f"--change=LABEL {LABEL}={image.hash}", room.inside("root.tar"), tag])
-        return Prepared(f"image {tag}", int(_told([*podman, "image", "inspect", "--format", "{{.Size}}", tag])))
+            _output(
+                [*podman, "import", "--quiet", f"--change=LABEL {LABEL}={image.hash}", room.inside("root.tar"), tag]
+            )
+        return Prepared(f"image {tag}", int(_output([*podman, "image", "inspect", "--format", "{{.Size}}", tag])))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
-        """``podman run -i`` with storage of its own, which goes with the instance; the image's store is only read."""
+        """``podman run -i`` with storage of its own, removed with the instance; the image's store is only read."""
         account = self._account()
         home = spec.space.folder / "home"
         _make_home(home, account, reads_images=True)
@@ -162,7 +164,7 @@ class PodmanRootless(Platform):
             image_tag(spec.image),
             *spec.agent_argv(),
         ]
-        seen = {"home": home, "data": spec.space.data, "images": _kept(account) / "images"}
+        seen = {"home": home, "data": spec.space.data, "images": _account_folder(account) / "images"}
         warm = ["sh", "-ec", _WARM, image_tag(spec.image)]
         # All of it goes at once, before its folder does: podman, pause process, conmon, slirp4netns, ports.
         cleanup.own(removers.control_group(f"{spec.group.path}/tool"))
@@ -196,7 +198,7 @@ def existing(name: str) -> Account:
 
 
 def _room(account: Account, seen: Mapping[str, Path], going: Sequence[str] = ()) -> list[str]:
-    """What makes the room with these folders in it (`_inside` says where) and then becomes what follows it."""
+    """The command prefix that makes a room with these folders (`room.inside`) and then runs what follows."""
     hidden = surroundings(cgroup.hierarchies())
     names = str(_names(account)) if account.made_up else ""
     facts = [room.where(), str(account.uid), str(account.gid), hidden[-1] if hidden else "", names]
@@ -215,7 +217,7 @@ def _room(account: Account, seen: Mapping[str, Path], going: Sequence[str] = ())
     ]
 
 
-def _kept(account: Account) -> Path:
+def _account_folder(account: Account) -> Path:
     folder = state.home() / "rootless" / account.name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -223,7 +225,7 @@ def _kept(account: Account) -> Path:
 
 def _names(account: Account) -> Path:
     """The folder with the files that make the account known to newuidmap and podman."""
-    folder = _kept(account) / "names"
+    folder = _account_folder(account) / "names"
     if not folder.exists():
         part = Path(tempfile.mkdtemp(dir=folder.parent))
         part.chmod(0o755)
@@ -236,7 +238,7 @@ def _names(account: Account) -> Path:
 
 
 def _make_home(home: Path, account: Account, *, reads_images: bool = False) -> None:
-    """A home in which podman uses overlay (it takes vfs where it is told nothing), and, if so told, the image store."""
+    """A home whose configuration makes podman use overlay (its default is vfs), and with ``reads_images`` the store."""
     config = home / ".config" / "containers"
     config.mkdir(parents=True)
     stores = f'[storage.options]\nadditionalimagestores = ["{room.inside("images")}"]\n' if reads_images else ""
@@ -245,11 +247,11 @@ def _make_home(home: Path, account: Account, *, reads_images: bool = False) -> N
         os.chown(folder, account.uid, account.gid)
 
 
-def _told(argv: list[str]) -> str:
+def _output(argv: list[str]) -> str:
     done = processes.run(argv, time_limit_s=IMPORT_LIMIT_S)
     if done.code != 0:
-        said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise PlatformError(f"rootless podman refuses: {said}", fix="free disk space below TARE_HOME, and try again")
+        message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise PlatformError(f"rootless podman refuses: {message}", fix="free disk space below TARE_HOME, and try again")
     return done.text.strip()
 
 

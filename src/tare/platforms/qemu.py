@@ -31,7 +31,7 @@ USER_NETWORK = ("02:7a:0a:00:02:0f", "10.0.2.15/24", "10.0.2.2")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What the variants differ in."""
+    """Machine type, accelerator and network of a variant."""
 
     machine: str = "q35"
     accel: str | None = None  # None: KVM where it runs guests, else emulation
@@ -117,9 +117,9 @@ class Qemu(Platform):
 
     def _machine(self, spec: LaunchSpec, made: guest.Guest, plug: Plug) -> Machine:
         accel, _ = self._accel(made)
-        # A microvm has no timer that the guest could tell its counter's speed by, but an old one (PIT) without the
-        # port by which to see its end. On a busy host the guest fails, and then waits for ever for a tick.
-        told = self._kind.machine == "microvm" and accel == "tcg"
+        # A microvm's only timer to calibrate the time stamp counter by is an old one (PIT), without the port that
+        # shows its end. On a busy host the calibration fails, and then the guest waits for ever for a tick.
+        needs_tsc = self._kind.machine == "microvm" and accel == "tcg"
         return Machine(
             kind=self._kind.machine,
             accel=accel,
@@ -132,7 +132,7 @@ class Qemu(Platform):
             control=spec.space.folder / "control",
             plug=plug,
             agent=spec.agent_argv()[1:],
-            tsc_khz=tsc.khz() if told else None,
+            tsc_khz=tsc.khz() if needs_tsc else None,
         )
 
 
@@ -146,7 +146,7 @@ def _connected(listener: socket.socket, process: subprocess.Popen[bytes]) -> soc
 
 
 def _start(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.Popen[bytes]]:
-    # What the guest writes to its root is kept in a file there.
+    # What the guest writes to its root goes to a temporary file there.
     return vm.begin(spec, ["env", f"TMPDIR={spec.space.folder}", *argv])
 
 

@@ -1,7 +1,7 @@
 """Finds platforms: the modules of this package, and those that others register.
 
 A platform that only exists with an argument (a host to reach, an image to boot) is chosen as ``FAMILY:ARGUMENT``; the
-module names in ``FAMILIES`` who makes it.
+module names in ``FAMILIES`` what makes it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GUIDE = "see docs/add-a-platform.md"
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """Who makes the platforms of a family, under the name that they begin with: "ssh:"."""
+    """The maker of a family's platforms, and the prefix of their names: "ssh:"."""
 
     name: str
     make: Callable[[str], Platform]
@@ -36,12 +36,12 @@ def all_platforms() -> dict[str, Platform]:
 
     A plug-in that does not load, breaks the contract, or takes a name that is taken is left out (`tare.plugins`).
     """
-    found = {name: known for name, known in _registered().items() if isinstance(known, Platform)}
-    return dict(sorted(found.items(), key=lambda item: (not item[1].baseline, item[0])))
+    platforms = {name: known for name, known in _registered().items() if isinstance(known, Platform)}
+    return dict(sorted(platforms.items(), key=lambda item: (not item[1].baseline, item[0])))
 
 
 def choose(names: Sequence[str]) -> list[Platform]:
-    """The platforms of these names. Raises `UsageError` that says the nearest names."""
+    """The platforms of these names. Raises `UsageError` with the nearest names."""
     known = _registered()
     return [_of_name(name, known) for name in dict.fromkeys(names)]
 
@@ -66,7 +66,7 @@ def package(name: str) -> str:
 
 
 def offers() -> list[dict[str, str]]:
-    """What `tare doctor` and `tare list` say of each family: how it is named, and what to name."""
+    """For `tare doctor` and `tare list`, by family: ``name`` with its argument, ``title``, and what it ``asks`` for."""
     return [
         {
             "name": f"{family}:{getattr(maker, 'argument', 'ARGUMENT')}",

@@ -40,7 +40,7 @@ OPTIONS = (
     # A connection of its own: what another left open in the background is not in the instance's group.
     *("-o", "ControlPath=none"),
     *("-o", "ClearAllForwardings=yes"),
-    # A host that is switched off says no goodbye.
+    # A host that is switched off does not close its connections.
     *("-o", "ServerAliveInterval=5"),
     *("-o", "ServerAliveCountMax=2"),
 )
@@ -50,7 +50,7 @@ COPIES = 3
 LOOK_LIMIT_S = 30.0
 COPY_LIMIT_S = 3600.0
 READY_LIMIT_S = 30.0
-#: What a login may print before our own first word, and all that one answer may be.
+#: Bytes that a login may print before our own first line, and the size limit of an answer.
 NOISE_CAP = 1 << 16
 _TARGET = re.compile(
     r"(?:(?P<user>[A-Za-z0-9_][\w.-]*)@)?"
@@ -61,7 +61,7 @@ _TARGET = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to: as ``[USER@]HOST[:PORT]``; what is not named is as ssh's configuration has it."""
+    """The remote host as ``[USER@]HOST[:PORT]``; what is not given is taken from ssh's configuration."""
 
     host: str
     user: str | None
@@ -76,11 +76,11 @@ class Target:
         return cls(match["host"] or match["six"], match["user"], int(match["port"]) if match["port"] else None)
 
     def argv(self, *words: str) -> list[str]:
-        """The command that runs plain words (they pass the remote's login shell) there."""
+        """The command that runs these words there; the remote's login shell reads them, so they must be plain."""
         return ["ssh", *OPTIONS, *self.where(), "--", self.host, *words]
 
     def settings(self) -> dict[str, str]:
-        """What ssh makes of it, by its configuration: the first value of each setting."""
+        """The settings of ssh for this host (``ssh -G``): the first value of each."""
         shown = processes.run(["ssh", "-G", *self.where(), "--", self.host], time_limit_s=10)
         pairs = (line.partition(" ") for line in reversed(shown.text.splitlines()))
         return {name: value for name, _, value in pairs}
@@ -93,7 +93,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the remote host says of itself."""
+    """What the remote host reports about itself."""
 
     uid: int
     arch: str
@@ -113,27 +113,27 @@ class Facts:
     @classmethod
     def parse(cls, text: str) -> Facts:
         """Read what ``remote.sh look`` prints, after whatever the login prints. Raises `PlatformError`."""
-        _, found, after = text.partition("tare-remote\n")
-        told = dict(line.split("=", 1) for line in after.splitlines() if "=" in line)
+        _, header, after = text.partition("tare-remote\n")
+        values = dict(line.split("=", 1) for line in after.splitlines() if "=" in line)
         try:
             return cls(
-                uid=int(told["uid"]),
-                arch=told["arch"],
-                kernel=told["kernel"],
-                name=told["name"],
-                cpus=cpulist.parse(told["cpus"]),
-                model=told["model"],
-                memory_kib=int(told["memory_kib"]),
-                free_kib=int(told["free_kib"]),
-                missing=told["missing"],
-                limits=told["limits"],
-                address=told["address"],
-                client=told["client"],
-                unsafe=told["unsafe"],
-                image=told["image"] == "there",
+                uid=int(values["uid"]),
+                arch=values["arch"],
+                kernel=values["kernel"],
+                name=values["name"],
+                cpus=cpulist.parse(values["cpus"]),
+                model=values["model"],
+                memory_kib=int(values["memory_kib"]),
+                free_kib=int(values["free_kib"]),
+                missing=values["missing"],
+                limits=values["limits"],
+                address=values["address"],
+                client=values["client"],
+                unsafe=values["unsafe"],
+                image=values["image"] == "there",
             )
         except (KeyError, ValueError) as error:
-            seen = text.strip()[:200] if not found else f"no good {error}"
+            seen = text.strip()[:200] if not header else f"no good {error}"
             raise PlatformError(f"the remote host answers strangely: {seen or 'nothing'}", fix=FIX_LINUX) from error
 
 
@@ -164,7 +164,7 @@ class Ssh(Platform):
         self._facts: Facts | None = None
 
     def detect(self) -> Availability:
-        """Connect, and let the remote host tell what it is."""
+        """Connect, and read the remote host's facts."""
         if processes.find("ssh") is None:
             return Availability(False, reason="ssh is not installed", fix="apt-get install openssh-client")
         try:
@@ -184,7 +184,7 @@ class Ssh(Platform):
         return Availability(True, version=f"Linux {facts.kernel}", details=details)
 
     def prepare(self, image: Image) -> Prepared:
-        """Copy the image's tar once, and unpack it there when it is known to be whole."""
+        """Copy the image's tar once, and unpack it there after its checksum was verified."""
         key = self._key(image)
         facts = self._look(key)
         self._take(facts)
@@ -195,7 +195,7 @@ class Ssh(Platform):
         return Prepared("folder on the remote host", forms.disk_bytes(image.root))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:  # noqa: ARG002 (nothing is made on this host)
-        """Let the remote host make the surroundings, then give the word: the agent is on ssh's stdin and stdout."""
+        """Let the remote host set up the chroot, then start the agent, which is on ssh's stdin and stdout."""
         facts = self._facts or self._look("")
         self._take(facts)
         beacon = spec.beacon
@@ -238,11 +238,11 @@ class Ssh(Platform):
         if settings.get("proxyjump", "none") != "none" or settings.get("proxycommand", "none") != "none":
             host = facts.address  # nobody but the jump host knows it by its name
         try:
-            found = socket.getaddrinfo(host, spec.port, socket.AF_INET, socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(host, spec.port, socket.AF_INET, socket.SOCK_STREAM)
         except OSError:
             return Address(None, spec.port, spec.port, None, f"{host} has no IPv4 address")
         why = "it is the remote host's own address, which answers before the start"
-        seen = str(found[0][4][0])
+        seen = str(addresses[0][4][0])
         return Address(seen, spec.port, spec.port, None, why, facts.client, early_ping=seen)
 
     def _look(self, key: str) -> Facts:
@@ -298,8 +298,8 @@ def by_hand(target: Target) -> str:
     return shlex.join(["ssh", *target.where(), target.host, "true"])
 
 
-def explain(said: str, target: Target) -> PlatformError:
-    """One line, and the fix, from what ssh or the remote's script said on stderr."""
+def explain(stderr: str, target: Target) -> PlatformError:
+    """An error of one line with its fix, from what ssh or the remote's script printed on stderr."""
     hand = by_hand(target)
     reasons = (
         (r"Could not resolve hostname", "its name is not known", "name an address, or put the host into ~/.ssh/config"),
@@ -317,14 +317,14 @@ def explain(said: str, target: Target) -> PlatformError:
          "it cannot mount an overlay", f"put {HOME} on a filesystem that can hold one (ext4, xfs)"),
     )  # fmt: skip
     for pattern, what, fix in reasons:
-        if re.search(pattern, said):
-            return PlatformError(f"{target.host}: {what}", fix=fix, console=said.encode())
-    last = (said.strip().splitlines() or ["the connection ended without a word"])[-1].strip()
-    return PlatformError(f"{target.host}: {last[:300]}", fix=f"see that `{hand}` works", console=said.encode())
+        if re.search(pattern, stderr):
+            return PlatformError(f"{target.host}: {what}", fix=fix, console=stderr.encode())
+    last = (stderr.strip().splitlines() or ["the connection ended without a word"])[-1].strip()
+    return PlatformError(f"{target.host}: {last[:300]}", fix=f"see that `{hand}` works", console=stderr.encode())
 
 
 def _lack(facts: Facts, target: Target) -> PlatformError | None:
-    """What keeps a host that answers from being used."""
+    """Why a host that answers cannot be used; None where it can."""
     if facts.uid != 0:
         fix = f"name a user who is root there: ssh:root@{target.host}"
         return PlatformError(f"{target.host}: the user is not root there", fix=fix)
@@ -344,11 +344,11 @@ def _no_space(target: Target, what: str) -> PlatformError:
 
 
 def _cpus(spec: LaunchSpec, facts: Facts) -> str:
-    wanted = len(spec.resources.cpus)
-    if wanted > len(facts.cpus):
-        what = f"{facts.name} has {len(facts.cpus)} CPUs, and instances are to have {wanted}"
+    count = len(spec.resources.cpus)
+    if count > len(facts.cpus):
+        what = f"{facts.name} has {len(facts.cpus)} CPUs, and instances are to have {count}"
         raise PlatformError(what, fix="give fewer with --cpus")
-    return ",".join(map(str, facts.cpus[-wanted:]))
+    return ",".join(map(str, facts.cpus[-count:]))
 
 
 def _script() -> bytes:

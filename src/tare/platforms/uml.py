@@ -1,4 +1,4 @@
-"""User-Mode Linux: a Linux kernel as processes of the host. Variants say where its root is: hostfs, or a block device.
+"""User-Mode Linux: a Linux kernel as processes of the host. Variants differ in its root: hostfs, or a block device.
 
 The agent speaks over a TCP connection to the host that bash opens in the guest (``/dev/tcp``). UML's own channel, a
 serial line, is of no use for it: once the guest has not kept up (4 KiB unread), the line's driver stops listening to
@@ -26,7 +26,7 @@ from tare.image import forms, outer
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open, vm
-from tare.platforms.parts.attempt import Ground, complaint, system_folders
+from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.jail import FIX as CONFINE_FIX
 from tare.platforms.parts.jail import PROGRAM as CONFINER
 from tare.platforms.parts.jail import Jail, command, within
@@ -37,7 +37,7 @@ PROGRAM = "linux.uml"
 #: Of the instance's memory limit, for the processes on the host that the guest's are.
 KERNEL_BYTES = 64 << 20
 FIX = "apt-get install --no-install-recommends user-mode-linux"
-#: What a guest's kernel says that keeps less of a processor's state than the host's wants back whole (xstateregs_set).
+#: Printed by a kernel that saves less of the processor's state than the host's kernel expects (xstateregs_set).
 NO_ROOM = "ptrace set fp regs failed"
 REGISTERS = "this User-Mode Linux does not know all registers of this processor (AMX): no program runs in its guests"
 NEWER = "use a newer user-mode-linux, or a processor without AMX"
@@ -47,7 +47,7 @@ _SCRIPTS = "/mnt"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """All that decides the words of the kernel's command line. Its paths are those of its jail."""
+    """All that the kernel's command line depends on. Its paths are those of its jail."""
 
     id: str
     memory_bytes: int
@@ -229,12 +229,12 @@ class GuestStream(vm.MachineStream):
         super().close()
 
 
-def _trivial(ground: Ground) -> list[str]:
-    folder, users = ground.folder, ground.folder / "users"
+def _trivial(site: TrialSite) -> list[str]:
+    folder, users = site.folder, site.folder / "users"
     for name in ("guest", "uml", "root/proc"):
         (folder / name).mkdir(parents=True)
     userns.give(folder / "uml")
-    with userns.new(ground.cleanup, users):
+    with userns.new(site.cleanup, users):
         pass
     held = jail(folder, users, disk=None)
     # In place of an image the host's own programs, to be read.
@@ -242,8 +242,8 @@ def _trivial(ground: Ground) -> list[str]:
     held = replace(held, read=read, written={"/uml": folder / "uml"})
     off = '"mount -t proc proc /proc && echo o >/proc/sysrq-trigger && read"'
     root = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/root", "ro", "con=null", "con0=null,fd:1", "ssl=null"]
-    said = ["mem=64M", "quiet", f"umid={folder.name}", "uml_dir=/uml", *root, "init=/bin/bash", "--", "-c", off]
-    return [*within(held), *command(held, said)]
+    kernel_words = ["mem=64M", "quiet", f"umid={folder.name}", "uml_dir=/uml", *root, "init=/bin/bash", "--", "-c", off]
+    return [*within(held), *command(held, kernel_words)]
 
 
 def accept(listener: socket.socket, address: str, process: subprocess.Popen[bytes], time_limit_s: float) -> GuestStream:

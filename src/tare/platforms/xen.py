@@ -1,7 +1,7 @@
 """Xen: a paravirtual guest beside the host, which is Xen's dom0, by ``xl`` from a configuration file.
 
-The agent is the guest's PID 1 and connects to the host by TCP. Xen's console is no way for it: xenconsoled handles 30
-events in 200 ms a guest and no more, and drops the middle of what nobody has read.
+The agent is the guest's PID 1 and connects to the host by TCP. Xen's console cannot carry its stream: xenconsoled
+handles at most 30 events in 200 ms for each guest, and drops the middle of output that was not read in time.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open, vm
-from tare.platforms.parts.attempt import Ground, complaint
+from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.callback import CallbackStream, connected, end
 from tare.platforms.parts.marks import FirstByte, Ping
 
 KIND = "xen"
-#: What says whether this is the domain that controls the others.
+#: Shows whether this is the domain that controls the others.
 CAPABILITIES = Path("/proc/xen/capabilities")
 DESTROY_LIMIT_S = 20.0
 FIX = "apt-get install xen-system-amd64 and boot this host by it; or tare lab run --flavour xen -- tare run -p xen-pv"
 RUNS = "tare-guest-runs"
 #: Xen's console goes through the terminal of `xl create -c`, which a pipe is not.
 CONSOLE = ("xl", "create", "-F", "-c")
-#: Ends well when the command has said the first word.
+#: Ends with 0 when the command's output has the first argument in it.
 _UNTIL = '"$@" 2>&1 </dev/null | grep "$0" || exit 1'
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """All that decides a guest's configuration."""
+    """All that a guest's configuration depends on."""
 
     name: str
     kernel: Path
@@ -100,7 +100,7 @@ class Xen(Platform):
         self.title = title
 
     def detect(self) -> Availability:
-        """See whether this is Xen's dom0, and boot a trivial guest."""
+        """Check that this is Xen's dom0, and boot a trivial guest."""
         if not is_dom0():
             return Availability(False, reason="this host does not run under Xen as dom0", fix=FIX)
         if processes.find("xl") is None:
@@ -110,7 +110,7 @@ class Xen(Platform):
         try:
             asked = processes.run(["xl", "info", "xen_version"], time_limit_s=10).require(fix="start xenstored")
             made = guest.ensure(KIND)
-            why = complaint(lambda ground: _trivial(ground, made))
+            why = complaint(lambda site: _trivial(site, made))
         except (ImageError, HostError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
         if why:
@@ -172,14 +172,14 @@ def loop_device(cleanup: CleanupStack, file: Path) -> str:
     return processes.run(["losetup", "--find", "--show", str(file)]).require(fix="modprobe loop").text.strip()
 
 
-def _trivial(ground: Ground, made: guest.Guest) -> list[str]:
-    name = f"tare-{ground.folder.name}"
+def _trivial(site: TrialSite, made: guest.Guest) -> list[str]:
+    name = f"tare-{site.folder.name}"
     words = ["console=hvc0", "quiet", "panic=-1", "tare.probe"]
-    file = ground.folder / "config"
+    file = site.folder / "config"
     cpus = sorted(pinning.usable())[-1:]
     file.write_text(config(Domain(name, made.kernel, made.initramfs, words, 256 << 20, cpus)))
-    ground.cleanup.own(removers.xen_domain(name))
-    # xl itself ends well whatever becomes of the guest.
+    site.cleanup.own(removers.xen_domain(name))
+    # The exit code of xl itself is 0 even where the guest fails.
     return ["sh", "-c", _UNTIL, RUNS, *CONSOLE, str(file)]
 
 
@@ -191,7 +191,7 @@ def _create(spec: LaunchSpec, cleanup: CleanupStack, domain: Domain) -> tuple[In
 
 
 def off(name: str) -> None:
-    """End the guest, if it is there; what stays is the removers's."""
+    """End the guest, if it exists; what stays is left to its remover."""
     processes.run(["xl", "destroy", name], time_limit_s=DESTROY_LIMIT_S)
 
 

@@ -1,7 +1,7 @@
 """The contract of workloads whose trials start instances of their own; as pure as all others.
 
-The campaign ends the block's instances first, so that no other of its own is alive, and ends those of the trial
-after it. What it does is said by the kind of the workload: one of the classes here.
+Before such a trial the campaign ends the block's instances, so that none of its own runs beside those of the trial, and
+it ends the trial's instances afterwards. The class of the workload, one of those here, decides what a trial does.
 """
 
 from __future__ import annotations
@@ -17,38 +17,39 @@ from tare.workloads.base import Params, RunWorkload, SliceWorkload, Weight, Work
 
 
 class ApartWorkload(Workload):
-    """A trial of it starts the instances that it needs, and has the campaign's CPUs to itself."""
+    """A trial starts the instances that it needs, and has the campaign's CPUs to itself."""
 
     mode: ClassVar[Mode] = Mode.APART
 
     @property
     def all_metrics(self) -> tuple[Metric, ...]:
-        """Own metrics: where there is no measured work, there is no cost of it."""
+        """Own metrics: without measured work there is no CPU cost."""
         return self.metrics
 
 
 class DensityWorkload(ApartWorkload):
     """The same in 1, 2, 4 ... instances of a platform at once (Anjali 2020, 4.2 and figures 5 and 8).
 
-    All of them share the campaign's CPUs (``--cpus``; by default one), each with the campaign's memory limit: beyond as
-    many instances as there are CPUs, what is seen is also the price of taking turns. Parameter ``most``: the last of
-    `COUNTS` that is tried; metrics of more instances have no figures then.
+    All of them share the campaign's CPUs (``--cpus``; by default one), each with the campaign's memory limit: with
+    more instances than CPUs, the figures also have the cost of sharing a CPU in them. Parameter ``most``: the last of
+    `COUNTS` that is tried; metrics of more instances then have no figures.
     """
 
     family = Family.DENSITY
     COUNTS: ClassVar[tuple[int, ...]] = (1, 2, 4, 8)
 
     def counts(self, params: Params) -> tuple[int, ...]:
-        """How many instances at once, one after the other."""
+        """The numbers of instances at once that a trial tries, in order."""
         return tuple(count for count in self.COUNTS if count <= int(params["most"]))
 
     def figures(self, count: int, each: Sequence[float], total: float | None = None) -> dict[str, float]:
-        """Metrics of so many instances at once, from a figure of each: their mean, and all (their sum if not given).
+        """The metrics of ``count`` instances at once: the mean of a figure of each, and ``total`` (default: their sum).
 
         Of one instance there is only ``each-1``, which is all. Raises `ParseError` when a figure is not positive.
         """
-        if len(each) != count or any(one <= 0 for one in each):
-            raise ParseError(f"{count} instances at once gave {', '.join(f'{one:g}' for one in each) or 'nothing'}")
+        if len(each) != count or any(figure <= 0 for figure in each):
+            figures = ", ".join(f"{figure:g}" for figure in each) or "nothing"
+            raise ParseError(f"{count} instances at once gave {figures}")
         seen = {f"each-{count}": sum(each) / count}
         if count > 1:
             seen[f"total-{count}"] = sum(each) if total is None else total
@@ -67,7 +68,7 @@ def density_metrics(unit: str, direction: Direction, each: str, total: str) -> t
 
 
 class _TimedDensity(DensityWorkload):
-    """One in which work is done, which has a cost."""
+    """A density workload in which work is done, which has a CPU cost."""
 
     @property
     def all_metrics(self) -> tuple[Metric, ...]:
@@ -76,7 +77,7 @@ class _TimedDensity(DensityWorkload):
         return (*self.metrics, cost)
 
     def inner_params(self, params: Params) -> Params:
-        """Those of the workload that is run in each."""
+        """The parameters of the workload that runs in each instance."""
         return {key: value for key, value in params.items() if key != "most"}
 
 
@@ -87,7 +88,7 @@ class ProbeDensity(_TimedDensity):
     """
 
     inner: ClassVar[SliceWorkload]
-    metric: ClassVar[str]  # of it: the rate that is told
+    metric: ClassVar[str]  # of ``inner``: the rate that is reported
 
 
 class RunDensity(_TimedDensity):
@@ -97,23 +98,23 @@ class RunDensity(_TimedDensity):
     """
 
     inner: ClassVar[RunWorkload]
-    metric: ClassVar[str]  # of it: the rate that is told
+    metric: ClassVar[str]  # of ``inner``: the rate that is reported
 
 
 class StartDensity(DensityWorkload):
-    """Starts at once: all start commands are given at one instant."""
+    """All start commands are given at one instant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What so many idle instances take of the host's memory, in bytes."""
+    """What a number of idle instances takes of the host's memory, in bytes."""
 
-    weights: tuple[Weight, ...]  # one an instance
-    available: int  # of the host, what a new program could have
+    weights: tuple[Weight, ...]  # one for each instance
+    available: int  # on the host for new programs (MemAvailable)
 
 
 class WeightDensity(DensityWorkload):
-    """Idle instances are weighed, all of them after each step."""
+    """The memory of idle instances is measured, of all of them after each step."""
 
     @abstractmethod
     def measure_memory(self, before: int, loads: Sequence[Load]) -> dict[str, float]:
@@ -124,12 +125,12 @@ class WeightDensity(DensityWorkload):
 class ImageSizes:
     """What an image takes, in bytes."""
 
-    disk: int  # of the disk really, in the platform's form, with what it needs to boot
+    disk: int  # disk space really used by the platform's form, with what a guest needs to boot
     unpacked: int | None  # lengths of all files in it; None: what runs is not the image
 
 
 class ImageWorkload(ApartWorkload):
-    """No instance is started: the platform's form of the image is looked at."""
+    """No instance is started: the files of the platform's form of the image are measured."""
 
     @abstractmethod
     def read(self, sizes: ImageSizes) -> dict[str, float]:
@@ -146,9 +147,10 @@ class Attempt:
 
 
 class LeastWorkload(ApartWorkload):
-    """The least memory limit with which the work goes on as with the campaign's: found by bisection.
+    """The least memory limit with which the work runs as fast as with the campaign's: found by bisection.
 
-    An instance is started anew with each limit. One that does not start, or is lost at work, is an answer.
+    An instance is started anew with each limit. One that does not start, or is lost at work, shows that a limit is too
+    small: that is no failure of the trial.
     """
 
     step_bytes: ClassVar[int]
@@ -157,7 +159,7 @@ class LeastWorkload(ApartWorkload):
 
     @abstractmethod
     def suffices(self, params: Params, whole: Attempt, tried: Attempt) -> bool:
-        """Whether a limit is enough, beside a try with the whole of the campaign's."""
+        """Whether a limit is enough: ``tried`` with it, compared with ``whole``, a try with the campaign's limit."""
 
     @abstractmethod
     def inner_params(self, params: Params) -> Params:

@@ -10,7 +10,7 @@ The campaign calls, in this order and once a trial:
 1. `RunWorkload.plan` with the parameters and the `Surroundings`: pure, starts nothing;
 2. it runs the plan's commands, timing only ``measures`` (host cgroup CPU is read around them);
 3. `RunWorkload.parse` with the results of ``measures``: pure; raises `ParseError` on anything it does
-   not understand, and shows it.
+   not understand, with the text in question.
 
 Every workload also has the metric ``cpu-cost`` (ns of CPU of the whole platform per ``work_unit``), which the
 campaign computes from the host's cgroup and `Outcome.work`; no workload reports it itself.
@@ -43,7 +43,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One process to run. ``ready`` makes it a server: it is in service once its stdout holds these bytes."""
+    """One process to run. With ``ready`` it is a server, in service once its stdout contains these bytes."""
 
     argv: tuple[str, ...]
     side: Side = Side.INSTANCE
@@ -56,7 +56,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What a command left: exit code (None when a signal or the time limit ended it), output, wall time."""
+    """The result of a command: exit code (None when a signal or the time limit ended it), output, wall time."""
 
     argv: tuple[str, ...]
     exit_code: int | None
@@ -65,7 +65,7 @@ class Completed:
     wall_ns: int
     timed_out: bool = False
     signal: int | None = None
-    truncated: bool = False  # more was printed than is kept
+    truncated: bool = False  # whether the output was longer than what is stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +79,16 @@ class Surroundings:
     port: int | None  # the port that is open to the client at ``address``
     instance_port: int | None  # the same port as seen inside the instance
     services: Mapping[str, int] = field(default_factory=dict)  # ports on which it answers by itself, by service
-    ping: str | None = None  # the address at which it answers echo requests; None when nothing of it does
+    ping: str | None = None  # the address at which it answers echo requests; None: it answers none
     no_ping: str = ""  # the reason, when ping is None
 
 
 class Drop(StrEnum):
-    """Whose cached pages of the data volume's files are written back and dropped."""
+    """Which page cache is written back and dropped: pages of the data volume's files."""
 
     NONE = "none"
     HOST = "host"  # the host's, of that volume alone
-    GUEST = "guest"  # a guest's own; what shares the host's kernel keeps its pages in the host's page cache
+    GUEST = "guest"  # a guest's own; a platform that shares the host's kernel has its pages in the host's page cache
     BOTH = "both"
 
 
@@ -96,16 +96,16 @@ class Drop(StrEnum):
 class RunPlan:
     """Commands of one trial: ``prepare`` and ``cleanup`` are not timed, ``server`` runs beside ``measures``.
 
-    A preparation inside that ends with `UNSUPPORTED_CODE` says that the platform cannot do it, and why in its last
-    line of standard error.
+    A preparation in the instance that ends with `UNSUPPORTED_CODE` means that the platform cannot run the workload; the
+    last line of its standard error is the reason.
     """
 
     measures: tuple[Command, ...]
     prepare: tuple[Command, ...] = ()
     cleanup: tuple[Command, ...] = ()
     servers: tuple[Command, ...] = ()
-    #: the programs of ``measures`` with next to nothing to do: their CPU time, which is that of starting them, is taken
-    #: off that of the measures where the cost of a unit of work is told
+    #: the programs of ``measures`` with next to nothing to do: their CPU time, that of starting them, is subtracted
+    #: from that of ``measures`` in the CPU cost of a unit of work
     starts: tuple[Command, ...] = ()
     drop: Drop = Drop.NONE  # what is dropped before each of ``measures``
     #: files of the data volume that ``measures`` go to past all caches: where the host finds one in its page cache
@@ -125,11 +125,11 @@ class Outcome:
 
     samples: Mapping[str, float]
     work: float
-    #: metric name -> a figure a round, of what a trial does over and over; None where a round has none
+    #: metric name -> a figure for each round of a trial; None where a round has none
     series: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
 
     def as_samples(self) -> list[Sample]:
-        """The figures as samples: those of the trial in round 0, and of a series each in its own round."""
+        """The figures as samples: those of the trial have round 0, those of a series their own round."""
         samples = [Sample(name, value) for name, value in self.samples.items()]
         for name, values in self.series.items():
             samples += [Sample(name, value, at) for at, value in enumerate(values) if value is not None]
@@ -137,7 +137,7 @@ class Outcome:
 
 
 class Workload(ABC):
-    """What all workloads say of themselves."""
+    """What all workloads declare."""
 
     name: ClassVar[str]  # lower case, with dashes; unique
     title: ClassVar[str]  # one line for `tare list workloads`
@@ -145,8 +145,8 @@ class Workload(ABC):
     mode: ClassVar[Mode]
     metrics: ClassVar[tuple[Metric, ...]]  # the first is the headline
     work_unit: ClassVar[str]
-    packages: ClassVar[tuple[str, ...]] = ()  # Debian packages of all programs in the plan: the image must hold them
-    layer: ClassVar[Layer | None] = None  # what the image must have on top
+    packages: ClassVar[tuple[str, ...]] = ()  # Debian packages of all programs in the plan; they must be in the image
+    layer: ClassVar[Layer | None] = None  # the layer that the image needs
     profiles: ClassVar[Mapping[str, Params]]  # "quick" and "full"
     by_default: ClassVar[bool] = False  # whether a campaign runs it when no workload was asked for
 
@@ -165,44 +165,44 @@ class Workload(ABC):
 
 
 class RunWorkload(Workload):
-    """Runs of commands in an instance: one a block, or as many as the parameter ``rounds`` says, all arms in turn.
+    """Runs of commands in an instance: one in each block, or as many as the parameter ``rounds``, all arms in turn.
 
-    In rounds, since a machine's speed wanders by some percent from one second to the next: short runs of all arms side
-    by side share it, and long ones after each other do not.
+    In rounds, since a machine's speed changes by some percent from one second to the next: short runs of all arms in
+    turn share that change, and long runs one after the other do not.
     """
 
     mode: ClassVar[Mode] = Mode.RUN
-    fresh: ClassVar[bool] = False  # whether it gets an instance of its own, which has done nothing before
+    fresh: ClassVar[bool] = False  # whether it gets an instance of its own, in which nothing has run before
 
     @abstractmethod
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
-        """Say what to run. Raises `HostError` when the surroundings do not suffice (say, disk space)."""
+        """The commands of a trial. Raises `HostError` when the surroundings do not suffice (say, disk space)."""
 
     @abstractmethod
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
         """Read the results of the plan's ``measures``, in their order.
 
-        Raises `ParseError`, and `UnsupportedError` where a tool says that it cannot do this here.
+        Raises `ParseError`, and `UnsupportedError` where a tool reports that it cannot do this in the instance.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What an instance takes of the host's memory at one moment, in bytes."""
+    """The host's memory that an instance takes at one moment, in bytes."""
 
     group: int  # charged to its control group: pages in use, page cache and the kernel's own for it
-    pss: int  # sum over its host processes of their proportional set size: pages that are shared count in part
+    pss: int  # proportional set size, summed over its host processes: a shared page counts in part
     host: int  # all memory that the host has
 
 
 class WeighWorkload(RunWorkload):
-    """A run before and after which the instance is weighed: a fresh one, so that nothing else has run in it."""
+    """A run before and after which the memory of the instance is measured. It is fresh: nothing else has run in it."""
 
     fresh: ClassVar[bool] = True
 
     @property
     def all_metrics(self) -> tuple[Metric, ...]:
-        """Own metrics: what the run costs is not the question."""
+        """Own metrics: the CPU cost of the run is not measured."""
         return self.metrics
 
     @abstractmethod
@@ -211,7 +211,7 @@ class WeighWorkload(RunWorkload):
 
 
 class SliceWorkload(Workload):
-    """A probe of the agent that runs in all live instances in turn."""
+    """A probe of the agent that runs in all running instances in turn, a slice at a time."""
 
     mode: ClassVar[Mode] = Mode.SLICES
     probe: ClassVar[str]  # the agent's name of it
@@ -227,7 +227,7 @@ class SliceWorkload(Workload):
     work_scale: ClassVar[float] = 1.0
 
     def read_slice(self, parts: Mapping[str, tuple[float, int]], cpu_ns: int | None) -> dict[str, float]:
-        """Figures of one slice: a rate a part, and the CPU cost of all its work.
+        """Figures of one slice: a rate for each part, and the CPU cost of all its work.
 
         ``parts``: work and wall time in ns by part. Raises `ParseError` on a part that is missing or did nothing.
         """
@@ -263,7 +263,7 @@ class StartMarks:
     datagram_ns: int | None
     ping_ns: int | None
     reasons: Mapping[str, str] = field(default_factory=dict)
-    #: what the first byte's time is made of: runtime, kernel, userspace, agent; those that there are
+    #: the parts of the time to the first byte in ns: runtime, kernel, userspace, agent; those that are known
     parts: Mapping[str, int] = field(default_factory=dict)
     answer_ns: int | None = None
 
@@ -272,9 +272,10 @@ class StartWorkload(Workload):
     """The start of the block's instance is itself the trial; a cold one has an instance of its own."""
 
     mode: ClassVar[Mode] = Mode.START
-    #: whether what the start reads (the image's form, the platform's programs) leaves the page cache before it
+    #: whether the files that the start reads (the image's form, the platform's programs) are dropped from the page
+    #: cache before it
     cold: ClassVar[bool] = False
 
     @abstractmethod
     def read(self, marks: StartMarks) -> dict[str, float]:
-        """Turn the marks into samples; metrics that cannot be seen are left out."""
+        """The figures of one trial by metric name, from its marks; metrics that cannot be seen are left out."""

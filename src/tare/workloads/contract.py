@@ -1,6 +1,7 @@
 """What every workload must keep to beyond its types.
 
-`problems` is asked of plugins when they load and of our own in the tests, `checked` of the figures of every trial.
+`problems` is called for plug-ins when they load and for our own workloads in the tests, `checked` for the figures of
+every trial.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def problems(workload: Workload) -> list[str]:
         for name, kind in kinds.items()
         if not isinstance(getattr(workload, name, None), kind)
     ]
-    # What looks at the values relies on their types.
+    # The checks of the values rely on their types.
     return wrong or [*_texts(workload), *_metrics(workload), *_profiles(workload), *_slices(workload)]
 
 
@@ -51,7 +52,8 @@ def checked(workload: Workload, samples: Iterable[Sample]) -> tuple[Sample, ...]
     """The figures of one trial, as they may go into the file.
 
     Raises `ParseError` for a metric that the workload does not declare, a figure that is no number, two of one round,
-    and where the headline is missing: of a start, and of what starts instances of its own, some cannot be seen.
+    and where the headline is missing: it may be missing only in a workload of starts, or one
+    that starts instances of its own, where some metrics cannot be seen.
     """
     figures = list(samples)
     declared = [metric.name for metric in workload.all_metrics]
@@ -60,18 +62,18 @@ def checked(workload: Workload, samples: Iterable[Sample]) -> tuple[Sample, ...]
             raise ParseError(f"{workload.name} gives {sample.metric!r}, which is none of its metrics")
         if not _is_number(sample.value):
             raise ParseError(f"{workload.name} gives {sample.value!r} as its {sample.metric}")
-    for (metric, number), times in Counter((one.metric, one.round) for one in figures).items():
+    for (metric, number), times in Counter((sample.metric, sample.round) for sample in figures).items():
         if times > 1:
             why = "a metric is in `samples` or in `series`, never in both"
             raise ParseError(f"{workload.name} gives {times} figures of {metric} in round {number}: {why}")
     given = {sample.metric for sample in figures}
     if not given or (workload.mode in {Mode.RUN, Mode.SLICES} and declared[0] not in given):
         raise ParseError(f"{workload.name} gives no {declared[0]}, which is its headline")
-    return tuple(Sample(one.metric, float(one.value), one.round) for one in figures)
+    return tuple(Sample(sample.metric, float(sample.value), sample.round) for sample in figures)
 
 
 def require_work(workload: Workload, outcome: Outcome) -> None:
-    """Raise `ParseError` where the work done is no number above 0; of what has no cost it may be 0."""
+    """Raise `ParseError` where the work done is no number above 0; without a CPU cost it may be 0."""
     has_cost = any(metric.name in RESERVED for metric in workload.all_metrics)
     if not _is_number(outcome.work) or outcome.work < 0 or (has_cost and outcome.work == 0):
         raise ParseError(f"{workload.name} did {outcome.work!r} {workload.work_unit} of work")
@@ -82,7 +84,7 @@ def require_params(workload: Workload, params: Params) -> None:
 
     A number is from 0 to `MAX_PARAM`, and a text one that a profile has: it goes into a command's arguments.
     """
-    declared = {name: [told[name] for told in workload.profiles.values()] for name in workload.profiles["quick"]}
+    declared = {name: [profile[name] for profile in workload.profiles.values()] for name in workload.profiles["quick"]}
     if params.keys() != declared.keys():
         names = ", ".join(sorted(params.keys() ^ declared.keys()))
         raise UsageError(f"{workload.name} has not these parameters, or they are missing: {names[:100]}")

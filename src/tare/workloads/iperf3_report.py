@@ -28,7 +28,7 @@ class TestStart(_Strict):
 
 
 class UdpTestStart(TestStart):
-    """What only matters over UDP: the bytes of a datagram, and bits a second to be sent, 0 for as many as go."""
+    """The fields of UDP tests: the bytes of a datagram, and the bits a second to send, 0 for as many as possible."""
 
     blksize: int
     target_bitrate: int
@@ -69,7 +69,7 @@ class Interval(_Strict):
 
 
 class Arrived(Total):
-    """What arrived over UDP. Jitter: RFC 3550's, the mean change of the time under way, smoothed over 16 datagrams."""
+    """What arrived over UDP. Jitter: RFC 3550's, the mean change of the transit time, smoothed over 16 datagrams."""
 
     jitter_ms: float = Field(ge=0)
     lost_packets: int = Field(ge=0)
@@ -130,7 +130,7 @@ class UdpReport(Report):
 
 
 class _Failure(_Strict):
-    """What iperf3 leaves instead of a report, or at the end of half a one."""
+    """What iperf3 prints instead of a report, or at the end of an incomplete one."""
 
     error: str
 

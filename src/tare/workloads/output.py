@@ -12,16 +12,16 @@ from typing import Literal
 from tare.errors import ParseError
 from tare.workloads.base import Completed
 
-#: Two figures of one output that say the same thing may differ by what the tool rounds away.
+#: Relative difference of two figures of one output that mean the same, for what the tool rounds.
 ROUNDING = 0.02
 _SHOWN_LINES = 2
 _SHOWN_CHARACTERS = 200
 
 
 def text_of(done: Completed, stream: Literal["stdout", "stderr"] = "stdout") -> str:
-    """What a command that ended well printed.
+    """The output of a command that ended well.
 
-    Raises `ParseError` for one that did not, which shows how it ended and what it said.
+    Raises `ParseError` for one that did not, with how it ended and what it printed.
     """
     if done.timed_out:
         how = f"was ended at its time limit, after {done.wall_ns / 1e9:.1f} s"
@@ -31,8 +31,8 @@ def text_of(done: Completed, stream: Literal["stdout", "stderr"] = "stdout") -> 
         how = f"ended with {done.exit_code}"
     else:
         return decode(done.argv[0], done.stdout if stream == "stdout" else done.stderr)
-    said = b"\n".join((done.stdout, done.stderr)).decode(errors="replace")
-    raise ParseError(f"`{shlex.join(done.argv)}` {how}: {shown(said)}")
+    output = b"\n".join((done.stdout, done.stderr)).decode(errors="replace")
+    raise ParseError(f"`{shlex.join(done.argv)}` {how}: {shown(output)}")
 
 
 def decode(tool: str, raw: bytes) -> str:
@@ -46,18 +46,18 @@ def decode(tool: str, raw: bytes) -> str:
 def read_lines(tool: str, text: str, grammar: Sequence[str]) -> dict[str, str]:
     """Match the lines that are not empty, one by one, with a pattern each; return the named groups.
 
-    Raises `ParseError` that shows the first line which is missing, strange or too many.
+    Raises `ParseError` with the first line that is missing, unknown or too many.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for number, (pattern, line) in enumerate(zip_longest(grammar, lines), start=1):
         if line is None:
             raise ParseError(f"{tool} printed {len(lines)} lines and not {len(grammar)}: {shown(text)}")
         match = re.fullmatch(pattern, line, re.ASCII) if pattern is not None else None
         if match is None:
             raise ParseError(f"{tool} printed a strange line ({number}, not empty): {line[:_SHOWN_CHARACTERS]!r}")
-        found |= match.groupdict()
-    return found
+        fields |= match.groupdict()
+    return fields
 
 
 def positive(tool: str, what: str, value: float | str) -> float:
@@ -71,14 +71,14 @@ def positive(tool: str, what: str, value: float | str) -> float:
     return number
 
 
-def agree(tool: str, what: str, one: float, other: float, *, slack: float = 0.0) -> None:
+def agree(tool: str, what: str, first: float, second: float, *, slack: float = 0.0) -> None:
     """Two figures that mean the same must be the same but for rounding and ``slack``. Raises `ParseError`."""
-    if not math.isclose(one, other, rel_tol=ROUNDING, abs_tol=slack):
-        raise ParseError(f"{tool} contradicts itself on {what}: {one:g} and {other:g}")
+    if not math.isclose(first, second, rel_tol=ROUNDING, abs_tol=slack):
+        raise ParseError(f"{tool} contradicts itself on {what}: {first:g} and {second:g}")
 
 
 def shown(text: str) -> str:
-    """Both ends of what a tool printed, for an error: some tools say what is wrong first, some last."""
+    """The first and last lines of an output, for an error message: some tools report an error first, some last."""
     lines = [line.strip()[:_SHOWN_CHARACTERS] for line in text.splitlines() if line.strip()]
     if len(lines) > 2 * _SHOWN_LINES:
         lines = [*lines[:_SHOWN_LINES], "...", *lines[-_SHOWN_LINES:]]

@@ -23,13 +23,13 @@ def all_workloads() -> dict[str, Workload]:
 
     A plug-in that does not load, breaks the contract, or takes a name that is taken is left out (`tare.plugins`).
     """
-    found = with_plugins(_built_in(), GROUP, _usable)
+    workloads = with_plugins(_built_in(), GROUP, _usable)
     families = list(Family)
-    return dict(sorted(found.items(), key=lambda item: (families.index(item[1].family), item[0])))
+    return dict(sorted(workloads.items(), key=lambda item: (families.index(item[1].family), item[0])))
 
 
 def get(name: str) -> Workload:
-    """The workload of this name. Raises `UsageError` that says the nearest names."""
+    """The workload of this name. Raises `UsageError` with the nearest names."""
     known = all_workloads()
     if name not in known:
         raise UsageError(f"there is no workload {name!r}", fix=nearest(name, known))
@@ -42,15 +42,15 @@ def package(name: str) -> str:
 
 
 def choose(names: Sequence[str]) -> list[Workload]:
-    """Workloads by name, else by family, each once. Raises `UsageError` that says the nearest names."""
+    """Workloads by name, else by family, each once. Raises `UsageError` with the nearest names."""
     known = all_workloads()
     chosen: dict[str, Workload] = {}
     for name in names:
         named = {name: known[name]} if name in known else {}
-        found = named or {one.name: one for one in known.values() if one.family.value == name}
-        if not found:
+        matching = named or {workload.name: workload for workload in known.values() if workload.family.value == name}
+        if not matching:
             raise UsageError(f"there is no workload {name!r}", fix=nearest(name, known))
-        chosen |= found
+        chosen |= matching
     return list(chosen.values())
 
 
@@ -64,9 +64,9 @@ def _built_in() -> Iterator[Workload]:
 
 
 def _named(module: object) -> tuple[Any, ...]:
-    """What a module names; nothing in one that holds what a family's workloads share."""
-    one = getattr(module, "WORKLOAD", None)
-    return getattr(module, "WORKLOADS", ()) if one is None else (one,)
+    """The workloads of a module; empty for a module that only has what a family's workloads share."""
+    workload = getattr(module, "WORKLOAD", None)
+    return getattr(module, "WORKLOADS", ()) if workload is None else (workload,)
 
 
 def _usable(module: object) -> tuple[Workload, ...]:

@@ -67,11 +67,11 @@ def read(results: Sequence[Completed], threads: int, options: Sequence[str], fig
 
 
 def require_rate(report: Report, what: str, count: float, rate: float) -> None:
-    """A rate must be the count by the time that it is of. Raises `ParseError`.
+    """Check that a rate is the count divided by the time it was measured over. Raises `ParseError`.
 
     That time is not the printed total: sysbench 1.0.20 reads the total first, then goes through its histogram of
     latencies, and reads the clock of the rates last (sysbench.c, report_cumulative). What it does in between takes 0.5
-    to 6 ms, and as long as it likes on a busy CPU, which is much of a run of 0.1 s. So the time is no shorter than the
+    to 6 ms, and much longer on a busy CPU, which is a large part of a run of 0.1 s. So the time is no shorter than the
     total, and no longer than the whole command took.
     """
     seconds = count / positive("sysbench", f"{what} a second", rate)
@@ -83,6 +83,6 @@ def require_rate(report: Report, what: str, count: float, rate: float) -> None:
 
 
 def require_time(report: Report, asked_s: float) -> None:
-    """A run by the clock must have lasted as long as it was asked to. Raises `ParseError`."""
+    """Check that a run of a given time has lasted that long. Raises `ParseError`."""
     if report.seconds < asked_s * 0.99:
         raise ParseError(f"sysbench ended after {report.seconds} s, {asked_s} s were asked for")

@@ -30,7 +30,7 @@ _Groups = Mapping[str, NDArray[np.float64]]
 
 
 class Procedure(StrEnum):
-    """How groups are tested, all at once or by pairs."""
+    """A test of groups, of all at once or by pairs."""
 
     WELCH = "welch"
     GAMES_HOWELL = "games-howell"
@@ -49,14 +49,14 @@ class NoRatios:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test of all groups at once, and its pairs. Each answers for itself, or says why it has no answer."""
+    """A test of all groups at once, and one of its pairs. Either has a result, or a reason why it has none."""
 
     overall: Procedure
     pairwise: Procedure
     found: Overall | None = None
     pairs: tuple[GroupPair, ...] = ()
-    reason: str | None = None  # why there is nothing ``found``: an error's own words
-    pairs_reason: str | None = None  # why there are no pairs: the same
+    reason: str | None = None  # why ``found`` is None: the error's own text
+    pairs_reason: str | None = None  # why there are no pairs: the error's own text
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +79,29 @@ class Compared:
 
 def compare(record: CampaignRecord, samples: pl.DataFrame, platforms: Sequence[str] = ()) -> list[Compared]:
     """All pairs in every headline and CPU cost. ``platforms``: only these, and the baseline; empty: all."""
-    chosen = [one.name for one in record.platforms if not platforms or one.name in {*platforms, record.baseline}]
+    chosen = [
+        platform.name
+        for platform in record.platforms
+        if not platforms or platform.name in {*platforms, record.baseline}
+    ]
     parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
-    found = []
+    comparisons = []
     for workload in record.workloads:
         for number, metric in enumerate(workload.metrics):
             part = parts.get((workload.name, metric.name))
             if part is not None and (number == 0 or metric.name == CPU_COST):
-                found.append(_compare(record, workload, metric, part, chosen))
-    return found
+                comparisons.append(_compare(record, workload, metric, part, chosen))
+    return comparisons
 
 
 def _compare(
     record: CampaignRecord, workload: WorkloadRecord, metric: MetricRecord, part: pl.DataFrame, chosen: Sequence[str]
 ) -> Compared:
     grid = Grid.of(part, record.all_arms(), harmonic=harmonic(metric.direction, workload.mode))
-    there = [name for name in chosen if grid.counts[grid.of_platform(name)].any()]
-    unfit = [name for name in there if grid.unfit[grid.of_platform(name)].any()]
+    present = [name for name in chosen if grid.counts[grid.of_platform(name)].any()]
+    unfit = [name for name in present if grid.unfit[grid.of_platform(name)].any()]
     empty = Compared(workload.name, metric.name, metric.direction, left_out=tuple(unfit))
-    fit = [name for name in there if name not in unfit]
+    fit = [name for name in present if name not in unfit]
     if record.baseline in unfit and record.design is not Design.SEQUENTIAL:  # what the others' ratios are to
         return replace(empty, reason=NoRatios(record.baseline))
     if len(fit) < 2 and unfit:
@@ -126,7 +130,7 @@ def _column(grid: Grid, name: str, baseline: str) -> NDArray[np.float64]:
 
 
 def _tests(grid: Grid, names: Sequence[str]) -> tuple[Test, ...]:
-    """Each answers for itself. Raises `NoAnswer` where none does."""
+    """The three tests with their pairs, each with a result or a reason. Raises `NoAnswer` where none has a result."""
     groups = {name: np.log(grid.block_values(grid.of_platform(name)[0])) for name in names}
     tests = (
         _test(Procedure.WELCH, Procedure.GAMES_HOWELL, welch, games_howell, groups),

@@ -55,7 +55,7 @@ class Gap(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A pair of which nothing can be said, and why."""
+    """A pair without an answer, and why."""
 
     first: str
     second: str
@@ -134,14 +134,14 @@ def all_pairs(values: ArrayLike, names: Sequence[str], *, level: float = 0.95) -
         critical = stats.t.isf((1 - level) / 2 / len(pairs), n - 1)
     half = critical * error
     columns = (mean, half, t, p, n, critical)
-    found = tuple(
+    compared = tuple(
         Pair(names[i], names[j], Interval(m, m - h, m + h), each_t, each_p, each_n, each_critical)
         for (i, j), m, h, each_t, each_p, each_n, each_critical in zip(
             pairs, *(column.tolist() for column in columns), strict=True
         )
     )
     whole = int((~np.isnan(table).any(axis=1)).sum())
-    return AllPairs(method, whole, len(table) - whole, float(critical.max()), found, unanswered)
+    return AllPairs(method, whole, len(table) - whole, float(critical.max()), compared, unanswered)
 
 
 def _signs(n: int) -> Floats:
@@ -157,10 +157,10 @@ def _greatest(residuals: Floats, n: Ints, patterns: Floats) -> Floats:
 
     ``residuals[block, pair]``: NaN where a pair lacks the block; ``n``: the blocks of each pair.
     """
-    there = np.nan_to_num(residuals)
-    mean = patterns @ there / n
+    filled = np.nan_to_num(residuals)
+    mean = patterns @ filled / n
     # A square does not change with its sign, so one sum of squares serves all patterns.
-    variance = np.maximum((there**2).sum(axis=0) - n * mean**2, 0.0) / (n - 1)
+    variance = np.maximum((filled**2).sum(axis=0) - n * mean**2, 0.0) / (n - 1)
     # A pattern under which all blocks agree has no variance left: its t is beyond every other.
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.abs(mean) / np.sqrt(variance / n)
@@ -183,7 +183,7 @@ def _table(values: ArrayLike, names: Sequence[str]) -> Floats:
 
 
 def _no_answer(table: Floats, names: Sequence[str], i: int, j: int) -> Unanswered | None:
-    """Why a pair has none; None where it has one."""
+    """Why a pair has no answer; None where it has one."""
     difference = table[:, i] - table[:, j]
     difference = difference[~np.isnan(difference)]
     if difference.size < 2:

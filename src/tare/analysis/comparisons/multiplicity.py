@@ -20,7 +20,7 @@ LEVEL = 0.05
 DIFFERENT = frozenset({Kind.SLOWER, Kind.FASTER})
 #: Where the distribution of a standard deviation is looked at: as many parts of it, equally likely.
 _QUANTILES = (np.arange(200) + 0.5) / 200
-#: What data may say of a row; the other kinds say that there is nothing to say.
+#: Verdicts that depend on the data; the other kinds say that there can be none.
 _OPEN = DIFFERENT | EQUAL | {Kind.INCONCLUSIVE}
 #: Of the intervals against false alarms: one in a hundred, which two looks share (`evidence`).
 _SURE, _SURE_OF_TWO = 0.995, 0.9975
@@ -57,7 +57,7 @@ class _Look:
         return cls(logs.point, error, df, math.log1p(-margin), math.log1p(margin), sure)
 
     def p_different(self) -> float:
-        """That blocks show as much though the ratio lies within the margin: at its end, on either side.
+        """The probability that blocks show as much though the ratio lies within the margin: at its end, on either side.
 
         sf((|m| - D) / e) + sf((|m| + D) / e), which is the two-sided t test where the noise is much wider than the
         margin. Without any spread nothing is known of chance: 1.
@@ -69,7 +69,7 @@ class _Look:
         return min(1.0, self._beyond((size - margin) / self.error) + self._beyond((size + margin) / self.error))
 
     def p_equivalent(self) -> float:
-        """That blocks lie so far within the margin though the ratio does not: of two one-sided tests the greater p."""
+        """The probability of blocks so far within the margin though the ratio is not: two one-sided tests."""
         if not self.error > 0:
             return 1.0
         return max(
@@ -77,7 +77,7 @@ class _Look:
         )
 
     def called_by_chance(self) -> float:
-        """How likely slower or faster is said where the ratio is 1: both intervals of `decide` must miss it.
+        """The probability of slower or faster where the ratio is 1: both intervals of `decide` must miss it.
 
         The mean over s of 2 Phi(-max(t(0.975) s + D sqrt(n) / sigma, t(0.995) s)), where s is what n blocks make of a
         standard deviation of 1 (the root of chi-squared over its degrees of freedom), and sigma is taken to be what was
@@ -98,13 +98,13 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A platform's figure in a report: the typical round, and where it is another thing whole blocks too."""
+    """A platform's figure in a report: the typical round, and whole blocks where these have another."""
 
     looks: tuple[_Look, ...]
 
     @classmethod
     def of(cls, result: MetricResult, platform: PlatformResult) -> _Row | None:
-        """None where nothing could be said of it."""
+        """None where it has no ratio, or could have got no verdict."""
         if platform.ratio is None or platform.verdict.kind not in _OPEN:
             return None
         logs = [_logs(platform.ratio)]
@@ -138,7 +138,7 @@ def _logs_of_overhead(over: Interval, direction: Direction) -> Interval:
 
 
 def corrected(results: Sequence[MetricResult]) -> tuple[list[MetricResult], Multiplicity]:
-    """The results with ``p`` and ``survives_holm`` for every row that has a verdict, and what to say of them together.
+    """The results with ``p`` and ``survives_holm`` for every row that has a verdict, and counts over all rows.
 
     ``p``: that of slower and faster, adjusted by Holm over all rows of the report (Holm, 1979), so that with those that
     survive some verdict is wrong in at most `LEVEL` of reports, whatever the rows have in common. Equivalent rows have
@@ -170,7 +170,9 @@ def _amend(platform: PlatformResult, different: float, equivalent: float) -> Pla
 
 
 def _counted(results: Sequence[MetricResult], n_rows: int, by_chance: float) -> Multiplicity:
-    verdicts = [(one.verdict.kind, bool(one.survives_holm)) for result in results for one in result.platforms]
+    verdicts = [
+        (platform.verdict.kind, bool(platform.survives_holm)) for result in results for platform in result.platforms
+    ]
     different = [sure for kind, sure in verdicts if kind in DIFFERENT]
     equal = [sure for kind, sure in verdicts if kind in EQUAL]
     return Multiplicity(n_rows, len(different), by_chance, sum(different), len(equal), sum(equal))

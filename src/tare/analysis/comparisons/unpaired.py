@@ -42,10 +42,10 @@ def one_way(groups: Mapping[str, ArrayLike]) -> Overall:
 
     Every group needs two values, and some group two that differ.
     """
-    found = samples(groups, at_least=2)
-    _some_noise(found)
-    n, k = sum(map(len, found.values())), len(found)
-    return _overall(float(stats.f_oneway(*found.values()).statistic), k - 1, n - k)
+    arrays = samples(groups, at_least=2)
+    _some_noise(arrays)
+    n, k = sum(map(len, arrays.values())), len(arrays)
+    return _overall(float(stats.f_oneway(*arrays.values()).statistic), k - 1, n - k)
 
 
 def welch(groups: Mapping[str, ArrayLike]) -> Overall:
@@ -53,11 +53,11 @@ def welch(groups: Mapping[str, ArrayLike]) -> Overall:
 
     Every group needs two values that differ: its own variance is its weight.
     """
-    found = list(samples(groups, at_least=2, varied=True).values())
-    statistic = float(stats.f_oneway(*found, equal_var=False).statistic)
-    weights = np.array([each.size / each.var(ddof=1) for each in found])
-    rest = np.array([1 / (each.size - 1) for each in found]) * (1 - weights / weights.sum()) ** 2
-    k = len(found)
+    arrays = list(samples(groups, at_least=2, varied=True).values())
+    statistic = float(stats.f_oneway(*arrays, equal_var=False).statistic)
+    weights = np.array([each.size / each.var(ddof=1) for each in arrays])
+    rest = np.array([1 / (each.size - 1) for each in arrays]) * (1 - weights / weights.sum()) ** 2
+    k = len(arrays)
     return _overall(statistic, k - 1, float((k * k - 1) / (3 * rest.sum())))
 
 
@@ -66,10 +66,10 @@ def kruskal_wallis(groups: Mapping[str, ArrayLike]) -> Overall:
 
     Its p is that of chi-squared, which five values a group make good enough.
     """
-    found = samples(groups, at_least=2)
-    _some_difference(found)
-    result = stats.kruskal(*found.values())
-    return Overall(float(result.statistic), len(found) - 1, None, float(result.pvalue))
+    arrays = samples(groups, at_least=2)
+    _some_difference(arrays)
+    result = stats.kruskal(*arrays.values())
+    return Overall(float(result.statistic), len(arrays) - 1, None, float(result.pvalue))
 
 
 def tukey(groups: Mapping[str, ArrayLike], *, level: float | None = 0.95) -> tuple[GroupPair, ...]:
@@ -78,14 +78,14 @@ def tukey(groups: Mapping[str, ArrayLike], *, level: float | None = 0.95) -> tup
     The variance is pooled: where the groups' variances differ its p values are wrong (`games_howell`). Raises
     `NoAnswer` as `one_way` does.
     """
-    found = samples(groups, at_least=2)
-    _some_noise(found)
-    sizes = np.array([each.size for each in found.values()])
+    arrays = samples(groups, at_least=2)
+    _some_noise(arrays)
+    sizes = np.array([each.size for each in arrays.values()])
     df = float((sizes - 1).sum())
-    pooled = sum(((each - each.mean()) ** 2).sum() for each in found.values()) / df
-    first, second = np.triu_indices(len(found), 1)
+    pooled = sum(((each - each.mean()) ** 2).sum() for each in arrays.values()) / df
+    first, second = np.triu_indices(len(arrays), 1)
     error = np.sqrt(pooled / 2 * (1 / sizes[first] + 1 / sizes[second]))
-    return _studentised(found, error, np.array(df), level)
+    return _studentised(arrays, error, np.array(df), level)
 
 
 def games_howell(groups: Mapping[str, ArrayLike], *, level: float | None = 0.95) -> tuple[GroupPair, ...]:
@@ -95,13 +95,13 @@ def games_howell(groups: Mapping[str, ArrayLike], *, level: float | None = 0.95)
     about six on the error rates are as stated. Intervals take a tenth of a second a pair; with no ``level`` there are
     none. Raises `NoAnswer`.
     """
-    found = samples(groups, at_least=2, varied=True)
-    sizes = np.array([each.size for each in found.values()])
-    squared = np.array([each.var(ddof=1) / each.size for each in found.values()])  # standard errors of the means
-    first, second = np.triu_indices(len(found), 1)
+    arrays = samples(groups, at_least=2, varied=True)
+    sizes = np.array([each.size for each in arrays.values()])
+    squared = np.array([each.var(ddof=1) / each.size for each in arrays.values()])  # standard errors of the means
+    first, second = np.triu_indices(len(arrays), 1)
     both = squared[first] + squared[second]
     df = both**2 / (squared[first] ** 2 / (sizes[first] - 1) + squared[second] ** 2 / (sizes[second] - 1))
-    return _studentised(found, np.sqrt(both / 2), df, level)
+    return _studentised(arrays, np.sqrt(both / 2), df, level)
 
 
 def rank_pairs(groups: Mapping[str, ArrayLike]) -> tuple[GroupPair, ...]:
@@ -109,10 +109,10 @@ def rank_pairs(groups: Mapping[str, ArrayLike]) -> tuple[GroupPair, ...]:
 
     By the normal approximation, corrected for ties and continuity: four values a group at least.
     """
-    found = samples(groups, at_least=4)
-    _some_difference(found)
-    pairs = list(itertools.combinations(found, 2))
-    p = [_rank_sum(found[first], found[second]) for first, second in pairs]
+    arrays = samples(groups, at_least=4)
+    _some_difference(arrays)
+    pairs = list(itertools.combinations(arrays, 2))
+    p = [_rank_sum(arrays[first], arrays[second]) for first, second in pairs]
     return tuple(GroupPair(*pair, float(each)) for pair, each in zip(pairs, holm(p), strict=True))
 
 
@@ -125,17 +125,17 @@ def _overall(statistic: float, df_between: float, df_within: float) -> Overall:
 def _rank_sum(first: Floats, second: Floats) -> float:
     if np.ptp(np.concatenate((first, second))) == 0:
         return 1.0  # two constants that are equal: every rank is tied
-    found = stats.mannwhitneyu(first, second, alternative="two-sided", method="asymptotic", use_continuity=True)
-    return float(found.pvalue)
+    result = stats.mannwhitneyu(first, second, alternative="two-sided", method="asymptotic", use_continuity=True)
+    return float(result.pvalue)
 
 
-def _studentised(found: Mapping[str, Floats], error: Floats, df: Floats, level: float | None) -> tuple[GroupPair, ...]:
+def _studentised(arrays: Mapping[str, Floats], error: Floats, df: Floats, level: float | None) -> tuple[GroupPair, ...]:
     """Differences over their errors against the studentised range; the error has Tukey's root of two in it."""
-    means = np.array([each.mean() for each in found.values()])
+    means = np.array([each.mean() for each in arrays.values()])
     first, second = np.triu_indices(means.size, 1)
     difference = means[first] - means[second]
     p = np.minimum(1.0, stats.studentized_range.sf(np.abs(difference) / error, means.size, df))
-    names = list(found)
+    names = list(arrays)
     pairs = [(names[i], names[j]) for i, j in zip(first, second, strict=True)]
     if level is None:
         return tuple(GroupPair(*pair, float(each)) for pair, each in zip(pairs, p, strict=True))
@@ -146,11 +146,11 @@ def _studentised(found: Mapping[str, Floats], error: Floats, df: Floats, level: 
     )
 
 
-def _some_noise(found: Mapping[str, Floats]) -> None:
-    if not any(spread(each) for each in found.values()):
+def _some_noise(arrays: Mapping[str, Floats]) -> None:
+    if not any(spread(each) for each in arrays.values()):
         raise NoAnswer("the values of every group are all the same: no noise to compare with")
 
 
-def _some_difference(found: Mapping[str, Floats]) -> None:
-    if not spread(np.concatenate(list(found.values()))):
+def _some_difference(arrays: Mapping[str, Floats]) -> None:
+    if not spread(np.concatenate(list(arrays.values()))):
         raise NoAnswer("the values are all the same")

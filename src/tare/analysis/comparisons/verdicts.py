@@ -1,4 +1,4 @@
-"""What an interval says against a margin that was stated before the data: as codes and figures.
+"""Verdicts: an interval judged against a margin that was set before the data, as codes and figures.
 
 The sentences are the report's (`tare.report.sentences`).
 """
@@ -18,7 +18,7 @@ NOTHING_HIDDEN = Hidden()
 
 
 class Kind(StrEnum):
-    """What can be said of a platform's metric."""
+    """The verdicts on a platform's metric."""
 
     BASELINE = "baseline"
     SLOWER = "slower"
@@ -70,7 +70,7 @@ REFUSED = frozenset({Reason.UNFIT, Reason.UNFIT_BASELINE, Reason.NOT_ALIKE})
 
 
 class Side(StrEnum):
-    """On which side of the baseline a platform lies for sure."""
+    """On which side of the baseline a platform lies, by its 99 % interval."""
 
     WORSE = "worse"
     BETTER = "better"
@@ -100,7 +100,7 @@ class Enough:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What can be said, and why just that.
+    """A verdict with its reason.
 
     ``certain``: that there is a difference, and to which side; by how much is another question. None: it is not known.
     """
@@ -116,19 +116,19 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """Why nothing can be said of a metric, or of one platform in it; ``numbers``: see `Reason`."""
+    """Why a metric, or one platform in it, gets no verdict; ``numbers``: see `Reason`."""
 
     reason: Reason
     numbers: Mapping[str, float]
 
     def verdict(self, seen: Seen | None) -> Verdict:
-        """What is said instead of any other verdict."""
+        """The verdict `invalid`, in place of any other; ``seen``: what it would have been made from."""
         return Verdict(Kind.INVALID, self.reason, seen=seen, numbers=self.numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a metric is asked: its name, its direction, its margin as a fraction."""
+    """What a verdict is about: the metric's name, its direction, its margin as a fraction."""
 
     metric: str
     direction: Direction
@@ -182,9 +182,10 @@ def side(question: Question, look: LogIntervals, unseen: Hidden = NOTHING_HIDDEN
 def certain(
     question: Question, typical: LogIntervals, totals: LogIntervals | None = None, unseen: Hidden = NOTHING_HIDDEN
 ) -> Side | None:
-    """On which side of the baseline a platform lies for sure, by how much it may be: so says the 99 % interval.
+    """On which side of the baseline a platform lies by its 99 % interval, however small the difference is.
 
-    None where it holds zero, where the typical round and whole blocks lie on two sides, and where nothing may be said.
+    None where the interval holds zero, where the typical round and whole blocks lie on different sides, and where there
+    can be no verdict (`Hidden.no_verdict`).
     """
     if unseen.no_verdict:
         return None
@@ -214,7 +215,7 @@ def judge(
     unseen: Hidden = NOTHING_HIDDEN,
     amount: Amount | None = None,
 ) -> Verdict:
-    """Decide, and keep what it was decided from; ``amount``: what is added, for the sentence."""
+    """The verdict by `decide`, with its reason and the intervals that it is from; ``amount``: kept for the report."""
     kind = decide(question, typical, totals, unseen)
     surely = certain(question, typical, totals, unseen)
     seen = Seen(typical.wide, None if totals is None else totals.wide, unseen, amount)
@@ -228,7 +229,7 @@ def judge(
 
 
 def _why_open(question: Question, typical: LogIntervals, totals: LogIntervals | None, unseen: Hidden) -> Reason:
-    """Why what was seen is no verdict."""
+    """Why the verdict is inconclusive."""
     over = overhead(typical.wide, question.direction)
     if unseen.no_verdict:
         return Reason.UNRELIABLE
@@ -244,14 +245,14 @@ def _why_open(question: Question, typical: LogIntervals, totals: LogIntervals | 
 
 
 def too_few(n_blocks: int, log: float | None, amount: Amount | None = None) -> Verdict:
-    """What fewer blocks than an interval needs say: of one, with its log ratio, what was measured."""
+    """The verdict on fewer blocks than an interval needs; ``log``: the log ratio, where there is one block."""
     if log is None:
         return Verdict(Kind.INCONCLUSIVE, Reason.TOO_FEW_BLOCKS, numbers={"blocks": n_blocks})
     return Verdict(Kind.INCONCLUSIVE, Reason.ONE_BLOCK, seen=Seen(Interval(log, log, log), amount=amount))
 
 
 def within_noise(verdict: Verdict, margin: float, floor: Interval | None) -> Verdict:
-    """Equality within a margin that is narrower than the noise floor is luck (METHOD, part 3, point 7)."""
+    """Inconclusive in place of equivalent where the noise floor is wider than the margin (METHOD, part 3, point 7)."""
     if verdict.kind not in EQUAL or floor is None or floor.half_width <= margin:
         return verdict
     numbers = {"half_width": floor.half_width}
@@ -259,10 +260,10 @@ def within_noise(verdict: Verdict, margin: float, floor: Interval | None) -> Ver
 
 
 def gate(question: Question, baseline: LogIntervals | None) -> Closed | None:
-    """Why nothing can be said of a metric in this run, or None (METHOD, part 3, point 8).
+    """Why a metric gets no verdicts in this campaign: its two baseline arms differ. None: they do not.
 
     The two baseline arms run the same bits in the same way. When the interval of their difference excludes zero, and
-    lies wholly beyond half of the margin, the instrument saw a difference that is not there.
+    lies wholly beyond half of the margin, a difference was measured that is not there (METHOD, part 3, point 8).
     """
     if baseline is None:
         return None

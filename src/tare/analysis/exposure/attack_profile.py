@@ -3,8 +3,8 @@
 J. Bottomley, "Measuring the Horizontal Attack Profile of Nabla Containers" (2018): the chance that a tenant can break
 out through the kernel is taken to grow with the code that it makes the kernel run, times the density of bugs in that
 code; "horizontal", for it is what one tenant can do to its neighbours through what they share. With no densities
-given every thing weighs 1, and the profile is a count. It is no measure of security: it knows nothing of what a bug
-is worth, of checks in the way, nor of code that an attacker would run and a benchmark does not.
+given every thing counts 1, and the profile is a count. It is no measure of security: it takes no account of how grave a
+bug is, of checks in the way, nor of code that an attacker would run and a benchmark does not.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Weights(BaseModel):
 
     @property
     def uniform(self) -> bool:
-        """Whether all things weigh the same."""
+        """Whether all things have the same density."""
         return not self.density
 
     def of(self, thing: str, path: str | None) -> float | None:
@@ -65,17 +65,17 @@ class AttackProfile:
     by_default: int
 
     def of(self, other: AttackProfile) -> float | None:
-        """By another's; None where that is zero."""
+        """The score divided by the other's; None where that is zero."""
         return self.score / other.score if other.score > _SMALLEST_SHARE else None
 
 
 def attack_profile(things: Things | AbstractSet[str], weights: Weights, place: Place) -> AttackProfile:
-    """The sum of densities over these things."""
+    """The sum of densities over these things; ``place`` gives the source file of a thing, or None."""
     if not weights.density:
         return AttackProfile(weights.default * len(things), len(things), len(things))
-    found = [weights.of(thing, place(thing)) for thing in things]
-    score = math.fsum(weights.default if one is None else one for one in found)
-    return AttackProfile(score, len(things), found.count(None))
+    densities = [weights.of(thing, place(thing)) for thing in things]
+    score = math.fsum(weights.default if density is None else density for density in densities)
+    return AttackProfile(score, len(things), densities.count(None))
 
 
 def load_weights(file: Path) -> Weights:
@@ -91,9 +91,9 @@ def load_weights(file: Path) -> Weights:
 
 def parse(text: str, name: str) -> Weights:
     """Weights from TOML or (by the name's end) CSV text; ``name`` is for the title and errors. Raises `UsageError`."""
-    told = _of_csv(text, name) if name.endswith(".csv") else _of_toml(text, name)
+    content = _of_csv(text, name) if name.endswith(".csv") else _of_toml(text, name)
     try:
-        return Weights.model_validate({"title": Path(name).name, **told})
+        return Weights.model_validate({"title": Path(name).name, **content})
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -109,7 +109,7 @@ def _of_toml(text: str, name: str) -> dict[str, object]:
 
 
 def _of_csv(text: str, name: str) -> dict[str, object]:
-    """A row a name; the name ``default`` stands for all the others."""
+    """One row for each name; the name ``default`` stands for all that are not listed."""
     try:
         rows: Sequence[dict[str, str]] = list(csv.DictReader(io.StringIO(text)))
     except csv.Error as error:
@@ -127,4 +127,4 @@ def _prefixes(path: str | None) -> list[str]:
         return []
     parts = path.split("/")
     above = ["/".join(parts[:depth]) for depth in range(len(parts) - 1, 0, -1)]
-    return [path, *(each for one in above for each in (f"{one}/", one))]
+    return [path, *(each for directory in above for each in (f"{directory}/", directory))]

@@ -4,8 +4,8 @@ A set is made the way Anjali, Caraza-Harter and Swift did (VEE 2020, section 3.3
 over workloads. Repeats of a workload are one longer run: their hits and seconds are added up before anything else, so
 that a union over repeats does not gather what a noisy background happens to do more of in one of them.
 
-Where a counter's reading is in what it reads, empty readings tell what it leaves, and this is taken off in hits before
-any rate is made of them: a reading leaves the same however long was counted before it. A rate would call half of its
+Where reading a counter is itself counted, empty readings show by how much, and these hits are subtracted before any
+rate is made: they are the same however long was counted before the reading. A rate would call half of its
 hits native to a window that is twice as long.
 """
 
@@ -25,7 +25,7 @@ _Key = tuple[str, Scope, Phase, str | None]  # platform, scope, phase, workload
 
 
 class View(StrEnum):
-    """Which of the things that were counted are held to be a platform's."""
+    """Which of the counted things are attributed to a platform."""
 
     HOST = "host"  # all that ran on the host, but for the readings
     BEYOND_IDLE = "beyond-idle"  # of these, what ran more often than on the idle host
@@ -33,11 +33,11 @@ class View(StrEnum):
 
     @property
     def scope(self) -> Scope:
-        """Whose work was counted for it."""
+        """The scope of the footprints that the view is made from."""
         return Scope.INSTANCE if self is View.INSTANCE else Scope.HOST
 
 
-#: The views in the order in which one of them stands for a level: the instance's own is without guesses.
+#: The views, the best first: that of the instance alone needs no background to be subtracted.
 _BEST = (View.INSTANCE, View.BEYOND_IDLE, View.HOST)
 
 
@@ -60,13 +60,13 @@ class Pool:
         return sum(self.hits.values()) / self.seconds
 
 
-def pooled(footprints: Iterable[Footprint], left: Mapping[str, int] = _NOTHING) -> Pool | None:
-    """The sum of these without what ``left`` says that each reading leaves by itself; None where there are none.
+def pooled(footprints: Iterable[Footprint], reading_hits: Mapping[str, int] = _NOTHING) -> Pool | None:
+    """The sum of these footprints less ``reading_hits``, the hits of each reading itself; None where there are none.
 
-    A thing that has no more hits than so many readings leave is not in it: it was not shown to have run.
+    A thing that has no more hits than the readings themselves is left out: it was not shown to have run.
     """
-    whole = summed(Pool(one.hits, one.seconds, one.lost, 1) for one in footprints)
-    return whole and replace(whole, hits=_beyond_readings(whole.hits, left, whole.footprints))
+    whole = summed(Pool(footprint.hits, footprint.seconds, footprint.lost, 1) for footprint in footprints)
+    return whole and replace(whole, hits=_beyond_readings(whole.hits, reading_hits, whole.footprints))
 
 
 def summed(pools: Iterable[Pool]) -> Pool | None:
@@ -83,23 +83,23 @@ def summed(pools: Iterable[Pool]) -> Pool | None:
 
 
 def left_by_readings(empty: Iterable[Footprint]) -> dict[str, int]:
-    """The most hits of each thing in any of these empty readings.
+    """The hits that a reading itself causes: of each thing the most in any of these empty readings.
 
     The most and not the mean: a reading does not do the same each time, and its spread must not look like work. So what
     is taken off is too much rather than too little, of the idle host as of all others.
     """
-    left: dict[str, int] = {}
-    for one in empty:
-        for thing, hits in one.hits.items():
-            left[thing] = max(hits, left.get(thing, 0))
-    return left
+    most_hits: dict[str, int] = {}
+    for reading in empty:
+        for thing, hits in reading.hits.items():
+            most_hits[thing] = max(hits, most_hits.get(thing, 0))
+    return most_hits
 
 
-def _beyond_readings(hits: Mapping[str, int], left: Mapping[str, int], readings: int) -> dict[str, int]:
-    return {thing: rest for thing, each in hits.items() if (rest := each - readings * left.get(thing, 0)) > 0}
+def _beyond_readings(hits: Mapping[str, int], reading_hits: Mapping[str, int], readings: int) -> dict[str, int]:
+    return {thing: rest for thing, each in hits.items() if (rest := each - readings * reading_hits.get(thing, 0)) > 0}
 
 
-def beyond(found: Pool, idle: Pool) -> Things:
+def beyond(pool: Pool, idle: Pool) -> Things:
     """The things whose rate of hits exceeds that of the idle host (Anjali 2020, section 3.3).
 
     The comparison is strict and knows no error: what the background does as often by itself is a toss-up in either
@@ -107,79 +107,86 @@ def beyond(found: Pool, idle: Pool) -> Things:
     """
     # Multiplied out: a quotient would round what is equal to more or less.
     return frozenset(
-        thing for thing, hits in found.hits.items() if hits * idle.seconds > idle.hits.get(thing, 0) * found.seconds
+        thing for thing, hits in pool.hits.items() if hits * idle.seconds > idle.hits.get(thing, 0) * pool.seconds
     )
 
 
 class Exposure:
-    """All footprints of one level that a file has.
+    """All footprints of one level that a campaign's file has, and the sets made of them.
 
     ``phase`` None in its methods: the start and the work together. ``workload`` None: the union over all. ``left``:
-    what a reading leaves by itself, by the empty ones of the file; None where it has none.
+    the hits that a reading itself causes, by the file's empty readings; None where it has none.
     """
 
     def __init__(self, footprints: Iterable[Footprint]) -> None:
         """Raises `NoAnswer` where there are none, and for footprints of different levels."""
-        every = list(footprints)
-        levels = {footprint.level for footprint in every}
+        all_footprints = list(footprints)
+        levels = {footprint.level for footprint in all_footprints}
         if len(levels) != 1:
             raise NoAnswer(f"footprints of one level are needed, not of {len(levels)}")
         self.level: Level = levels.pop()
-        empty = [one for one in every if one.platform == EMPTY]
+        empty = [footprint for footprint in all_footprints if footprint.platform == EMPTY]
         self.left: Mapping[str, int] | None = left_by_readings(empty) if empty else None
-        self.idle = pooled((one for one in every if one.platform == IDLE and one.scope is Scope.HOST), self.left or {})
+        self.idle = pooled(
+            (footprint for footprint in all_footprints if footprint.platform == IDLE and footprint.scope is Scope.HOST),
+            self.left or {},
+        )
         self._parts: dict[_Key, list[Footprint]] = {}
-        for one in every:
-            if one.platform not in {IDLE, EMPTY}:
-                self._parts.setdefault((one.platform, one.scope, one.phase, one.workload), []).append(one)
+        for footprint in all_footprints:
+            if footprint.platform not in {IDLE, EMPTY}:
+                self._parts.setdefault(
+                    (footprint.platform, footprint.scope, footprint.phase, footprint.workload), []
+                ).append(footprint)
         self.platforms: tuple[str, ...] = tuple(dict.fromkeys(key[0] for key in self._parts))
         self.workloads: tuple[str, ...] = tuple(dict.fromkeys(key[3] for key in self._parts if key[3] is not None))
         # Modules come and go between two footprints: the most that were there at once.
-        self.known: int | None = max((one.known for one in every if one.known is not None), default=None)
+        self.known: int | None = max(
+            (footprint.known for footprint in all_footprints if footprint.known is not None), default=None
+        )
         self._pools: dict[_Key, Pool] = {}
         self._things: dict[tuple[str, View, Phase, str | None], Things] = {}
 
     def views(self) -> tuple[View, ...]:
-        """The views that there is something for."""
+        """The views for which there are footprints."""
         scopes = {key[1] for key in self._parts}
         return tuple(
             view for view in View if view.scope in scopes and (view is not View.BEYOND_IDLE or self.idle is not None)
         )
 
     def best_view(self) -> View | None:
-        """The view that stands for the level where only one is shown; None where only the idle host was counted."""
+        """The view to use where only one is shown; None where only the idle host was counted."""
         return next((view for view in _BEST if view in self.views()), None)
 
     def phases(self) -> tuple[Phase, ...]:
         """The phases that were counted."""
-        found = {key[2] for key in self._parts}
-        return tuple(phase for phase in Phase if phase in found)
+        counted = {key[2] for key in self._parts}
+        return tuple(phase for phase in Phase if phase in counted)
 
     def parts(self, platform: str, scope: Scope, phase: Phase, workload: str | None) -> Sequence[Footprint]:
-        """The footprints of exactly this as they were read: one a repeat."""
+        """The footprints of exactly this phase and workload, as they were read: one for each repeat."""
         return self._parts.get((platform, scope, phase, workload), ())
 
-    def hits(self, one: Footprint) -> Mapping[str, int]:
-        """The hits of a footprint without what its reading left."""
-        left = self._left_in(one.scope)
-        return _beyond_readings(one.hits, left, 1) if left else one.hits
+    def hits(self, footprint: Footprint) -> Mapping[str, int]:
+        """The hits of a footprint less those of its reading."""
+        reading_hits = self._reading_hits(footprint.scope)
+        return _beyond_readings(footprint.hits, reading_hits, 1) if reading_hits else footprint.hits
 
     def counted(
         self, platform: str, scope: Scope, phase: Phase | None = None, workload: str | None = None
     ) -> list[Footprint]:
         """All footprints of this, every repeat; none where it was not counted."""
-        return [one for key in self._keys(platform, scope, phase, workload) for one in self._parts[key]]
+        return [footprint for key in self._keys(platform, scope, phase, workload) for footprint in self._parts[key]]
 
     def pool(self, platform: str, scope: Scope, phase: Phase | None = None, workload: str | None = None) -> Pool | None:
-        """All repeats as one, without what their readings left; None where it was not counted."""
+        """All repeats as one, less the hits of their readings; None where it was not counted."""
         return summed(self._pool(key) for key in self._keys(platform, scope, phase, workload))
 
     def things(self, platform: str, view: View, phase: Phase | None = None, workload: str | None = None) -> Things:
         """What a platform ran: each workload's repeats as one run, then the union. Empty where it was not counted."""
         if view not in self.views():
             return frozenset()
-        found = (self._kept(key, view) for key in self._keys(platform, view.scope, phase, workload))
-        return frozenset().union(*found)
+        sets = (self._ran(key, view) for key in self._keys(platform, view.scope, phase, workload))
+        return frozenset().union(*sets)
 
     def repeats(
         self, platform: str, view: View, phase: Phase | None = None, workload: str | None = None
@@ -193,22 +200,26 @@ class Exposure:
         if view not in self.views() or not keys:
             return ()
         by_key = [
-            {one.repeat: self._kept(key, view).intersection(self.hits(one)) for one in self._parts[key]} for key in keys
+            {
+                footprint.repeat: self._ran(key, view).intersection(self.hits(footprint))
+                for footprint in self._parts[key]
+            }
+            for key in keys
         ]
         whole = set(by_key[0]).intersection(*by_key[1:])
-        return tuple(frozenset().union(*(one[number] for one in by_key)) for number in sorted(whole))
+        return tuple(frozenset().union(*(by_repeat[number] for by_repeat in by_key)) for number in sorted(whole))
 
     def lacking(self, platform: str, scope: Scope) -> tuple[str, ...]:
         """The workloads that others were counted in and this platform was not: its union is of fewer."""
         own = {key[3] for key in self._parts if key[:2] == (platform, scope)}
-        others = {key[3] for key in self._parts if key[1] is scope}
-        return tuple(name for name in self.workloads if name in others - own)
+        anywhere = {key[3] for key in self._parts if key[1] is scope}
+        return tuple(name for name in self.workloads if name in anywhere - own)
 
     def _keys(self, platform: str, scope: Scope, phase: Phase | None, workload: str | None) -> list[_Key]:
         own = [key for key in self._parts if key[:2] == (platform, scope) and phase in {None, key[2]}]
         return own if workload is None else [key for key in own if key[3] in {None, workload}]
 
-    def _kept(self, key: _Key, view: View) -> Things:
+    def _ran(self, key: _Key, view: View) -> Things:
         cached = (key[0], view, *key[2:])
         if cached not in self._things:
             pool = self._pool(key)
@@ -218,11 +229,11 @@ class Exposure:
 
     def _pool(self, key: _Key) -> Pool:
         if key not in self._pools:
-            pool = pooled(self._parts[key], self._left_in(key[1]))
+            pool = pooled(self._parts[key], self._reading_hits(key[1]))
             assert pool is not None, "a key has footprints"
             self._pools[key] = pool
         return self._pools[key]
 
-    def _left_in(self, scope: Scope) -> Mapping[str, int]:
-        """Readings are tare's work, and none of an instance's."""
+    def _reading_hits(self, scope: Scope) -> Mapping[str, int]:
+        """The hits of a reading itself: tare's own work, and so none in an instance's scope."""
         return _NOTHING if self.left is None or scope is Scope.INSTANCE else self.left

@@ -13,7 +13,7 @@ from scipy import stats
 from tare.analysis.exposure.footprints import Exposure, View
 from tare.footprint.model import Phase
 
-#: A thing that no platform hit more often than this in a workload says nothing by its rate.
+#: The rate of a thing that no platform hit this often in a workload is too uncertain to be compared.
 MIN_HITS = 100
 #: What is added to the hits of a repeat, so that a thing that never ran has a logarithm (Anscombe 1948; Haldane 1956).
 _HALF = 0.5
@@ -31,7 +31,7 @@ class Ratio:
 
     @property
     def sure(self) -> bool:
-        """Whether the interval is there and does not hold 1."""
+        """Whether there is an interval, and it excludes 1."""
         return self.low is not None and self.high is not None and (self.low > 1 or self.high < 1)
 
 
@@ -61,8 +61,8 @@ def frequencies(
     """The things whose rate differs most from the baseline's in a workload.
 
     First ``top`` of those that every platform ran, the greatest ratio first; then ``top`` of those that one did not run
-    at all, the most frequent first: their ratios would only tell how long was counted. Of each repeat the logarithm of
-    (hits + ½) / seconds; a ratio is the difference of the means, its interval Welch's. Things that no platform hit
+    at all, the most frequent first: their ratios would only depend on how long was counted. A ratio is the difference
+    of the means over repeats of log((hits + ½) / seconds), with Welch's interval. Things that no platform hit
     ``least_hits`` times, all repeats together, are left out. Empty where the baseline, or every other platform, was not
     counted in this workload.
 
@@ -73,19 +73,22 @@ def frequencies(
     if view is None:
         return []
     repeats = {
-        name: found
+        name: footprints
         for name in exposure.platforms
-        if (found := exposure.parts(name, view.scope, Phase.STEADY, workload))
+        if (footprints := exposure.parts(name, view.scope, Phase.STEADY, workload))
     }
     if baseline not in repeats or len(repeats) < 2:
         return []
     names = _worth_it(exposure, view, workload, list(repeats), least_hits)
-    hits = {name: _hits([exposure.hits(one) for one in found], names) for name, found in repeats.items()}
-    seconds = {name: np.array([one.seconds for one in found]) for name, found in repeats.items()}
+    hits = {
+        name: _hits([exposure.hits(footprint) for footprint in footprints], names)
+        for name, footprints in repeats.items()
+    }
+    seconds = {name: np.array([footprint.seconds for footprint in footprints]) for name, footprints in repeats.items()}
     logs = {name: np.log((each + _HALF) / seconds[name][:, None]) for name, each in hits.items()}
     base = logs[baseline].mean(axis=0)
-    others = [name for name in repeats if name != baseline]
-    far = np.max([np.abs(logs[name].mean(axis=0) - base) for name in others], axis=0, initial=0.0)
+    compared = [name for name in repeats if name != baseline]
+    far = np.max([np.abs(logs[name].mean(axis=0) - base) for name in compared], axis=0, initial=0.0)
     rates = np.array([each.sum(axis=0) / seconds[name].sum() for name, each in hits.items()])
     least, most = rates.min(axis=0, initial=math.inf), rates.max(axis=0, initial=0.0)
     differ = [at for at in range(len(names)) if far[at] > 0]
@@ -96,14 +99,14 @@ def frequencies(
             names[at],
             workload,
             dict(zip(repeats, rates[:, at].tolist(), strict=True)),
-            {name: _ratio(logs[name][:, at], logs[baseline][:, at]) for name in others},
+            {name: _ratio(logs[name][:, at], logs[baseline][:, at]) for name in compared},
         )
         for at in (*common[:top], *partial[:top])
     ]
 
 
 def _worth_it(exposure: Exposure, view: View, workload: str, platforms: Sequence[str], least_hits: int) -> list[str]:
-    """The things of any platform that one of them hit often enough."""
+    """The things that some platform hit ``least_hits`` times or more, all repeats together."""
     names = set()
     for platform in platforms:
         pool = exposure.pool(platform, view.scope, Phase.STEADY, workload)
@@ -112,10 +115,10 @@ def _worth_it(exposure: Exposure, view: View, workload: str, platforms: Sequence
     return sorted(names)
 
 
-def _hits(found: Sequence[Mapping[str, int]], names: Sequence[str]) -> Floats:
+def _hits(repeats: Sequence[Mapping[str, int]], names: Sequence[str]) -> Floats:
     """A row a repeat, a column a thing."""
-    hits = [[one.get(name, 0) for name in names] for one in found]
-    return np.array(hits, dtype=np.float64).reshape(len(found), len(names))
+    hits = [[counts.get(name, 0) for name in names] for counts in repeats]
+    return np.array(hits, dtype=np.float64).reshape(len(repeats), len(names))
 
 
 def _ratio(first: Floats, second: Floats) -> Ratio:

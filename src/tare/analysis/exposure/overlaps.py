@@ -1,4 +1,4 @@
-"""What several sets of things have in common: all regions of their Venn diagram, by directory of the source too."""
+"""Overlaps of sets of things: all regions of their Venn diagram, also by directory of the kernel's source."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 
 from tare.footprint.model import Level
 
-#: The directories that Anjali 2020 tells apart (figures 4, 6, 13 and 18).
+#: The directories by which Anjali 2020 divides the kernel (figures 4, 6, 13 and 18).
 PAPER_DIRECTORIES = (
     "virt", "arch", "arch/x86/kvm", "net", "net/core", "net/bridge", "mm", "arch/x86/mm", "fs", "fs/ext4",
     "fs/overlayfs", "block", "kernel",
@@ -28,25 +28,25 @@ def regions(sets: Sets) -> dict[Region, int]:
     A region is the names of its sets, in the order of ``sets``. Regions do not overlap: they add up to the union.
     """
     masks: dict[str, int] = {}
-    for bit, found in enumerate(sets.values()):
-        for thing in found:
+    for bit, things in enumerate(sets.values()):
+        for thing in things:
             masks[thing] = masks.get(thing, 0) | 1 << bit
     names = list(sets)
     counts = Counter(masks.values())
     return {
         tuple(name for bit, name in enumerate(names) if mask >> bit & 1): count
-        for mask, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+        for mask, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     }
 
 
-def shared(found: Mapping[Region, int], names: Iterable[str], without: Iterable[str] = ()) -> int:
+def shared(counts: Mapping[Region, int], names: Iterable[str], without: Iterable[str] = ()) -> int:
     """How many things are in all of ``names``, whatever else they are in, and in none of ``without``."""
     inside, outside = set(names), set(without)
-    return sum(count for region, count in found.items() if inside <= set(region) and not outside & set(region))
+    return sum(count for region, count in counts.items() if inside <= set(region) and not outside & set(region))
 
 
 def place_of(level: Level, files: Mapping[str, str] | None = None) -> Place:
-    """Where things of a level are: lines say it themselves, functions by ``files`` (name: file), calls never."""
+    """The source file of a thing: a line's name has it, a function's is in ``files``, a call has none."""
     if level is Level.LINES:
         return lambda thing: thing.rpartition(":")[0] or None
     known = files or {}
@@ -59,15 +59,15 @@ def directories(path: str | None) -> Iterable[str]:
         return (UNKNOWN,)
     parts = path.split("/")[:-1]
     own = {"/".join(parts[:depth]) for depth in (1, 2) if len(parts) >= depth}
-    return own | {one for one in PAPER_DIRECTORIES if path.startswith(f"{one}/")}
+    return own | {directory for directory in PAPER_DIRECTORIES if path.startswith(f"{directory}/")}
 
 
 def by_directory(sets: Sets, place: Place) -> dict[str, dict[str, set[str]]]:
     """The sets cut by directory: each directory has all of the names, some perhaps with nothing."""
     of_file: dict[str | None, tuple[str, ...]] = {}
     cut: dict[str, dict[str, set[str]]] = {}
-    for name, found in sets.items():
-        for thing in found:
+    for name, things in sets.items():
+        for thing in things:
             path = place(thing)
             if path not in of_file:
                 of_file[path] = tuple(directories(path))
@@ -79,8 +79,8 @@ def by_directory(sets: Sets, place: Place) -> dict[str, dict[str, set[str]]]:
 def by_file(sets: Sets, place: Place) -> dict[str, dict[str, set[str]]]:
     """The sets cut by source file; things whose file is not known are left out."""
     cut: dict[str, dict[str, set[str]]] = {}
-    for name, found in sets.items():
-        for thing in found:
+    for name, things in sets.items():
+        for thing in things:
             path = place(thing)
             if path is not None:
                 cut.setdefault(path, {each: set() for each in sets})[name].add(thing)

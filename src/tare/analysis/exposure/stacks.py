@@ -1,4 +1,4 @@
-"""Samples of stacks, as they are folded: what shares of the time they tell, and the tree that a flame graph draws.
+"""Folded stack samples: shares of the time by what the kernel was entered for, and the tree of a flame graph.
 
 A folded stack is a process and the functions that it was in, the outermost first, with ";" between them (the form of
 B. Gregg's flame graphs, CACM 59(6), 2016). Its count is of samples; a share of samples is a share of the time that the
@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from tare.footprint.model import GUEST, NO_PATH, USER
 
-#: What all calls go through before one of them has a function of its own.
+#: The entry code that all system calls go through before one of them has a function of its own.
 _GATE = ("entry_", "do_syscall_", "do_int80_", "do_fast_syscall_", "x64_sys_call", "ia32_sys_call")
 _OF_CALLS = ("__x64_sys_", "__ia32_sys_", "__ia32_compat_sys_", "__do_sys_", "__se_sys_", "ksys_")
 #: An interrupt or a fault, whose way in is called after it.
@@ -34,7 +34,7 @@ class Entered(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing that the kernel was entered for; ``name``: of a call, an interrupt or a thread."""
+    """What the kernel was entered for; ``name``: of the call, the interrupt or the thread."""
 
     kind: Entered
     name: str = ""
@@ -45,7 +45,7 @@ GATE = Entry(Entered.GATE)
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Where the samples are."""
+    """How many samples were in user code, in guests and in the kernel."""
 
     samples: int
     user: int  # in a process's own code
@@ -58,7 +58,7 @@ class Parts:
 
     @classmethod
     def of(cls, hits: Hits) -> Parts:
-        """Of folded stacks."""
+        """From folded stacks with their numbers of samples."""
         kinds: Counter[str] = Counter()
         for stack, count in hits.items():
             kinds[stack.rpartition(";")[2]] += count
@@ -67,22 +67,22 @@ class Parts:
 
 def own_time(hits: Hits) -> Counter[str]:
     """Samples by the kernel's function that was running, without those that it had called."""
-    found: Counter[str] = Counter()
+    samples: Counter[str] = Counter()
     for stack, count in hits.items():
-        leaf = stack.rpartition(";")[2]
-        if leaf not in {USER, GUEST}:
-            found[leaf] += count
-    return found
+        function = stack.rpartition(";")[2]
+        if function not in {USER, GUEST}:
+            samples[function] += count
+    return samples
 
 
 def entries(hits: Hits) -> Counter[Entry]:
     """Samples in the kernel by what it was entered for: a system call's name, an interrupt's, a kernel thread's."""
-    found: Counter[Entry] = Counter()
+    samples: Counter[Entry] = Counter()
     for stack, count in hits.items():
         process, *chain = stack.split(";")
         if chain and chain[-1] not in {USER, GUEST}:
-            found[_entry(process, chain)] += count
-    return found
+            samples[_entry(process, chain)] += count
+    return samples
 
 
 def _entry(process: str, chain: list[str]) -> Entry:
@@ -91,7 +91,7 @@ def _entry(process: str, chain: list[str]) -> Entry:
     if chain[0].startswith("asm_"):
         return Entry(Entered.NAMED, _without(chain[0], _OF_INTERRUPTS))
     if not chain[0].startswith(_GATE):
-        # A new process comes out where kernel threads begin, and goes through the gate backwards.
+        # A new process begins where kernel threads do, and leaves by the same entry code.
         return Entry(Entered.THREAD, process) if len(chain) > 2 else GATE
     first = next((name for name in chain if not name.startswith(_GATE)), None)
     if first is None or "_thunk" in first:
@@ -100,7 +100,7 @@ def _entry(process: str, chain: list[str]) -> Entry:
 
 
 def _without(name: str, starts: tuple[str, ...]) -> str:
-    return next((name.removeprefix(one) for one in starts if name.startswith(one)), name)
+    return next((name.removeprefix(start) for start in starts if name.startswith(start)), name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How stable a set is that was found several times: what two repeats share, and how much none of them has seen."""
+"""How stable a set is over repeats: what two of them share, and an estimate of what none of them has seen."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def jaccards(repeats: Sequence[AbstractSet[str]]) -> list[float]:
 def chao2(repeats: Sequence[AbstractSet[str]], *, level: float = 0.95) -> Interval:
     """How many things there are, those included that no repeat has seen: at least so many, with its interval.
 
-    Chao's estimator from incidence (Biometrics 43, 1987): what was seen in one repeat only and in two tells what was
+    Chao's estimator from incidence (Biometrics 43, 1987): what was seen in one repeat only and in two shows what was
     seen in none. It is a lower bound, sharp where rare things are all equally rare. With m repeats, Q1 things in just
     one and Q2 in just two: S + (m-1)/m Q1²/(2 Q2), or S + (m-1)/m Q1 (Q1-1)/2 where no thing is in just two. The
     interval takes the logarithm of the unseen as normal and never goes below what was seen (Chao 1987; Colwell and
@@ -49,23 +49,23 @@ def chao2(repeats: Sequence[AbstractSet[str]], *, level: float = 0.95) -> Interv
     times = Counter(seen.values())
     q1, q2, k = times[1], times[2], (m - 1) / m
     unseen = k * q1**2 / (2 * q2) if q2 else k * q1 * (q1 - 1) / 2
-    found = len(seen)
+    observed = len(seen)
     z = float(stats.norm.isf((1 - level) / 2))
     if unseen == 0:
-        return _nothing_unseen(found, seen.total() / (m * found), m, z)
-    spread = math.exp(z * math.sqrt(math.log(1 + _variance(q1, q2, k, found + unseen) / unseen**2)))
-    return Interval(found + unseen, found + unseen / spread, found + unseen * spread)
+        return _nothing_unseen(observed, seen.total() / (m * observed), m, z)
+    spread = math.exp(z * math.sqrt(math.log(1 + _variance(q1, q2, k, observed + unseen) / unseen**2)))
+    return Interval(observed + unseen, observed + unseen / spread, observed + unseen * spread)
 
 
 def _variance(q1: int, q2: int, k: float, estimate: float) -> float:
-    """Of Chao2; ``k``: (m-1)/m."""
+    """The variance of Chao2; ``k``: (m-1)/m."""
     if q2:
         r = q1 / q2
         return q2 * (k / 2 * r**2 + k**2 * r**3 + k**2 / 4 * r**4)
     return k * q1 * (q1 - 1) / 2 + k**2 * q1 * (2 * q1 - 1) ** 2 / 4 - k**2 * q1**4 / (4 * estimate)
 
 
-def _nothing_unseen(found: int, often: float, m: int, z: float) -> Interval:
+def _nothing_unseen(observed: int, often: float, m: int, z: float) -> Interval:
     """All was seen twice at least: what would be missed if each thing were in each repeat as often as they are."""
     missed = (1 - often) ** m
-    return Interval(found, found, (found + z * math.sqrt(found * missed)) / (1 - missed))
+    return Interval(observed, observed, (observed + z * math.sqrt(observed * missed)) / (1 - missed))

@@ -1,1 +1,1 @@
-"""The sums that the published studies make of a campaign, and theirs computed again."""
+"""The summary figures of the published studies: made of a campaign, and their own computed again."""

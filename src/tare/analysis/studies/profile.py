@@ -29,7 +29,7 @@ class _Strict(BaseModel):
 
 
 class Feature(_Strict):
-    """One thing asked of a platform, and what it takes to get 1, 2, 3 ... points for it."""
+    """One feature of a platform that is scored, and the thresholds for 1, 2, 3 ... points."""
 
     name: Name
     workload: str = ""  # where tare measures it; empty in a study's own profile
@@ -53,7 +53,7 @@ class Feature(_Strict):
 
 
 class Profile(_Strict):
-    """What matters, how much, and from where on."""
+    """An evaluation profile: features, their priorities with weights, and their thresholds."""
 
     title: Name
     priorities: Annotated[dict[Name, Positive], Field(min_length=1)]
@@ -100,19 +100,19 @@ def load(file: Path | None = None) -> Profile:
 def parse(text: str, name: str) -> Profile:
     """A profile from TOML text; ``name`` is for the error. Raises `UsageError` with one line."""
     try:
-        told = tomllib.loads(text)
+        content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # tomllib raises more than its own, for long numbers and deep lists
         raise UsageError(f"{name} is not TOML: {error}", fix=FIX) from error
-    return checked(told, name)
+    return checked(content, name)
 
 
-def checked(told: Mapping[str, Any], name: str) -> Profile:
-    """A profile from what a TOML file says. Raises `UsageError` with one line."""
+def checked(content: Mapping[str, Any], name: str) -> Profile:
+    """A profile from the parsed content of a TOML file. Raises `UsageError` with one line; ``name`` is for that."""
     try:
-        return Profile.model_validate(told)
+        return Profile.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        # Features are counted from 1 by whoever reads the file.
+        # Readers of the file count features from 1.
         place = ".".join(str(part + 1) if isinstance(part, int) else part for part in first["loc"])
         why = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"]
         why = why.removeprefix("Value error, ")

@@ -36,7 +36,7 @@ class Statement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One printed statement and what the study's own figures say instead; ``wrong``: it does not follow."""
+    """One printed statement, and what follows from the study's own figures; ``wrong``: the two differ."""
 
     where: str
     metric: str
@@ -71,7 +71,7 @@ class Checked:
 
 
 def check(study: Study) -> Checked:
-    """Compute again what the study's file says that the study derives."""
+    """Compute again all that a study derives from its own figures, by its file."""
     lines = tuple(line for kind in _KINDS for line in kind(study))
     wrong = [line for line in lines if line.wrong]
     computed = [slip for slip in study.slip if slip.kind == "computed"]
@@ -84,29 +84,31 @@ def check(study: Study) -> Checked:
 
 
 def _again(study: Study) -> Iterator[Line]:
-    """Figures that are printed twice: two roundings of one figure, each to its own decimals."""
-    for one in study.text.again:
-        figure = study.metric(one.metric)
-        value = (figure.sd if one.of == "sd" else figure.value)[one.platform]
-        coarser = one.decimals if figure.decimals is None else min(one.decimals, figure.decimals)
-        wrong = abs(one.value - value) > _HALF * 10.0**-coarser
+    """Figures that are printed twice, each time rounded to its own decimals."""
+    for reprint in study.text.again:
+        figure = study.metric(reprint.metric)
+        value = (figure.sd if reprint.of == "sd" else figure.value)[reprint.platform]
+        coarser = reprint.decimals if figure.decimals is None else min(reprint.decimals, figure.decimals)
+        wrong = abs(reprint.value - value) > _HALF * 10.0**-coarser
         follows = round(value, coarser)
-        yield Line(one.where, one.metric, one.platform, Statement.AGAIN, one.value, follows, wrong, one.of)
+        yield Line(
+            reprint.where, reprint.metric, reprint.platform, Statement.AGAIN, reprint.value, follows, wrong, reprint.of
+        )
 
 
 def _changes(study: Study) -> Iterator[Line]:
     """Per cent more or less, between what the figures can be at most and at least before they were rounded."""
-    for one in study.text.change:
-        figure = study.metric(one.metric)
+    for change in study.text.change:
+        figure = study.metric(change.metric)
         error = 0.0 if figure.decimals is None else 0.5 * 10.0**-figure.decimals
-        value, base = _value(study, figure, one.platform), _value(study, figure, one.than)
-        exact = figure.relative and one.than == study.source.baseline
+        value, base = _value(study, figure, change.platform), _value(study, figure, change.than)
+        exact = figure.relative and change.than == study.source.baseline
         least = 100 * ((value - error) / (base + (0 if exact else error)) - 1)
         most = 100 * ((value + error) / (base - (0 if exact else error)) - 1)
-        low, high = _bounds(one)
+        low, high = _bounds(change)
         follows = round(100 * (value / base - 1), 1)
         wrong = not low <= most or least > high
-        yield Line(one.where, one.metric, one.platform, Statement.CHANGE, one.percent, follows, wrong)
+        yield Line(change.where, change.metric, change.platform, Statement.CHANGE, change.percent, follows, wrong)
 
 
 def _value(study: Study, figure: Figure, platform: str) -> float:
@@ -115,50 +117,59 @@ def _value(study: Study, figure: Figure, platform: str) -> float:
     return figure.value[platform]
 
 
-def _bounds(one: Change) -> tuple[float, float]:
+def _bounds(change: Change) -> tuple[float, float]:
     """What would be printed like this, in per cent: each end as it is rounded, to ones or to tenths."""
-    low, high = one.percent if isinstance(one.percent, list) else (one.percent, one.percent)
-    slack = [_ABOUT if one.about else _HALF * (1 if end == round(end) else 0.1) for end in (low, high)]
+    low, high = change.percent if isinstance(change.percent, list) else (change.percent, change.percent)
+    slack = [_ABOUT if change.about else _HALF * (1 if end == round(end) else 0.1) for end in (low, high)]
     return low - slack[0], high + slack[1]
 
 
 def _derived(study: Study) -> Iterator[Line]:
-    for one in study.text.derived:
-        found = _compute(study, one)
+    for derived in study.text.derived:
+        computed = _compute(study, derived)
         # Printed in full, it may differ in the last bits.
-        error = abs(one.value) * 1e-8 if one.decimals is None else _HALF * 10.0**-one.decimals
-        follows = found if one.decimals is None else round(found, one.decimals)
-        wrong = abs(found - one.value) > error
-        yield Line(one.where, one.metric, one.platform, Statement.DERIVED, one.value, follows, wrong, one.of)
+        error = abs(derived.value) * 1e-8 if derived.decimals is None else _HALF * 10.0**-derived.decimals
+        follows = computed if derived.decimals is None else round(computed, derived.decimals)
+        wrong = abs(computed - derived.value) > error
+        yield Line(
+            derived.where,
+            derived.metric,
+            derived.platform,
+            Statement.DERIVED,
+            derived.value,
+            follows,
+            wrong,
+            derived.of,
+        )
 
 
-def _compute(study: Study, one: Derived) -> float:
+def _compute(study: Study, derived: Derived) -> float:
     """What the study computed: per cent for overheads and shares."""
-    if one.of == "sum":
-        return sum(one.parts)
-    if one.of == "quotient":
-        return one.parts[0] / one.parts[1]
-    figure, baseline = study.metric(one.metric), study.source.baseline
-    if one.of == "share":
-        assert one.total is not None
-        return 100 * figure.value[one.platform] / one.total
-    if one.of == "variability overhead":
-        variability = variability_overhead(figure.sd[one.platform], figure.sd[baseline])
+    if derived.of == "sum":
+        return sum(derived.parts)
+    if derived.of == "quotient":
+        return derived.parts[0] / derived.parts[1]
+    figure, baseline = study.metric(derived.metric), study.source.baseline
+    if derived.of == "share":
+        assert derived.total is not None
+        return 100 * figure.value[derived.platform] / derived.total
+    if derived.of == "variability overhead":
+        variability = variability_overhead(figure.sd[derived.platform], figure.sd[baseline])
         assert variability is not None
         return 100 * variability
-    value, base = figure.value[one.platform], figure.value[baseline]
-    if one.of == "trial-count overhead":
+    value, base = figure.value[derived.platform], figure.value[baseline]
+    if derived.of == "trial-count overhead":
         return 100 * trial_count_overhead(int(value), int(base))
-    return 100 * overhead_ratio(value, base, ignored_below=one.ignored_below)
+    return 100 * overhead_ratio(value, base, ignored_below=derived.ignored_below)
 
 
 def _deviations(study: Study) -> Iterator[Line]:
-    """Who alone is said to scatter by more than so many per cent."""
-    for said in study.deviations:
-        for name in said.metrics:
+    """Statements that only certain platforms have a relative deviation above so many per cent."""
+    for statement in study.deviations:
+        for name in statement.metrics:
             for platform, rsd in study.metric(name).rsd.items():
-                wrong = rsd > said.above and platform not in said.only
-                yield Line(said.where, name, platform, Statement.DEVIATION, said.above, rsd, wrong)
+                wrong = rsd > statement.above and platform not in statement.only
+                yield Line(statement.where, name, platform, Statement.DEVIATION, statement.above, rsd, wrong)
 
 
 def _points(study: Study) -> Iterator[Line]:
@@ -169,7 +180,9 @@ def _points(study: Study) -> Iterator[Line]:
     names = {feature.name for feature in profile.feature}
     figures = {
         platform: {
-            one.metric: one.value[platform] for one in study.figure if one.metric in names & _with(one, platform)
+            figure.metric: figure.value[platform]
+            for figure in study.figure
+            if figure.metric in names & _with(figure, platform)
         }
         for platform in study.source.platforms
     }
@@ -184,8 +197,8 @@ def _points(study: Study) -> Iterator[Line]:
     for priority, sums in study.sums.items():
         scored = [feature.name for feature in profile.feature if feature.priority == priority]
         for platform, total in sums.items():
-            found = sum(printed[name].get(platform, 0) for name in scored)
-            yield Line("sum of scores", priority, platform, Statement.SUM, total, found, found != total)
+            computed = sum(printed[name].get(platform, 0) for name in scored)
+            yield Line("sum of scores", priority, platform, Statement.SUM, total, computed, computed != total)
 
 
 def _with(figure: Figure, platform: str) -> set[str]:
@@ -194,13 +207,13 @@ def _with(figure: Figure, platform: str) -> set[str]:
 
 def _variance(study: Study) -> Iterator[Line]:
     """P from F, and degrees of freedom: one way over k groups has N - k, and N is a multiple of every point's runs."""
-    for one in study.anova:
-        p = float(stats.f.sf(one.f, one.df_between, one.df_within))
-        yield Line(one.where, one.what, "", Statement.P, one.p_below, p, p >= one.p_below)
-        groups = one.df_between + 1
-        wrong = bool((one.df_within + groups) % one.runs)
-        follows = f"a multiple of {one.runs}, less {groups}"
-        yield Line(one.where, one.what, "", Statement.DEGREES, one.df_within, follows, wrong)
+    for anova in study.anova:
+        p = float(stats.f.sf(anova.f, anova.df_between, anova.df_within))
+        yield Line(anova.where, anova.what, "", Statement.P, anova.p_below, p, p >= anova.p_below)
+        groups = anova.df_between + 1
+        wrong = bool((anova.df_within + groups) % anova.runs)
+        follows = f"a multiple of {anova.runs}, less {groups}"
+        yield Line(anova.where, anova.what, "", Statement.DEGREES, anova.df_within, follows, wrong)
 
 
 _KINDS: Sequence[Callable[[Study], Iterator[Line]]] = (

@@ -33,8 +33,8 @@ def overhead_ratio(measured: float, baseline: float, *, ignored_below: float = 0
     _positive(baseline, "the baseline")
     if not math.isfinite(measured):
         raise NoAnswer(f"the measured figure is {measured}")
-    found = abs(measured - baseline) / baseline
-    return found if found >= ignored_below else 0.0
+    ratio = abs(measured - baseline) / baseline
+    return ratio if ratio >= ignored_below else 0.0
 
 
 def trial_count_overhead(trials: int, baseline_trials: int) -> float:

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What a campaign comes to."""
+    """The studies' summary figures for one campaign."""
 
     points: list[ScoreSheet]
     percents: dict[str, dict[str, PercentOfBaseline]]  # by workload's headline, then platform
@@ -30,7 +30,7 @@ class Sheet:
 
 
 def score(record: CampaignRecord, samples: pl.DataFrame, profile: Profile) -> Sheet:
-    """Score a campaign. What has no positive figure has no score; nothing stands in for it."""
+    """Score a campaign. A platform without a positive figure has no score, and no substitute."""
     parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
     kinds = {
         (workload.name, metric.name): harmonic(metric.direction, workload.mode)
@@ -44,43 +44,43 @@ def score(record: CampaignRecord, samples: pl.DataFrame, profile: Profile) -> Sh
     standards: dict[str, dict[str, float]] = {}
     for workload in record.workloads:
         metric = workload.metrics[0]
-        found = values.get((workload.name, metric.name), {})
-        base = found.get(record.baseline)
+        by_platform = values.get((workload.name, metric.name), {})
+        base = by_platform.get(record.baseline)
         if base is None:
             continue
-        percents[workload.name] = {name: percent_of_baseline(own, base) for name, own in found.items()}
-        shares = standardised([own.mean() for own in found.values()], metric.direction)
-        standards[workload.name] = dict(zip(found, map(float, shares), strict=True))
+        percents[workload.name] = {name: percent_of_baseline(own, base) for name, own in by_platform.items()}
+        shares = standardised([own.mean() for own in by_platform.values()], metric.direction)
+        standards[workload.name] = dict(zip(by_platform, map(float, shares), strict=True))
     return Sheet(_points(record, values, profile), percents, standards, _rows(record, standards))
 
 
 def _by_platform(record: CampaignRecord, part: pl.DataFrame, *, harmonic: bool) -> dict[str, Floats]:
-    """Block values of each platform, the baseline's arms together; platforms without, or with unfit ones, left out."""
+    """Block values of each platform, the baseline's arms together; platforms with none or unfit samples lack."""
     grid = Grid.of(part, record.all_arms(), harmonic=harmonic)
-    found = {}
+    by_platform = {}
     for name in dict.fromkeys(arm.platform for arm in grid.arms):
         arms = grid.of_platform(name)
         own = np.concatenate([grid.block_values(arm) for arm in arms])
         if own.size and not grid.unfit[arms].any():
-            found[name] = own
-    return found
+            by_platform[name] = own
+    return by_platform
 
 
 def _points(
     record: CampaignRecord, values: Mapping[tuple[object, ...], Mapping[str, Floats]], profile: Profile
 ) -> list[ScoreSheet]:
-    figures: dict[str, dict[str, float]] = {one.name: {} for one in record.platforms}
+    figures: dict[str, dict[str, float]] = {platform.name: {} for platform in record.platforms}
     for feature in profile.feature:
-        found = values.get((feature.workload, feature.metric), {})
+        by_platform = values.get((feature.workload, feature.metric), {})
         # Without the baseline's figure there is nothing to compare with, unless the profile brings its own.
-        if feature.reference is not None or record.baseline in found:
-            for name, own in found.items():
+        if feature.reference is not None or record.baseline in by_platform:
+            for name, own in by_platform.items():
                 figures[name][feature.name] = float(own.mean())
     return evaluate(profile, figures, record.baseline)
 
 
 def _rows(record: CampaignRecord, standards: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    whole = [one.name for one in record.platforms if all(one.name in row for row in standards.values())]
+    whole = [platform.name for platform in record.platforms if all(platform.name in row for row in standards.values())]
     if not whole or not standards:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""What belongs beside a platform's verdict: the findings, with their numbers."""
+"""The findings that belong beside a platform's verdict, with their numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tare.estimates.grid import Grid
 def caveats(
     grid: Grid, arm: int, baseline: Sequence[int], question: Question, seen: Evidence, trials: Trials
 ) -> list[Finding]:
-    """The findings of a platform that has an interval; the last is what so few samples cannot exclude."""
+    """The findings of a platform that has an interval; the last is `unseen`."""
     stalling = stalls(grid, arm, baseline, question, seen)
     return [*([stalling] if stalling else []), *_failures(trials), *_steps(seen), _unseen(seen)]
 
@@ -28,7 +28,7 @@ def _failures(trials: Trials) -> Iterator[Finding]:
 
 
 def _steps(seen: Evidence) -> Iterator[Finding]:
-    """That the metric's steps make the interval, or that there are no steps and nothing varies."""
+    """Findings that the interval is only as wide as the metric's steps make it, or that nothing varies."""
     if seen.logs is not None and seen.rounding is not None:
         least = seen.rounding.half_width(0.95, seen.n_blocks)
         if seen.logs.wide.half_width <= least * (1 + 1e-9):

@@ -52,17 +52,17 @@ def change_points(values: ArrayLike, *, alpha: float = 0.01, shortest: int = SHO
     if series.size > LONGEST:
         raise NoAnswer(f"{series.size} values, at most {LONGEST} are taken: give medians of some each")
     rng = np.random.default_rng(_SEED)
-    found: dict[int, float] = {}
+    p_by_place: dict[int, float] = {}
     stretches = [(0, series.size)]
     while stretches:
         start, end = stretches.pop()
         at, p = _split(series[start:end], shortest, rng)
         if p <= alpha:
-            found[start + at] = p
+            p_by_place[start + at] = p
             stretches += [(start, start + at), (start + at, end)]
-    edges = [0, *sorted(found), series.size]
+    edges = [0, *sorted(p_by_place), series.size]
     return [
-        ChangePoint(at, found[at], float(np.median(series[before:at])), float(np.median(series[at:after])))
+        ChangePoint(at, p_by_place[at], float(np.median(series[before:at])), float(np.median(series[at:after])))
         for before, at, after in zip(edges, edges[1:], edges[2:], strict=False)
     ]
 

@@ -36,19 +36,19 @@ def components(blocks: Sequence[ArrayLike], *, level: float = 0.95) -> Component
     below two blocks, where no block has two values, for values that are missing, and where none differ within blocks.
     """
     level_of(level)
-    found = [sample(values, f"block {at}") for at, values in enumerate(blocks)]
-    if len(found) < 2:
+    arrays = [sample(values, f"block {at}") for at, values in enumerate(blocks)]
+    if len(arrays) < 2:
         raise NoAnswer("variance between blocks needs at least two blocks")
-    sizes = np.array([each.size for each in found], dtype=np.float64)
-    a, n = len(found), int(sizes.sum())
+    sizes = np.array([each.size for each in arrays], dtype=np.float64)
+    a, n = len(arrays), int(sizes.sum())
     if n == a:
         raise NoAnswer("variance within blocks needs a block with at least two values")
-    if not any(spread(each) for each in found):
+    if not any(spread(each) for each in arrays):
         raise NoAnswer("the values of every block are all the same: no variance within blocks")
-    means = np.array([each.mean() for each in found])
+    means = np.array([each.mean() for each in arrays])
     grand = float((sizes * means).sum()) / n
     square_between = float((sizes * (means - grand) ** 2).sum()) / (a - 1)
-    square_within = sum(float(((each - each.mean()) ** 2).sum()) for each in found) / (n - a)
+    square_within = sum(float(((each - each.mean()) ** 2).sum()) for each in arrays) / (n - a)
     rounds = (n - float((sizes**2).sum()) / n) / (a - 1)
     between = max(0.0, (square_between - square_within) / rounds)
     ratio = square_between / square_within
@@ -61,7 +61,7 @@ def components(blocks: Sequence[ArrayLike], *, level: float = 0.95) -> Component
     return Components(a, n, rounds, square_between, square_within, square_within, between, icc)
 
 
-def best_rounds(found: Components, *, block_cost: float, round_cost: float) -> int | None:
+def best_rounds(variances: Components, *, block_cost: float, round_cost: float) -> int | None:
     """How many rounds a block give the narrowest interval of the mean for a given total cost.
 
     Near √(block_cost / round_cost x within / between) (Kalibera and Jones, ISMM 2013), rounded to the better
@@ -70,18 +70,18 @@ def best_rounds(found: Components, *, block_cost: float, round_cost: float) -> i
     """
     if not (math.isfinite(block_cost) and math.isfinite(round_cost) and block_cost >= 0 and round_cost > 0):
         raise NoAnswer(f"costs must be positive: {block_cost} a block, {round_cost} a round")
-    if found.between == 0:
+    if variances.between == 0:
         return None
-    middle = math.sqrt(block_cost / round_cost * found.within / found.between)
+    middle = math.sqrt(block_cost / round_cost * variances.within / variances.between)
     low = max(1, math.floor(middle))
-    return min((low, low + 1), key=lambda r: (found.between + found.within / r) * (block_cost + r * round_cost))
+    return min((low, low + 1), key=lambda r: (variances.between + variances.within / r) * (block_cost + r * round_cost))
 
 
-def standard_error(found: Components, *, blocks: int, rounds: int) -> float:
+def standard_error(variances: Components, *, blocks: int, rounds: int) -> float:
     """What the mean's standard error would be with so many blocks of so many rounds."""
     if blocks < 1 or rounds < 1:
         raise NoAnswer("at least one block of one round is needed")
-    return math.sqrt((found.between + found.within / rounds) / blocks)
+    return math.sqrt((variances.between + variances.within / rounds) / blocks)
 
 
 def _icc(ratio: float, rounds: float) -> float:

@@ -1,6 +1,8 @@
-"""Trials that the host disturbed: marked with the reason, kept, and what leaving them out would change is told.
+"""Contaminated trials: those that the host disturbed are marked with the reason, and stay in the results.
 
-A window is the time between two neighbouring ticks of the telemetry. What a trial suffered is the mean over the windows
+The report says what leaving them out would change (`tare.analysis.trust.unmarked`).
+
+A window is the time between two neighbouring ticks of the telemetry. A trial's disturbance is the mean over the windows
 that it overlaps, each weighted by how long: half a second in which another program had the CPU spoils a trial of one
 second, and not one of a minute. A trial that is shorter than a window is judged by the window that it is in.
 """
@@ -24,7 +26,7 @@ STEAL_LIMIT = 0.02
 #: Programs that are not the campaign's had more of the pinned CPUs' time than this share. Above it the figure of a
 #: single run moves by more than the widest margin (5 %); below are kernel threads and the system's own small work.
 FOREIGN_LIMIT = 0.05
-#: Somebody else had more of the time of the other thread of a measured core than this share. A thread that is busy all
+#: Other programs had more of the time of the other thread of a measured core than this share. A thread that is busy all
 #: of the time takes a third to a half of the core, so this moves a run by some two per cent.
 SIBLING_LIMIT = 0.05
 #: Some task waited for memory in more than this share of the time (PSI): then reclaim is measured too.
@@ -36,7 +38,7 @@ THROTTLED_LIMIT = 0
 
 
 class Disturbance(StrEnum):
-    """Why a trial is marked, in the order in which reasons are told."""
+    """Why a trial is marked as contaminated, in the order in which reports list the reasons."""
 
     STEAL = "steal"
     FOREIGN_CPU = "foreign-cpu"
@@ -62,9 +64,9 @@ Floats = NDArray[np.float64]
 
 
 def other_threads(host: Mapping[str, Any], cpus: Collection[int]) -> tuple[int, ...]:
-    """The other threads of the measured cores, by what a campaign's record says of its host; none where unknown."""
-    told = host.get("cpu")
-    listed = told.get("siblings") if isinstance(told, Mapping) else None
+    """The other threads of the measured cores, by the host's facts in a campaign's record; none where unknown."""
+    cpu_facts = host.get("cpu")
+    listed = cpu_facts.get("siblings") if isinstance(cpu_facts, Mapping) else None
     # A record is whatever its writer wrote.
     cores = [core for core in listed if isinstance(core, list)] if isinstance(listed, list) else []
     cores = [core for core in cores if all(isinstance(cpu, int) for cpu in core)]
@@ -114,12 +116,12 @@ def windows(telemetry: Telemetry, cpus: Collection[int], siblings: Collection[in
     )
 
 
-def _foreign(telemetry: Telemetry, cpus: Collection[int], tare_there: pl.Expr) -> pl.Series:
-    """By tick in order: the share of these CPUs' time since the tick before that was none of the campaign's.
+def _foreign(telemetry: Telemetry, cpus: Collection[int], tare_so_far: pl.Expr) -> pl.Series:
+    """By tick in order: the share of these CPUs' time since the tick before that other programs used.
 
-    ``tare_there``: time of tare's groups there so far, for where that is not counted by CPU.
+    ``tare_so_far``: time of tare's groups on these CPUs until the tick, used where it is not counted by CPU.
     """
-    there = (
+    measured = (
         telemetry.cpus.filter(pl.col("cpu").is_in(list(cpus)))
         .group_by("tick")
         .agg(
@@ -129,8 +131,8 @@ def _foreign(telemetry: Telemetry, cpus: Collection[int], tare_there: pl.Expr) -
             pl.len().alias("n_cpus"),
         )
     )
-    ticks = telemetry.host.sort("tick").join(there, on="tick", how="left", maintain_order="left")
-    ticks = ticks.with_columns(pl.col("here_ns").fill_null(tare_there))
+    ticks = telemetry.host.sort("tick").join(measured, on="tick", how="left", maintain_order="left")
+    ticks = ticks.with_columns(pl.col("here_ns").fill_null(tare_so_far))
     span_ns = pl.col("at_ns").diff()
     ours = pl.sum_horizontal("here_ns", "own_ns", "daemons_ns", "kernel_ns")
     share = ((pl.col("run_ns") - ours).diff() / (span_ns * pl.col("n_cpus"))).clip(0.0)
@@ -146,18 +148,18 @@ def marks(
     Columns: block, workload, platform, replica, reason (of `Disturbance`), value (what was above the limit).
     """
     ended = trials.filter(pl.col("status") == "ok")
-    found = {"steal": ended["steal"].cast(pl.Float64)}
+    figures = {"steal": ended["steal"].cast(pl.Float64)}
     if telemetry is not None and not telemetry.host.is_empty():
         seen = windows(telemetry, cpus, siblings)
         spans = _Spans.of(ended)
-        found |= {name: spans.mean(seen, name) for name in ("foreign-cpu", "sibling", "swap", "memory-pressure")}
+        figures |= {name: spans.mean(seen, name) for name in ("foreign-cpu", "sibling", "swap", "memory-pressure")}
         # What the trial itself read of steal is exact; a trial too short to have read any has its window's.
-        found["steal"] = found["steal"].fill_null(spans.mean(seen, "steal"))
-        found["throttled"] = _throttled(ended, spans, seen, telemetry.instances)
+        figures["steal"] = figures["steal"].fill_null(spans.mean(seen, "steal"))
+        figures["throttled"] = _throttled(ended, spans, seen, telemetry.instances)
     parts = [
-        ended.select(KEY).with_columns(pl.lit(reason).alias("reason"), found[reason].alias("value"))
+        ended.select(KEY).with_columns(pl.lit(reason).alias("reason"), figures[reason].alias("value"))
         for reason in LIMITS
-        if reason in found
+        if reason in figures
     ]
     above = pl.col("value") > pl.col("reason").replace_strict(LIMITS, return_dtype=pl.Float64)
     return pl.concat(parts).filter(above & pl.col("value").is_not_nan())
@@ -203,16 +205,16 @@ def _integral(edges: Floats, steps: Floats) -> Floats:
 
 def _throttled(trials: pl.DataFrame, spans: _Spans, seen: pl.DataFrame, instances: pl.DataFrame) -> pl.Series:
     """How many periods a second each trial's own instance was throttled for."""
-    found = np.full(trials.height, np.nan)
+    rates = np.full(trials.height, np.nan)
     arms = trials.select(pl.col("platform").cast(pl.String), "replica")
     for (platform, replica), part in instances.partition_by("platform", "replica", as_dict=True).items():
-        # Counters begin anew with every instance: what went down was another's.
+        # Counters begin anew with every instance: a decrease means that the instance was replaced.
         counted = part.sort("tick").select("tick", pl.col("throttled").diff().clip(0).alias("periods"))
         joined = seen.join(counted, on="tick").with_columns((pl.col("periods") / pl.col("seconds")).alias("throttled"))
         mine = ((arms["platform"] == str(platform)) & (arms["replica"] == replica)).to_numpy()
         values = _Spans(spans.begin[mine], spans.end[mine]).mean(joined, "throttled")
-        found[mine] = values.fill_null(float("nan")).to_numpy()
-    return pl.Series("throttled", found).fill_nan(None)
+        rates[mine] = values.fill_null(float("nan")).to_numpy()
+    return pl.Series("throttled", rates).fill_nan(None)
 
 
 def without(samples: pl.DataFrame, marked: pl.DataFrame) -> pl.DataFrame:
@@ -223,9 +225,9 @@ def without(samples: pl.DataFrame, marked: pl.DataFrame) -> pl.DataFrame:
 
 def by_reason(marked: pl.DataFrame) -> dict[tuple[str, str], tuple[int, dict[str, int]]]:
     """By workload and platform: how many trials are marked, and how many for each reason."""
-    found: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
+    by_arm: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
     for (workload, platform), part in marked.partition_by("workload", "platform", as_dict=True).items():
         numbers = dict(part.group_by("reason").len().iter_rows())
         counts = {reason: int(numbers[reason]) for reason in LIMITS if reason in numbers}
-        found[str(workload), str(platform)] = part.select(KEY).n_unique(), counts
-    return found
+        by_arm[str(workload), str(platform)] = part.select(KEY).n_unique(), counts
+    return by_arm

@@ -1,4 +1,4 @@
-"""Do neighbouring blocks have something in common? Then intervals over blocks are too narrow."""
+"""Correlation of neighbouring blocks: where there is any, intervals over blocks are too narrow."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Dependence:
 
     @property
     def correlation(self) -> float:
-        """Without the bias of independent blocks."""
+        """The autocorrelation less the bias that independent blocks show."""
         return self.seen - self.bias
 
     @property
@@ -49,30 +49,30 @@ class Dependence:
 
     @property
     def is_sure(self) -> bool:
-        """Whether neighbouring blocks are alike; not where they look independent, or go against each other."""
+        """Whether neighbouring blocks are positively correlated, at the level `SURE_P`."""
         return self.p <= SURE_P
 
 
 def dependence(series: Sequence[BlockRatios]) -> Dependence | None:
-    """How much a block's ratio tells of the next one's; None below `MIN_BLOCKS`, or without any spread.
+    """The correlation of a block's ratio with the next one's; None below `MIN_BLOCKS`, or without any spread.
 
     sum z(t) z(t + 1) / sum z(t)^2 over all series, each less its mean and over its SD. It is held to the same figure
     with the blocks in random order, one order for all series: they share the baseline, so they are not independent of
     each other. Where a series lacks a block its neighbours there are no pair.
     """
-    lively = [one for one in series if one.logs.size >= MIN_BLOCKS and np.ptp(one.logs) > 0]
-    if not lively:
+    varied = [ratios for ratios in series if ratios.logs.size >= MIN_BLOCKS and np.ptp(ratios.logs) > 0]
+    if not varied:
         return None
-    blocks = np.unique(np.concatenate([one.blocks for one in lively]))
-    table = np.zeros((blocks.size, len(lively)))
-    for at, one in enumerate(lively):
-        table[np.searchsorted(blocks, one.blocks), at] = (one.logs - one.logs.mean()) / one.logs.std()
+    blocks = np.unique(np.concatenate([ratios.blocks for ratios in varied]))
+    table = np.zeros((blocks.size, len(varied)))
+    for at, ratios in enumerate(varied):
+        table[np.searchsorted(blocks, ratios.blocks), at] = (ratios.logs - ratios.logs.mean()) / ratios.logs.std()
     seen = _lagged(table)
     rng = np.random.default_rng(_SEED)
     shuffled = np.array([_lagged(table[rng.permutation(blocks.size)]) for _ in range(_SHUFFLES)])
     p = (1 + np.count_nonzero(shuffled >= seen)) / (1 + _SHUFFLES)
-    longest = max(one.logs.size for one in lively)
-    return Dependence(len(lively), longest, seen, float(shuffled.mean()), float(shuffled.std(ddof=1)), float(p))
+    longest = max(ratios.logs.size for ratios in varied)
+    return Dependence(len(varied), longest, seen, float(shuffled.mean()), float(shuffled.std(ddof=1)), float(p))
 
 
 def _lagged(table: Floats) -> float:

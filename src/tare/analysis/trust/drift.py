@@ -1,4 +1,4 @@
-"""Does a ratio stay what it is while a campaign goes on? One figure for it means nothing where it does not."""
+"""Drift: a ratio that changes while a campaign goes on, so that one figure for it means nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tare.analysis.evidence import Evidence
 #: Rank correlation of a block's number with its ratio beyond which it drifts, from `DRIFT_FROM` blocks on; with few
 #: blocks chance gives as much, so it must be improbable (`DRIFT_P`) too.
 DRIFT_LIMIT, DRIFT_FROM, DRIFT_P = 0.3, 10, 0.001
-#: What takes a verdict away must be less likely by chance: of forty figures without a drift one in 250 campaigns.
+#: A drift that closes a figure must be less likely by chance: of forty figures without one, once in 250 campaigns.
 CLOSING_P = 0.0001
 
 
@@ -26,19 +26,19 @@ class Drift:
     p: float
 
     def closes(self, question: Question) -> Closed | None:
-        """Why nothing can be said: it goes farther than half of the margin. None where it does not."""
+        """Why there is no verdict: the ratio drifts by more than half of the margin. None where it does not."""
         if self.p >= CLOSING_P or abs(self.size) <= question.margin / 2:
             return None
         return Closed(Reason.DRIFT, {"correlation": self.correlation, "size": self.size})
 
 
 def drift(seen: Evidence) -> Drift | None:
-    """The drift of what was compared, by Theil and Sen's slope; None where there is none to see."""
+    """The drift of the blocks' ratios, its size by Theil and Sen's slope; None where none is found."""
     pairs = seen.pairs
     if pairs is None or pairs.logs.size < DRIFT_FROM or np.ptp(pairs.logs) == 0:
         return None
-    found = stats.spearmanr(pairs.blocks, pairs.logs)
-    if abs(found.statistic) <= DRIFT_LIMIT or found.pvalue >= DRIFT_P:
+    correlation = stats.spearmanr(pairs.blocks, pairs.logs)
+    if abs(correlation.statistic) <= DRIFT_LIMIT or correlation.pvalue >= DRIFT_P:
         return None
     slope = float(stats.theilslopes(pairs.logs, pairs.blocks).slope)
-    return Drift(float(found.statistic), slope * float(np.ptp(pairs.blocks)), float(found.pvalue))
+    return Drift(float(correlation.statistic), slope * float(np.ptp(pairs.blocks)), float(correlation.pvalue))

@@ -1,4 +1,4 @@
-"""What a platform had otherwise than the baseline, by the campaign's fairness manifest, and what that forbids."""
+"""In which facts platforms differ from the baseline, by the campaign's fairness manifest; some forbid a comparison."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def differences(record: CampaignRecord) -> list[Difference]:
     mine = record.fairness.get(record.baseline)
     if not isinstance(mine, dict):
         return []
-    found = []
+    differing = []
     for platform in record.platforms:
         theirs = record.fairness.get(platform.name)
         if platform.name == record.baseline or not isinstance(theirs, dict):
             continue
         for fact in (*ALIKE, *OWN):
-            here, there = theirs.get(fact), mine.get(fact)
-            if here != there:
-                found.append(Difference(platform.name, fact, here, there, fact in ALIKE))
-    return found
+            value, baseline_value = theirs.get(fact), mine.get(fact)
+            if value != baseline_value:
+                differing.append(Difference(platform.name, fact, value, baseline_value, fact in ALIKE))
+    return differing
 
 
 def refusals(record: CampaignRecord) -> dict[str, tuple[str, ...]]:
-    """The facts for which a platform is not compared, by its name; of none where somebody asked for it by name."""
+    """The facts for which a platform is not compared, by its name; those asked for by name are always compared."""
     unfair: dict[str, list[str]] = {}
     for difference in differences(record):
         if difference.unfair and difference.platform not in record.asked:

@@ -1,4 +1,4 @@
-"""What a careful reader must know beside a verdict, as a code with its numbers; the words are the report's."""
+"""Findings: what belongs beside a verdict, as a code with its numbers; the sentences are the report's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tare.analysis.comparisons.verdicts import Kind
 
 
 class FindingKind(StrEnum):
-    """What was found, and the numbers that come with it; shares, speeds and losses are fractions.
+    """The kinds of findings, with their numbers; shares, speeds and losses are fractions.
 
     ``stalls``: rounds beyond the baseline's cut: ``share``, their ``speed`` as a share of the usual one, how much work
     is ``lost`` to them; ``baseline_share`` and ``baseline_lost``.
@@ -27,7 +27,7 @@ class FindingKind(StrEnum):
     ``drift``: rank ``correlation`` of the ratio with the block, too little to close the figure.
     ``one-baseline``, ``no-floor``: there is no A/A figure; the second has a `FloorReason`.
     ``wide-floor``: the A/A interval's ``half_width`` is beyond the margin.
-    ``floor-excludes-zero``: the A/A interval does, within what the gate lets pass.
+    ``floor-excludes-zero``: the A/A interval does, by too little to make the metric invalid (`verdicts.gate`).
     ``unmarked``: what leaving out the contaminated trials would change; its figures are `Unmarked`'s.
     ``headline-differs``: the workload's headline ``metric`` has another ``verdict``.
     """

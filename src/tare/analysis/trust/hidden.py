@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from scipy import stats
 
-#: How slow a run may be that nobody saw: half of the usual speed, as of a run that shares its CPU with another.
+#: How slow an unseen run is taken to be: half of the usual speed, as of a run that shares its CPU with another.
 SLOW = 0.5
-#: Beyond this share of failed trials, its own or the baseline's, what is left says nothing of all.
+#: Beyond this share of failed trials, its own or the baseline's, the trials that are left do not stand for all.
 FAILED_LIMIT = 0.10
 #: Blocks without any difference between them that make a verdict: from eight on a sign test is below 1 % (2 / 2^8).
 BLOCKS_WITHOUT_SPREAD = 8
@@ -27,22 +27,22 @@ class Trials:
 
     @property
     def share(self) -> float:
-        """Of the platform's."""
+        """The failed share of the platform's trials."""
         return self.failed / self.trials if self.trials else 0.0
 
     @property
     def baseline_share(self) -> float:
-        """Of the baseline's."""
+        """The failed share of the baseline's trials."""
         return self.baseline_failed / self.baseline_trials if self.baseline_trials else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """What must be granted for what was not seen; losses are logs of speed."""
+    """Allowances for runs that were not seen, failed or rare; losses are logs of speed."""
 
-    failed: float = 0.0  # were the platform's failed trials runs at half speed
+    failed: float = 0.0  # if the platform's failed trials were runs at half speed
     baseline_failed: float = 0.0  # the same of the baseline's
-    possible: float = 0.0  # were as many runs as can be at half speed, seen by nobody
+    possible: float = 0.0  # if as many unseen runs as possible were at half speed
     share: float = 0.0  # how many that is, of all
     draws: int = 0
     blocks: int = 0  # in so many starts
@@ -50,7 +50,10 @@ class Hidden:
 
 
 def hidden(draws: int, blocks: int, trials: Trials, *, too_few: bool = False) -> Hidden:
-    """What ``draws`` samples of ``blocks`` starts, none of them of a failed trial, leave open."""
+    """The allowances for ``draws`` samples in ``blocks`` starts, none of them of a failed trial.
+
+    ``too_few``: nothing varies, in too few blocks for a verdict.
+    """
     failed = round(draws * trials.share / (1 - trials.share)) if trials.share < 1 else draws
     share = highest_share(failed, draws + failed)
     return Hidden(

@@ -1,4 +1,4 @@
-"""Is a platform less steady than the baseline? Ratio of two standard deviations with its interval."""
+"""How steady a platform is against the baseline: the ratio of two standard deviations with its interval."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def sd_ratio_bonett(first: ArrayLike, second: ArrayLike, *, level: float = 0.95)
 def sd_ratio_pitman(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Interval:
     """SD of ``first`` over that of ``second`` for pairs, one a block: exact for normal ones (Pitman 1939, Morgan 1939).
 
-    What the two share (a drift, a slow hour) tells nothing of their ratio and is taken out. As wrong as
+    What the two share (a drift, a slow hour) does not affect their ratio and is taken out. As wrong as
     `sd_ratio_f` where tails are heavy. Raises `NoAnswer` below three pairs.
     """
     level_of(level)

@@ -18,7 +18,7 @@ from tare.store import CampaignRecord, WorkloadRecord, workload_seconds
 
 
 class NoParts(StrEnum):
-    """Why a spread cannot be told apart into starts and rounds."""
+    """Why a spread cannot be split into that of blocks and that of rounds."""
 
     UNFIT = "unfit"  # samples without a logarithm
     ONE_ROUND = "one-round"  # a block has one figure
@@ -64,25 +64,25 @@ def steadiness(
     """Headline and CPU cost of each workload, the baseline first. Frames are those of `tare.store.Store`."""
     parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
     seconds, per_round = workload_seconds(trials), _round_seconds(slices)
-    found = []
+    results = []
     for workload in record.workloads:
         for metric in workload.metrics:
             part = parts.get((workload.name, metric.name))
             if part is not None and (metric is workload.metrics[0] or metric.name == CPU_COST):
                 grid = Grid.of(part, record.all_arms())
                 costs = _costs(grid, seconds.get(workload.name), per_round.get(workload.name))
-                one = Steadiness(workload.name, metric.name, "", 0)
-                found += [
-                    _steady(replace(one, platform=name), grid, arm, base, costs)
+                empty = Steadiness(workload.name, metric.name, "", 0)
+                results += [
+                    _steady(replace(empty, platform=name), grid, arm, base, costs)
                     for name, arm, base in _pairs(record, grid)
                 ]
-    return found
+    return results
 
 
 def trajectories(record: CampaignRecord, samples: pl.DataFrame) -> list[Trajectory]:
     """Every metric that a trial has many of in a row, by platform, and where it changes on the way."""
     parts = samples.partition_by("workload", "metric", as_dict=True, include_key=False)
-    found: list[Trajectory] = []
+    results: list[Trajectory] = []
     for workload in record.workloads:
         if workload.mode is Mode.SLICES:  # its rounds lie between those of others, and are paired with them
             continue
@@ -90,12 +90,12 @@ def trajectories(record: CampaignRecord, samples: pl.DataFrame) -> list[Trajecto
             part = parts.get((workload.name, metric.name))
             if part is not None:
                 grid = Grid.of(part, record.all_arms())
-                found += _trajectories(workload, metric.name, metric.unit, grid)
-    return found
+                results += _trajectories(workload, metric.name, metric.unit, grid)
+    return results
 
 
 def _pairs(record: CampaignRecord, grid: Grid) -> Iterator[tuple[str, int, list[int]]]:
-    """Each platform's arm and what it is set against."""
+    """Each platform with the position of its arm and of the baseline arms that it is compared with."""
     base = grid.of_platform(record.baseline)
     if len(base) > 1:
         yield record.baseline, base[1], base[:1]
@@ -105,28 +105,28 @@ def _pairs(record: CampaignRecord, grid: Grid) -> Iterator[tuple[str, int, list[
 
 
 def _steady(
-    one: Steadiness, grid: Grid, arm: int, base: Sequence[int], costs: tuple[float, float] | None
+    result: Steadiness, grid: Grid, arm: int, base: Sequence[int], costs: tuple[float, float] | None
 ) -> Steadiness:
     if grid.unfit[[arm, *base]].any():
-        return replace(one, reason=NoParts.UNFIT)
+        return replace(result, reason=NoParts.UNFIT)
     ratios = block_ratios(grid, arm, base)
-    one = replace(one, n_blocks=len(ratios.logs))
-    if one.n_blocks > 1:
-        one = replace(one, sd=float(ratios.logs.std(ddof=1)))
-    if 2 * SHORTEST <= one.n_blocks <= LONGEST:
-        one = replace(one, changes=tuple(change_points(ratios.logs)))
+    result = replace(result, n_blocks=len(ratios.logs))
+    if result.n_blocks > 1:
+        result = replace(result, sd=float(ratios.logs.std(ddof=1)))
+    if 2 * SHORTEST <= result.n_blocks <= LONGEST:
+        result = replace(result, changes=tuple(change_points(ratios.logs)))
     rows = round_ratios(grid, arm, base)
-    blocks = [kept for row in rows if (kept := row[~np.isnan(row)]).size]
+    blocks = [present for row in rows if (present := row[~np.isnan(row)]).size]
     if all(block.size == 1 for block in blocks):
-        return replace(one, reason=NoParts.ONE_ROUND)
+        return replace(result, reason=NoParts.ONE_ROUND)
     try:
         parts = components(blocks)
     except NoAnswer as error:
-        return replace(one, reason=str(error))
+        return replace(result, reason=str(error))
     rounds = max(1, round(parts.rounds))
     now = standard_error(parts, blocks=parts.n_blocks, rounds=rounds)
     return replace(
-        one,
+        result,
         parts=parts,
         twice_rounds=standard_error(parts, blocks=parts.n_blocks, rounds=2 * rounds) / now,
         best_rounds=best_rounds(parts, block_cost=costs[0], round_cost=costs[1]) if costs else None,
@@ -155,5 +155,5 @@ def _trajectories(workload: WorkloadRecord, metric: str, unit: str, grid: Grid) 
         seen = ~np.isnan(rows).all(axis=0)
         line = np.nanmedian(rows[:, seen], axis=0) if seen.any() else np.empty(0)
         if 2 * SHORTEST <= line.size <= LONGEST and np.isfinite(line).all():
-            found = tuple(change_points(line))
-            yield Trajectory(workload.name, metric, name, unit, line.size, float(line[0]), float(line[-1]), found)
+            changes = tuple(change_points(line))
+            yield Trajectory(workload.name, metric, name, unit, line.size, float(line[0]), float(line[-1]), changes)

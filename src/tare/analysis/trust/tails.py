@@ -49,16 +49,16 @@ def _beyond(own: Floats, base: Floats, quantile: float, direction: Direction) ->
 
 
 def stalls(grid: Grid, arm: int, baseline: Sequence[int], question: Question, seen: Evidence) -> Finding | None:
-    """That a platform loses more over whole blocks than in its typical round, by half of the margin or more.
+    """The finding that a platform loses more in whole blocks than in its typical round, by half of the margin at least.
 
-    The mean difference of the two estimates of a block has a 99 % interval that excludes zero. Its size is told by the
+    The mean difference of the two estimates of a block has a 99 % interval that excludes zero. Its size is given by the
     rounds that are slower than their block's median by more than the baseline's own rounds are.
     """
     if seen.pairs is None or seen.total_pairs is None:
         return None
     difference = _sign(question.direction) * (seen.total_pairs.logs - seen.pairs.logs)
-    found = t_interval(difference, _SURE)
-    if found.low <= 0 or found.point < question.margin / 2:
+    interval = t_interval(difference, _SURE)
+    if interval.low <= 0 or interval.point < question.margin / 2:
         return None
     slow = _slowness(grid, arm, baseline, question.direction)
     slow = slow[:, ~np.isnan(slow).all(axis=2).any(axis=0)]

@@ -1,4 +1,4 @@
-"""What leaving out the contaminated trials would change, beside what all trials say. Nothing is left out by it."""
+"""What leaving out the contaminated trials would change; the results themselves are always of all trials."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ _ALONE = {Kind.BASELINE, Kind.NO_DATA}
 
 
 def beside(whole: MetricResult, clean: MetricResult) -> MetricResult:
-    """The result of all trials, with that of those that are not marked noted at every platform that it concerns."""
-    baseline, *others = whole.platforms
-    platforms = [_beside(one, left, baseline.counts) for one, left in zip(others, clean.platforms[1:], strict=True)]
+    """The result of all trials; platforms with marked trials also get the result without these (`Unmarked`)."""
+    baseline, *compared = whole.platforms
+    platforms = [
+        _beside(with_all, without_marked, baseline.counts)
+        for with_all, without_marked in zip(compared, clean.platforms[1:], strict=True)
+    ]
     return replace(whole, platforms=(baseline, *platforms))
 
 
@@ -24,8 +27,8 @@ def _beside(whole: PlatformResult, clean: PlatformResult, baseline: Counts) -> P
     if not (marked or baseline.contaminated) or whole.verdict.kind in _ALONE:
         return whole
     verdict = clean.verdict if clean.n_blocks else _NOTHING_LEFT
-    found = Unmarked(marked, baseline.contaminated, clean.n_blocks, clean.overhead, verdict)
+    unmarked = Unmarked(marked, baseline.contaminated, clean.n_blocks, clean.overhead, verdict)
     changed = verdict.kind is not whole.verdict.kind
-    # Where its own trials are all well, a reader need only know when the baseline's would change the verdict.
+    # A platform without marked trials gets the finding only where the baseline's marked ones change the verdict.
     notes = (*whole.notes, Finding(FindingKind.UNMARKED)) if marked or changed else whole.notes
-    return replace(whole, notes=notes, unmarked=found)
+    return replace(whole, notes=notes, unmarked=unmarked)

@@ -1,10 +1,10 @@
-"""One trial of a workload that starts instances of its own: which of its kinds it is, and what that takes."""
+"""One trial of a workload that starts instances of its own, by the kind of workload."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tare.campaign.execution.density import Told, probes, runs, starts, weights
+from tare.campaign.execution.density import ApartResult, probes, runs, starts, weights
 from tare.campaign.execution.minimum import least_memory
 from tare.campaign.execution.runs import Client
 from tare.campaign.instances.pool import InstancePool
@@ -26,15 +26,15 @@ from tare.workloads.base import Params
 from tare.workloads.contract import checked
 
 
-def run_apart(workload: ApartWorkload, params: Params, pool: InstancePool, client: Client) -> Told:
-    """Run it once, and end what it started.
+def run_apart(workload: ApartWorkload, params: Params, pool: InstancePool, client: Client) -> ApartResult:
+    """Run one trial, and end the instances that it started.
 
-    Raises `HostError` when it cannot be done here or on this platform, else as the platform, the session and the
-    parsers do.
+    Raises `HostError` when this host or platform cannot run it, and what the platform, the session and the parsers
+    raise.
     """
     try:
-        told = _run(workload, params, pool, client)
-        return replace(told, samples=checked(workload, told.samples))
+        result = _run(workload, params, pool, client)
+        return replace(result, samples=checked(workload, result.samples))
     except SessionError:
         pool.keep_last_words()
         raise
@@ -42,7 +42,7 @@ def run_apart(workload: ApartWorkload, params: Params, pool: InstancePool, clien
         pool.clear()
 
 
-def _run(workload: ApartWorkload, params: Params, pool: InstancePool, client: Client) -> Told:
+def _run(workload: ApartWorkload, params: Params, pool: InstancePool, client: Client) -> ApartResult:
     match workload:
         case ProbeDensity():
             return probes(workload, params, pool)
@@ -61,10 +61,10 @@ def _run(workload: ApartWorkload, params: Params, pool: InstancePool, client: Cl
     )
 
 
-def _image(workload: ImageWorkload, pool: InstancePool) -> Told:
-    """Look at the platform's form of the image, which is there already."""
+def _image(workload: ImageWorkload, pool: InstancePool) -> ApartResult:
+    """The sizes of the platform's form of the image, which the preflight has made."""
     platform, image = pool.platform, pool.launcher.image
     form = prepared(platform, image)
     unpacked = forms.unpacked_bytes(image.root) if platform.same_bits else None
     figures = workload.read(ImageSizes(form.disk_bytes, unpacked))
-    return Told(tuple(Sample(name, value) for name, value in figures.items()), {"form": form.form.encode()})
+    return ApartResult(tuple(Sample(name, value) for name, value in figures.items()), {"form": form.form.encode()})

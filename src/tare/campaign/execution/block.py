@@ -1,4 +1,4 @@
-"""The trials of a block: each has its row, whatever a platform, a workload or a tenant does (`tare.errors.attempt`)."""
+"""Runs the trials of a block: each gets its row, even where a platform, a workload or a guest fails."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from tare.workloads.contract import checked
 
 
 class Watcher(Protocol):
-    """Is told what goes on; for progress on a terminal."""
+    """Receives the progress of a campaign, for a terminal."""
 
     def block(self, number: int, spent_s: float, left_s: float | None, interim: Interim) -> None:
-        """A block begins; ``interim``: what those before it gave."""
+        """Called when a block begins; ``interim``: the trials and estimates of the blocks before it."""
 
     def doing(self, what: str) -> None:
-        """Something begins that may take longer than a moment."""
+        """Called when something begins that may take a while."""
 
     def trial(self, trial: Trial) -> None:
-        """A trial is in the store."""
+        """Called when a trial is in the store."""
 
     def fault(self, line: str) -> None:
-        """A part failed by a fault in somebody's code, and the campaign goes on; once for each such fault."""
+        """Called once for each fault in the code of a platform or workload; the campaign goes on."""
 
 
 @dataclass(slots=True)
 class BlockRunner:
-    """Runs one block after the other, with fresh instances in each."""
+    """Runs blocks one after the other, with fresh instances in each."""
 
     plan: Plan
     store: Store
@@ -62,7 +62,7 @@ class BlockRunner:
     _seq: Mapping[TrialKey, int] = field(default_factory=dict)
 
     def run(self, schedule: BlockSchedule, seq: Mapping[TrialKey, int]) -> bool:
-        """Run what is missing of a block; ``seq``: the trials' places in the whole schedule. False when nothing is."""
+        """Run a block's missing trials; ``seq``: their places in the whole schedule. False when none is missing."""
         missing = [key for key in schedule.trials() if key not in self.done]
         if not missing:
             return False
@@ -134,13 +134,13 @@ class BlockRunner:
         return clock.ended(key, self._seq[key], samples, cpu_ns=cpu_ns, daemon_cpu_ns=None, outputs=outputs)
 
     def _alive(self, arm: Arm) -> RunningInstance:
-        """The arm's instance of this block; a fresh one when it died. Raises `TareError` when it does not start."""
-        self._bury(arm)  # what has no agent is only seen to be gone when it is looked at
+        """The arm's instance of this block; a fresh one when it was lost. Raises `TareError` when it does not start."""
+        self._drop_unusable(arm)  # without an agent, only looking at an instance shows that it has ended
         running = self.running_instances.get(arm)
         return running if running is not None else self._start(arm, measured=False)
 
-    def _bury(self, arm: Arm) -> None:
-        """End an instance that is lost or dirty, so that the arm's next trial gets a fresh one. Another stays."""
+    def _drop_unusable(self, arm: Arm) -> None:
+        """End the arm's instance if it is lost or dirty, so that the next trial gets a fresh one."""
         running = self.running_instances.get(arm)
         if running is None or running.usable:
             return
@@ -152,7 +152,7 @@ class BlockRunner:
         self._end([running])
 
     def _why_lost(self, arm: Arm, error: SessionError) -> str:
-        """What is said of a lost instance: the daemon's end, where that is why."""
+        """The reason for a lost instance: the end of the platform's daemon, where that is the cause."""
         daemon_failure = attempt(self._platform(arm).daemon_failure)
         if daemon_failure is None or isinstance(daemon_failure, Failed):
             return str(error)
@@ -177,7 +177,7 @@ class BlockRunner:
             self._commit(self._run_rounds(job, block, [arm], [[arm]]))
 
     def _run_rounds(self, job: Job, block: int, arms: Sequence[Arm], rounds: Sequence[Sequence[Arm]]) -> list[Trial]:
-        """One run of each arm in each round. An arm whose run fails has no more of them, and a failed trial."""
+        """One run of each arm in each round. After a failed run an arm has no more runs, and a failed trial."""
         keys = {arm: TrialKey(block, job.workload.name, arm) for arm in arms}
         ended: dict[Arm, Trial] = {}
         with contextlib.ExitStack() as cleaning:
@@ -186,23 +186,23 @@ class BlockRunner:
             for arm in (arm for order in rounds for arm in order if arm in runs):
                 if arm in ended or (
                     runs[arm] and not self.running_instances[arm].usable
-                ):  # what cannot be used has no more rounds
+                ):  # an instance that is not usable has no more rounds
                     continue
-                measured = attempt(partial(_one_of_its_rounds, job, ready_to_run[arm]))
+                measured = attempt(partial(_run_once, job, ready_to_run[arm]))
                 if isinstance(measured, Failed):
                     ended[arm] = self._failed(clock, keys[arm], measured)
                 else:
                     runs[arm].append(measured)
         for arm in arms:
-            self._bury(arm)
+            self._drop_unusable(arm)
         return [ended[arm] if arm in ended else self._ran(clock, key, runs[arm]) for arm, key in keys.items()]
 
     def _prepare(
         self, job: Job, keys: Mapping[Arm, TrialKey], ended: dict[Arm, Trial], cleaning: contextlib.ExitStack
     ) -> tuple[TrialClock, dict[Arm, Run]]:
-        """The workload prepared in each arm's instance, to be run; trials of those where it cannot be are ``ended``.
+        """Prepare the workload in each arm's instance; the trials of arms where that fails are added to ``ended``.
 
-        All that is missing starts first: nothing does while trials run.
+        All missing instances are started first, so that none starts while trials run.
         """
         workload = job.workload
         assert isinstance(workload, RunWorkload)
@@ -264,18 +264,18 @@ class BlockRunner:
         clock, keep = self._clock(), partial(self._keep_console, key.arm)
         warn = partial(self.faults.keep, f"the end of an instance of {key.arm}")
         pool = InstancePool(self._platform(key.arm), key.arm, self.launcher, warn, keep)
-        told = attempt(partial(run_apart, workload, job.params, pool, self.client))
-        if isinstance(told, Failed):
-            if isinstance(told.error, PlatformError):
-                keep(told.error.console)
-            return self._failed(clock, key, told)
+        result = attempt(partial(run_apart, workload, job.params, pool, self.client))
+        if isinstance(result, Failed):
+            if isinstance(result.error, PlatformError):
+                keep(result.error.console)
+            return self._failed(clock, key, result)
         return clock.ended(
             key,
             self._seq[key],
-            told.samples,
-            cpu_ns=told.cpu_ns,
-            daemon_cpu_ns=told.daemon_cpu_ns,
-            outputs=told.outputs,
+            result.samples,
+            cpu_ns=result.cpu_ns,
+            daemon_cpu_ns=result.daemon_cpu_ns,
+            outputs=result.outputs,
         )
 
     # Slices
@@ -303,7 +303,7 @@ class BlockRunner:
         )
         sliced_by = dict.fromkeys(running_instances, Sliced(error=ran.error)) if isinstance(ran, Failed) else ran
         for arm, sliced in sliced_by.items():
-            self._bury(arm)
+            self._drop_unusable(arm)
             trials.append(self._sliced(clock, TrialKey(block, stage.workload, arm), sliced))
         self._commit(trials)
 
@@ -326,19 +326,19 @@ class BlockRunner:
             return
         ticks = self.sampler.drain() if self.sampler is not None else ()
         committed = attempt(partial(self.store.commit_trials, trials, ticks))
-        if isinstance(committed, Failed):  # a figure from inside is more than the file can hold
+        if isinstance(committed, Failed):  # a figure from inside is too large for the file
             self.store.commit_trials((), ticks)
-            trials = [self._unkept(trial) for trial in trials]
+            trials = [self._commit_alone(trial) for trial in trials]
         for trial in trials:
             self.done.add(trial.key)
             self.interim.add(trial)
             self.watcher.trial(trial)
 
-    def _unkept(self, trial: Trial) -> Trial:
-        """Write a trial alone, as a failed one when it cannot be written."""
+    def _commit_alone(self, trial: Trial) -> Trial:
+        """Write one trial, as a failed one where its figures cannot be written."""
         committed = attempt(partial(self.store.commit_trials, (trial,)))
         if isinstance(committed, Failed):
-            self.faults.tell(str(trial.key), committed)
+            self.faults.report(str(trial.key), committed)
             bare = replace(trial, samples=(), slices=(), cpu_ns=None, daemon_cpu_ns=None, outputs=committed.outputs)
             trial = replace(bare, status=Status.FAILED, reason=committed.reason)
             self.store.commit_trials((trial,))
@@ -348,16 +348,16 @@ class BlockRunner:
         return TrialClock.begin(self.plan.resources.cpus)
 
     def _failed(self, clock: TrialClock, key: TrialKey, failed: Failed) -> Trial:
-        """The row of a trial that failed: what the surroundings or the platform lack is no failure of it."""
+        """The row of a trial that failed; it is unsupported where the host or the platform lacks something for it."""
         error = failed.error
-        self.faults.tell(f"{key.workload} on {key.arm}", failed)
+        self.faults.report(f"{key.workload} on {key.arm}", failed)
         reason = self._why_lost(key.arm, error) if isinstance(error, SessionError) else failed.reason
         unsupported = isinstance(error, HostError | UnsupportedError)
         status = Status.UNSUPPORTED if unsupported else Status.FAILED
         return clock.failed(key, self._seq[key], reason, status=status, outputs=failed.outputs)
 
     def _not_started(self, clock: TrialClock, key: TrialKey, failed: Failed) -> Trial:
-        """The same where there is no instance: whatever a start lacks, the workload is not what is unsupported."""
+        """The row of a trial whose instance did not start: failed, since the workload is not what is unsupported."""
         return replace(self._failed(clock, key, failed), status=Status.FAILED)
 
     def _job(self, workload: str) -> Job:
@@ -367,7 +367,7 @@ class BlockRunner:
         return next(platform for platform in self.plan.platforms if platform.name == arm.platform)
 
 
-def _one_of_its_rounds(job: Job, run: Run) -> Measured:
+def _run_once(job: Job, run: Run) -> Measured:
     measured = run()
     if job.rounds and measured.outcome.series:
         raise ParseError(f"{job.workload.name} has rounds of its own, and cannot be run in rounds")

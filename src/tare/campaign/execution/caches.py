@@ -1,4 +1,4 @@
-"""Drops what page caches hold of an instance's data volume: the host's, a guest's own, or both."""
+"""Drops the files of an instance's data volume from page caches: the host's, a guest's own, or both."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from tare.host import roots
 from tare.host.owner import boot_id
 from tare.workloads.base import Drop, RunPlan
 
-#: The slowest disk may take so long to write back what a guest holds.
+#: A slow disk may take so long to write back a guest's cache.
 DROP_LIMIT_S = 300.0
-#: What is left of a file in the host's page cache by an access beside it that is none of the measured.
+#: Share of a file that accesses other than the measured ones may leave in the host's page cache.
 STRAY = 0.01
-#: What is at least there of a file that came from the disk, where memory is short.
+#: Least share in the host's page cache of a file that was read from the disk, even where memory is short.
 FETCHED = 0.9
 
-#: Drops in a guest: all that its kernel caches where that is its own to drop. Of a kernel that others use too only what
-#: it holds of files below /data, which `dd` can ask for (GNU coreutils, "dd": nocache with count=0). $1 is the host's
-#: boot id: who reads the same runs on the host's kernel.
+#: Drops in a guest: all that its kernel caches, where the kernel is its own. From a shared kernel's cache only the
+#: files below /data, by `dd` (GNU coreutils, "dd": nocache with count=0). $1 is the host's boot id: an instance that
+#: reads the same boot id runs on the host's kernel.
 _WITHIN = """\
 all=/proc/sys/vm/drop_caches
 [ -e "$all" ] || { echo "its kernel has no $all" >&2; exit 69; }
@@ -30,45 +30,45 @@ fi
 
 
 def drop(plan: RunPlan, running: RunningInstance) -> UnsupportedError | None:
-    """Drop what the plan says, the guest's first: what it writes back goes through the host's.
+    """Drop the caches that the plan names, the guest's first: what it writes back goes through the host's.
 
-    Where a guest's cannot be dropped, that error is raised; or returned, for `require_fetched`, where it can be seen
-    afterwards whether it mattered. Raises `SessionError` when the instance is lost.
+    Where a guest's cache cannot be dropped, the error is raised; or returned, for `require_fetched`, where the host can
+    see afterwards whether it mattered. Raises `SessionError` when the instance is lost.
     """
-    kept = None
+    undropped = None
     if plan.drop in {Drop.GUEST, Drop.BOTH}:
-        kept = _drop_within(running)
-        if kept is not None and not (plan.drop is Drop.BOTH and plan.fetched):
-            raise kept
+        undropped = _drop_within(running)
+        if undropped is not None and not (plan.drop is Drop.BOTH and plan.fetched):
+            raise undropped
     if plan.drop in {Drop.HOST, Drop.BOTH}:
         roots.drop_page_cache(running.instance.spec.space.data)
-    return kept
+    return undropped
 
 
 def _drop_within(running: RunningInstance) -> UnsupportedError | None:
     done = running.session.execute(["sh", "-c", _WITHIN, "drop", boot_id()], cwd="/data", time_limit_s=DROP_LIMIT_S)
     if done.code == 0:
         return None
-    said = done.stderr.decode(errors="replace").strip().splitlines()
-    why = "it took too long" if done.timed_out else said[-1] if said else f"it ended with {done.code}"
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    why = "it took too long" if done.timed_out else lines[-1] if lines else f"it ended with {done.code}"
     return UnsupportedError(f"what the guest caches cannot be dropped: {why}")
 
 
-def require_fetched(kept: UnsupportedError | None, plan: RunPlan, running: RunningInstance) -> None:
-    """Raise what `drop` returned, unless the host has the files in its cache again: then no other cache held them."""
-    if kept is None:
+def require_fetched(undropped: UnsupportedError | None, plan: RunPlan, running: RunningInstance) -> None:
+    """Raise the error that `drop` returned, unless the host's cache has the files again: then no other cache did."""
+    if undropped is None:
         return
     for name in plan.fetched:
         share = roots.cached_share(running.instance.spec.space.data, name)
         if share is None or share < FETCHED:
-            raise kept
+            raise undropped
 
 
 def require_uncached(plan: RunPlan, running: RunningInstance) -> None:
-    """Hold the plan to ``uncached``. Raises `UnsupportedError` for a file that went through the host's page cache.
+    """Raise `UnsupportedError` for a file of the plan's ``uncached`` that went through the host's page cache.
 
-    Only files that are the host's own can be looked at: a machine with a disk of its own has declared what is between
-    that and the host's (`Platform.disk_cache`).
+    Only files on the host's own filesystems can be checked: a virtual machine with a disk of its own declares how that
+    disk is cached (`Platform.disk_cache`).
     """
     for name in plan.uncached:
         share = roots.cached_share(running.instance.spec.space.data, name)

@@ -1,4 +1,4 @@
-"""The facts around one trial: when it began, how long it took, what the host was doing meanwhile."""
+"""The circumstances of one trial: when it began, how long it took, how busy the host was meanwhile."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class HostReading:
 
     @classmethod
     def take(cls, cpus: Sequence[int]) -> Self:
-        """Read the host's counters, of these CPUs where they are by CPU."""
+        """Read the host's counters; those that are counted by CPU, for these CPUs only."""
         steal, total = counters.steal_and_total(cpus)
         waited = counters.pressure_us("cpu")
         load = float(Path("/proc/loadavg").read_text().split()[0])
         return cls(time.monotonic_ns(), steal, total, waited, load)
 
     def steal_since(self, before: HostReading) -> float | None:
-        """Share of the CPUs' time that the hypervisor below took away, 0 to 1; None for too short a time to tell."""
+        """Share of the CPUs' time that the hypervisor below took away, 0 to 1; None when the time is too short."""
         ticks = self.total_ticks - before.total_ticks
         return (self.steal_ticks - before.steal_ticks) / ticks if ticks > 0 else None
 
     def pressure_since(self, before: HostReading) -> float | None:
-        """Share of the time in which some task waited for a CPU, 0 to 1."""
+        """Share of the time in which some task waited for a CPU, 0 to 1; None without PSI."""
         if self.waited_us is None or before.waited_us is None or self.at_ns <= before.at_ns:
             return None
         return min(1.0, (self.waited_us - before.waited_us) * 1000 / (self.at_ns - before.at_ns))
@@ -44,7 +44,7 @@ class HostReading:
 
 @dataclass(frozen=True, slots=True)
 class TrialClock:
-    """Begun before a trial; makes its row when it ends."""
+    """The time and the host's counters before a trial; makes the trial's row when it has ended."""
 
     cpus: tuple[int, ...]
     started: float
@@ -66,7 +66,7 @@ class TrialClock:
         slices: tuple[SliceFacts, ...] = (),
         outputs: Mapping[str, bytes] | None = None,
     ) -> Trial:
-        """The row of a trial that went well."""
+        """The row of a successful trial."""
         return self._row(key, seq, Status.OK, None, samples, cpu_ns, daemon_cpu_ns, slices, outputs or {})
 
     def failed(
@@ -78,7 +78,7 @@ class TrialClock:
         status: Status = Status.FAILED,
         outputs: Mapping[str, bytes] | None = None,
     ) -> Trial:
-        """The row of a trial that did not, with what its tools had printed by then."""
+        """The row of a trial that failed or is unsupported, with the outputs that its tools had printed by then."""
         return self._row(key, seq, status, reason, (), None, None, (), outputs or {})
 
     def _row(

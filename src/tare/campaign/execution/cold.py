@@ -1,10 +1,10 @@
-"""A cold start: what it reads from the disk is not in the host's page cache.
+"""A cold start: the files that it reads are not in the host's page cache.
 
-What leaves the cache: the platform's form of the image (and the kernel and initramfs of a guest), the platform's own
-programs, and the shared libraries that those are linked with, file by file; and nothing else of the host's. What stays:
-pages that a living process has mapped (libc, which tare itself runs on; a daemon's program, as it is not started anew),
-the kernel's caches of names and inodes, tare's own programs (sh, bash and ip, which make the surroundings), and what a
-disk or a hypervisor below the host keeps.
+Dropped from the cache, file by file: the platform's form of the image (and the kernel and initramfs of a guest), the
+platform's own programs, and the shared libraries that those are linked with; nothing else of the host. Not dropped:
+pages that a running process has mapped (libc, which tare itself uses; a daemon's program, as it is not restarted), the
+kernel's caches of names and inodes, the programs that tare uses itself (sh, bash and ip, for the surroundings), and the
+caches of a disk or of a hypervisor below the host.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _LIMIT_S = 10.0
 
 
 def drop_start_files(platform: Platform, image: Image) -> None:
-    """Write back what a start of the platform reads, and drop it. Raises `HostError` where that is not known."""
+    """Write back the files that a start of the platform reads, and drop them from the page cache.
+
+    Raises `HostError` where these files are not known.
+    """
     form = contract.prepared(platform, image)
     if not form.files or platform.elsewhere:
         raise HostError(
@@ -39,12 +42,12 @@ def drop_start_files(platform: Platform, image: Image) -> None:
 
 @functools.cache
 def _programs(names: tuple[str, ...]) -> tuple[Path, ...]:
-    found = [Path(program) for name in names if (program := processes.find(name)) is not None]
-    return tuple(dict.fromkeys(path for program in found for path in (program.resolve(), *libraries(program))))
+    programs = [Path(program) for name in names if (program := processes.find(name)) is not None]
+    return tuple(dict.fromkeys(path for program in programs for path in (program.resolve(), *libraries(program))))
 
 
 def libraries(program: Path) -> Iterator[Path]:
-    """The shared libraries that a program is linked with; none of one that is static, or a script."""
+    """The shared libraries that a program is linked with; none for a static program or a script."""
     shown = processes.run(["ldd", str(program)], time_limit_s=_LIMIT_S)
     if shown.code == 0:
         yield from (Path(path).resolve() for path in parse_ldd(shown.text))

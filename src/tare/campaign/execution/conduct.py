@@ -1,4 +1,4 @@
-"""A campaign from the request to the end, new or resumed."""
+"""Runs a campaign from the request to its end, a new one or a resumed one."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ MIN_FREE_DISK = 2 << 30
 
 
 def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
-    """Run a new campaign into ``file``. Raises `TareError`; what is in the file by then stays."""
-    # What cannot be is said before anything is done.
+    """Run a new campaign into ``file``. Raises `TareError`; the trials that are in the file by then stay."""
+    # Impossible requests are refused before anything is started.
     request.check()
     check_new_campaign(file)
     chosen = platforms_for(request.platforms)
@@ -65,16 +65,16 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
         check_host(request)
         host.callback(_keep_unremoved_in, file)
         host.callback(close_all, chosen)
-        failures: list[tuple[str, Failed]] = []  # of platforms that are left out, for a file that is not there yet
+        failures: list[tuple[str, Failed]] = []  # of platforms that are left out, until there is a file to keep them
 
         def keep(what: str, failed: Failed) -> None:
             failures.append((what, failed))
 
-        found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=keep)
+        detected, missing = available(chosen, asked=asked, progress=watcher.doing, keep=keep)
         image = host.image(job.workload for job in jobs)
         tuned = host.tune(resources.cpus) if request.tune else None
         launcher, client = host.prepare(image, resources, request.subnet)
-        ready, broken = try_each(found, image, launcher, asked=asked, progress=watcher.doing, keep=keep)
+        ready, broken = try_each(detected, image, launcher, asked=asked, progress=watcher.doing, keep=keep)
         plan, ready = _plan(request, ready, jobs, resources)
         record = record_of(plan, ready, image, [*request.left_out, *missing, *broken], asked, tuned)
         with create_store(file, record, trust.mark) as store:
@@ -86,16 +86,16 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
 
 
 def check_runs_here(names: Sequence[str], progress: Progress) -> None:
-    """Try whether these platforms run here, as `begin` does. Raises `HostError` for the first that does not."""
+    """Check whether these platforms run here, as `begin` does. Raises `HostError` for the first that does not."""
     chosen = platforms_for(names)
     with HostSession(progress) as host:
         host.callback(close_all, chosen)
-        # There is no file yet to keep a traceback in: a fault of one that was asked for is raised.
+        # There is no file to keep a traceback in; a failure of a platform that was asked for is raised.
         available(chosen, asked=frozenset(names), progress=progress, keep=lambda _what, _failed: None)
 
 
 def check_host(request: CampaignRequest) -> None:
-    """Raise `HostError` where the disk, the agent or the subnet of a new campaign are not there."""
+    """Raise `HostError` where the host lacks the disk space, the agent or the subnet for a new campaign."""
     check_disk()
     volumes.check_size(request.data_bytes, state.home())
     build.agent_path()
@@ -105,12 +105,12 @@ def check_host(request: CampaignRequest) -> None:
 def _plan(
     request: CampaignRequest, ready: list[Ready], jobs: tuple[Job, ...], resources: Resources
 ) -> tuple[Plan, list[Ready]]:
-    """What is decided once it is known what runs here, and all that takes part."""
+    """The plan, once it is known which platforms run here, and all platforms that take part, slowed copies included."""
     length = request.duration()
     extra = extra_work(ready, request.slowed)
     ready = [*ready, *slowed_copies(ready, request.slowed)]
-    usable = tuple(one.platform for one in ready)
-    # Whoever counts blocks wants that many.
+    usable = tuple(entry.platform for entry in ready)
+    # Where blocks are counted, all of them are run: there is no look at the intervals.
     counted = length.blocks is not None or request.design is Design.SEQUENTIAL
     precision = 0 if counted and request.precision is None else request.precision
     plan = Plan(
@@ -138,12 +138,13 @@ def resume(
     warn: Progress | None = None,
     agreed: str = "",
 ) -> None:
-    """Go on with a campaign: exactly the trials that are missing. Raises `StoreError` when it cannot be the same.
+    """Run exactly the missing trials of a campaign. Raises `StoreError` when it would not be the same campaign.
 
-    ``warn``: is told what is not as it was, and no reason to refuse; by default as what goes on. ``agreed``: of a file
-    that another host wrote, what a user has agreed to (`tare.campaign.execution.trust.digest`).
+    ``warn``: called with a line for each change since the campaign began that is no reason to refuse; by default the
+    watcher's ``doing``. ``agreed``: for a file that another host wrote, the digest of the record that the user has
+    agreed to (`tare.campaign.execution.trust.digest`).
     """
-    # A file that is none is told to whoever named it, whatever else runs here.
+    # The file first: that it is no campaign's is reported even where another session has the host.
     with open_store(file) as store, HostSession(watcher.doing) as host:
         trust.require(store, agreed)
         record = store.record
@@ -153,18 +154,18 @@ def resume(
         jobs = jobs_of(record)
         image = host.image(job.workload for job in jobs)
         same.check_same(record, image, facts.gather())
-        kept = record.resources
-        resources = Resources(tuple(kept.cpus), kept.memory_bytes, kept.data_bytes)
-        volumes.check_size(kept.data_bytes, state.home())
+        limits = record.resources
+        resources = Resources(tuple(limits.cpus), limits.memory_bytes, limits.data_bytes)
+        volumes.check_size(limits.data_bytes, state.home())
         chosen = platforms.choose(originals(record))
         host.callback(keep_unremoved, store)
         host.callback(close_all, chosen)
         asked = frozenset(platform.name for platform in chosen)
         faults = Faults(store, watcher.fault)
-        found, missing = available(chosen, asked=asked, progress=watcher.doing, keep=faults.keep)
+        detected, missing = available(chosen, asked=asked, progress=watcher.doing, keep=faults.keep)
         tuned = host.tune(resources.cpus) if record.tuning is not None else None
         launcher, client = host.prepare(image, resources)
-        ready, broken = try_each(found, image, launcher, asked=asked, progress=watcher.doing, keep=faults.keep)
+        ready, broken = try_each(detected, image, launcher, asked=asked, progress=watcher.doing, keep=faults.keep)
         same.check_all_there([*missing, *broken])
         same.check_platforms(record, ready)
         plan = _plan_of(record, ready, jobs, resources)
@@ -178,12 +179,12 @@ def resume(
 
 
 def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ...], resources: Resources) -> Plan:
-    """The plan that a record is of, with the platforms as they are now."""
+    """The plan that a record was made from, with the platforms as they are now."""
     everything = [*ready, *slowed_copies(ready, record.slowed)]
     return Plan(
         profile=record.profile,
         seed=record.seed,
-        platforms=tuple(one.platform for one in everything),
+        platforms=tuple(entry.platform for entry in everything),
         jobs=jobs,
         resources=resources,
         blocks=record.blocks,
@@ -199,7 +200,7 @@ def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ..
 
 
 def resources_for(request: CampaignRequest) -> Resources:
-    """What every instance gets."""
+    """The CPUs, memory and data volume of every instance."""
     count = DUET_CPUS if request.design is Design.DUET else 1
     return Resources(request.cpus or default_cpus(count), request.memory_bytes, request.data_bytes)
 
@@ -215,18 +216,18 @@ def _run(runner: Runner) -> None:
 
 
 def platforms_for(names: Sequence[str]) -> list[Platform]:
-    """The platforms of these names after the baseline; without names the usual ones. Raises `UsageError`."""
+    """The platforms of these names, the baseline first; without names the default ones. Raises `UsageError`."""
     known = platforms.all_platforms()
     if not names:
         return [platform for platform in known.values() if platform.by_default]
-    # There is no overhead without the baseline.
-    first = [one.name for one in known.values() if one.baseline or ALL in names]
+    # Overheads are relative to the baseline, so it always takes part.
+    first = [platform.name for platform in known.values() if platform.baseline or ALL in names]
     return platforms.choose([*first, *(name for name in names if name != ALL)])
 
 
 def _workloads(names: Sequence[str]) -> list[Workload]:
     if not names:
-        return [one for one in workloads.all_workloads().values() if one.by_default]
+        return [workload for workload in workloads.all_workloads().values() if workload.by_default]
     return workloads.choose(names)
 
 
@@ -238,7 +239,7 @@ def record_of(
     asked: Collection[str],
     tuned: Sequence[Tuned] | None,
 ) -> CampaignRecord:
-    """What a new campaign's file says of itself."""
+    """The record of a new campaign's file."""
     return CampaignRecord(
         id=str(uuid.uuid4()),
         created=time.time(),
@@ -247,13 +248,13 @@ def record_of(
         profile=plan.profile,
         baseline=plan.baseline.name,
         arms=[(arm.platform, arm.replica) for arm in plan.arms],
-        platforms=[one.record for one in ready],
+        platforms=[entry.record for entry in ready],
         workloads=[_workload_record(job) for job in plan.jobs],
         resources=ResourceRecord.model_validate(asdict(plan.resources)),
         host=beside.completed(facts.gather(), plan.resources.cpus).model_dump(mode="json"),
         image={"hash": image.hash, **image.manifest.model_dump(mode="json")},
         agent_hash=image.agent_hash,
-        fairness={one.platform.name: one.fairness for one in ready},
+        fairness={entry.platform.name: entry.fairness for entry in ready},
         blocks=plan.blocks,
         time_budget_s=plan.budget_s,
         left_out=list(left_out),
@@ -262,26 +263,26 @@ def record_of(
         design=plan.design,
         in_order=plan.in_order,
         scale=plan.scale,
-        tuning=None if tuned is None else [_setting_record(one) for one in tuned],
+        tuning=None if tuned is None else [_setting_record(setting) for setting in tuned],
         slowed=list(plan.slowed),
     )
 
 
-def _setting_record(one: Tuned) -> SettingRecord:
-    setting, changed = one.setting, one.outcome == "changed"
+def _setting_record(tuned: Tuned) -> SettingRecord:
+    setting, changed = tuned.setting, tuned.outcome == "changed"
     return SettingRecord(
         name=setting.name,
         path=setting.path,
-        outcome=one.outcome,
+        outcome=tuned.outcome,
         former=setting.present,
         value=setting.wanted if changed else setting.present,
-        why=one.reason or setting.why,
+        why=tuned.reason or setting.why,
     )
 
 
 def _tuned_otherwise(before: Sequence[SettingRecord] | None, tuned: Sequence[Tuned] | None) -> Iterator[str]:
-    """Settings that a resumed campaign has otherwise than it had when it began."""
-    values = {one.name: one.value for one in before or ()}
+    """A sentence for each setting whose value differs from what it was when the campaign began."""
+    values = {setting.name: setting.value for setting in before or ()}
     for now in map(_setting_record, tuned or ()):
         if now.name in values and values[now.name] != now.value:
             yield f"{now.name} is {now.value} since the campaign was resumed, and was {values[now.name]}"
@@ -314,7 +315,7 @@ def check_disk() -> None:
 
 @contextlib.contextmanager
 def closing(chosen: Sequence[Platform], faults: Faults) -> Iterator[None]:
-    """Let platforms give back what they hold while the file is still there that keeps what fails of it."""
+    """Close the platforms at the end, while the file is still open to keep their failures."""
     try:
         yield
     finally:
@@ -323,7 +324,7 @@ def closing(chosen: Sequence[Platform], faults: Faults) -> Iterator[None]:
 
 
 def close_all(chosen: Sequence[Platform]) -> list[tuple[Platform, Failed]]:
-    """Give back what platforms held; an error with one keeps no other. Returns what failed."""
+    """Close all platforms, even where closing one of them fails. Returns the failures."""
     ends = [(platform, attempt(platform.close)) for platform in chosen]
     return [(platform, end) for platform, end in ends if isinstance(end, Failed)]
 
@@ -335,8 +336,8 @@ def _keep_unremoved_in(file: Path) -> None:
 
 
 def keep_unremoved(store: Store) -> None:
-    """Keep in the file what could not be removed from this host, each thing once."""
-    kept = {event.text for event in store.events()}
+    """Record in the file what could not be removed from this host, each resource once."""
+    noted = {event.text for event in store.events()}
     for resource in unremoved.still_there():
-        if not kept & {str(resource), resource.why}:
+        if not noted & {str(resource), resource.why}:
             store.add_event("warning", str(resource))

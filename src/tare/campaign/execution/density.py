@@ -1,4 +1,4 @@
-"""Trials with several instances of a platform at once (`tare.workloads.apart` says what each is to tell)."""
+"""Trials with several instances of a platform at once (`tare.workloads.apart` has their metrics)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tare.model import CPU_COST, Arm, Mode, Sample
 from tare.workloads.apart import Load, ProbeDensity, RunDensity, StartDensity, WeightDensity
 from tare.workloads.base import Params, SliceWorkload
 
-#: An agent that has just answered is still tidying up; its guest's kernel too.
+#: Before memory is measured: a new agent and its guest's kernel still free memory for a moment.
 SETTLE_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a trial gave."""
+class ApartResult:
+    """The result of a trial that starts its own instances. Times in ns; None where they could not be read."""
 
     samples: tuple[Sample, ...]
     outputs: Mapping[str, bytes] = field(default_factory=dict)
@@ -32,8 +32,8 @@ class Told:
     daemon_cpu_ns: int | None = None
 
 
-def probes(workload: ProbeDensity, params: Params, pool: InstancePool) -> Told:
-    """Grow step by step, and let the probe work in all that there are."""
+def probes(workload: ProbeDensity, params: Params, pool: InstancePool) -> ApartResult:
+    """Grow the pool step by step, and run the probe in all instances at once."""
     inner = workload.inner_params(params)
     samples: list[Sample] = []
     slices: list[Sliced] = []
@@ -41,41 +41,44 @@ def probes(workload: ProbeDensity, params: Params, pool: InstancePool) -> Told:
         slices = sliced_at_once(workload.inner, inner, pool.platform.name, pool.grow(count))
         for number, rates in sorted(by_round(slices, workload.metric).items()):
             samples += _samples(workload.figures(count, rates), number)
-    own, shared = _sum([one.cpu_ns for one in slices]), _most([one.daemon_cpu_ns for one in slices])
-    return Told((*samples, *_cost(own, sum(one.work for one in slices))), cpu_ns=own, daemon_cpu_ns=shared)
+    own, shared = _sum([sliced.cpu_ns for sliced in slices]), _most([sliced.daemon_cpu_ns for sliced in slices])
+    return ApartResult((*samples, *_cost(own, sum(sliced.work for sliced in slices))), cpu_ns=own, daemon_cpu_ns=shared)
 
 
 def sliced_at_once(
     inner: SliceWorkload, params: Params, name: str, running_instances: Sequence[RunningInstance]
 ) -> list[Sliced]:
-    """The slices of each of some instances, all at the same instants. Raises what any of them failed for."""
+    """Run slices in all of these instances at the same instants; results by instance. Raises the first error."""
     members = {Arm(name, number): running for number, running in enumerate(running_instances)}
     order = tuple(members)
     rounds = (order,) * int(params["rounds"])
     stage = Stage(inner.name, Mode.SLICES, order, rounds, at_once=True, own_cpus=False)
     sliced = run_slices(inner, params, stage, members)
-    errors = [one.error for one in sliced.values() if one.error is not None]
-    # When one is lost the others have no slices, and say just that.
+    errors = [result.error for result in sliced.values() if result.error is not None]
+    # When one instance is lost the others have no slices: their `ParseError` is not the cause.
     for error in sorted(errors, key=lambda error: isinstance(error, ParseError)):
         raise error
     return [sliced[arm] for arm in order]
 
 
 def by_round(slices: Sequence[Sliced], metric: str) -> dict[int, list[float]]:
-    """A figure of every instance by round, of the rounds in which all have it. Raises `ParseError` without any."""
-    found: dict[int, list[float]] = {}
-    for one in slices:
-        for sample in one.samples:
+    """A metric's values by round, one for each instance, of the rounds in which all instances have one.
+
+    Raises `ParseError` where there is no such round.
+    """
+    values_of: dict[int, list[float]] = {}
+    for sliced in slices:
+        for sample in sliced.samples:
             if sample.metric == metric:
-                found.setdefault(sample.round, []).append(sample.value)
-    whole = {number: values for number, values in found.items() if len(values) == len(slices)}
+                values_of.setdefault(sample.round, []).append(sample.value)
+    whole = {number: values for number, values in values_of.items() if len(values) == len(slices)}
     if not whole:
         raise ParseError(f"in none of the rounds did all {len(slices)} instances work at once")
     return whole
 
 
-def runs(workload: RunDensity, params: Params, pool: InstancePool, client: Client) -> Told:
-    """Grow step by step, and run the commands of all that there are, begun at one instant."""
+def runs(workload: RunDensity, params: Params, pool: InstancePool, client: Client) -> ApartResult:
+    """Grow the pool step by step, and run the commands in all instances, begun at one instant."""
     inner = workload.inner_params(params)
     samples: list[Sample] = []
     outputs: dict[str, bytes] = {}
@@ -83,21 +86,23 @@ def runs(workload: RunDensity, params: Params, pool: InstancePool, client: Clien
     for count in workload.counts(params):
         running_instances = pool.grow(count)
 
-        def one(number: int, gate: Gate, running_instances: Sequence[RunningInstance] = running_instances) -> Measured:
+        def run_one(
+            number: int, gate: Gate, running_instances: Sequence[RunningInstance] = running_instances
+        ) -> Measured:
             return run_trial(workload.inner, inner, running_instances[number], client, gate.wait)
 
-        measured = at_once(count, one)
+        measured = at_once(count, run_one)
         each = [done.outcome.samples[workload.metric] for done in measured]
         samples += _samples(workload.figures(count, each))
         for number, done in enumerate(measured):
             outputs |= {f"{count} {number} {name}": printed for name, printed in outputs_of(done.results).items()}
     own, shared = _sum([done.cpu_ns for done in measured]), _most([done.daemon_cpu_ns for done in measured])
     cost = _cost(own, sum(done.outcome.work for done in measured))
-    return Told((*samples, *cost), outputs, own, shared)
+    return ApartResult((*samples, *cost), outputs, own, shared)
 
 
-def starts(workload: StartDensity, params: Params, pool: InstancePool) -> Told:
-    """Start 1, 2, 4 ... anew, each number at one instant: the time of each, and from that instant to the last."""
+def starts(workload: StartDensity, params: Params, pool: InstancePool) -> ApartResult:
+    """Start 1, 2, 4 ... new instances at one instant: each one's start-up time, and the time until the last is up."""
     samples: list[Sample] = []
     for count in workload.counts(params):
         pool.clear()
@@ -106,11 +111,11 @@ def starts(workload: StartDensity, params: Params, pool: InstancePool) -> Told:
         ended = [begun + running.command_ns for begun, running in zip(began, running_instances, strict=True)]
         each = [running.command_ns / 1e6 for running in running_instances]
         samples += _samples(workload.figures(count, each, (max(ended) - min(began)) / 1e6))
-    return Told(tuple(samples))
+    return ApartResult(tuple(samples))
 
 
-def weights(workload: WeightDensity, params: Params, pool: InstancePool) -> Told:
-    """Grow step by step, and weigh all that there are."""
+def weights(workload: WeightDensity, params: Params, pool: InstancePool) -> ApartResult:
+    """Grow the pool step by step, and measure the memory of all instances."""
     before = counters.memory().available
     loads = []
     for count in workload.counts(params):
@@ -119,7 +124,7 @@ def weights(workload: WeightDensity, params: Params, pool: InstancePool) -> Told
         loads.append(
             Load(tuple(running.measure_memory() for running in running_instances), counters.memory().available)
         )
-    return Told(_samples(workload.measure_memory(before, loads)))
+    return ApartResult(_samples(workload.measure_memory(before, loads)))
 
 
 def _samples(figures: Mapping[str, float], number: int = 0) -> tuple[Sample, ...]:
@@ -131,11 +136,11 @@ def _cost(cpu_ns: int | None, work: float) -> tuple[Sample, ...]:
 
 
 def _sum(times: Sequence[int | None]) -> int | None:
-    """Of instances; None when it is not known of one."""
+    """The sum over instances; None when it is unknown for one of them."""
     known = [time for time in times if time is not None]
     return sum(known) if len(known) == len(times) else None
 
 
 def _most(times: Sequence[int | None]) -> int | None:
-    """Of daemons that all share: who looked longest saw all that they did."""
+    """Of daemons that all instances share: the longest measurement includes the others."""
     return max((time for time in times if time is not None), default=None)

@@ -1,4 +1,4 @@
-"""What failed beside the trials is kept in the campaign's file, and each fault of somebody's code is told once."""
+"""Failures outside of trials go to the campaign's file, and each fault in somebody's code is reported once."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from tare.store import Store
 
 @dataclass(slots=True)
 class Faults:
-    """The faults of one campaign. ``say`` is given a line for each that has not come up before."""
+    """The faults of one campaign. ``notify`` is called with a line for each fault that is new."""
 
     store: Store
-    say: Callable[[str], None]
-    _said: set[tuple[str, str]] = field(default_factory=set)
+    notify: Callable[[str], None]
+    _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def keep(self, what: str, failed: Failed) -> None:
-        """Write down what failed, which is no trial."""
+        """Record a failure that is no trial's as an event, with its traceback where it was not expected."""
         self.store.add_event("warning", f"{what}: {failed.reason}")
         if not failed.expected:
             self.store.add_attachment(f"traceback of {what}", failed.traceback)
-        self.tell(what, failed)
+        self.report(what, failed)
 
-    def tell(self, what: str, failed: Failed) -> None:
-        """Say a fault that is new: of another kind, or from another place. An error with words for a user is none."""
-        if not failed.expected and failed.origin not in self._said:
-            self._said.add(failed.origin)
-            self.say(f"{what} failed, and the campaign goes on: {failed.reason}; the file has the traceback")
+    def report(self, what: str, failed: Failed) -> None:
+        """Report a fault unless one of its kind from the same place was reported. An expected error is not a fault."""
+        if not failed.expected and failed.origin not in self._reported:
+            self._reported.add(failed.origin)
+            self.notify(f"{what} failed, and the campaign goes on: {failed.reason}; the file has the traceback")

@@ -1,4 +1,4 @@
-"""Several things at one instant, each in a thread of its own: all are held at a gate until the last has come to it."""
+"""Runs tasks at one instant, each in a thread of its own: they wait at a gate, a barrier, until all have come to it."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from typing import TypeVar
 from tare.errors import HostError
 from tare.timeouts import stretched
 
-#: The last must have come to the gate by then: what is before it is preparation, not the start itself.
+#: Time limit for the last task to come to the gate: what comes before is preparation, not the measured start.
 GATE_LIMIT_S = 60.0
 
 T = TypeVar("T")
 
 
 class Gate:
-    """Opens when so many are there."""
+    """A barrier that opens when ``parties`` threads wait at it."""
 
     def __init__(self, parties: int) -> None:
         self._opened = threading.Event()
         self._barrier = threading.Barrier(parties, self._opened.set)
 
     def wait(self) -> None:
-        """Be held until all are there. Raises `HostError` when one gave up instead, or never came."""
+        """Wait until all threads do. Raises `HostError` when one gave up instead, or did not come in time."""
         try:
             self._barrier.wait(stretched(GATE_LIMIT_S))
         except threading.BrokenBarrierError:
-            if self._opened.is_set():  # somebody gave up who was faster out of it than we are
+            if self._opened.is_set():  # another thread left the open gate first, and then gave up
                 return
             raise HostError("another of those that were to begin at one instant did not come so far") from None
 
     def give_up(self) -> None:
-        """Tell the others not to wait; nothing happens once the gate has opened."""
+        """Let the waiting threads fail; without effect once the gate has opened."""
         self._barrier.abort()
 
 
 def at_once(count: int, task: Callable[[int, Gate], T]) -> Sequence[T]:
-    """Run the task so many times at once, told its number and the gate to wait at; results by number.
+    """Run ``task(number, gate)`` in ``count`` threads, with numbers from 0; returns the results by number.
 
-    All have ended on return. Raises what the first of them failed for.
+    All threads have ended on return. Raises the first error of a task.
     """
     gate = Gate(count)
     failed: list[BaseException] = []
@@ -49,7 +49,7 @@ def at_once(count: int, task: Callable[[int, Gate], T]) -> Sequence[T]:
         try:
             return task(number, gate)
         except BaseException as error:
-            failed.append(error)  # first: whoever is sent away from the gate fails because of this one
+            failed.append(error)  # before giving up: the threads at the gate then fail because of this error
             gate.give_up()
             raise
 
@@ -57,7 +57,7 @@ def at_once(count: int, task: Callable[[int, Gate], T]) -> Sequence[T]:
         try:
             futures = [pool.submit(guarded, number) for number in range(count)]
             wait(futures)
-        except BaseException:  # Ctrl-C: nobody waits for a word that will not come
+        except BaseException:  # Ctrl-C: the threads must not wait for one that will not come
             gate.give_up()
             raise
     if failed:

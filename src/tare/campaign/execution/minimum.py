@@ -1,11 +1,11 @@
-"""The least memory limit with which the work goes on, found by bisection: a fresh instance for every try."""
+"""The least memory limit with which the work still runs, found by bisection with a fresh instance for every try."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-from tare.campaign.execution.density import Told, sliced_at_once
+from tare.campaign.execution.density import ApartResult, sliced_at_once
 from tare.campaign.instances.launcher import Terms
 from tare.campaign.instances.pool import InstancePool
 from tare.errors import TareError
@@ -14,14 +14,17 @@ from tare.timeouts import stretched
 from tare.workloads.apart import Attempt, LeastWorkload
 from tare.workloads.base import Params
 
-#: What the campaign's limit gives is the middle one of so many instances: one of them may be lucky.
+#: The rate with the campaign's limit is the median of so many instances: one of them may be fast by chance.
 WHOLE = 3
-#: A start with too little memory may hang instead of failing: it has so many times what a whole one took, and this.
+#: A start with too little memory may hang instead of failing. Its time limit: so many times a usual try, and so long.
 PATIENCE, MIN_LIMIT_S = 4.0, 5.0
 
 
 def least(suffices: Callable[[int], bool], enough: int) -> int:
-    """The smallest number from 1 on that suffices, when ``enough`` does, and more than one that does does too."""
+    """The smallest number, at least 1, that suffices.
+
+    ``enough`` suffices, and so does every number above one that does (bisection).
+    """
     too_little = 0
     while enough - too_little > 1:
         middle = (enough + too_little) // 2
@@ -32,12 +35,12 @@ def least(suffices: Callable[[int], bool], enough: int) -> int:
     return enough
 
 
-def least_memory(workload: LeastWorkload, params: Params, pool: InstancePool) -> Told:
-    """Try the campaign's limit, which must do, and search below it. All tries are in the outputs."""
+def least_memory(workload: LeastWorkload, params: Params, pool: InstancePool) -> ApartResult:
+    """Try the campaign's limit, which must suffice, and search below it. All tries are in the outputs."""
     began = time.monotonic()
     limit = pool.launcher.resources.memory_bytes
     tries = [_try(workload, params, pool, Terms(memory_bytes=limit)) for _ in range(WHOLE)]
-    usual_s = (time.monotonic() - began) / WHOLE / stretched(1.0)  # as it would be on a usual machine
+    usual_s = (time.monotonic() - began) / WHOLE / stretched(1.0)  # without the factor of a slow machine
     limit_s = MIN_LIMIT_S + PATIENCE * usual_s
     whole = sorted(tries, key=lambda tried: tried.rate or 0.0)[WHOLE // 2]
 
@@ -47,18 +50,18 @@ def least_memory(workload: LeastWorkload, params: Params, pool: InstancePool) ->
             tries.append(_answer(workload, params, pool, terms))
             if workload.suffices(params, whole, tries[-1]):
                 return True
-            if tries[-1].rate is None:  # which is no bad luck
+            if tries[-1].rate is None:  # it did not run at all, which is no chance
                 return False
         return False
 
     steps = least(suffices, limit // workload.step_bytes)
     figures = workload.read(steps * workload.step_bytes)
     samples = tuple(Sample(name, value) for name, value in figures.items())
-    return Told(samples, {"tries": "\n".join(map(_shown, tries)).encode()})
+    return ApartResult(samples, {"tries": "\n".join(map(_shown, tries)).encode()})
 
 
 def _answer(workload: LeastWorkload, params: Params, pool: InstancePool, terms: Terms) -> Attempt:
-    """A try that may fail."""
+    """One try; its error is kept as its reason."""
     try:
         return _try(workload, params, pool, terms)
     except TareError as error:
@@ -66,13 +69,13 @@ def _answer(workload: LeastWorkload, params: Params, pool: InstancePool, terms: 
 
 
 def _try(workload: LeastWorkload, params: Params, pool: InstancePool, terms: Terms) -> Attempt:
-    """Raises `TareError` when the instance does not start, or does not work."""
+    """One try. Raises `TareError` when the instance does not start, or its probe fails."""
     try:
         running_instances = pool.grow(1, terms)
         [sliced] = sliced_at_once(workload.inner, workload.inner_params(params), pool.platform.name, running_instances)
     finally:
         pool.clear()
-    # Neighbours only make slower: the best round is what the instance can do.
+    # Neighbours can only slow an instance down: its best round is what it is capable of.
     rate = max(sample.value for sample in sliced.samples if sample.metric == workload.metric)
     return Attempt(terms.memory_bytes or 0, rate)
 

@@ -1,4 +1,4 @@
-"""Before the first block: which platforms run, does each really start, and is the comparison fair."""
+"""Before the first block: which platforms run here, whether each starts, and whether the comparison is fair."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tare.platforms.base import Availability, Platform
 from tare.store import LeftOut, PlatformRecord
 
 CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
-#: Given what a platform's code failed for, and where: for the campaign's file.
+#: Called with where a platform's code failed, and the failure: for the campaign's file.
 Keep = Callable[[str, Failed], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A platform that was started once, and what its agent and its driver say of it."""
+    """A platform that was started once, with its record and its fairness manifest."""
 
     platform: Platform
     record: PlatformRecord
@@ -34,11 +34,12 @@ class Ready:
 def available(
     platforms: Iterable[Platform], *, asked: Collection[str], progress: Progress, keep: Keep
 ) -> tuple[list[tuple[Platform, Availability]], list[LeftOut]]:
-    """Try each platform. One that was asked for by its name and is missing is an error; else it is left out.
+    """Detect each platform; returns those that run here, and those that are left out with the reason.
 
-    One whose code fails is left out too, unless it is the baseline.
+    Raises `HostError` for a missing platform that was asked for by its name, or is the baseline. A platform whose code
+    fails is left out too, unless it is the baseline: then `PlatformError` is raised.
     """
-    found: list[tuple[Platform, Availability]] = []
+    detected: list[tuple[Platform, Availability]] = []
     left_out: list[LeftOut] = []
     for platform in platforms:
         progress(f"looking for {platform.name}")
@@ -46,16 +47,16 @@ def available(
         if isinstance(answer, Failed):
             left_out.append(_without(platform, answer, asked, keep, "the detection of"))
         elif answer.available:
-            found.append((platform, answer))
+            detected.append((platform, answer))
         elif platform.name in asked or platform.baseline:
             raise HostError(f"{platform.name} does not run here: {answer.reason}", fix=answer.fix or None)
         else:
             left_out.append(LeftOut(platform=platform.name, reason=answer.reason, fix=answer.fix or None))
-    return found, left_out
+    return detected, left_out
 
 
 def try_each(
-    found: Sequence[tuple[Platform, Availability]],
+    detected: Sequence[tuple[Platform, Availability]],
     image: Image,
     launcher: InstanceLauncher,
     *,
@@ -63,13 +64,13 @@ def try_each(
     progress: Progress,
     keep: Keep,
 ) -> tuple[list[Ready], list[LeftOut]]:
-    """Start every platform once and throw the instance away: caches are warm, and what cannot start is known.
+    """Start an instance of every platform once and end it: caches are then warm, and failing platforms are known.
 
-    Who is left out, and who not, is as in `available`.
+    Which failures raise, and which leave a platform out, is as in `available`.
     """
     ready: list[Ready] = []
     left_out: list[LeftOut] = []
-    for platform, answer in found:
+    for platform, answer in detected:
         progress(f"trying {platform.name}")
         tried = attempt(partial(_try, platform, answer, image, launcher))
         if isinstance(tried, Failed):
@@ -80,7 +81,7 @@ def try_each(
 
 
 def _without(platform: Platform, failed: Failed, asked: Collection[str], keep: Keep, what: str) -> LeftOut:
-    """Go on without a platform. Raises its error when it was asked for by its name, or is the baseline."""
+    """Leave a platform out. Raises its error when it was asked for by its name, or is the baseline."""
     error = failed.error
     if isinstance(error, TareError):
         if platform.name in asked or platform.baseline:
@@ -115,7 +116,7 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
 
 
 def _fairness(platform: Platform, running: RunningInstance) -> dict[str, Any]:
-    """What each platform really got of what all should get alike."""
+    """What a platform's instance really got of the resources that should be alike for all platforms."""
     spec = running.instance.spec
     return {
         "host": "another" if platform.elsewhere else "this one",
@@ -139,20 +140,20 @@ def _seen_inside(platform: Platform, running: RunningInstance) -> dict[str, Any]
         "cpus seen inside": hello.cpus,
         "memory seen inside": hello.memory_bytes,
         "kernel seen inside": hello.kernel,
-        # It differs between kernels (a guest's, gVisor's), and with it what a lossy or shaped path does to a figure.
-        "tcp congestion control": _said_inside(running, ["cat", "/proc/sys/net/ipv4/tcp_congestion_control"]),
-        "clock source inside": _said_inside(running, ["cat", CLOCK_SOURCE]),
-        "data filesystem inside": _said_inside(running, ["stat", "-f", "-c", "%T", "/data"]),
+        # It differs between kernels (a guest's, gVisor's), and so does the effect of a lossy or shaped network path.
+        "tcp congestion control": _output_of(running, ["cat", "/proc/sys/net/ipv4/tcp_congestion_control"]),
+        "clock source inside": _output_of(running, ["cat", CLOCK_SOURCE]),
+        "data filesystem inside": _output_of(running, ["stat", "-f", "-c", "%T", "/data"]),
         "bits": "the image" if platform.same_bits else "other bits, which the image's figures do not compare with",
         "image": hello.image,
         "agent": hello.agent,
     }
 
 
-def _said_inside(running: RunningInstance, argv: list[str]) -> str:
+def _output_of(running: RunningInstance, argv: list[str]) -> str:
     done = running.session.execute(argv, time_limit_s=10)
-    said = done.stdout.decode(errors="replace").strip()
-    return said if done.code == 0 and said else "unknown"
+    output = done.stdout.decode(errors="replace").strip()
+    return output if done.code == 0 and output else "unknown"
 
 
 def _clock_source() -> str:

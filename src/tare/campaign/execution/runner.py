@@ -41,13 +41,13 @@ class Runner:
         self._faults = Faults(self.store, self.watcher.fault)
         self._interim = Interim(self.store)
         self._places = {key: place for place, key in enumerate(self.store.schedule())}
-        given = (self.plan, self.store, self.launcher, self.client, self.watcher, self._interim, self.sampler)
-        self._blocks = BlockRunner(*given, self._faults)
+        parts = (self.plan, self.store, self.launcher, self.client, self.watcher, self._interim, self.sampler)
+        self._blocks = BlockRunner(*parts, self._faults)
 
     def run(self) -> None:
-        """Go on until the plan's blocks are done, its time is over, or all is known as well as it was to be.
+        """Run until the plan's blocks are done, its time is over, or all intervals are as narrow as was asked for.
 
-        Trials that are in the store stay.
+        Trials that are in the store already are not run again.
         """
         with self.store.working(boot_id()):
             try:
@@ -64,7 +64,7 @@ class Runner:
             with self.sampler.sampling(lambda: tuple(self._blocks.running_instances.values()), self.launcher.daemons):
                 self._run()
         finally:
-            # What was read after the last trial: the window that it ended in.
+            # The readings after the last trial: it ended between two of them.
             self.store.commit_trials((), self.sampler.drain())
             if self.sampler.failed is not None:
                 self._faults.keep("the telemetry", self.sampler.failed)
@@ -77,23 +77,23 @@ class Runner:
     def _pass(self, arms: tuple[Arm, ...]) -> None:
         durations = self._durations(arms)
         planned = self._planned(arms)
-        wanted = tuple(job.workload.name for job in self.plan.jobs)
+        names = tuple(job.workload.name for job in self.plan.jobs)
         block = 0
         while block in planned or self.plan.more_blocks(
             block, sum(durations.values()), max(durations.values(), default=0)
         ):
             if block not in planned and is_look(block):
                 looked = attempt(partial(self._look, sum(durations.values())))
-                if isinstance(looked, Failed):  # what is not known may not be known well enough: it goes on
+                if isinstance(looked, Failed):  # without the widths no workload has enough blocks: all go on
                     self._faults.keep("a look at the intervals", looked)
                 else:
-                    self._tell_change(block, wanted, looked)
-                    wanted = looked
-                if not wanted:
+                    self._note_change(block, names, looked)
+                    names = looked
+                if not names:
                     break
-            wanted = planned.get(block, wanted)
-            self._tell(arms, block, durations)
-            jobs = [(job.workload, job.rounds) for job in self.plan.jobs if job.workload.name in wanted]
+            names = planned.get(block, names)
+            self._show_progress(arms, block, durations)
+            jobs = [(job.workload, job.rounds) for job in self.plan.jobs if job.workload.name in names]
             plan = self.plan
             schedule = schedule_block(plan.seed, block, arms, jobs, plan.design, in_order=plan.in_order)
             if block not in planned:
@@ -106,7 +106,7 @@ class Runner:
             block += 1
 
     def _durations(self, arms: Sequence[Arm]) -> dict[int, float]:
-        """Seconds of work in each block of a pass so far."""
+        """Seconds of work so far, by block of a pass."""
         trials = self._interim.trials()
         if len(self.plan.passes) > 1:
             [arm] = arms
@@ -114,16 +114,16 @@ class Runner:
         return block_durations(trials)
 
     def _planned(self, arms: Sequence[Arm]) -> dict[int, tuple[str, ...]]:
-        """The workloads of each block of a pass that was planned before, in the plan's order."""
-        there: dict[int, set[str]] = {}
+        """The workloads of each block of a pass that is in the schedule already, in the plan's order."""
+        workloads_of: dict[int, set[str]] = {}
         for key in self._places:
             if key.arm in arms:
-                there.setdefault(key.block, set()).add(key.workload)
+                workloads_of.setdefault(key.block, set()).add(key.workload)
         names = [job.workload.name for job in self.plan.jobs]
-        return {block: tuple(name for name in names if name in some) for block, some in there.items()}
+        return {block: tuple(name for name in names if name in some) for block, some in workloads_of.items()}
 
     def _look(self, spent_s: float) -> tuple[str, ...]:
-        """The workloads that the next blocks run; none when all are known as well as they were to be."""
+        """The workloads that the next blocks run; none when all intervals are as narrow as was asked for."""
         names = tuple(job.workload.name for job in self.plan.jobs)
         if not self.plan.targets:
             return names
@@ -135,14 +135,14 @@ class Runner:
         chosen = still_wanted(missing, seconds, left_s)
         return tuple(name for name in names if name in chosen)
 
-    def _tell_change(self, block: int, before: Sequence[str], wanted: Sequence[str]) -> None:
-        """Keep in the file why later blocks have fewer workloads."""
-        if not wanted:
+    def _note_change(self, block: int, before: Sequence[str], after: Sequence[str]) -> None:
+        """Record in the file why later blocks have fewer workloads."""
+        if not after:
             self.store.add_event("info", f"enough after {block} blocks: there is no interval left to be narrowed")
-        elif before != wanted:
-            self.store.add_event("info", f"after {block} blocks, what goes on: {', '.join(wanted)}")
+        elif before != after:
+            self.store.add_event("info", f"after {block} blocks, what goes on: {', '.join(after)}")
 
-    def _tell(self, arms: tuple[Arm, ...], block: int, durations: dict[int, float]) -> None:
+    def _show_progress(self, arms: tuple[Arm, ...], block: int, durations: dict[int, float]) -> None:
         passes = self.plan.passes
         at = passes.index(arms)
         spent = sum(durations.values())

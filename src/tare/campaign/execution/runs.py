@@ -35,15 +35,15 @@ from tare.workloads.base import (
 )
 from tare.workloads.contract import checked, require_work
 
-#: Longest time that a server may take until it says that it is ready.
+#: Longest time until a server reports that it is ready.
 READY_LIMIT_S = 10.0
-#: Most that is kept of each output of a command, wherever it runs.
+#: How much is kept of each output of a command, in bytes, wherever it runs.
 OUTPUT_CAP = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The other machine: commands out of the same image, in a network namespace and a control group of its own."""
+    """The instances' peer on the host: commands of the image in a network namespace and control group of its own."""
 
     root: Path
     cgroup_procs: Sequence[Path]
@@ -54,7 +54,7 @@ class Client:
         return self if address.client is None else dataclasses.replace(self, namespace=None)
 
     def start(self, argv: Sequence[str], *, cwd: str = "/data") -> subprocess.Popen[bytes]:
-        """Start a program of the image's there, with pipes."""
+        """Start a program of the image at the client, with pipes."""
         pipe = subprocess.PIPE
         within = ["nsenter", f"--net=/run/netns/{self.namespace}"] if self.namespace is not None else []
         return processes.start(
@@ -68,13 +68,13 @@ class Client:
     def run(
         self, argv: Sequence[str], *, cwd: str = "/data", stdin: bytes = b"", time_limit_s: float
     ) -> processes.Finished:
-        """Run a program there to its end."""
+        """Run a program at the client to its end, or to the time limit."""
         process = self.start(argv, cwd=cwd)
         return processes.finish(process, argv, stdin=stdin, time_limit_s=time_limit_s, output_cap=OUTPUT_CAP)
 
     @contextlib.contextmanager
     def serving(self, argv: Sequence[str]) -> Iterator[None]:
-        """A server there, ended at the latest when the context is left."""
+        """Run a server at the client; it is ended at the latest when the context is left."""
         server = self.start(argv)
         try:
             yield
@@ -84,7 +84,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the measured part of a trial gave."""
+    """The results of the measured part of a trial. CPU times are None where they could not be read."""
 
     outcome: Outcome
     samples: tuple[Sample, ...]
@@ -104,16 +104,16 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """What the runs of one trial gave, one a round."""
+    """The results of the runs of one trial, with a run for each round."""
 
     samples: tuple[Sample, ...]
     outputs: Mapping[str, bytes]
-    cpu_ns: int | None  # of all runs; None where it could not be read of one
+    cpu_ns: int | None  # of all runs; None where it could not be read for one of them
     daemon_cpu_ns: int | None
 
 
 def together(runs: Sequence[Measured]) -> Together:
-    """The runs of one trial as its rounds, each with its own CPU cost."""
+    """Join the runs of one trial as its rounds, each with its own CPU cost."""
     samples: list[Sample] = []
     outputs: dict[str, bytes] = {}
     for number, run in enumerate(runs):
@@ -132,7 +132,7 @@ def _sum(times: Sequence[int | None]) -> int | None:
 
 
 def surroundings(running: RunningInstance) -> Surroundings:
-    """What a plan may depend on, for this instance."""
+    """The facts of this instance that a plan may depend on."""
     spec = running.instance.spec
     address = running.instance.address
     return Surroundings(
@@ -149,7 +149,7 @@ def surroundings(running: RunningInstance) -> Surroundings:
 
 
 def outputs_of(results: Sequence[Completed]) -> dict[str, bytes]:
-    """What the commands printed, by number and program, with a word where it was cut; stderr where there is any."""
+    """The commands' outputs by number and program; the name says where one was cut. stderr only if it is not empty."""
     printed = {}
     for number, done in enumerate(results):
         cut = f" (cut at {OUTPUT_CAP >> 20} MiB)" if done.truncated else ""
@@ -159,7 +159,7 @@ def outputs_of(results: Sequence[Completed]) -> dict[str, bytes]:
     return printed
 
 
-#: Runs a workload's plan once where it is prepared.
+#: Runs a prepared workload once; arguments: ``gate`` and ``over`` of `run_trial`.
 Run = Callable[..., Measured]
 
 
@@ -171,10 +171,10 @@ def run_trial(
     gate: Callable[[], None] | None = None,
     over: Callable[[], None] | None = None,
 ) -> Measured:
-    """Run the workload's plan once.
+    """Prepare the workload in the instance and run its plan once.
 
-    ``gate`` is called just before what is measured, and may hold it; ``over`` just after it, if its
-    commands ended well, whatever is thought of what they printed. Raises as `ready` and what it yields do.
+    ``gate`` is called just before the measured commands, which wait until it returns; ``over`` just after them, if
+    their exit codes are 0, before their outputs are parsed. Raises what `ready` and its runs raise.
     """
     with ready(workload, params, running, client) as run:
         return run(gate, over)
@@ -182,11 +182,11 @@ def run_trial(
 
 @contextlib.contextmanager
 def ready(workload: RunWorkload, params: Params, running: RunningInstance, client: Client) -> Iterator[Run]:
-    """A workload that is prepared in an instance: yields what runs it once, as often as it is called.
+    """Prepare a workload in an instance; yields a function that runs it once, as often as it is called.
 
     Both raise `HostError` (the surroundings do not suffice), `UnsupportedError` (the platform cannot do it),
-    `ParseError` (a command failed, or its output is strange) or `SessionError` (the instance is lost); and whatever the
-    workload does. What could not be cleaned up at the end is in ``live.dirty``, whether the runs went well or not.
+    `ParseError` (a command failed, or its output is not as expected) or `SessionError` (the instance is lost), and
+    what the workload raises. Failed clean-ups are appended to ``running.dirty``, whether the runs went well or not.
     """
     plan = workload.plan(params, surroundings(running))
     _require_tools(workload, plan, running)
@@ -202,7 +202,7 @@ def ready(workload: RunWorkload, params: Params, running: RunningInstance, clien
 
 @contextlib.contextmanager
 def _of_a_full_volume(running: RunningInstance) -> Iterator[None]:
-    """Tools say in their own ways, or not at all, that there was no space: it is looked at before it is given back."""
+    """Add to an error that the data volume was full: tools often do not say so. Checked before the clean-up."""
     try:
         yield
     except TareError as error:
@@ -212,21 +212,21 @@ def _of_a_full_volume(running: RunningInstance) -> Iterator[None]:
 
 
 def _tidy(running: RunningInstance, task: Callable[[], object]) -> None:
-    """Undo what the trial did. Where that fails the trial is what it is, and the instance is not as it was."""
+    """Run a clean-up. Where it fails the trial keeps its result, and the instance is dirty."""
     result = attempt(task)
     if isinstance(result, Failed):
         running.dirty.append(result)
 
 
 def _require_tools(workload: RunWorkload, plan: RunPlan, running: RunningInstance) -> None:
-    """Raise `HostError` when what runs is not the image, and lacks a program that the plan runs inside."""
+    """Raise `HostError` when the instance does not run the image, and lacks a program that the plan runs inside."""
     commands = (*plan.prepare, *plan.servers, *plan.measures)
-    programs = dict.fromkeys(one.argv[0] for one in commands if one.side is not Side.CLIENT)
+    programs = dict.fromkeys(command.argv[0] for command in commands if command.side is not Side.CLIENT)
     if not programs or running.session.hello.image is not None:
         return
     for program in programs:
-        found = running.session.execute(["sh", "-c", 'command -v "$0" >/dev/null', program], time_limit_s=30)
-        if found.code != 0:
+        lookup = running.session.execute(["sh", "-c", 'command -v "$0" >/dev/null', program], time_limit_s=30)
+        if lookup.code != 0:
             fix = f"apt-get install {' '.join(workload.packages)}" if workload.packages else None
             raise HostError(f"{program} is not installed there, and what runs is not the image", fix=fix)
 
@@ -246,7 +246,7 @@ def _beside_servers(
             servers.append(_start(command, running))
             if command.ready is not None:
                 servers[-1].wait_output(command.ready, time_limit_s=READY_LIMIT_S)
-        starting_ns = _starting(plan, running, client)  # ahead of the gate: it is no part of what is measured
+        starting_ns = _starting(plan, running, client)  # before the gate: it is not part of the measurement
         if gate is not None:
             gate()
         return dataclasses.replace(_measure(workload, params, plan, running, client, over), starting_ns=starting_ns)
@@ -257,7 +257,7 @@ def _beside_servers(
 
 
 def _starting(plan: RunPlan, running: RunningInstance, client: Client) -> int | None:
-    """CPU time of the programs with next to nothing to do, in ns; None where it could not be read."""
+    """CPU time of the programs' starts alone, with next to no work, in ns; None where it could not be read."""
     began = running.cpu_ns()
     _all(plan.starts, running, client)
     return spent(began, running.cpu_ns()) if plan.starts else 0
@@ -281,12 +281,12 @@ def _measure(
     results: list[Completed] = []
     cpu, daemon = _Meter(), _Meter()
     for command in plan.measures:
-        kept = caches.drop(plan, running)
+        undropped = caches.drop(plan, running)
         cpu_began, daemon_began = running.cpu_ns(), running.daemon_cpu_ns()
         results.append(_run(command, running, client))
         cpu.add(cpu_began, running.cpu_ns())
         daemon.add(daemon_began, running.daemon_cpu_ns())
-        caches.require_fetched(kept, plan, running)
+        caches.require_fetched(undropped, plan, running)
     if over is not None and all(done.exit_code == 0 for done in results):
         over()
     after = running.measure_memory() if weighed else None
@@ -297,19 +297,19 @@ def _measure(
 
 @dataclass(slots=True)
 class _Meter:
-    """CPU time of several commands, without what ran between them; None once one of them could not be read."""
+    """CPU time of several commands, without what ran between them; None once a reading has failed."""
 
     spent_ns: int | None = 0
 
     def add(self, before: int | None, after: int | None) -> None:
-        one = spent(before, after)
-        self.spent_ns = None if one is None or self.spent_ns is None else self.spent_ns + one
+        used_ns = spent(before, after)
+        self.spent_ns = None if used_ns is None or self.spent_ns is None else self.spent_ns + used_ns
 
 
 def _read(
     workload: RunWorkload, params: Params, results: Sequence[Completed], before: Weight | None, after: Weight | None
 ) -> tuple[Outcome, tuple[Sample, ...]]:
-    """What the workload makes of the results, held to the contract; an error has what was printed with it."""
+    """Parse the results and check them against the workload's contract; an error carries the commands' outputs."""
     try:
         outcome = workload.parse(params, results)
         if isinstance(workload, WeighWorkload) and before and after:
@@ -384,8 +384,8 @@ def _all(commands: Sequence[Command], running: RunningInstance, client: Client) 
     for command in commands:
         done = _run(command, running, client)
         if done.exit_code != 0:
-            said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-            if done.exit_code == UNSUPPORTED_CODE and said:
-                raise UnsupportedError(said[-1])
+            lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+            if done.exit_code == UNSUPPORTED_CODE and lines:
+                raise UnsupportedError(lines[-1])
             how = "took too long" if done.timed_out else f"ended with {done.exit_code}"
-            raise ParseError(f"`{' '.join(command.argv)}` {how}: {said[-1] if said else 'no output'}")
+            raise ParseError(f"`{' '.join(command.argv)}` {how}: {lines[-1] if lines else 'no output'}")

@@ -1,7 +1,7 @@
-"""Whether a campaign that goes on is still the same: what decides its figures is refused, what else differs is told.
+"""Whether a resumed campaign is still the same: changes that decide its figures are refused, others are reported.
 
-Compared is what both the record and this host tell: a record of an older tare, which has not all facts of today, is not
-refused for it. The rule is in docs/method.md ("Going on with a campaign").
+Only facts that both the record and this host have are compared: a record of an older tare, which lacks some of today's
+facts, is not refused for that. The rule is in docs/method.md ("Going on with a campaign").
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from tare.image.build import Image
 from tare.store import CampaignRecord, LeftOut, Store
 from tare.workloads import registry as workloads
 
-#: Facts of the host that decide what work costs on it; the rest are settings, which a campaign notes.
+#: Facts of the host that decide what work costs on it; the others are settings, whose changes are reported.
 _DECISIVE = ("architecture", "kernel", "virtualised", "mitigations", "cpu.model", "cpu.threads")
 _SETTINGS = (
     "distribution", "cpu.microcode", "cpu.smt", "cpu.governors", "cpu.turbo", "memory_bytes", "swap_bytes",
     "clock_source", "cgroup", "huge_pages", "aslr", "filesystem",
 )  # fmt: skip
-#: Of the fairness manifest: what a guest's kernel, or a sandbox, makes of the memory limit; the limit is apart from it.
+#: Of the fairness manifest: the memory that a guest's kernel, or a sandbox, reports; the limit has a name of its own.
 _SEEN = "memory seen inside"
-#: A kernel keeps some pages more or less of the memory for itself in every boot: a share that is no other memory.
+#: A kernel reserves a few pages more or less in every boot: a difference up to this share is not another memory size.
 _MEMORY_SLACK = 0.01
 _INEXACT = (_SEEN, "memory_bytes")
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A fact that is not what it was when the campaign began."""
+    """A fact whose value differs from when the campaign began."""
 
     what: str
     before: Any
@@ -45,7 +45,7 @@ class Change:
 
 
 def check_known(store: Store) -> None:
-    """Raise `StoreError` where the record asks for something that this tare does not know, and so would not do."""
+    """Raise `StoreError` where the record has fields that this tare does not know, and so would not honour."""
     if store.unknown_fields:
         raise StoreError(
             f"the record of {store.location} has fields that tare {tare.__version__} does not know:"
@@ -55,7 +55,7 @@ def check_known(store: Store) -> None:
 
 
 def check_cpus(record: CampaignRecord) -> None:
-    """Raise `StoreError` where CPUs that the campaign runs on cannot be used any more."""
+    """Raise `StoreError` where CPUs of the campaign cannot be used any more."""
     gone = sorted(set(record.resources.cpus) - os.sched_getaffinity(0))
     if gone:
         raise StoreError(
@@ -65,7 +65,7 @@ def check_cpus(record: CampaignRecord) -> None:
 
 
 def check_same(record: CampaignRecord, image: Image, host: HostFacts) -> None:
-    """Raise `StoreError` where the campaign ran another image (the agent is a part of it), or on another host."""
+    """Raise `StoreError` where the campaign ran another image (the agent is part of it), or on another host."""
     if record.image.get("hash") != image.hash:
         before = str(record.image.get("hash"))[:16]
         raise StoreError(
@@ -85,29 +85,29 @@ def check_all_there(missing: Sequence[LeftOut]) -> None:
 
 
 def check_platforms(record: CampaignRecord, ready: Sequence[Ready]) -> None:
-    """Raise `StoreError` where a platform is of another version, or gives its instances something else."""
-    _refuse(change for one in ready for change in _platform_changes(record, one))
+    """Raise `StoreError` where a platform has another version, or its instances' resources differ."""
+    _refuse(change for entry in ready for change in _platform_changes(record, entry))
 
 
 def notes(record: CampaignRecord, host: HostFacts, ready: Sequence[Ready]) -> Iterator[str]:
-    """What else is not as it was, a sentence each: figures of one block may differ from another's by it."""
+    """A sentence for each other change: because of it figures of later blocks may differ from those of earlier ones."""
     if record.tare_version != tare.__version__:
         yield f"resumed: {Change('tare', record.tare_version, tare.__version__)}"
     for change in _packages(record, ready):
         yield f"resumed: {change}"
     for change in _host_changes(record, host, _SETTINGS):
         yield f"resumed: {change}"
-    for one in ready:
-        before, now = _fairness(record, one).get(_SEEN), one.fairness.get(_SEEN)
+    for entry in ready:
+        before, now = _fairness(record, entry).get(_SEEN), entry.fairness.get(_SEEN)
         if not _alike(_SEEN, before, now):
-            yield f"resumed: {Change(f'{one.platform.name}: {_SEEN}', before, now)}"
+            yield f"resumed: {Change(f'{entry.platform.name}: {_SEEN}', before, now)}"
 
 
 def _packages(record: CampaignRecord, ready: Sequence[Ready]) -> Iterator[Change]:
-    """Plug-ins of another version than they had, and what was of a plug-in and is tare's own now."""
+    """Platforms and workloads that come from another package, or another version of it, than when it began."""
     of_platforms = {platform.name: platform.package for platform in record.platforms}
-    present = [(one.platform.name, of_platforms[one.platform.name], one.record.package) for one in ready]
-    present += [(one.name, one.package, workloads.package(one.name)) for one in record.workloads]
+    present = [(entry.platform.name, of_platforms[entry.platform.name], entry.record.package) for entry in ready]
+    present += [(workload.name, workload.package, workloads.package(workload.name)) for workload in record.workloads]
     for name, before, now in present:
         if before != now:
             yield Change(f"the package of {name}", before or "tare itself", now or "tare itself")
@@ -132,7 +132,7 @@ def _host_changes(record: CampaignRecord, host: HostFacts, facts: Iterable[str])
 
 def _platform_changes(record: CampaignRecord, ready: Ready) -> Iterator[Change]:
     name = ready.platform.name
-    before = next(one for one in record.platforms if one.name == name)
+    before = next(platform for platform in record.platforms if platform.name == name)
     if before.version != ready.record.version:
         yield Change(f"{name}'s version", before.version, ready.record.version)
     present = {**ready.record.details, **ready.fairness}
@@ -147,15 +147,15 @@ def _fairness(record: CampaignRecord, ready: Ready) -> Mapping[str, Any]:
 
 
 def _at(facts: Mapping[str, Any], path: str) -> Any:
-    """The fact at ``cpu.model``; None where it is not told."""
-    here: Any = facts
+    """The fact at a path such as ``cpu.model``; None where it is missing."""
+    value: Any = facts
     for name in path.split("."):
-        here = here.get(name) if isinstance(here, Mapping) else None
-    return here
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def _alike(fact: str, before: Any, now: Any) -> bool:
-    """Whether a fact is what it was. What one of the two does not tell cannot differ."""
+    """Whether a fact has not changed. A fact that is missing on one side counts as unchanged."""
     if before is None or now is None:
         return True
     if fact in _INEXACT:

@@ -1,8 +1,7 @@
-"""All live instances in turn: short self-paced slices on the same CPUs, in random order in each round.
+"""All running instances in turn: short self-paced slices on the same CPUs, in random order in each round.
 
-The host gives every agent the instants of its slices beforehand and then only wakes between slices to read the
-control groups' CPU time, so that neither the driving stream nor the harness is part of what is measured (METHOD,
-trap 3).
+The host sends every agent the instants of its slices beforehand and then only wakes between slices to read the
+control groups' CPU time, so that neither the stream nor the harness is part of what is measured (METHOD, trap 3).
 """
 
 from __future__ import annotations
@@ -30,34 +29,34 @@ T = TypeVar("T")
 
 #: Idle time between two slices: the one before may end late, and the host reads the counters in the middle.
 GAP_NS = 10_000_000
-#: From the last agent's being told to the first slice.
+#: From the moment when the last agent has its instants to the first slice.
 LEAD_NS = 100_000_000
 #: Longest time for a probe to allocate what it needs, beyond its warm-up.
 WARM_LIMIT_S = 20.0
-#: A clock that ticks in steps longer than this share of a slice makes figures of its own (METHOD, trap 1); told from
-#: chance by so many readings.
+#: A clock whose steps are longer than this share of a slice distorts the figures (METHOD, trap 1); fewer readings than
+#: these may have a common divisor by chance.
 COARSEST, MIN_READINGS = 0.002, 6
-#: The agent's word for what its platform does not have.
+#: The agent's error code for what its platform does not have.
 UNSUPPORTED = "unsupported"
-#: What the host waits beyond the last planned instant for the agents' answers.
+#: How long the host waits for the agents' answers after the last planned instant.
 GRACE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One planned slice of one arm; on the host's monotonic clock."""
+    """One planned slice of one arm; times on the host's monotonic clock."""
 
     round: int
     position: int
     arm: Arm
     start_ns: int
     slot: int  # turns of one slot run at once
-    cpu: int | None = None  # place in the instances' CPUs of the one that it is kept on; None: wherever they may run
+    cpu: int | None = None  # index in the instances' CPUs of the one that it is pinned to; None: all of them
 
 
 @dataclass(frozen=True, slots=True)
 class Sliced:
-    """What one arm's slices gave, or the reason why they gave nothing."""
+    """The figures of one arm's slices, or the error because of which there are none."""
 
     samples: tuple[Sample, ...] = ()
     slices: tuple[SliceFacts, ...] = ()
@@ -78,7 +77,7 @@ def plan_turns(
 ) -> list[Turn]:
     """Lay the rounds out in time: a slice, a gap, the next slice.
 
-    ``at_once``: a round is one slice of all its arms; with ``own_cpus`` each is kept on another CPU.
+    ``at_once``: all arms of a round run their slices together; with ``own_cpus`` each is pinned to a CPU of its own.
     """
     turns: list[Turn] = []
     slot = 0
@@ -98,26 +97,26 @@ def run_slices(
     running_instances: Mapping[Arm, RunningInstance],
     extra: Mapping[str, Params] = MappingProxyType({}),
 ) -> dict[Arm, Sliced]:
-    """Run one stage in all live instances. An instance that fails does not disturb the others.
+    """Run one stage in all running instances; results by arm. An instance that fails does not disturb the others.
 
-    ``extra``: more parameters of the probe, by platform. A probe takes at most `MAX_SLICES`: where an arm has more,
-    which the baseline of a duet with many platforms has, the rounds are run in several parts, each with new probes.
+    ``extra``: more parameters of the probe, by platform. A probe takes at most `MAX_SLICES` slices: where an arm has
+    more, as the baseline of a duet with many platforms, the rounds are run in several parts, each with new probes.
     """
     sliced: dict[Arm, Sliced] = {}
     first = 0
     for rounds in in_parts(stage.rounds):
-        there = {arm for order in rounds for arm in order}
+        arms = {arm for order in rounds for arm in order}
         sound = {
-            arm: running for arm, running in running_instances.items() if arm in there and not _failed(sliced.get(arm))
+            arm: running for arm, running in running_instances.items() if arm in arms and not _failed(sliced.get(arm))
         }
         part = _run_part(_Phase(workload, params, sound, extra), stage, rounds)
-        sliced |= {arm: _joined(sliced.get(arm), one, first) for arm, one in part.items()}
+        sliced |= {arm: _joined(sliced.get(arm), arm_result, first) for arm, arm_result in part.items()}
         first += len(rounds)
     return {arm: sliced.get(arm, Sliced(error=ParseError("it had no slices"))) for arm in running_instances}
 
 
 def in_parts(rounds: Sequence[Sequence[Arm]]) -> list[Sequence[Sequence[Arm]]]:
-    """The rounds in as few parts of one size as there must be for no arm to have more than `MAX_SLICES` in one."""
+    """The rounds in parts of equal size, as few as possible with at most `MAX_SLICES` slices of an arm in each."""
     parts = math.ceil(_most_slices(rounds) / MAX_SLICES)
     while True:
         size = max(1, math.ceil(len(rounds) / max(1, parts)))
@@ -128,7 +127,7 @@ def in_parts(rounds: Sequence[Sequence[Arm]]) -> list[Sequence[Sequence[Arm]]]:
 
 
 def _most_slices(rounds: Sequence[Sequence[Arm]]) -> int:
-    """Of any arm, the closing one with them."""
+    """The largest number of slices that an arm has, its closing slice included."""
     return 1 + max(Counter(arm for order in rounds for arm in order).values(), default=0)
 
 
@@ -146,12 +145,12 @@ def _failed(sliced: Sliced | None) -> bool:
 
 
 def _joined(before: Sliced | None, after: Sliced, first: int) -> Sliced:
-    """The slices of one arm in two parts as those of one; the second part begins with round ``first``."""
+    """Join the slices of one arm from two parts; the second part begins with round ``first``."""
     if before is None or after.error is not None:
         return after
     return Sliced(
-        (*before.samples, *(replace(one, round=first + one.round) for one in after.samples)),
-        (*before.slices, *(replace(one, round=first + one.round) for one in after.slices)),
+        (*before.samples, *(replace(sample, round=first + sample.round) for sample in after.samples)),
+        (*before.slices, *(replace(facts, round=first + facts.round) for facts in after.slices)),
         _total((before.cpu_ns, after.cpu_ns)),
         _total((before.daemon_cpu_ns, after.daemon_cpu_ns)),
         before.work + after.work,
@@ -160,7 +159,7 @@ def _joined(before: Sliced | None, after: Sliced, first: int) -> Sliced:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """All counters at one gap; on the host's monotonic clock, from the first of them to the last."""
+    """All counters, read in one gap; times on the host's monotonic clock, of the first counter and the last."""
 
     begin_ns: int
     end_ns: int
@@ -169,16 +168,16 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What the counters say of one turn, and between which instants."""
+    """The CPU time of one turn by the counters, and the instants between which it was used."""
 
     turn: Turn
-    after_ns: int  # the reading before it was over by then
-    before_ns: int  # and the one after it began then
+    after_ns: int  # when the reading before the turn was complete
+    before_ns: int  # when the reading after the turn began
     cpu_ns: int | None
     daemon_cpu_ns: int | None
 
     def holds(self, start_ns: int, end_ns: int) -> bool:
-        """Whether the slice lies wholly between the readings: else a part of its CPU time is in another's share."""
+        """Whether the slice lies wholly between the readings: else part of its CPU time is in another turn's share."""
         return self.after_ns <= start_ns and end_ns <= self.before_ns
 
 
@@ -192,7 +191,7 @@ class _Phase:
     extra: Mapping[str, Params]
     offsets: dict[Arm, ClockOffset] = field(default_factory=dict)
     probes: dict[Arm, Probe] = field(default_factory=dict)
-    errors: dict[Arm, Exception] = field(default_factory=dict)  # the first of each
+    errors: dict[Arm, Exception] = field(default_factory=dict)  # the first of each arm
 
     @property
     def slice_ns(self) -> int:
@@ -200,7 +199,7 @@ class _Phase:
 
     @property
     def gap_ns(self) -> int:
-        """At least the usual: most workloads' slices end in time."""
+        """The workload's gap between slices, at least `GAP_NS`: some workloads' slices end late."""
         return max(GAP_NS, int(self.workload.gap_ms * 1e6))
 
     @property
@@ -208,49 +207,49 @@ class _Phase:
         return int(float(self.params["warmup_ms"]) * 1e6)
 
     def warm_up(self) -> None:
-        """Let every probe allocate and warm up, one after the other: together they would size each other's chunks."""
+        """Let every probe allocate and warm up, one after the other: at once they would distort their chunk sizes."""
         for arm in self.running_instances:
             self._guarded(arm, partial(self._warm, arm))
 
     def _warm(self, arm: Arm) -> None:
         running = self.running_instances[arm]
         fitted = self.workload.fitted(self.params, running.instance.spec.resources.memory_bytes)
-        given = self.workload.probe_params(fitted)
+        probe_params = self.workload.probe_params(fitted)
         more = self.extra.get(arm.platform, {})
-        probe = running.session.probe(self.workload.probe, {**given, **more}, self.warmup_ns)
+        probe = running.session.probe(self.workload.probe, {**probe_params, **more}, self.warmup_ns)
         probe.wait_ready(time_limit_s=WARM_LIMIT_S + self.warmup_ns / 1e9)
-        # Only now: its clock is read while nothing else runs on its CPUs.
+        # After the warm-up: the clock is read while nothing else runs on the instance's CPUs.
         self.offsets[arm] = running.session.sync_clock()
         self.probes[arm] = probe
 
     def _guarded(self, arm: Arm, task: Callable[[], T]) -> T | None:
-        """Do something for one arm: what it fails for is its own, and no other's. None when it did."""
+        """Run a task for one arm, and record its error as the arm's; no other arm is affected. None when it failed."""
         result = attempt(task)
         if isinstance(result, Failed):
-            self.errors.setdefault(arm, _told(result.error))
+            self.errors.setdefault(arm, _as_unsupported(result.error))
             return None
         return result
 
     def begin(self, rounds: Sequence[Sequence[Arm]], *, at_once: bool, own_cpus: bool) -> list[Turn]:
-        """Tell every agent its slices, and one of no length after everybody's last.
+        """Send every agent its slices, and a closing slice of no length after the last slice of all arms.
 
         After its last slice a probe checks what it computed, and frees its memory: STREAM goes through all of its
-        arrays. Without the closing slice that is in the others' last round.
+        arrays. Without the closing slice it would do so during the last slices of other arms.
         """
         ready = [[arm for arm in order if arm in self.probes] for order in rounds]
-        if at_once:  # who lost the partner runs no duet
+        if at_once:  # an arm whose partner is lost cannot run a duet
             ready = [order for order, all_of in zip(ready, rounds, strict=True) if len(order) == len(all_of)]
         first_ns = time.monotonic_ns() + LEAD_NS
         turns = plan_turns(ready, first_ns, self.slice_ns, gap_ns=self.gap_ns, at_once=at_once, own_cpus=own_cpus)
         for arm, probe in self.probes.items():
             offset = self.offsets[arm]
-            mine = [(offset.to_agent(turn.start_ns), self.slice_ns) for turn in turns if turn.arm == arm]
-            closing = [(offset.to_agent(self._over_ns(turns)), 0)] if mine else []
-            self._guarded(arm, partial(probe.begin, [*mine, *closing]))
+            own_slices = [(offset.to_agent(turn.start_ns), self.slice_ns) for turn in turns if turn.arm == arm]
+            closing = [(offset.to_agent(self._over_ns(turns)), 0)] if own_slices else []
+            self._guarded(arm, partial(probe.begin, [*own_slices, *closing]))
         return turns
 
     def _over_ns(self, turns: Sequence[Turn]) -> int:
-        """When the last turn and its gap are over."""
+        """When the last turn and its gap end."""
         return turns[-1].start_ns + self.slice_ns + self.gap_ns
 
     def watch(self, turns: Sequence[Turn]) -> list[Reading]:
@@ -285,33 +284,33 @@ class _Phase:
                 self._guarded(turn.arm, partial(running.keep_on, [running.instance.spec.resources.cpus[turn.cpu]]))
 
     def release(self) -> None:
-        """Let all run wherever they may again."""
+        """Let all instances run on all of their CPUs again."""
         for arm, running in self.running_instances.items():
             self._guarded(arm, partial(running.keep_on, running.instance.spec.resources.cpus))
 
     def collect(self, arm: Arm, turns: Sequence[Turn], readings: Sequence[Reading]) -> Sliced:
-        """Take in what an agent has to say."""
-        sliced = None if arm in self.errors else self._guarded(arm, partial(self._taken, arm, turns, readings))
+        """Read one agent's results; an error where it failed."""
+        sliced = None if arm in self.errors else self._guarded(arm, partial(self._own_result, arm, turns, readings))
         return sliced or Sliced(error=self.errors[arm])
 
-    def _taken(self, arm: Arm, turns: Sequence[Turn], readings: Sequence[Reading]) -> Sliced:
-        mine = []
+    def _own_result(self, arm: Arm, turns: Sequence[Turn], readings: Sequence[Reading]) -> Sliced:
+        shares = []
         for turn in turns:
             if turn.arm == arm:
                 before, after = readings[turn.slot], readings[turn.slot + 1]
                 used = [spent(*pair) for pair in zip(before.cpu_ns[arm], after.cpu_ns[arm], strict=True)]
-                mine.append(Share(turn, before.end_ns, after.begin_ns, *used))
+                shares.append(Share(turn, before.end_ns, after.begin_ns, *used))
         result = self.probes[arm].wait(time_limit_s=GRACE_S)
-        if mine:
-            result = replace(result, slices=result.slices[:-1])  # without the closing one
-        return read_result(self.workload, result, mine, self.offsets[arm].offset_ns)
+        if shares:
+            result = replace(result, slices=result.slices[:-1])  # without the closing slice
+        return read_result(self.workload, result, shares, self.offsets[arm].offset_ns)
 
 
 @contextlib.contextmanager
 def promptly() -> Iterator[None]:
-    """Wake this thread in time beside busy neighbours: a reading that comes late takes the CPU time of two slices.
+    """Give this thread real-time priority, so that busy neighbours do not delay its readings into the next slice.
 
-    It sleeps but for the readings, in the gaps. Where the kernel does not allow it, it goes on as it is.
+    It sleeps except for the readings, which are in the gaps. Without effect where the kernel does not permit it.
     """
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
@@ -324,31 +323,32 @@ def promptly() -> Iterator[None]:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
-def _told(error: Exception) -> Exception:
-    """What the platform has no means for is no fault of the session."""
+def _as_unsupported(error: Exception) -> Exception:
+    """The agent's refusal for lack of support in its platform as `UnsupportedError`; other errors as they are."""
     return UnsupportedError(error.what) if isinstance(error, Refused) and error.code == UNSUPPORTED else error
 
 
-def read_result(workload: SliceWorkload, result: ProbeResult, mine: Sequence[Share], offset_ns: int) -> Sliced:
-    """Put what the agent says beside what the host read (CPU time of instance and daemons, by turn).
+def read_result(workload: SliceWorkload, result: ProbeResult, shares: Sequence[Share], offset_ns: int) -> Sliced:
+    """Join what the agent reports with the host's readings (CPU time of the instance and its daemons, by turn).
 
-    A slice that began before the reading ahead of it was done, or ended after the next had begun (the host was late, or
-    the slice was), has a wall time and no CPU time. Raises `ParseError` when the agent did not do as planned.
+    A slice that began before the reading ahead of it was complete, or ended after the next reading had begun (the host
+    or the slice was late), has a wall time and no CPU time. Raises `ParseError` when the agent did not run the planned
+    slices, when its clock is too coarse for them, or when all of them came too late.
     """
-    if len(mine) != len(result.slices):
-        raise ParseError(f"{len(mine)} slices were planned, the agent reports {len(result.slices)}")
+    if len(shares) != len(result.slices):
+        raise ParseError(f"{len(shares)} slices were planned, the agent reports {len(result.slices)}")
     tick_ns = tick(result)
     longest = max((done.end_ns - done.start_ns for done in result.slices), default=0)
     if tick_ns > COARSEST * longest:
         raise ParseError(f"the clock inside ticks every {tick_ns / 1e6:g} ms: too coarse for slices of such a length")
     samples: list[Sample] = []
     facts: list[SliceFacts] = []
-    for share, done in zip(mine, result.slices, strict=True):
+    for share, done in zip(shares, result.slices, strict=True):
         turn, start_ns = share.turn, done.start_ns - offset_ns
         cpu = share.cpu_ns if share.holds(start_ns, done.end_ns - offset_ns) else None
         wall_ns = done.end_ns - done.start_ns
         late_ns = start_ns - turn.start_ns
-        # What came so late that its time was over, or was too short for all parts, is in the facts and gives no figure.
+        # A slice so late that its time was over, or too short for all parts, is in the facts and gives no figure.
         idle = any(part.work <= 0 or part.wall_ns <= 0 for part in done.parts.values())
         if wall_ns > 0 and not (idle and 2 * wall_ns < longest):
             parts: dict[str, tuple[float, int]] = {name: (part.work, part.wall_ns) for name, part in done.parts.items()}
@@ -356,14 +356,14 @@ def read_result(workload: SliceWorkload, result: ProbeResult, mine: Sequence[Sha
             samples += [Sample(name, value, turn.round) for name, value in figures.items()]
         facts.append(SliceFacts(turn.round, turn.position, start_ns, wall_ns, cpu, share.daemon_cpu_ns, late_ns))
     if not samples:
-        raise ParseError(f"all of its {len(mine)} slices came too late")
-    own, shared = _total(one.cpu_ns for one in mine), _total(one.daemon_cpu_ns for one in mine)
+        raise ParseError(f"all of its {len(shares)} slices came too late")
+    own, shared = _total(share.cpu_ns for share in shares), _total(share.daemon_cpu_ns for share in shares)
     work = sum(part.work for done in result.slices for part in done.parts.values()) / workload.work_scale
     return Sliced(checked(workload, samples), tuple(facts), own, shared, work)
 
 
 def tick(result: ProbeResult) -> int:
-    """The step in which the agent's clock went while it sliced, in ns: what divides all that it read."""
+    """The step of the agent's clock, in ns: the greatest common divisor of its readings; 0: too few to say."""
     readings = [instant for done in result.slices for instant in (done.start_ns, done.end_ns)]
     return math.gcd(*(reading - readings[0] for reading in readings)) if len(readings) >= MIN_READINGS else 0
 

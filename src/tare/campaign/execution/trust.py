@@ -1,7 +1,7 @@
-"""Whether a campaign's file is this host's own. Its record is an order, and what it orders is run as root.
+"""Whether this host wrote a campaign's file. That matters because a resume runs the workloads of its record as root.
 
-What this host wrote bears a mark: the record's HMAC with a key that does not leave TARE_HOME. Host names and machine
-ids can be copied, and a file that was here before may have been changed elsewhere; the mark holds for neither.
+A file that this host wrote has a mark: the record's HMAC with a key that does not leave TARE_HOME. Host names and
+machine ids can be copied, and a file that was here before may have been changed elsewhere; the mark detects both.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from tare.workloads.base import RunWorkload, Surroundings
 
 KEY = "key"
 _KEY_BYTES = 32
-#: What a plan is asked with, only to count its commands.
+#: Surroundings that suffice for any plan, only to count its commands.
 _ANYWHERE = Surroundings(1 << 40, 1, 1 << 50, "192.0.2.1", 5201, 5201, ping="192.0.2.1")
 
 
 def mark(record: str) -> str:
-    """What the file of this record gets from this host. Raises `HostError`."""
+    """The mark of a record that this host writes: its HMAC, in hexadecimal. Raises `HostError` for a foreign key."""
     return hmac.new(_key(), record.encode(), hashlib.sha256).hexdigest()
 
 
 def is_own(store: Store) -> bool:
-    """Whether this host wrote the record as it stands."""
+    """Whether this host wrote the record, and nobody changed it since."""
     return hmac.compare_digest((store.mark or "").encode(), mark(store.record_text).encode())
 
 
 def digest(store: Store) -> str:
-    """What names the record that somebody has agreed to."""
+    """The record's SHA-256 in hexadecimal: names the record that a user has agreed to."""
     return hashlib.sha256(store.record_text.encode()).hexdigest()
 
 
 def require(store: Store, agreed: str) -> None:
-    """Raise `StoreError` unless this host wrote the record, or it is the one that was agreed to (its `digest`)."""
+    """Raise `StoreError` unless this host wrote the record, or ``agreed`` is its `digest`."""
     if not is_own(store) and agreed != digest(store):
         raise StoreError(
             f"{store.location} was not written by this host, and what it orders would run as root",
@@ -53,17 +53,17 @@ def require(store: Store, agreed: str) -> None:
 
 
 def jobs_of(record: CampaignRecord) -> tuple[Job, ...]:
-    """The workloads of a campaign that is there. Raises `UsageError` for what this tare does not know, or would not."""
-    return tuple(job_of(workloads.get(one.name), one.params, one.margin) for one in record.workloads)
+    """The workloads of a recorded campaign. Raises `UsageError` for workloads or parameters that this tare has not."""
+    return tuple(job_of(workloads.get(entry.name), entry.params, entry.margin) for entry in record.workloads)
 
 
 def orders(store: Store) -> Iterator[str]:
-    """What a resume would run, a line each. Raises `UsageError` where it could not be run anyway."""
+    """Lines that say what a resume would run. Raises `UsageError` where this tare could not run it."""
     record = store.record
-    yield f"platforms: {', '.join(one.name for one in record.platforms)}"
+    yield f"platforms: {', '.join(platform.name for platform in record.platforms)}"
     for job in jobs_of(record):
-        told = ", ".join(f"{name} {value}" for name, value in job.params.items()) or "no parameters"
-        yield f"workload {job.workload.name}: {told}{_commands(job)}"
+        params = ", ".join(f"{name} {value}" for name, value in job.params.items()) or "no parameters"
+        yield f"workload {job.workload.name}: {params}{_commands(job)}"
     length = f"{record.blocks} blocks" if record.blocks is not None else f"{record.time_budget_s or 0:g} s"
     yield f"length: {length}, of {len(record.arms)} instances each; {len(store.done())} trials are done"
     own = sum(platform == record.baseline for platform, _ in record.arms)
@@ -86,14 +86,14 @@ def _commands(job: Job) -> str:
 def _key() -> bytes:
     place = state.home() / KEY
     try:
-        return _kept(place)
+        return _read_key(place)
     except FileNotFoundError:
         _make(place)
-        return _kept(place)
+        return _read_key(place)
 
 
-def _kept(place: Path) -> bytes:
-    """The key; nobody else may have made it, or read it."""
+def _read_key(place: Path) -> bytes:
+    """The key. Raises `HostError` where another user could have written or read it."""
     descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         facts = os.fstat(descriptor)
@@ -107,7 +107,7 @@ def _kept(place: Path) -> bytes:
 
 
 def _make(place: Path) -> None:
-    """Whole or not at all, and once: another tare may begin at the same moment."""
+    """Write a key atomically, and keep one that is there: another tare may write one at the same moment."""
     part = place.with_name(f".{KEY}-{secrets.token_hex(6)}")
     descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:

@@ -1,4 +1,4 @@
-"""Instances of a campaign: start one with everything it needs, see it start, end it."""
+"""Instances of a campaign: start one with all that it needs, observe its start, end it."""
 
 from __future__ import annotations
 
@@ -28,49 +28,49 @@ from tare.workloads.base import StartMarks, Weight
 
 #: The control group that all instances are siblings in.
 PARENT_GROUP = "tare"
-#: A sandbox that has not said a word by then has failed to start.
+#: A sandbox that has sent nothing by then has failed to start.
 START_LIMIT_S = 60.0
-#: Ports of instances on the host, below those that Linux hands out by itself (from 32,768).
+#: Ports of instances on the host, below Linux's ephemeral ports (from 32,768).
 FIRST_PORT, PORTS = 20_100, 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What one instance gets otherwise than the campaign's others; None: as they have it."""
+    """In what one instance differs from the campaign's other instances; None: in nothing."""
 
     memory_bytes: int | None = None
     start_limit_s: float | None = None
-    gate: Callable[[], None] | None = None  # holds it just before its start instant, until it returns
-    number: int | None = None  # one that was asked for beforehand (`InstanceLauncher.number`)
+    gate: Callable[[], None] | None = None  # called just before the start command; the start waits until it returns
+    number: int | None = None  # that `InstanceLauncher.number` gave beforehand
 
 
-#: As all others.
+#: No difference from the campaign's other instances.
 USUAL = Terms()
 
 
 @dataclass(slots=True)
 class RunningInstance:
-    """An instance in service, with its session and all that belongs to it."""
+    """A started instance, with its session and all that was made on the host for it."""
 
     arm: Arm
     instance: Instance
     session: Session
     cleanup: CleanupStack
     marks: StartMarks | None
-    command_ns: int  # from the start instant until its first command had returned; without an agent: had answered
-    dirty: list[Failed] = field(default_factory=list)  # what could not be undone of what a trial did in it
+    command_ns: int  # from the start command until its first command returned; without an agent: until it answered
+    dirty: list[Failed] = field(default_factory=list)  # clean-ups after trials in it that failed
 
     @property
     def usable(self) -> bool:
-        """Whether the next trial may have it."""
+        """Whether the next trial may use it."""
         return self.session.dead is None and not self.dirty
 
     def cpu_ns(self) -> int | None:
-        """CPU time of the whole platform so far; None where this host does not see its work."""
+        """CPU time of the whole platform for it so far, in ns; None where this host does not account its work."""
         return self.instance.spec.group.cpu_ns() if self.instance.accounted else None
 
     def measure_memory(self) -> Weight:
-        """What it takes of this host's memory now. Raises `HostError` where this host does not see it."""
+        """What it takes of this host's memory now. Raises `HostError` where this host does not account its work."""
         if not self.instance.accounted:
             raise HostError("its memory is not this host's to see")
         group = self.instance.spec.group
@@ -78,7 +78,7 @@ class RunningInstance:
         return Weight(group=group.memory_bytes(), pss=pss, host=memory.host_bytes())
 
     def daemon_cpu_ns(self) -> int | None:
-        """CPU time of the platform's shared daemons so far; None where there are none that can be read."""
+        """CPU time of the platform's shared daemons so far, in ns; None where there are none that can be read."""
         daemons = self.instance.daemons
         try:
             return sum(group.cpu_ns() for group in daemons) if daemons else None
@@ -86,7 +86,7 @@ class RunningInstance:
             return None
 
     def keep_on(self, cpus: Sequence[int]) -> None:
-        """Let all of its threads on the host run on these CPUs only; what it starts later inherits that."""
+        """Pin all of its threads on the host to these CPUs; what it starts later inherits that."""
         for pid in self.instance.host_processes():
             with contextlib.suppress(OSError):  # it has ended meanwhile
                 for thread in Path(f"/proc/{pid}/task").iterdir():
@@ -94,12 +94,12 @@ class RunningInstance:
                         os.sched_setaffinity(int(thread.name), cpus)
 
     def console(self) -> bytes:
-        """The end of what its console said so far."""
+        """The end of its console's output so far."""
         return console.read(self.instance.spec.space.log)
 
     def stop(self) -> None:
-        """End the instance and remove what was made for it. Raises `HostError` when something stays."""
-        with contextlib.ExitStack() as ends:  # each is done whatever becomes of the one before; the first comes last
+        """End the instance and remove what was made for it. Raises `HostError` when something cannot be removed."""
+        with contextlib.ExitStack() as ends:  # each callback is run even if another fails; the first one comes last
             ends.callback(self.cleanup.release)
             for group in (*self.instance.daemons, self.instance.spec.group):
                 ends.callback(group.close)
@@ -109,7 +109,7 @@ class RunningInstance:
 
 @dataclass(slots=True)
 class InstanceLauncher:
-    """Where a campaign's instances are born."""
+    """Starts a campaign's instances."""
 
     campaign: str  # 5 hexadecimal digits: the campaign's part of every label
     image: Image
@@ -120,16 +120,16 @@ class InstanceLauncher:
     datagram: Datagram
     disk: DiskWatch
     start_limit_s: float = START_LIMIT_S
-    #: Paths of the control groups of shared daemons that instances so far were made by.
+    #: Paths of the control groups of the shared daemons that made the instances so far.
     daemons: set[str] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def number(self) -> int:
-        """A number for an instance to come, for its `Terms`: whoever has it knows the control group beforehand."""
+        """Reserve the number of an instance to come, for its `Terms`: with it the control group is known beforehand."""
         return next(self._numbers)
 
     def group(self, number: int) -> str:
-        """The path of the control group that the instance of this number has."""
+        """The path of the control group of the instance with this number."""
         return f"{PARENT_GROUP}/{self._name(number)}"
 
     def _name(self, number: int) -> str:
@@ -138,7 +138,8 @@ class InstanceLauncher:
     def start(self, platform: Platform, arm: Arm, *, measured: bool, terms: Terms = USUAL) -> RunningInstance:
         """Start an instance and wait until its agent has run a first command. Several threads may do so at once.
 
-        Raises `PlatformError`, `SessionError` or `HostError` with the sandbox's last words; nothing stays.
+        Raises `PlatformError`, `SessionError` or `HostError` with the end of the sandbox's console; what was made for
+        the instance is then removed.
         """
         number = self.number() if terms.number is None else terms.number
         spaces = self.work / self._name(number)
@@ -150,17 +151,17 @@ class InstanceLauncher:
                 return running
         except TareError as error:
             last = console.read(spaces / "console.log")
-            said = _last_words(last)
+            console_end = _last_words(last)
             overdone = self.disk.why_ended(self.group(number))
             if overdone is not None:
                 error.what, error.fix = f"{overdone.what}: {error.what}", overdone.fix
-            full = roots.full(self.work)  # looked at before what was made goes again
+            full = roots.full(self.work)  # asked before the clean-up frees the space
             if full is not None:
                 error.what, error.fix = f"the disk is full: {error.what}", full
-            with contextlib.suppress(HostError):  # what stays is noted (`host.unremoved`)
+            with contextlib.suppress(HostError):  # what cannot be removed is recorded (`host.unremoved`)
                 cleanup.release()
-            if said:
-                what = f"{error.what}; its console ends: {said}"
+            if console_end:
+                what = f"{error.what}; its console ends: {console_end}"
                 raise PlatformError(what, fix=error.fix, console=last) from error
             raise
         except BaseException:
@@ -201,7 +202,7 @@ class InstanceLauncher:
         )
         instance = contract.launched(platform, spec, cleanup)
         if not platform.has_agent:
-            return self._start_mute(platform, arm, instance, cleanup, tenant, measured=measured)
+            return self._start_without_agent(platform, arm, instance, cleanup, tenant, measured=measured)
         try:
             session = Session.open(instance.stream, time_limit_s=spec.start_limit_s)
             self._check(session, platform)
@@ -212,7 +213,7 @@ class InstanceLauncher:
             seen = None
             if measured:
                 seen = marks(instance, session, self.datagram, token, command_ns, own_kernel=platform.own_kernel)
-            self.network.pin(name)  # no program of a workload's has run there yet
+            self.network.pin(name)  # before any program of a workload runs in it
             if instance.settle is not None:
                 instance.settle()
             self.disk.started(tenant, session)
@@ -221,12 +222,12 @@ class InstanceLauncher:
             raise
         return RunningInstance(arm, instance, session, cleanup, seen, command_ns)
 
-    def _start_mute(
+    def _start_without_agent(
         self, platform: Platform, arm: Arm, instance: Instance, cleanup: CleanupStack, tenant: Tenant, *, measured: bool
     ) -> RunningInstance:
-        """Wait until what has no agent has answered from outside."""
+        """Wait until a platform without an agent answers on its services."""
         session = NoAgentSession(instance.stream, platform.name)
-        assert instance.answer is not None, "what has no agent is watched for its answers"
+        assert instance.answer is not None, "a platform without an agent is watched for its answers"
         try:
             limit_s = instance.spec.start_limit_s
             answered = instance.answer.wait(time_limit_s=limit_s, gone=lambda: session.dead is not None)
@@ -251,15 +252,15 @@ class InstanceLauncher:
 
 
 def stop_all(running_instances: Iterable[RunningInstance]) -> list[Failed]:
-    """End instances; an error with one does not keep the others alive. Returns what failed."""
+    """End all of these instances, even where ending one of them fails. Returns the failures."""
     ends = [attempt(running.stop) for running in running_instances]
     return [end for end in ends if isinstance(end, Failed)]
 
 
-def _last_words(said: bytes) -> str:
-    lines = said.decode(errors="replace").strip().splitlines()
-    # What a kernel says after it panicked is its stack, and once our own boot script gave up, how it powers off: why is
-    # in the lines up to that.
-    told = [number for number, line in enumerate(lines) if "Kernel panic" in line or line.startswith("tare: ")]
-    end = told[0] + 1 if told else len(lines)
+def _last_words(output: bytes) -> str:
+    lines = output.decode(errors="replace").strip().splitlines()
+    # After a kernel's panic comes its stack, and after our own boot script's error how the machine powers off: the
+    # reason is in the lines up to there.
+    fatal_lines = [number for number, line in enumerate(lines) if "Kernel panic" in line or line.startswith("tare: ")]
+    end = fatal_lines[0] + 1 if fatal_lines else len(lines)
     return " | ".join(line[:300] for line in lines[max(0, end - 3) : end])

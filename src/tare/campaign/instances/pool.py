@@ -1,4 +1,4 @@
-"""The instances of one trial that starts its own: all of one arm's platform, as many as it comes to need."""
+"""The instances of a trial that starts its own: all of one arm's platform, as many as its steps need."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tare.platforms.base import Platform
 
 @dataclass(slots=True)
 class InstancePool:
-    """Make it, let it grow, and `clear` it in the end."""
+    """Instances of one platform for one trial: `grow` starts them, `clear` ends them."""
 
     platform: Platform
     arm: Arm
     launcher: InstanceLauncher
-    warn: Callable[[Failed], None]  # told what could not be ended or removed
-    keep: Callable[[bytes], None]  # given the console of one that was lost
+    warn: Callable[[Failed], None]  # called with each failure to end an instance or to remove what was made for it
+    keep: Callable[[bytes], None]  # called with the console's output of each instance that was lost
     running_instances: list[RunningInstance] = field(default_factory=list)
 
     def grow(self, count: int, terms: Terms = USUAL) -> list[RunningInstance]:
-        """So many instances, those that there are first; the others are started one after the other.
+        """Return ``count`` instances: the running ones first, then new ones, started one after the other.
 
-        Raises `HostError` when this host's memory does not hold them, and else as `InstanceLauncher.start`, but never
-        `HostError` for a start: the work is not what cannot be done here.
+        Raises `HostError` when this host's memory does not hold them, and what `InstanceLauncher.start` raises, but
+        with `PlatformError` in place of its `HostError`: that a start fails does not make the work unsupported here.
         """
         self._drop_dirty()
         self._check_fits(count, terms)
@@ -37,7 +37,7 @@ class InstancePool:
         return self.running_instances[:count]
 
     def grow_at_once(self, count: int) -> list[RunningInstance]:
-        """So many new instances, whose start commands are given at one instant; raises as `grow`."""
+        """Start ``count`` new instances, whose start commands are given at one instant. Raises what `grow` raises."""
         self._check_fits(count, USUAL)
 
         def start(_: int, gate: Gate) -> RunningInstance:
@@ -46,14 +46,13 @@ class InstancePool:
         return list(at_once(count, start))
 
     def keep_last_words(self) -> None:
-        """Keep the consoles of those that are lost."""
+        """Pass the console's output of each lost instance to ``keep``."""
         for running in self.running_instances:
             if running.session.dead is not None:
                 self.keep(running.console())
 
     def clear(self) -> None:
-        """End all."""
-        # Also those that a Ctrl-C kept from being handed back.
+        """End all instances, including starts interrupted before returning."""
         self._end(self.running_instances)
         self.running_instances.clear()
 
@@ -77,7 +76,7 @@ class InstancePool:
         return running
 
     def _check_fits(self, count: int, terms: Terms) -> None:
-        """Each may take all of its limit: beyond the host's memory, instances would be killed, and not only ours."""
+        """Each may take all of its limit: beyond the host's memory the kernel would kill processes, not only tare's."""
         limit = terms.memory_bytes or self.launcher.resources.memory_bytes
         needed, available = (count - len(self.running_instances)) * limit, counters.memory().available
         if needed > available and not self.platform.elsewhere:

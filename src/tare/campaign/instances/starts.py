@@ -1,4 +1,4 @@
-"""What was seen of one start: marks by four definitions, and the parts that the first byte's time is made of."""
+"""The times of one start: its marks by four definitions, and the parts that the time to the first byte is made of."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_AGENT = "it is a black box: no agent runs inside"
 
 
 class Greeting(Protocol):
-    """What an agent's hello says of its own start, in ns."""
+    """The part of an agent's hello that is about its own start, in ns."""
 
     @property
     def clock_ns(self) -> int: ...
@@ -31,9 +31,9 @@ class Greeting(Protocol):
 def marks(
     instance: Instance, session: Session, datagram: Datagram, token: bytes, command_ns: int, *, own_kernel: bool
 ) -> StartMarks:
-    """Gather the marks of a start whose first command has returned."""
+    """The marks of a start whose first command has returned, in ns from the start command, or why one is missing."""
     reasons = {"answer_ns": "it brings no service of its own: the agent serves what is asked"}
-    # The watcher and the session see the same byte; whichever the interpreter let run first is nearer to it.
+    # The watcher's thread and the session see the same byte; the earlier of the two times is nearer to it.
     first = min(instance.first_byte.wait(time_limit_s=MARK_LIMIT_S) or session.first_byte_ns, session.first_byte_ns)
     sent = None
     if instance.address.host is None:
@@ -59,7 +59,7 @@ def marks(
 
 
 def marks_from_outside(instance: Instance, answered_ns: int) -> StartMarks:
-    """The marks of a start without an agent, whose services have answered, first at this moment."""
+    """The marks of a start without an agent; ``answered_ns``: when its services first answered, on the host's clock."""
     reasons = dict.fromkeys(("first_byte_ns", "command_ns", "datagram_ns", "parts"), NO_AGENT)
     pinged = _pinged(instance, reasons)
     answer = answered_ns - instance.started.monotonic_ns
@@ -78,13 +78,13 @@ def _pinged(instance: Instance, reasons: dict[str, str]) -> int | None:
 
 
 def parts(first_byte_ns: int, hello: Greeting, *, own_kernel: bool) -> dict[str, int]:
-    """Split the time to the first byte, in ns: who took it.
+    """Split the time to the first byte into parts, in ns.
 
-    ``agent``: from its first moment to its greeting. ``kernel`` and ``userspace``, where a kernel was booted for the
-    instance: by that kernel's uptime, which begins when it has found its clock; userspace is split off where a boot
-    script told when it began. ``runtime``: what is left, the platform's own work, on the host before the guest's
-    kernel or the agent. Only durations cross between the clocks, so their offsets do not matter. Empty when they do
-    not fit into the whole.
+    ``agent``: from the agent's start to its greeting. ``kernel`` and ``userspace``, where a kernel was booted for the
+    instance: by that kernel's uptime, which begins when the kernel has set up its clock; userspace is split off where
+    a boot script reported when it began. ``runtime``: the rest, the platform's own work on the host before the guest's
+    kernel or the agent. Only durations cross between the clocks, so their offsets do not matter. Empty when the parts
+    are longer than the whole.
     """
     agent = hello.clock_ns - hello.began_ns
     seen = {"agent": agent}

@@ -1,4 +1,4 @@
-"""Sandboxes that could not be removed: they may still run in tare's control group, and are none of the campaign's."""
+"""Sandboxes that could not be removed: they may still run in tare's control group, and are not the campaign's."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tare.host.cgroup import Group
 @dataclass(slots=True)
 class _Stray:
     group: Group
-    since_ns: int  # CPU time that it had used when it was first seen here: until then it was an instance
-    since_by_cpu: list[int] | None
-    ran_ns: int = 0  # since then
+    since_ns: int  # CPU time that it had used when it was first read: that is its time as an instance
+    since_by_cpu: list[int] | None  # the same by host CPU
+    ran_ns: int = 0  # CPU time since then
     ran_by_cpu: list[int] | None = None
 
 
 @dataclass(slots=True)
 class Strays:
-    """What such sandboxes used since they were noted: to be taken off what tare's control group used."""
+    """CPU time of such sandboxes since they were first read, to be subtracted from that of tare's control group."""
 
     _known: dict[str, _Stray] = field(default_factory=dict)
 
@@ -44,7 +44,7 @@ class Strays:
         group = Group(path)
         try:
             self._known[path] = _Stray(group, group.cpu_ns(), group.cpu_ns_by_cpu())
-        except OSError:  # it has no accounting any more, so nothing runs in it
+        except OSError:  # the group has no accounting any more, so nothing runs in it
             group.close()
 
 
@@ -52,7 +52,7 @@ def _read(stray: _Stray) -> None:
     try:
         stray.ran_ns = stray.group.cpu_ns() - stray.since_ns
         by_cpu = stray.group.cpu_ns_by_cpu()
-    except OSError:  # somebody removed it: it keeps what it had
+    except OSError:  # somebody removed the group: its last figures count
         return
     if by_cpu is not None and stray.since_by_cpu is not None:
         stray.ran_by_cpu = [now - then for now, then in zip(by_cpu, stray.since_by_cpu, strict=True)]

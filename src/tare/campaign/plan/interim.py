@@ -1,4 +1,4 @@
-"""What a campaign under way knows of itself, in memory: so that the looks and the progress line read no file again."""
+"""A running campaign's trials and estimates in memory, so that looks and the progress line need not read the file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tare.estimates.running import RunningEstimates
 from tare.model import CPU_COST, Trial
 from tare.store import Store, with_turns
 
-#: What is kept of every trial: of the columns of `Store.trials` those that looks and progress ask for.
+#: Columns of `Store.trials` that are kept in memory: those that looks and progress need.
 _COLUMNS = {
     "seq": pl.Int64(),
     "block": pl.Int64(),
@@ -23,9 +23,9 @@ _COLUMNS = {
 
 
 class Interim:
-    """A campaign's trials and estimates so far: what is in its file when it begins or is resumed, and what comes then.
+    """A campaign's trials and estimates so far: those in its file when it begins or is resumed, and those added since.
 
-    The estimates are those of headlines and CPU costs. A decision from here is the one from the whole file.
+    The estimates are those of headlines and CPU costs. A decision from them is the same as one from the whole file.
     """
 
     def __init__(self, store: Store) -> None:
@@ -47,14 +47,14 @@ class Interim:
         self._new: list[tuple[object, ...]] = []  # rows that are not among them yet
 
     def add(self, trial: Trial) -> None:
-        """Take in a trial that is in the store now."""
+        """Add a trial that was committed to the store."""
         self.estimates.add(trial)
         key = trial.key
         arm = key.arm.platform, key.arm.replica
         self._new.append((trial.seq, key.block, key.workload, *arm, trial.status.value, trial.started, trial.wall_ns))
 
     def trials(self) -> pl.DataFrame:
-        """Every trial so far in the schedule's order; columns of `Store.trials`: of its key, its end and its times."""
+        """All trials so far, a row each, in the schedule's order; columns of `Store.trials`: key, status and times."""
         if self._new:
             new = pl.DataFrame(self._new, schema=_COLUMNS, orient="row")
             self._trials = pl.concat([self._trials, new]).sort("seq", maintain_order=True)

@@ -1,4 +1,4 @@
-"""What a campaign will do, as pure data, from what the user asked for and what the host has."""
+"""The plan of a campaign, as pure data, from what the user asked for and what the host has."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 #: The baseline runs twice in every block: the difference of the two is the instrument's own noise.
 BASELINE_REPLICAS = 2
-#: No time that a user gives is longer: a year.
+#: The longest time that a user can give: a year, in seconds.
 MAX_SECONDS = 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """How long a campaign goes on when the user does not say."""
+    """How long a campaign runs unless the user says: a number of blocks, or a time."""
 
     blocks: int | None = None
     budget_s: float | None = None
-    arm_s: float | None = None  # instead of a budget: so much for each arm, that more platforms are not fewer blocks
+    arm_s: float | None = None  # instead of a budget: for each arm, so that more platforms are not fewer blocks
 
     def budget(self, arms: int) -> float | None:
-        """The time that there is for so many arms, in seconds; None where blocks are counted."""
+        """The time for a campaign of so many arms, in seconds; None where the length is a number of blocks."""
         return self.budget_s if self.arm_s is None else self.arm_s * arms
 
 
@@ -62,7 +62,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that is decided before anything runs."""
+    """All decisions that are made before the first block."""
 
     profile: str
     seed: int
@@ -71,7 +71,7 @@ class Plan:
     resources: Resources
     blocks: int | None  # None: as many as the budget holds
     budget_s: float | None
-    targets: Mapping[str, float] = field(default_factory=dict)  # half-width to reach, by workload; none: not looked at
+    targets: Mapping[str, float] = field(default_factory=dict)  # half-width to reach, by workload; empty: no looks
     design: Design = Design.BLOCKS
     replicas: int = BASELINE_REPLICAS  # of the baseline; more than two to compare it with itself (`tare calibrate`)
     extra: Mapping[str, Params] = field(default_factory=dict)  # more parameters of sliced work, by platform
@@ -101,7 +101,10 @@ class Plan:
         return tuple((arm,) for arm in sorted(self.arms, key=lambda arm: arm.replica))
 
     def more_blocks(self, block: int, spent_s: float, slowest_s: float) -> bool:
-        """Whether block ``block`` (from 0) of a pass is to run, after so much time in it and with such blocks."""
+        """Whether block ``block`` (from 0) of a pass is to run.
+
+        ``spent_s``: the time that the pass has taken so far; ``slowest_s``: that of its longest block, both in seconds.
+        """
         if self.blocks is not None:
             return block < self.blocks
         assert self.budget_s is not None
@@ -109,7 +112,7 @@ class Plan:
 
 
 def arms_of(platforms: Sequence[Platform], replicas: int = BASELINE_REPLICAS) -> tuple[Arm, ...]:
-    """Every platform once, the baseline so many times."""
+    """The arms of these platforms: one of each, and ``replicas`` of the baseline."""
     return tuple(
         Arm(platform.name, replica) for platform in platforms for replica in range(replicas if platform.baseline else 1)
     )
@@ -121,18 +124,19 @@ def make_jobs(
     params: Mapping[str, Params] | None = None,
     margins: Mapping[str, float] | None = None,
 ) -> tuple[Job, ...]:
-    """The workloads with the profile's parameters. In their place, by workload: ``params``.
+    """The workloads with the profile's parameters. ``params``, by workload, replace those of the profile.
 
-    ``margins``: the user's own, by workload, by family, or for all (the empty name); what is nearest counts.
+    ``margins``: the user's own, by workload, by family, or for all (the empty name); the most specific applies. Raises
+    `UsageError` for a margin of none of these, and for parameters that a workload does not have.
     """
-    others, own = params or {}, margins or {}
+    own_params, own_margins = params or {}, margins or {}
     jobs = []
     for workload in workloads:
         names = (workload.name, workload.family.value, "")
-        margin = next((own[name] for name in names if name in own), None)
-        jobs.append(job_of(workload, {**workload.profiles[profile], **others.get(workload.name, {})}, margin))
-    known = {"", *(one.name for one in workloads), *(family.value for family in Family)}
-    for name in own.keys() - known:
+        margin = next((own_margins[name] for name in names if name in own_margins), None)
+        jobs.append(job_of(workload, {**workload.profiles[profile], **own_params.get(workload.name, {})}, margin))
+    known = {"", *(workload.name for workload in workloads), *(family.value for family in Family)}
+    for name in own_margins.keys() - known:
         raise UsageError(
             f"no margin can be given for {name!r}", fix="name a workload of the campaign, or a family: cpu"
         )
@@ -140,13 +144,16 @@ def make_jobs(
 
 
 def job_of(workload: Workload, params: Params, margin: float | None) -> Job:
-    """The workload with these parameters. Raises `UsageError` for ones that it does not have."""
+    """The workload with these parameters. Raises `UsageError` for parameters that it does not have."""
     require_params(workload, params)
     return Job(workload, params, margin)
 
 
 def how_long(profile: str, blocks: int | None, budget_s: float | None, own: Profile | None = None) -> Profile:
-    """The profile's length, unless the user gave blocks or a time. ``own``: of a profile that is a study's."""
+    """The campaign's length: the user's blocks or time, or else the profile's. Raises `UsageError`.
+
+    ``own``: the length of a profile that is a study's.
+    """
     if own is None and profile not in PROFILES:
         known = [*PROFILES, *literature.names()]
         raise UsageError(f"there is no profile {profile!r}", fix=f"use one of {', '.join(known)}")
@@ -160,7 +167,7 @@ def how_long(profile: str, blocks: int | None, budget_s: float | None, own: Prof
 
 
 def parse_time(text: str) -> float:
-    """Seconds from ``90``, ``90s``, ``5m`` or ``1.5h``: none or more, and at most a year. Raises `UsageError`."""
+    """Seconds from ``90``, ``90s``, ``5m`` or ``1.5h``: from 0 to a year. Raises `UsageError`."""
     units = {"s": 1.0, "m": 60.0, "h": 3600.0}
     number, unit = (text[:-1], units[text[-1]]) if text and text[-1] in units else (text, 1.0)
     try:
@@ -173,7 +180,10 @@ def parse_time(text: str) -> float:
 
 
 def parse_margins(texts: Sequence[str]) -> dict[str, float]:
-    """Margins as fractions from ``2%``, ``cpu=0.5%`` or ``primes=0.002``; the empty name is for all workloads."""
+    """Margins by name, as fractions, from ``2%``, ``cpu=0.5%`` or ``primes=0.002``. Raises `UsageError`.
+
+    The empty name is for all workloads.
+    """
     margins = {}
     for text in texts:
         name, equals, number = text.rpartition("=")

@@ -1,4 +1,4 @@
-"""What a user asks of a campaign, and what of it cannot be: known without starting anything."""
+"""A user's request for a campaign, and the checks of it that need no start of anything."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 DEFAULT_MEMORY = 1 << 30
 MIN_MEMORY = 256 << 20
-#: In place of a platform's name: all that there are. What does not run here is left out, and the report says why.
+#: In place of a platform's name: all platforms. Those that do not run here are left out, and the report says why.
 ALL = "all"
 DUET_CPUS = 2
-#: What SQLite, and every generator, takes.
+#: The largest integer of SQLite; every random generator takes it as a seed.
 MAX_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignRequest:
-    """What the user asked for; empty and None mean the default."""
+    """What the user asked for; empty values and None mean the default."""
 
     platforms: Sequence[str] = ()
     workloads: Sequence[str] = ()
@@ -37,24 +37,24 @@ class CampaignRequest:
     seed: int | None = None
     cpus: tuple[int, ...] = ()
     memory_bytes: int = DEFAULT_MEMORY
-    data_bytes: int | None = None  # of a filesystem for each instance; None: a folder of the host's
+    data_bytes: int | None = None  # size of each instance's own data filesystem; None: a folder of the host's
     subnet: str | None = None
     tune: bool = False
     design: Design = Design.BLOCKS
     replicas: int = BASELINE_REPLICAS
     params: Mapping[str, Params] = field(default_factory=dict)  # in place of the profile's, by workload
     margins: Mapping[str, float] = field(default_factory=dict)  # the user's own (`plan.make_jobs`)
-    slowed: Sequence[float] = ()  # every platform also with so much more sliced work, a share of it
-    precision: float | None = None  # half-width to reach, a fraction; None: half of each margin; 0: all of the time
+    slowed: Sequence[float] = ()  # shares of extra work, with each of which every platform has a copy
+    precision: float | None = None  # half-width to reach, a fraction; None: half of each margin; 0: use all of the time
     base: str | None = None  # the workloads' own profile where ``profile`` is a study's (`tare.campaign.plan.study`)
-    length: Profile | None = None  # such a profile's
-    scale: str | None = None  # such a profile's
-    offered: bool = False  # the platforms are a profile's: one that does not run here is left out
-    left_out: Sequence[LeftOut] = ()  # known beforehand
+    length: Profile | None = None  # of a study's profile
+    scale: str | None = None  # of a study's profile
+    offered: bool = False  # the platforms come from a profile: one that does not run here is left out
+    left_out: Sequence[LeftOut] = ()  # platforms of a study that tare does not have
     in_order: bool = False  # a block's workloads run as they are listed
 
     def check(self) -> None:
-        """Raise `TareError` for what cannot be, whatever runs here."""
+        """Raise `TareError` for a request that cannot be met, whichever platforms run here."""
         self.duration()
         if self.blocks is not None and self.budget_s is not None:
             raise UsageError("--blocks and --time both say how long", fix="give one of them")
@@ -76,7 +76,7 @@ class CampaignRequest:
 
 
 def check_resources(cpus: Sequence[int], memory_bytes: int) -> None:
-    """Raise `UsageError` for CPUs and memory that this host has not, or that an instance cannot do with."""
+    """Raise `UsageError` for CPUs or memory that this host does not have, and for too little memory for an instance."""
     usable = usable_cpus()
     for cpu in cpus:
         if cpu not in usable:
@@ -99,7 +99,7 @@ def check_memory(memory_bytes: int) -> None:
 
 
 def check_seed(seed: int | None) -> None:
-    """Raise `UsageError` for what is no seed."""
+    """Raise `UsageError` for a seed out of range."""
     if seed is not None and not 0 <= seed <= MAX_SEED:
         raise UsageError(f"{seed} is no seed", fix=f"give a whole number from 0 to {MAX_SEED}")
 

@@ -1,4 +1,4 @@
-"""The order of everything in a block, as pure data from the campaign's seed (randomised complete blocks)."""
+"""The order of starts and trials in a block, as pure data from the campaign's seed (randomised complete blocks)."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from tare.workloads.base import RunWorkload, StartWorkload, Workload
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One workload of a block and the order in which the arms have their turn."""
+    """One workload of a block, with the order of the arms."""
 
     workload: str
     mode: Mode
     order: tuple[Arm, ...]
-    #: for slices, and runs in rounds: the order of the arms in each round; otherwise empty
+    #: for slices, and for runs in rounds: the order of the arms in each round; otherwise empty
     rounds: tuple[tuple[Arm, ...], ...] = ()
-    #: the arms of a round run together, each on a CPU of its own: the first on the first ...
+    #: the arms of a round run at the same time
     at_once: bool = False
-    #: ... or, where this is not so, wherever they may
+    #: with ``at_once``: each arm is pinned to a CPU of its own, the first to the first; False: all may use all CPUs
     own_cpus: bool = True
-    #: every trial on an instance of its own, with no other of the campaign's alive
+    #: every trial has an instance of its own, and no other instance of the campaign runs meanwhile
     fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSchedule:
-    """A block: the starts come first (they are trials of their own where a workload measures them)."""
+    """The order of a block: first the starts (trials themselves where a workload measures them), then the stages."""
 
     block: int
     launch_order: tuple[Arm, ...]
@@ -54,18 +54,18 @@ def schedule_block(
     ``workloads``: each with its number of rounds (0: one run of each arm). ``in_order``: they run in that order, as
     a study did, and not in a random one.
     """
-    # A generator a block: a resumed campaign draws the same orders without replaying what went before.
+    # A random generator for each block: a resumed campaign draws the same orders without those of earlier blocks.
     generator = random.Random(f"tare/{seed}/{block}")
     launch_order = _shuffled(generator, arms)
     duet = design is Design.DUET
     stages = [_stage(generator, workload, rounds, arms, launch_order, duet=duet) for workload, rounds in workloads]
     starts = [stage for stage in stages if stage.mode is Mode.START and not stage.fresh]
-    others = [stage for stage in stages if stage not in starts]
+    rest = [stage for stage in stages if stage not in starts]
     if not in_order:
-        generator.shuffle(others)
+        generator.shuffle(rest)
     # Last, so that the block's own instances need not be started again.
-    others.sort(key=lambda stage: stage.fresh)
-    return BlockSchedule(block, launch_order, (*starts, *others))
+    rest.sort(key=lambda stage: stage.fresh)
+    return BlockSchedule(block, launch_order, (*starts, *rest))
 
 
 def _stage(
@@ -95,7 +95,7 @@ def _turns(generator: random.Random, arms: Sequence[Arm], rounds: int) -> tuple[
 
 
 def _pairs(generator: random.Random, arms: Sequence[Arm], rounds: int) -> tuple[tuple[Arm, ...], ...]:
-    """Every arm with the first one, which is the baseline's, so many times: who has which CPU is drawn each time."""
+    """Pairs of every arm with the first, the baseline's, in each round; which has which CPU is drawn for each pair."""
     return tuple(
         _shuffled(generator, (arms[0], partner)) for _ in range(rounds) for partner in _shuffled(generator, arms[1:])
     )

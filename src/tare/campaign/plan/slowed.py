@@ -1,4 +1,4 @@
-"""Platforms that do a known share more: what the instrument must find, and recover, when it is calibrated."""
+"""Copies of platforms with a known share of extra work: a calibrated instrument must find it, and its size."""
 
 from __future__ import annotations
 
@@ -10,37 +10,39 @@ from tare.campaign.execution.preflight import Ready
 from tare.store import CampaignRecord
 from tare.workloads.base import Params
 
-#: The agent's probes of unit `event` take it: so many numbers of a million are searched again.
+#: Parameter of the agent's probes of unit `event`: so many numbers in a million are searched again.
 EXTRA = "extra_ppm"
 
 
 def slowed_name(platform: str, share: float) -> str:
-    """What a platform is called that does so much more: ``docker+0.5%``."""
+    """The name of a copy with this share of extra work: ``docker+0.5%``."""
     return f"{platform}+{100 * share:g}%"
 
 
 def slowed_copies(ready: Sequence[Ready], shares: Sequence[float]) -> list[Ready]:
-    """Each platform once more for each share, under another name; none of them is the baseline."""
+    """A copy of each platform for each share, under another name; no copy is the baseline."""
     copies = []
-    for one in ready:
+    for original in ready:
         for share in shares:
-            platform = copy.copy(one.platform)
-            platform.name = slowed_name(one.platform.name, share)
+            platform = copy.copy(original.platform)
+            platform.name = slowed_name(original.platform.name, share)
             platform.__dict__["baseline"] = False
-            record = one.record.model_copy(update={"name": platform.name})
-            copies.append(replace(one, platform=platform, record=record))
+            record = original.record.model_copy(update={"name": platform.name})
+            copies.append(replace(original, platform=platform, record=record))
     return copies
 
 
 def originals(record: CampaignRecord) -> list[str]:
-    """The platforms of a campaign that are no copies, in its order."""
-    names = [one.name for one in record.platforms]
+    """The names of a campaign's platforms without the copies, in its order."""
+    names = [platform.name for platform in record.platforms]
     copies = {slowed_name(name, share) for name in names for share in record.slowed}
     return [name for name in names if name not in copies]
 
 
 def extra_work(ready: Sequence[Ready], shares: Sequence[float]) -> Mapping[str, Params]:
-    """The parameters that make the copies do more, by platform."""
+    """The parameters that give the copies their extra work, by platform."""
     return {
-        slowed_name(one.platform.name, share): {EXTRA: round(1_000_000 * share)} for one in ready for share in shares
+        slowed_name(entry.platform.name, share): {EXTRA: round(1_000_000 * share)}
+        for entry in ready
+        for share in shares
     }

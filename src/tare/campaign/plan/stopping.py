@@ -1,7 +1,7 @@
-"""When a workload has enough blocks, as pure data: by the width of its intervals, never by what they say.
+"""When a workload has enough blocks, as pure data: decided by the width of its intervals, never by their position.
 
-Whoever looks until a difference shows finds one in a quarter of the cases where there is none (METHOD, part 2). Whoever
-stops by the width of a log ratio's interval keeps its coverage; `tare.estimates.widths` says how wide is narrow enough.
+Stopping when a difference shows finds one in a quarter of the cases where there is none (METHOD, part 2). Stopping by
+the width of a log ratio's interval keeps its coverage; `tare.estimates.widths` decides which width is narrow enough.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ from collections.abc import Mapping
 
 from tare.errors import UsageError
 
-#: The first look, and every so many blocks another: fewer blocks tell too little of how wide an interval will be.
+#: Blocks before the first look, and between two looks: fewer blocks say too little of how wide an interval will be.
 LOOK_FROM, LOOK_EVERY = 10, 5
 
 
 def is_look(block: int) -> bool:
-    """Whether one looks before block number ``block`` (from 0)."""
+    """Whether the intervals are looked at before block number ``block`` (from 0)."""
     return block >= LOOK_FROM and (block - LOOK_FROM) % LOOK_EVERY == 0
 
 
 def still_wanted(missing: Mapping[str, int], seconds: Mapping[str, float], left_s: float | None) -> tuple[str, ...]:
-    """The workloads that the next blocks run: those that can be known well enough in the time that is left.
+    """The workloads that the next blocks run: those whose intervals can be narrow enough in the time that is left.
 
-    Where not all can, those that take least time come first: so most get there. Where none can, all that lack something
-    get their share. ``missing``: blocks, by workload; ``seconds``: of a block, by workload.
+    Where the time is too short for all, those that take least time come first, so that most get there. Where it is too
+    short for any, all that lack blocks go on. ``missing``: blocks that are still needed, by workload; ``seconds``: of a
+    block, by workload; ``left_s``: seconds that are left, None without a limit.
     """
     takes = {name: blocks * seconds.get(name, 0.0) for name, blocks in missing.items() if blocks}
     ranked = sorted(takes, key=lambda name: takes[name])
@@ -39,7 +40,7 @@ def still_wanted(missing: Mapping[str, int], seconds: Mapping[str, float], left_
 
 
 def parse_precision(text: str) -> float:
-    """A half-width as a fraction, from ``0.5%`` or ``0.005``; ``0`` for none."""
+    """A half-width as a fraction, from ``0.5%`` or ``0.005``; ``0`` for none. Raises `UsageError`."""
     number, scale = (text[:-1], 0.01) if text.endswith("%") else (text, 1.0)
     try:
         value = float(number) * scale
@@ -51,9 +52,9 @@ def parse_precision(text: str) -> float:
 
 
 def targets(margins: Mapping[str, float], asked: float | None) -> dict[str, float]:
-    """The half-width to reach, by workload: what was asked for, or half of the margin; empty for ``0``.
+    """The half-width to reach, by workload: ``asked``, or half of the margin where that is None; empty for 0.
 
-    Half of the margin: two equal platforms are then shown to be so, as their interval fits into it.
+    With half of the margin, equal platforms are found equivalent: their interval fits into the margin.
     """
     if asked == 0:
         return {}

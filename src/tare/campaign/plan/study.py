@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from tare.literature import RunJob, Study
     from tare.store import LeftOut
 
-#: The workloads' own profile that holds what a study does not say.
+#: The workloads' own profile for the parameters that a study does not give.
 _BASE = {Scale.SCALED: "quick", Scale.FULL: "full"}
 
 
 def ordered(request: CampaignRequest, scale: Scale | None = None, design: Design | None = None) -> CampaignRequest:
-    """The request with what its profile decides, where that is a study's; what the user gave goes before it.
+    """The request, completed from its profile where that is a study's; what the user gave takes precedence.
 
-    Raises `UsageError` for a scale of a profile that has none.
+    Raises `UsageError` for a scale where the profile is no study's.
     """
     if request.profile not in literature.names():
         if scale is not None:
@@ -52,7 +52,7 @@ def ordered(request: CampaignRequest, scale: Scale | None = None, design: Design
 
 
 def foreword(request: CampaignRequest) -> str:
-    """What a study's profile is about to do, and how long the study's own would take; empty for other profiles."""
+    """A sentence on how a study's profile is scaled, and how long full scale takes; empty for other profiles."""
     if request.scale is None:
         return ""
     study = literature.load(request.profile)
@@ -67,7 +67,7 @@ def foreword(request: CampaignRequest) -> str:
 
 
 def full_length(study: Study, workloads: Sequence[str]) -> float:
-    """Seconds that one arm takes with the study's own durations and numbers of runs, about, without the starts."""
+    """About how many seconds one arm takes with the study's own durations and numbers of runs, without the starts."""
     if study.run.full.arm_s is not None:
         return study.run.full.arm_s
     assert study.run.full.blocks is not None
@@ -75,11 +75,15 @@ def full_length(study: Study, workloads: Sequence[str]) -> float:
 
 
 def _platforms(study: Study) -> list[str]:
-    return list(dict.fromkeys(name for one in study.run.platform for name in one.run))
+    return list(dict.fromkeys(name for platform in study.run.platform for name in platform.run))
 
 
 def _without(study: Study) -> list[LeftOut]:
-    return [store.LeftOut(platform=one.study, reason=one.why) for one in study.run.platform if not one.run]
+    return [
+        store.LeftOut(platform=platform.study, reason=platform.why)
+        for platform in study.run.platform
+        if not platform.run
+    ]
 
 
 def _params(job: RunJob, scale: Scale) -> dict[str, int | float | str | bool]:

@@ -1,8 +1,8 @@
-"""Ends an instance that takes more of the host's disk than it may, before the disk is full for everybody.
+"""Ends an instance that takes more of the host's disk than it may, before the disk is full for all.
 
-A thread looks at the free space of the filesystems that instances write to, which costs some microseconds. Who has
-taken it is only counted once so much is gone that one may have passed its limit, or the reserve is touched. What is
-ended loses its files at once: its trial fails with the reason, and all others go on.
+A thread checks the free space of the filesystems that instances write to, which costs some microseconds. What each
+instance has taken is counted only once so much is gone that one may be beyond its limit, or the reserve is touched. The
+files of an ended instance are removed at once: its trial fails with the reason, and all others go on.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tare.session import Session
 
 #: Seconds between two looks. A guest that writes 2 GB/s takes half a gigabyte meanwhile; the reserve is larger.
 INTERVAL_S = 0.25
-#: What instances may not take of a filesystem: so much, or a share of what is free when the first starts; at most half.
+#: What instances must leave free of a filesystem: this, or a share of what is free when the first starts; at most half.
 MIN_RESERVE = Room(1 << 30, 10_000)
 RESERVE_SHARE, MAX_RESERVE_SHARE = 0.1, 0.5
-#: Nobody is counted again before the disk has changed by such a share of what an instance may take.
+#: The instances' files are counted again only after the disk has changed by this share of what an instance may take.
 STEP_SHARE = 1 / 16
-#: Who has taken less than that does not end for a full disk: it was not the one that filled it.
+#: An instance that has taken less is not ended for a full disk: it did not fill it.
 BLAMELESS = Room(64 << 20, 5_000)
 EMPTY_LIMIT_S = 60.0
 FIX = "see what it writes; --data-size gives every instance a filesystem that it cannot outgrow"
@@ -35,7 +35,7 @@ FIX = "see what it writes; --data-size gives every instance a filesystem that it
 
 @dataclass(slots=True, eq=False)
 class Tenant:
-    """An instance, as what takes of the host's disk."""
+    """An instance as a user of the host's disk."""
 
     space: Workspace
     group: Group
@@ -49,11 +49,11 @@ class Tenant:
         return {folder.stat().st_dev for folder in self.folders if folder.exists()}
 
     def taken(self) -> Room | None:
-        """What it has taken so far; None where there is too much to count."""
+        """The bytes and files that it has taken so far; None where there are too many files to count."""
         return volumes.taken(self.folders, self.group.pids())
 
     def end(self, why: str) -> None:
-        """Kill all of it, and give its space back now: whoever uses it may take a while to see that it is gone."""
+        """Kill all of its processes, and free its space now: its trial may take a while to notice the end."""
         self.ended_for = SessionError(why, fix=FIX)
         if self.session is not None:
             self.session.condemn(self.ended_for)
@@ -64,12 +64,12 @@ class Tenant:
 
 @dataclass(slots=True)
 class _Filesystem:
-    """One that tenants write to."""
+    """A filesystem that tenants write to."""
 
     place: Path
     reserve: Room
     highest: Room  # the most that was free since the last count
-    slack: Room  # by how much that may fall before somebody may be beyond its limit, or the reserve is touched
+    slack: Room  # by how much that may fall before a tenant may be beyond its limit, or the reserve is touched
 
     def due(self, now: Room) -> bool:
         """Whether it is time to count."""
@@ -77,7 +77,7 @@ class _Filesystem:
         return (self.highest - now).beyond(self.slack)
 
     def expect(self, now: Room, limits: Sequence[Room]) -> None:
-        """Tenants may take so much more from now on."""
+        """Set when to count next: ``limits`` is how much more each tenant may take from now on."""
         step = volumes.least(limits).part(STEP_SHARE)
         slack = volumes.least([*limits, now - self.reserve])
         self.slack = Room(max(slack.bytes, step.bytes), max(slack.files, step.files))
@@ -86,7 +86,7 @@ class _Filesystem:
 
 @dataclass(slots=True)
 class DiskWatch:
-    """Knows who writes to the host's disk; ends who takes too much while `watching`."""
+    """Knows the instances that write to the host's disk; ends those that take too much while `watching`."""
 
     interval_s: float = INTERVAL_S
     failed: Failed | None = None  # why a look failed last
@@ -96,7 +96,7 @@ class DiskWatch:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Look after all tenants meanwhile."""
+        """Watch all tenants while the context lasts."""
         end = threading.Event()
         thread = threading.Thread(target=self._run, args=(end,), name="disk watch", daemon=True)
         thread.start()
@@ -107,16 +107,18 @@ class DiskWatch:
             thread.join()
 
     def add(self, space: Workspace, group: Group, volume: int | None) -> Tenant:
-        """Look after an instance that is about to start. ``volume``: the size of its own filesystem, in bytes."""
+        """Add an instance that is about to start. ``volume``: bytes of its own filesystem; None: it has none."""
         place, limit = volumes.bounds(space.folder, volume)
         tenant = Tenant(space, group, limit, {place})
         with self._lock:
-            self._tenants = [one for one in self._tenants if one.space.folder.exists()] + [tenant]  # others are stopped
+            self._tenants = [known for known in self._tenants if known.space.folder.exists()] + [
+                tenant
+            ]  # others are stopped
             self._expect(place, limit)
         return tenant
 
     def started(self, tenant: Tenant, session: Session) -> None:
-        """It runs: what it writes to its root may go elsewhere, and its session can say why it was ended."""
+        """Complete a tenant that runs now: with the folders that it writes to, and the session to end with a reason."""
         tenant.session = session
         if tenant.ended_for is not None:
             session.condemn(tenant.ended_for)
@@ -129,10 +131,10 @@ class DiskWatch:
 
     def why_ended(self, group: str) -> SessionError | None:
         """Why the instance of this control group was ended; None where it was not."""
-        return next((one.ended_for for one in self._tenants if one.group.path == group), None)
+        return next((tenant.ended_for for tenant in self._tenants if tenant.group.path == group), None)
 
     def look(self) -> None:
-        """Once: count where it is time to, and end whoever has taken too much."""
+        """Check once: count on the filesystems where it is due, and end the instances that have taken too much."""
         for device, filesystem in list(self._filesystems.items()):
             now = volumes.free(filesystem.place)
             if filesystem.due(now):
@@ -148,33 +150,33 @@ class DiskWatch:
         now, device = volumes.free(place), place.stat().st_dev
         if device not in self._filesystems:
             share, most = now.part(RESERVE_SHARE), now.part(MAX_RESERVE_SHARE)
-            wanted = Room(max(MIN_RESERVE.bytes, share.bytes), max(MIN_RESERVE.files, share.files))
-            self._filesystems[device] = _Filesystem(volumes.top(place), volumes.least([wanted, most]), now, now)
+            reserve = Room(max(MIN_RESERVE.bytes, share.bytes), max(MIN_RESERVE.files, share.files))
+            self._filesystems[device] = _Filesystem(volumes.top(place), volumes.least([reserve, most]), now, now)
         filesystem = self._filesystems[device]
         filesystem.slack = volumes.least([filesystem.slack, limit, now - filesystem.reserve])
 
     def _count(self, device: int, filesystem: _Filesystem, now: Room) -> None:
         with self._lock:
-            tenants = [one for one in self._tenants if one.ended_for is None and device in one.devices()]
+            tenants = [tenant for tenant in self._tenants if tenant.ended_for is None and device in tenant.devices()]
         counted = {tenant: tenant.taken() for tenant in tenants}
         short = filesystem.reserve.beyond(now)
         greedy = [tenant for tenant, taken in counted.items() if taken is None or taken.beyond(tenant.limit)]
         for tenant in greedy or (_largest(counted, now, filesystem.reserve) if short else ()):
             tenant.end(_why(counted.pop(tenant), tenant.limit, now if tenant not in greedy else None))
-        left = [tenant.limit - taken for tenant, taken in counted.items() if taken is not None]
+        limits = [tenant.limit - taken for tenant, taken in counted.items() if taken is not None]
         with self._lock:
-            filesystem.expect(volumes.free(filesystem.place), left or [filesystem.reserve])
+            filesystem.expect(volumes.free(filesystem.place), limits or [filesystem.reserve])
 
 
 def _largest(counted: dict[Tenant, Room | None], now: Room, reserve: Room) -> list[Tenant]:
-    """Whoever has most of what there is too little of."""
+    """The tenant that has taken most of what is short, bytes or files; empty where all have taken little."""
     files = now.bytes >= reserve.bytes
     taken = {tenant: room for tenant, room in counted.items() if room is not None and room.beyond(BLAMELESS)}
     return sorted(taken, key=lambda tenant: taken[tenant].files if files else taken[tenant].bytes)[-1:]
 
 
-def _why(taken: Room | None, limit: Room, left: Room | None) -> str:
+def _why(taken: Room | None, limit: Room, free: Room | None) -> str:
     had = "more files than can be counted" if taken is None else str(taken)
-    if left is not None:
-        return f"the host's disk was nearly full ({left} left), and this instance had taken most of all: {had}"
+    if free is not None:
+        return f"the host's disk was nearly full ({free} left), and this instance had taken most of all: {had}"
     return f"the instance took more of the host's disk than it may: {had}, of {limit}"

@@ -1,8 +1,8 @@
 """The telemetry of a campaign: a thread that reads the host's counters at a steady rate while trials run.
 
-It never touches the store: what it read waits until the next trials are committed, and goes with them. As all
-of tare's threads it runs on CPUs that are not measured where there are any (`host.pinning`). A reading costs about a
-millisecond (docs/benchmarks.md).
+It never writes to the store: its readings are kept until the next trials are committed, and are committed with them.
+Like all of tare's threads it runs on CPUs that are not measured where there are any (`host.pinning`). A reading costs
+about a millisecond (docs/benchmarks.md).
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from tare.host.fence import BRIDGE
 from tare.model import Arm, CpuTick, InstanceTick, Tick
 
 #: Seconds between two readings: at 2 Hz they take 0.3 % of a core, at 10 Hz 1.2 % (docs/benchmarks.md); and a neighbour
-#: that is there for less than half a second matters to none but the shortest trials.
+#: that runs for less than half a second matters only to the shortest trials.
 INTERVAL_S = 0.5
 
-Lives = Callable[[], Collection[RunningInstance]]
+RunningInstances = Callable[[], Collection[RunningInstance]]
 
 
 @dataclass(slots=True)
 class Sampler:
-    """Reads the host until it is told to end; `drain` gives what was read since the last time."""
+    """Reads the host's counters while `sampling`; `drain` returns the readings since its last call."""
 
     cpus: Sequence[int]  # those that instances are pinned to
     interval_s: float = INTERVAL_S
@@ -43,11 +43,11 @@ class Sampler:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextlib.contextmanager
-    def sampling(self, running_instances: Lives, daemons: Collection[str] = ()) -> Iterator[None]:
-        """Read meanwhile, and once more at the end.
+    def sampling(self, running_instances: RunningInstances, daemons: Collection[str] = ()) -> Iterator[None]:
+        """Take readings while the context lasts, and one more at its end.
 
-        ``lives``: the instances in service, asked by another thread. ``daemons``: the control groups of shared daemons,
-        in which more may come to be.
+        ``running_instances``: returns the running instances; called by another thread. ``daemons``: the paths of the
+        control groups of shared daemons; more may be added meanwhile.
         """
         end = threading.Event()
         thread = threading.Thread(
@@ -61,38 +61,38 @@ class Sampler:
             thread.join()
 
     def drain(self) -> list[Tick]:
-        """What was read since the last time."""
+        """Return the readings since the last call."""
         with self._lock:
             ticks, self._ticks = self._ticks, []
         return ticks
 
-    def _run(self, running_instances: Lives, daemons: Collection[str], end: threading.Event) -> None:
+    def _run(self, running_instances: RunningInstances, daemons: Collection[str], end: threading.Event) -> None:
         ended = attempt(partial(self._read_on, running_instances, daemons, end))
         if isinstance(ended, Failed):
             self.failed = ended
 
-    def _read_on(self, running_instances: Lives, daemons: Collection[str], end: threading.Event) -> None:
+    def _read_on(self, running_instances: RunningInstances, daemons: Collection[str], end: threading.Event) -> None:
         with contextlib.closing(_Host(self.cpus, daemons)) as host:
             self._read_steadily(host, running_instances, end)
 
-    def _read_steadily(self, host: _Host, running_instances: Lives, end: threading.Event) -> None:
+    def _read_steadily(self, host: _Host, running_instances: RunningInstances, end: threading.Event) -> None:
         due = time.monotonic()
         over = False
         while not over:
-            over = end.is_set()  # looked at before: the last reading comes after the end
+            over = end.is_set()  # before the reading: the last one is taken after the end
             tick = host.read(running_instances(), first=self.readings == 0)
             self.readings += 1
             self.cpu_ns = time.thread_time_ns()
             with self._lock:
                 self._ticks.append(tick)
-            # A reading that came late is not made up for: the next comes at its own time.
+            # Readings that were missed are not made up for.
             due = max(due + self.interval_s, time.monotonic())
             if not over:
                 end.wait(max(0.0, due - time.monotonic()))
 
 
 class _Host:
-    """The counters of this host and of the groups that are alive; the files of groups stay open between readings."""
+    """The counters of this host and of the running groups; the files of groups stay open between readings."""
 
     def __init__(self, cpus: Sequence[int], daemons: Collection[str]) -> None:
         self._known_daemons = daemons
@@ -108,12 +108,17 @@ class _Host:
 
     def close(self) -> None:
         """Close all files."""
-        for group in (self._tare, self._client, *self._instances.values(), *(one for one, _ in self._daemons.values())):
+        for group in (
+            self._tare,
+            self._client,
+            *self._instances.values(),
+            *(daemon for daemon, _ in self._daemons.values()),
+        ):
             group.close()
         self._strays.close()
 
     def read(self, running_instances: Collection[RunningInstance], *, first: bool) -> Tick:
-        """All counters, as near to one moment as can be: the CPUs' first, for they are compared with each other."""
+        """Read all counters, as near to one moment as possible: the CPUs' first, as they are compared."""
         at, at_ns = time.time(), time.monotonic_ns()
         strays_ns, strays_by_cpu = self._strays.read()
         cpus = self._cpus(strays_by_cpu)
@@ -146,33 +151,33 @@ class _Host:
 
     def _cpus(self, strays: Sequence[int] | None) -> tuple[CpuTick, ...]:
         times = counters.cpu_times()
-        # Ticks are counted where a clock interrupt finds a task: too rough for half a second, where there is better.
+        # Ticks count the tasks that clock interrupts meet: too coarse for half a second where there are finer counters.
         by_cpu, of_tare = self._all.cpu_ns_by_cpu(), self._tare.cpu_ns_by_cpu()
         ran = dict(enumerate(by_cpu)) if by_cpu else counters.run_times()
-        found = []
+        ticks = []
         for cpu, ms in times.items():
             user, nice, system, *rest = ms
             idle, iowait, irq, softirq, steal = rest
             run_ns = ran.get(cpu, 1_000_000 * (user + nice + system))
             tare_ns = of_tare[cpu] - (strays[cpu] if strays else 0) if of_tare else None
-            found.append(CpuTick(cpu, user, nice, system, idle, iowait, irq, softirq, steal, run_ns, tare_ns))
-        return tuple(found)
+            ticks.append(CpuTick(cpu, user, nice, system, idle, iowait, irq, softirq, steal, run_ns, tare_ns))
+        return tuple(ticks)
 
     def _of_instances(self, running_instances: Collection[RunningInstance]) -> tuple[InstanceTick, ...]:
-        wanted = {
+        arms_by_group = {
             running.instance.spec.group.path: running.arm for running in running_instances if running.instance.accounted
         }
-        for path in self._instances.keys() - wanted.keys():
+        for path in self._instances.keys() - arms_by_group.keys():
             self._instances.pop(path).close()
-        found = []
-        for path, arm in wanted.items():
+        ticks = []
+        for path, arm in arms_by_group.items():
             group = self._instances.setdefault(path, Group(path))
             with contextlib.suppress(OSError):  # it was stopped meanwhile
-                found.append(_instance(arm, group))
-        return tuple(found)
+                ticks.append(_instance(arm, group))
+        return tuple(ticks)
 
     def _daemons_so_far(self) -> int:
-        """A daemon is counted from when it is first seen to the end, for it works for starts and stops too."""
+        """CPU time of the daemons in ns, each from its first reading on: it works for starts and stops too."""
         for path in tuple(self._known_daemons):
             if path not in self._daemons:
                 group = Group(path)
@@ -202,6 +207,6 @@ def _instance(arm: Arm, group: Group) -> InstanceTick:
 
 
 def _own_ns() -> int:
-    """CPU time of this process, and of those that it started and that ended."""
+    """CPU time of this process and of its ended children, in ns."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time_ns() + int(1e9 * (ended.ru_utime + ended.ru_stime))

@@ -1,1 +1,1 @@
-"""What drivers share, and what the larger ones are made of."""
+"""What several platforms share, and parts of the larger ones."""

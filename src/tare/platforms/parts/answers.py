@@ -1,4 +1,4 @@
-"""Seeing from outside that a guest without an agent is in service: it is asked until it answers."""
+"""When a guest without an agent is in service, seen from outside: requests are sent until it answers."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from tare.errors import HostError
 from tare.host import console, fence
 from tare.timeouts import stretched, until
 
-#: The services that are known; the ports are those that a `Service` names.
+#: The known kinds of services; a `Service` names the port.
 UDP_ECHO, TCP_ECHO, HTTP = "udp-echo", "tcp-echo", "http"
-#: What the console says counts as being in service, and not as an answer.
+#: A line on the console: awaited as the services are, but it does not count as the first answer.
 CONSOLE = "console"
-#: Pause between two questions.
+#: Pause between two requests.
 INTERVAL_S = 0.005
 CONNECT_INTERVAL_S = 0.02
-#: After so long, questions are asked anew, by other sockets.
+#: After so long, requests are sent from new sockets.
 ROUND_S = 1.0
 ANSWER_LIMIT_S = 2.0
-#: So much of what a console said before is looked at again with what is new, in bytes.
+#: So many earlier bytes of the console are searched again together with new ones: the pattern may begin there.
 CONSOLE_BEFORE = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One thing that a guest answers."""
+    """A service of a guest: requests to it are answered."""
 
     kind: str
     host: str
     port: int
-    path: str = "/"  # of HTTP; the pattern of a console, whose file is the host
+    path: str = "/"  # of HTTP; for a console the pattern, and ``host`` is its file
 
     def __str__(self) -> str:
         if self.kind == CONSOLE:
@@ -46,27 +46,30 @@ class Service:
 
 
 class FirstAnswer:
-    """Asks every service until it has answered once, and notes when."""
+    """Sends requests to every service until it has answered once, and notes when."""
 
     def __init__(self, services: Sequence[Service]) -> None:
         self._at_ns: dict[Service, int] = {}
         self._services = services
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._ask, args=(one,), daemon=True) for one in services]
+        self._threads = [threading.Thread(target=self._ask, args=(service,), daemon=True) for service in services]
         for thread in self._threads:
             thread.start()
 
     @property
     def at_ns(self) -> int | None:
-        """Host's monotonic ns of the first answer of any."""
-        return min((at for one, at in self._at_ns.items() if one.kind != CONSOLE), default=None)
+        """Host's monotonic ns of the first answer of any service; None before that."""
+        return min((at for service, at in self._at_ns.items() if service.kind != CONSOLE), default=None)
 
     def silent(self) -> list[Service]:
-        """Those that have not answered yet."""
-        return [one for one in self._services if one not in self._at_ns]
+        """The services that have not answered yet."""
+        return [service for service in self._services if service not in self._at_ns]
 
     def wait(self, time_limit_s: float, gone: Callable[[], bool] = lambda: False) -> int | None:
-        """When the first of them answered, once all have; None when one has not within the limit, or by the end."""
+        """The time of the first answer in ns, once all have answered; None when one has not within the limit.
+
+        ``gone``: whether the instance has ended, which ends the wait.
+        """
         deadline = until(time_limit_s)
         while self.silent() and time.monotonic() < deadline and not gone():
             time.sleep(0.005)
@@ -81,7 +84,7 @@ class FirstAnswer:
         while not self._stop.is_set():
             try:
                 answered = ask(service)
-            except (OSError, HostError):  # nobody there yet, no route yet, or all of tare's own ports are in use
+            except (OSError, HostError):  # not listening yet, no route yet, or all of tare's own ports are in use
                 answered = False
             if answered:
                 self._at_ns[service] = time.monotonic_ns()
@@ -129,32 +132,32 @@ def _connected(service: Service) -> socket.socket:
             pending.append(socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
             pending[-1].connect_ex((service.host, service.port))
             _, ready, _ = select.select([], pending, [], CONNECT_INTERVAL_S)
-            for one in ready:
-                pending.remove(one)
-                if one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
-                    one.settimeout(stretched(ANSWER_LIMIT_S))
-                    return one
-                one.close()
+            for connection in ready:
+                pending.remove(connection)
+                if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
+                    connection.settimeout(stretched(ANSWER_LIMIT_S))
+                    return connection
+                connection.close()
                 time.sleep(INTERVAL_S)
     finally:
-        for one in pending:
-            one.close()
+        for connection in pending:
+            connection.close()
     raise TimeoutError
 
 
 class _Console:
-    """What a console has said: the file is its host, the pattern its path."""
+    """The output of a console. The service's ``host`` is the file, its ``path`` the pattern."""
 
     def __init__(self, service: Service) -> None:
         self._follower = console.Follower(Path(service.host))
         self._pattern = re.compile(service.path, re.MULTILINE)
-        self._said = b""
+        self._recent = b""
 
     def asked(self, _: Service) -> bool:
-        """Whether it says the pattern: looked for in what is new, and a little of what was before."""
+        """Whether the pattern matches in the new output together with a little of the earlier one."""
         new = self._follower.more()
-        self._said = self._said[-CONSOLE_BEFORE:] + new
-        text = self._said.replace(b"\r", b"").decode(errors="replace")
+        self._recent = self._recent[-CONSOLE_BEFORE:] + new
+        text = self._recent.replace(b"\r", b"").decode(errors="replace")
         return bool(new) and self._pattern.search(text) is not None
 
 
@@ -164,7 +167,7 @@ def is_page(start: bytes) -> bool:
 
 
 def _received(asker: socket.socket, size: int) -> bytes:
-    """So many bytes, or what came of them within the limit, however they trickle in."""
+    """``size`` bytes, or as many as came within the limit, in however many pieces."""
     deadline = until(ANSWER_LIMIT_S)
     got = b""
     while len(got) < size and (left_s := deadline - time.monotonic()) > 0:

@@ -78,8 +78,8 @@ class Box(_Strict):
         known = MACHINES[self.vmm]
         if self.machine is not None and self.machine not in known:
             raise ValueError(f"{self.vmm} has no machine {self.machine}{': ' if known else ''}{', '.join(known)}")
-        if self.vmm != "qemu" and (other := sorted(self.model_fields_set.intersection(ONLY_QEMU))):
-            raise ValueError(f"{other[0]} is a choice of QEMU's, and the box is {self.vmm}'s")
+        if self.vmm != "qemu" and (qemu_fields := sorted(self.model_fields_set.intersection(ONLY_QEMU))):
+            raise ValueError(f"{qemu_fields[0]} is a choice of QEMU's, and the box is {self.vmm}'s")
         if self.vmm != "qemu" and self.kernel is None:
             raise ValueError(f"{self.vmm} boots a kernel: name one")
         if self.kernel is None and self.disk is None:
@@ -96,7 +96,7 @@ class Box(_Strict):
         return self.machine or next(iter(MACHINES[self.vmm]), "")
 
     def command_line(self, **places: str) -> str:
-        """The guest's command line, its places filled in."""
+        """The guest's command line with ``{ip}``, ``{prefix}``, ``{gateway}`` and ``{mac}`` filled in."""
         text = self.cmdline
         for name in PLACES:
             text = text.replace(f"{{{name}}}", places[name])
@@ -130,10 +130,10 @@ def load(file: Path) -> Box:
     if text is None:
         raise UsageError(f"{file} is no file, or not a short one", fix="name the TOML file of a black box")
     box = parse(text, str(file))
-    found = {name: file.parent / path for name in ("kernel", "initrd", "disk") if (path := getattr(box, name))}
-    for name, path in found.items():
+    paths = {name: file.parent / path for name in ("kernel", "initrd", "disk") if (path := getattr(box, name))}
+    for name, path in paths.items():
         if not path.is_file():
             raise UsageError(
                 f"{file}: {name}: there is no file {path}", fix="correct the path; it is relative to the file"
             )
-    return box.model_copy(update=found)
+    return box.model_copy(update=paths)

@@ -14,7 +14,7 @@ from tare.host import processes
 from tare.session.streams import SocketStream
 from tare.timeouts import stretched, until
 
-#: How often it is seen to whether the machine still runs, in seconds.
+#: How often it is checked whether the machine still runs, in seconds.
 TURN_S = 0.2
 
 
@@ -23,7 +23,7 @@ def connected(
 ) -> socket.socket:
     """The agent's connection. ``peer``: the only address it may come from.
 
-    Raises `PlatformError` when the machine ends before, or the limit is over; the process lives on then.
+    Raises `PlatformError` when the machine ends before, or the limit is over; then its process still runs.
     """
     deadline = until(limit_s)
     listener.settimeout(TURN_S)

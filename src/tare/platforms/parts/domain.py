@@ -10,7 +10,7 @@ from pathlib import Path
 from tare.platforms.parts.rights import CAPABILITIES
 from tare.platforms.parts.vm import TRANSLATED_MIB
 
-#: What libvirt numbers the descriptors handed over from, inside a container: the stream, and the console's log.
+#: Inside a container libvirt numbers the descriptors that it is handed from 3: the stream, and the console's log.
 STREAM, CONSOLE = 3, 4
 #: The agent in a container's place of an init: on the descriptors handed over, which its children do not inherit.
 AGENT_ON_STREAM = f'exec "$0" "$@" <&{STREAM} >&{STREAM} 2>&{CONSOLE} {STREAM}>&- {CONSOLE}>&-'
@@ -18,7 +18,7 @@ AGENT_ON_STREAM = f'exec "$0" "$@" <&{STREAM} >&{STREAM} 2>&{CONSOLE} {STREAM}>&
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A domain's link: on the bridge, or one that is there already."""
+    """A domain's link: made by libvirt on the bridge, or an existing one."""
 
     name: str  # on the host
     mac: str
@@ -60,7 +60,7 @@ class Container:
     prefix: int = 0
     gateway: str = ""
     emulator: Path | None = None
-    read_only: Sequence[Path] = ()  # of the kernel's files, those that nobody inside writes
+    read_only: Sequence[Path] = ()  # the kernel's files that are read-only inside
     masked: Mapping[Path, Path | None] = field(default_factory=dict)  # what lies over them; None: an empty folder
 
 
@@ -68,17 +68,17 @@ def container_xml(container: Container) -> str:
     """The domain of a container."""
     domain = _domain("lxc", container.name, container.memory_bytes, container.cpus)
     system = Xml.SubElement(domain, "os")
-    _leaf(system, "type", "exe", arch="x86_64")
-    _leaf(system, "init", container.command[0])
+    _element(system, "type", "exe", arch="x86_64")
+    _element(system, "init", container.command[0])
     for word in container.command[1:]:
-        _leaf(system, "initarg", word)
-    kept = Xml.SubElement(Xml.SubElement(domain, "features"), "capabilities", policy="deny")
+        _element(system, "initarg", word)
+    capabilities = Xml.SubElement(Xml.SubElement(domain, "features"), "capabilities", policy="deny")
     for name in CAPABILITIES:
-        Xml.SubElement(kept, name.removeprefix("CAP_").lower(), state="on")
+        Xml.SubElement(capabilities, name.removeprefix("CAP_").lower(), state="on")
     _endings(domain)
     devices = Xml.SubElement(domain, "devices")
     if container.emulator is not None:
-        _leaf(devices, "emulator", str(container.emulator))
+        _element(devices, "emulator", str(container.emulator))
     for inside, folder in container.mounts.items():
         _bind(devices, folder, inside)
     for path in container.read_only:
@@ -112,22 +112,22 @@ def machine_xml(machine: Machine) -> str:
     xen = machine.kind == "xen"
     domain = _domain(machine.kind, machine.name, machine.memory_bytes, machine.cpus)
     system = Xml.SubElement(domain, "os")
-    _leaf(system, "type", "linux" if xen else "hvm", **({"machine": "xenpv"} if xen else {"machine": "q35"}))
-    _leaf(system, "kernel", str(machine.kernel))
-    _leaf(system, "initrd", str(machine.initramfs))
-    _leaf(system, "cmdline", machine.command_line)
+    _element(system, "type", "linux" if xen else "hvm", **({"machine": "xenpv"} if xen else {"machine": "q35"}))
+    _element(system, "kernel", str(machine.kernel))
+    _element(system, "initrd", str(machine.initramfs))
+    _element(system, "cmdline", machine.command_line)
     if not xen:
         _processor(domain, machine.kind)
     _endings(domain)
     devices = Xml.SubElement(domain, "devices")
     if machine.emulator is not None:
-        _leaf(devices, "emulator", str(machine.emulator))
+        _element(devices, "emulator", str(machine.emulator))
     bus, prefix = ("xen", "xvd") if xen else ("virtio", "vd")
     _disk(devices, machine.root, machine.root_format, f"{prefix}a", bus)
     _disk(devices, machine.data, "phy" if machine.root_format == "phy" else "raw", f"{prefix}b", bus)
     link = _interface(devices, machine.link)
     if xen:
-        _leaf(devices, "console", type="pty").append(Xml.Element("target", type="xen", port="0"))
+        _element(devices, "console", type="pty").append(Xml.Element("target", type="xen", port="0"))
     else:
         Xml.SubElement(link, "model", type="virtio")
         Xml.SubElement(link, "rom", enabled="no")
@@ -141,9 +141,9 @@ def machine_xml(machine: Machine) -> str:
 
 def _domain(kind: str, name: str, memory_bytes: int, cpus: Sequence[int]) -> Xml.Element:
     domain = Xml.Element("domain", type=kind)
-    _leaf(domain, "name", name)
-    _leaf(domain, "memory", str(memory_bytes >> 10), unit="KiB")
-    _leaf(domain, "vcpu", str(len(cpus)), placement="static", cpuset=",".join(map(str, cpus)))
+    _element(domain, "name", name)
+    _element(domain, "memory", str(memory_bytes >> 10), unit="KiB")
+    _element(domain, "vcpu", str(len(cpus)), placement="static", cpuset=",".join(map(str, cpus)))
     return domain
 
 
@@ -154,13 +154,13 @@ def _processor(domain: Xml.Element, kind: str) -> None:
         Xml.SubElement(domain, "cpu", mode="host-passthrough")
         return
     # QEMU's own default is 1 GiB, which would have it killed at the instance's memory limit.
-    _leaf(Xml.SubElement(features, "tcg"), "tb-cache", str(TRANSLATED_MIB), unit="MiB")
+    _element(Xml.SubElement(features, "tcg"), "tb-cache", str(TRANSLATED_MIB), unit="MiB")
     Xml.SubElement(domain, "cpu", mode="maximum")
 
 
 def _endings(domain: Xml.Element) -> None:
     for event in ("poweroff", "reboot", "crash"):
-        _leaf(domain, f"on_{event}", "destroy")
+        _element(domain, f"on_{event}", "destroy")
 
 
 def _disk(devices: Xml.Element, place: Path, form: str, target: str, bus: str) -> None:
@@ -193,18 +193,18 @@ def _ports(devices: Xml.Element, machine: Machine) -> None:
 
 
 def _as_root(domain: Xml.Element, model: str) -> None:
-    """Let a daemon of the user's run the domain as tare itself runs: the disks are root's."""
+    """Make the user's own daemon run the domain as root, to whom the disks belong."""
     if model != "dac":
         Xml.SubElement(domain, "seclabel", type="none", model=model)
         return
     label = Xml.SubElement(domain, "seclabel", type="static", model="dac", relabel="no")
-    _leaf(label, "label", "+0:+0")
+    _element(label, "label", "+0:+0")
 
 
-def _leaf(parent: Xml.Element, name: str, text: str | None = None, **attributes: str) -> Xml.Element:
-    leaf = Xml.SubElement(parent, name, attributes)
-    leaf.text = text
-    return leaf
+def _element(parent: Xml.Element, name: str, text: str | None = None, **attributes: str) -> Xml.Element:
+    element = Xml.SubElement(parent, name, attributes)
+    element.text = text
+    return element
 
 
 def _text(domain: Xml.Element) -> str:

@@ -1,4 +1,4 @@
-"""Processes that a shared daemon starts for one instance alone: its helpers, which are that instance's to count."""
+"""Processes that a shared daemon starts for one instance alone: their cost is accounted to that instance."""
 
 from __future__ import annotations
 
@@ -12,45 +12,49 @@ from tare.errors import PlatformError
 from tare.host.cgroup import Group
 from tare.timeouts import until
 
-#: A daemon may start one more while the others are moved; by then it is to have done so.
+#: A daemon may start further ones while they are moved; after so long there must be no new ones.
 MOVE_LIMIT_S = 5.0
-#: The leaf that helpers are moved to.
+#: The leaf of the instance's control group that they are moved to.
 LEAF = "helpers"
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ProcessInfo:
     """A process, as /proc shows it."""
 
     parent: int
     argv: Sequence[str]
 
 
-def processes_by_pid() -> dict[int, Seen]:
-    """All processes of the host."""
-    found = {}
+def processes_by_pid() -> dict[int, ProcessInfo]:
+    """All processes of the host, by process id."""
+    processes = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             argv = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            found[int(folder.name)] = Seen(parent, argv)
-    return found
+            processes[int(folder.name)] = ProcessInfo(parent, argv)
+    return processes
 
 
 def adopt(group: Group, helps: Callable[[Sequence[str]], bool], *, everywhere: bool = False) -> None:
-    """Move all processes whose command line ``helps`` knows into an instance's group.
+    """Move all processes for whose command line ``helps`` is true into an instance's group.
 
-    What they used before stays with the daemon, and on cgroup v1 so do the pages that they hold already. Raises
+    What they used before stays accounted to the daemon, and on cgroup v1 so do the pages that they hold already. Raises
     `PlatformError` when they do not stay.
     """
-    move(group, lambda: {pid for pid, one in processes_by_pid().items() if helps(one.argv)}, everywhere=everywhere)
+    move(
+        group,
+        lambda: {pid for pid, process in processes_by_pid().items() if helps(process.argv)},
+        everywhere=everywhere,
+    )
 
 
-def move(group: Group, wanted: Callable[[], set[int]], leaf: str = LEAF, *, everywhere: bool = False) -> None:
-    """Move processes into a leaf of a group until all that are ``wanted`` are in it. Raises `PlatformError`."""
+def move(group: Group, pids: Callable[[], set[int]], leaf: str = LEAF, *, everywhere: bool = False) -> None:
+    """Move processes into a leaf of a group until all of ``pids()`` are in it. Raises `PlatformError`."""
     procs = group.leaf(leaf, everywhere=everywhere)
     deadline = until(MOVE_LIMIT_S)
-    while outside := wanted() - set(group.pids()):
+    while outside := pids() - set(group.pids()):
         for pid in outside:
             with contextlib.suppress(ProcessLookupError):
                 for file in procs:

@@ -1,6 +1,6 @@
 """What runs inside a nested platform's guest: which programs it takes, and the order that starts it. Pure data.
 
-An order is a shell script that the guest's system runs (`image/outer.sh`), with stdin and stdout as the way to tare.
+An order is a shell script that the guest's system runs (`image/outer.sh`), with stdin and stdout connected to tare.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ IMAGE, DATA = Path("/image"), Path("/data")
 GUESTS_NETWORK = Path("/proc/1/ns/net")
 #: Stands in an order for the uptime at which the guest's userspace began, which only the guest knows.
 BEGAN = "@began@"
-#: How Docker calls the image in the guest.
+#: The image's tag in the guest's Docker.
 TAG = "tare"
 SECTOR = 512
 CONTAINERD = "/run/containerd/containerd.sock"
@@ -28,7 +28,7 @@ CONTAINERD = "/run/containerd/containerd.sock"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What an inner platform is to run, and what there is for it."""
+    """What an inner platform has to run, and the resources of its guest."""
 
     agent: Sequence[str]
     port: int
@@ -82,10 +82,10 @@ def _bundle(program: str, task: Task) -> str:
 
 
 def _dockerd(store: Path) -> str:
-    """Start a daemon and wait until it says that it serves; when it ends instead, its last words go to the console.
+    """Start a daemon and wait until it says that it serves; where it ends instead, its last line goes to the console.
 
     containerd is started before it, as Debian does: a dockerd that starts it gives it 15 s, and an emulated one may
-    take longer. Nobody asks meanwhile: on an emulated CPU, asking takes from its time.
+    take longer. It is not polled by a client: on an emulated CPU that would take its time.
     """
     return f"""\
 ln -s xtables-legacy-multi /usr/sbin/iptables
@@ -119,7 +119,7 @@ def _docker(task: Task) -> str:
 
 
 def docker_import(disk: str) -> str:
-    """Import the tar on a disk into a new store on the data volume, and say so on the way to tare."""
+    """Import the tar on a disk into a new store on the data volume, and print its id to tare."""
     return f"""\
 {_dockerd(DATA)}\
 docker import - {TAG} <{disk} >/run/imported 2>/dev/console || return 1

@@ -1,4 +1,4 @@
-"""A program of the host's that serves a guest, with nothing of the host to reach should the guest take it over.
+"""A program of the host's that serves a guest, confined so that a guest that takes it over reaches nothing else.
 
 It becomes root of a user namespace (`host.userns`), a user without rights outside, in a mount namespace whose root,
 pivoted to, is an empty read-only folder with the files named; pid, ipc and uts namespaces are its own. By bubblewrap:
@@ -17,14 +17,14 @@ from tare.platforms.parts import room
 
 PROGRAM = "bwrap"
 FIX = "apt-get install bubblewrap"
-#: What a server of files needs to treat files of all of the namespace's users as its guest's root does. Outside of it
-#: these say nothing.
+#: What a file server needs to treat files of all of the namespace's users as its guest's root does. Outside of that
+#: namespace they give no rights.
 CAPABILITIES = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID")
 
 
 @dataclass(frozen=True, slots=True)
 class Jail:
-    """All that the program sees, beside /dev/shm, which is its own: the host's paths by where they are inside."""
+    """All that the program sees, beside a /dev/shm of its own: the host's paths, by their paths inside."""
 
     program: str  # as it is called inside
     users: Path  # the user namespace
@@ -35,18 +35,18 @@ class Jail:
 
 
 def within(jail: Jail) -> list[str]:
-    """What makes the surroundings, before the start: a room with what only root can reach, and root's rights gone."""
+    """The command prefix that sets up the mounts that need root, and then gives up root's rights."""
     seen = {**jail.read, **jail.written, **{device: Path(device) for device in jail.devices}}
     named = {_name(inside): source for inside, source in seen.items()}
     return [*room.made(named), *userns.entered(jail.users)]
 
 
 def command(jail: Jail, words: Sequence[str]) -> list[str]:
-    """The command that runs the program with these words, once it is `within`."""
+    """The command that runs the program with these arguments, to be started behind `within`."""
     mounts = [word for file in jail.files for word in ("--ro-bind", file, file)]
     for option, places in (("--ro-bind", jail.read), ("--bind", jail.written), ("--dev-bind", jail.devices)):
         mounts += [word for inside in places for word in (option, room.inside(_name(inside)), inside)]
-    kept = [word for name in CAPABILITIES for word in ("--cap-add", name)]
+    cap_add = [word for name in CAPABILITIES for word in ("--cap-add", name)]
     own = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
     return [
         PROGRAM,
@@ -58,7 +58,7 @@ def command(jail: Jail, words: Sequence[str]) -> list[str]:
         "/",
         "--cap-drop",
         "ALL",
-        *kept,
+        *cap_add,
         jail.program,
         *words,
     ]

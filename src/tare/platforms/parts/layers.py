@@ -11,14 +11,17 @@ from tare.platforms.base import Prepared
 
 
 def stored(tag: str, image: Mapping[str, Any], programs: Sequence[str]) -> Prepared:
-    """The form of an image that ``inspect`` shows, started by these programs; its own word for the size at worst."""
+    """The form of an image that ``inspect`` shows, started by these programs.
+
+    Its size is that of the layers' folders, or where those are not known the one that ``inspect`` shows.
+    """
     layers = layers_of(image)
     size = sum(map(disk_bytes, layers)) if layers else int(image["Size"])
     return Prepared(f"image {tag}", size, layers, tuple(programs))
 
 
 def layers_of(image: Mapping[str, Any]) -> tuple[Path, ...]:
-    """Where an image's layers lie on this host, from what ``inspect`` says; none where the daemon does not tell."""
+    """Where an image's layers lie on this host, from what ``inspect`` says; empty where the daemon does not show it."""
     data = (image.get("GraphDriver") or {}).get("Data") or {}
     named = [data.get("UpperDir"), *(data.get("LowerDir") or "").split(":")]
     layers = tuple(Path(name) for name in named if name)

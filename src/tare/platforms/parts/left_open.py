@@ -6,23 +6,23 @@ from collections.abc import Mapping
 
 from tare.platforms.base import EVERY_DOOR
 
-#: System calls that ask for no right, and that a filter alone keeps from a sandbox.
+#: System calls that need no capability: only a seccomp filter keeps them from a sandbox.
 UNFILTERED = ("user-namespace", "keys")
-#: What instances share that have one network.
+#: Doors between instances that share one network.
 SHARED_NETWORK = ("abstract-sockets", "other-arm", "sniff", "spoof")
 
 
 def every_door(why: str) -> Mapping[str, str]:
-    """All that there are."""
+    """Every door, for one reason."""
     return {EVERY_DOOR: why}
 
 
 def doors(why: str, *names: str) -> Mapping[str, str]:
-    """These, for one reason."""
+    """The named doors, for one reason."""
     return dict.fromkeys(names, why)
 
 
-#: What has raw sockets on tare's bridge.
+#: Of platforms that have raw sockets on tare's bridge.
 BY_BRIDGE = doors(
     "where the kernel has no xt_bpf, tare's bridge pins an instance's MAC, and raw sockets may lie about its address",
     "spoof",

@@ -1,4 +1,4 @@
-"""A libvirtd of tare's own, and what any libvirtd is to its domains.
+"""A libvirtd of tare's own, and the interface that it shares with a daemon of the user's.
 
 The private one runs in a mount namespace in which libvirt's folders and /run are tare's: the user's configuration,
 networks and domains are neither seen nor touched, and D-Bus is not there to hand domains over to systemd. Libvirt
@@ -22,7 +22,7 @@ from tare.host.journal import CleanupStack, Journal
 from tare.platforms.base import LaunchSpec
 from tare.platforms.parts.virsh import Connection
 
-#: Where libvirt keeps what is its own. All are there where it is installed.
+#: Folders of libvirt's. All exist where it is installed.
 FOLDERS = {"etc": "/etc/libvirt", "lib": "/var/lib/libvirt", "log": "/var/log/libvirt", "run": "/run"}
 CACHE = "/var/cache/libvirt"
 SOCKET = "run/libvirt/libvirt-sock"
@@ -77,53 +77,53 @@ def lxc_program() -> Path | None:
     return next((path for path in map(Path, LXC_PLACES) if path.exists()), None)
 
 
-class House(ABC):
-    """Where domains live: a libvirtd, and how a domain of its gets into its instance's groups."""
+class LibvirtDaemon(ABC):
+    """A libvirtd, and how its domains get into their instance's control groups."""
 
     connection: Connection
-    socket: str = ""  # the daemon's, where that goes with it
+    socket: str = ""  # the daemon's own, where tare started it
     entrance: Path | None = None  # what domains name as their emulator
-    security: Sequence[str] = ()  # models that must be told to let domains be root's
-    moves: bool = False  # whether domains are moved once they are made, and so had better be made paused
+    security: Sequence[str] = ()  # security models that the domain's XML has to switch off
+    moves: bool = False  # whether domains are moved into the groups once they are made, and so are made paused
 
     @property
     @abstractmethod
     def groups(self) -> list[cgroup.Group]:
-        """The daemon's control groups, to read what it takes."""
+        """The daemon's control groups, to read its usage."""
 
     @abstractmethod
     def container_root(self, spec: LaunchSpec, cleanup: CleanupStack) -> contextlib.AbstractContextManager[Path]:
-        """A container's writable root; it is made while this lasts."""
+        """A container's writable root, which exists while the context does; the container is made inside it."""
 
     def machine(self, spec: LaunchSpec) -> None:  # noqa: B027 (most need nothing)
-        """Get ready for a machine."""
+        """Prepare for a machine of this instance."""
 
     def settle(self, spec: LaunchSpec, name: str) -> None:  # noqa: B027
-        """A domain has been made: see to it that all of it is in the instance's groups. Raises `PlatformError`."""
+        """Move all of a new domain into the instance's groups. Raises `PlatformError`."""
 
     def ended(self, within_s: float = 0.0) -> str | None:  # noqa: ARG002
-        """How the daemon ended, in words; None while it runs, or when nobody can know. See `daemons.Daemon.ended`."""
+        """How the daemon ended, in words; None while it runs, or where that is unknown. See `daemons.Daemon.ended`."""
         return None
 
     def stop(self) -> None:  # noqa: B027
-        """Let go of it."""
+        """Stop it where tare started it."""
 
 
-class Private(House):
-    """A libvirtd of tare's own. `stop` when done; a killed tare's goes by `tare clean`."""
+class Private(LibvirtDaemon):
+    """A libvirtd of tare's own. Call `stop` when done; `tare clean` removes that of a killed tare."""
 
     def __init__(self, name: str, driver: str, program: Path) -> None:
         """``name``: of the platform that it is for; ``driver``: qemu or lxc; ``program``: what runs its domains."""
         self._program = program
         label = f"{name}-{os.getpid()}"
         self.folder = state.work() / label
-        self._things = CleanupStack(Journal(state.journal()))
+        self._cleanup = CleanupStack(Journal(state.journal()))
         self.entrance = _entrance(program)
         try:
             self._daemon = self._start(label)
         except BaseException:
             with contextlib.suppress(HostError):  # what stays is noted (`host.unremoved`)
-                self._things.release()
+                self._cleanup.release()
             raise
         self.pid = self._daemon.process.pid
         #: Where it listens, as seen in its own mount namespace: the host's path to it may be too long for a socket.
@@ -132,7 +132,7 @@ class Private(House):
 
     @property
     def groups(self) -> list[cgroup.Group]:
-        """Its control groups, to read what it takes."""
+        """Its control groups, to read its usage."""
         return [cgroup.Group(self._daemon.group.path)]
 
     def ended(self, within_s: float = 0.0) -> str | None:
@@ -144,7 +144,7 @@ class Private(House):
         """End it and remove what was made for it."""
         self._daemon.stop()
         self._daemon.group.close()
-        self._things.release()
+        self._cleanup.release()
 
     @contextlib.contextmanager
     def container_root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Iterator[Path]:  # noqa: ARG002
@@ -177,7 +177,7 @@ class Private(House):
             os.close(namespace)
 
     def machine(self, spec: LaunchSpec) -> None:
-        """Get ready for a machine: its process enters the instance's groups."""
+        """Let the machine's process enter the instance's groups before it starts."""
         self._let_in(spec, spec.group.leaf("tool"))
 
     def _let_in(self, spec: LaunchSpec, procs: Sequence[Path], *more: str) -> None:
@@ -185,16 +185,16 @@ class Private(House):
         (spec.space.folder / "enter").write_text("".join(f"{line}\n" for line in lines))
 
     def _start(self, label: str) -> daemons.Daemon:
-        self._things.own(removers.folder(self.folder))
+        self._cleanup.own(removers.folder(self.folder))
         pairs = [(str(self.folder / name), place) for name, place in FOLDERS.items()]
         for folder, _ in pairs:
             Path(folder).mkdir(parents=True)
         (self.folder / "etc" / "libvirtd.conf").write_text(DAEMON_CONF)
         (self.folder / "etc" / "qemu.conf").write_text(QEMU_CONF)
-        words = [word for pair in (*pairs, (str(_kept()), CACHE)) for word in pair]
+        words = [word for pair in (*pairs, (str(_cache_folder()), CACHE)) for word in pair]
         argv = ["unshare", "--mount", "--propagation", "slave", "sh", "-ec", _SURROUND, "sh", hidden(), *words, "--"]
         return daemons.start(
-            self._things,
+            self._cleanup,
             label,
             [*argv, processes.find("libvirtd") or "libvirtd"],
             ready=(self.folder / SOCKET).exists,
@@ -203,8 +203,8 @@ class Private(House):
         )
 
 
-def _kept() -> Path:
-    """What stays between campaigns: what libvirt found out of QEMU, which takes it seconds."""
+def _cache_folder() -> Path:
+    """The cache between campaigns: what libvirt has probed of QEMU, which takes seconds."""
     folder = state.home() / "libvirt"
     folder.mkdir(exist_ok=True)
     return folder
@@ -213,9 +213,9 @@ def _kept() -> Path:
 def _entrance(program: Path) -> Path:
     """The script that starts a program inside the instance's groups.
 
-    It changes when the program does: by the time of this file libvirt sees whether what it found out still holds.
+    It changes when the program does: libvirt compares the time of this file with that of its cache.
     """
-    place = _kept() / f"{program.name}-entrance"
+    place = _cache_folder() / f"{program.name}-entrance"
     script = _ENTRANCE.replace("@WORK@", shlex.quote(str(state.work()))).replace("@PROGRAM@", shlex.quote(str(program)))
     script += f"# of {program.stat().st_mtime_ns}\n"
     if not place.exists() or place.read_text() != script:
@@ -240,7 +240,7 @@ def controllers() -> list[Path]:
     return [path for path in named_out(Path("/proc/mounts").read_text(), tree.every) if path != tree.v2]
 
 
-def named_out(mounts: str, every: Sequence[Path]) -> list[Path]:
-    """The hierarchies that ``/proc/mounts`` does not show as mere names."""
+def named_out(mounts: str, hierarchies: Sequence[Path]) -> list[Path]:
+    """The hierarchies that have controllers: ``/proc/mounts`` shows those without as ``name=``."""
     named = {Path(line.split()[1]) for line in mounts.splitlines() if "name=" in line.split()[3]}
-    return [path for path in every if path not in named]
+    return [path for path in hierarchies if path not in named]

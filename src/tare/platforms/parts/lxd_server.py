@@ -1,4 +1,4 @@
-"""The daemon that LXD's (and Incus's) containers need: the host's own where it answers, else one of tare's."""
+"""The daemon for containers of LXD (and Incus): the host's own where it answers, else one of tare's."""
 
 from __future__ import annotations
 
@@ -67,24 +67,24 @@ INCUS = Kind(
 
 
 class Server:
-    """A daemon in service, with a storage pool and an empty image in it that are tare's and go with `close`."""
+    """A running daemon, with a storage pool and an empty image of tare's, which `close` removes."""
 
     def __init__(self, kind: Kind) -> None:
-        """Find the host's or start one. Raises `PlatformError`, `HostError`."""
+        """Find the host's daemon or start one. Raises `PlatformError`, `HostError`."""
         self._kind = kind
-        self._things = CleanupStack(Journal(state.journal()))
+        self._cleanup = CleanupStack(Journal(state.journal()))
         self.label = f"tare-{os.getpid()}{secrets.token_hex(3)}"
         self._folder = state.work() / self.label
         self._daemon: daemons.Daemon | None = None
         try:
-            self._things.own(removers.folder(self._folder))
+            self._cleanup.own(removers.folder(self._folder))
             (self._folder / "client").mkdir(parents=True, mode=0o700)
-            found = answering(kind.sockets)
-            self.own = found is None
-            self._place = found.parent if found else self._folder
+            host_socket = answering(kind.sockets)
+            self.own = host_socket is None
+            self._place = host_socket.parent if host_socket else self._folder
             if self.own:
                 self.revive()
-            self._reach = lxd.Reach(kind.client, self._folder, found, self._folder / "client")
+            self._reach = lxd.Reach(kind.client, self._folder, host_socket, self._folder / "client")
             self.client = self._reach.argv
             self._furnish()
         except BaseException:
@@ -92,11 +92,13 @@ class Server:
             raise
 
     def ask(self, *words: str, stdin: bytes = b"", procs: Sequence[Path] = ()) -> str:
-        """What the client says to these words. Raises `PlatformError` with the daemon's reason."""
+        """The client's output for these arguments. Raises `PlatformError` with the daemon's message."""
         done = processes.run([*self.client, *words], stdin=stdin, time_limit_s=LIMIT_S, cgroup_procs=procs)
         if done.code != 0:
-            said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-            raise PlatformError(f"{self._kind.title} refuses: {said}", fix=f"see what `{self._kind.client} info` says")
+            message = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+            raise PlatformError(
+                f"{self._kind.title} refuses: {message}", fix=f"see what `{self._kind.client} info` says"
+            )
         return done.text
 
     def new_container(
@@ -124,7 +126,7 @@ class Server:
         self.ask(*init, stdin=text.encode(), procs=group.leaf("tool"))
 
     def start_argv(self, name: str, argv: Sequence[str]) -> list[str]:
-        """What a user types to run a command in a container that is to start: its stdin and stdout are the command's.
+        """Start a container and run a command in it, as a user would: stdin and stdout are the command's.
 
         When the start fails, why it did is in the daemon's log of the container.
         """
@@ -138,12 +140,12 @@ class Server:
         # liblxc keeps its locks here, each below the path of the folder that its container is in.
         locks = removers.folder(LXC_LOCKS / str(folder).lstrip("/"), below=LXC_LOCKS)
         mounts = [folder / "shmounts", folder / f"dev{kind.variable.lower()}", folder / "guestapi"]
-        self._things.own(locks, *map(removers.mount, mounts))
+        self._cleanup.own(locks, *map(removers.mount, mounts))
         path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
         env = {**os.environ, "PATH": path, f"{kind.variable}_DIR": str(folder)}
         wait = ["env", f"{kind.variable}_DIR={folder}", kind.daemon, "waitready", "--timeout=5"]
         self._daemon = daemons.start(
-            self._things,
+            self._cleanup,
             self._kind.daemons[0],
             [kind.daemon, "--group", "root"],
             ready=lambda: processes.run(wait, time_limit_s=10).code == 0,
@@ -162,7 +164,7 @@ class Server:
 
     @property
     def environment(self) -> list[str]:
-        """The command that tells the client where its daemon is, to be put before it."""
+        """The command prefix by which the client finds its daemon."""
         return self._reach.environment
 
     def version(self) -> str:
@@ -179,14 +181,14 @@ class Server:
         """Remove what is tare's in the daemon, and the daemon too where it is tare's."""
         if self._daemon is not None:
             self._daemon.stop()
-        self._things.release()
+        self._cleanup.release()
 
     def _furnish(self) -> None:
         """A place for containers, and an image without anything in it: the root is given to each container."""
         tar = self._folder / "empty.tar"
         empty_image(tar)
         for what in ("storage", "image"):
-            self._things.own(removers.of_lxd(self._reach, what, self.label))
+            self._cleanup.own(removers.of_lxd(self._reach, what, self.label))
         self.ask("storage", "create", self.label, "dir")
         self.ask("image", "import", str(tar), "--alias", self.label)
 

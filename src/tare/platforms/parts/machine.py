@@ -21,7 +21,7 @@ class Plug:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """All that decides the command line."""
+    """All that the command line depends on."""
 
     kind: str  # q35 or microvm
     accel: str  # kvm or tcg
@@ -34,12 +34,12 @@ class Machine:
     control: Path  # socket of the agent's port
     plug: Plug
     agent: Sequence[str]  # the agent's arguments
-    tsc_khz: int | None = None  # what the guest is told of its time stamp counter; None: it finds out
+    tsc_khz: int | None = None  # the guest's time stamp counter, given by its command line; None: it finds out
     further: Sequence[Path] = ()  # disks after the data volume; like the root, never written
-    words: Sequence[str] = ()  # what else the boot script is told
+    words: Sequence[str] = ()  # further words of the kernel's command line, for the boot script
 
 
-#: The guest's console, where what QEMU itself has to say goes too: to the pipe that is QEMU's stdout.
+#: The guest's console goes to QEMU's stdout, a pipe, where QEMU's own messages go too.
 SERIAL = ("-chardev", "file,id=console,path=/dev/stdout,append=on", "-serial", "chardev:console")
 
 
@@ -49,7 +49,7 @@ def tap(name: str) -> str:
 
 
 def user(host: str, port: int) -> str:
-    """A network card on QEMU's own user-mode network stack, one port of which the host's address is handed on to."""
+    """A network card on QEMU's own user-mode network stack; one port of the host's address is forwarded to it."""
     return f"user,id=net,hostfwd=tcp:{host}:{port}-:{port},hostfwd=udp:{host}:{port}-:{port}"
 
 

@@ -1,4 +1,4 @@
-"""Seeing a sandbox start, from outside, while the platform's own start command is still at work."""
+"""Watchers of a sandbox's start, from outside, while the platform's own start command still runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ECHO_REQUEST, _ECHO_REPLY = 8, 0
 
 
 class _Mark:
-    """Watches in a thread of its own for what happens once, and notes when: host's monotonic ns."""
+    """Waits in a thread of its own for one mark of a start, and notes its time: host's monotonic ns."""
 
     def __init__(self) -> None:
         self.at_ns: int | None = None
@@ -29,7 +29,7 @@ class _Mark:
         self._thread.start()
 
     def wait(self, time_limit_s: float) -> int | None:
-        """When it happened; None when it did not within the limit. Nobody watches after that."""
+        """The time of the mark in ns; None when it was not reached within the limit. The thread ends with this."""
         self._thread.join(stretched(time_limit_s))
         self._stop.set()
         self._thread.join()
@@ -110,9 +110,9 @@ class Datagram:
     def __init__(self, host: str) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        # On all addresses: an instance on another machine sends to the one that it knows this host by.
+        # On all addresses: an instance on another machine sends to the address by which it reaches this host.
         try:
-            fence.open_door(self._socket, "")  # the token tells whose a datagram is
+            fence.open_door(self._socket, "")  # the token shows which instance sent a datagram
         except HostError:
             self._socket.close()
             raise
@@ -122,8 +122,8 @@ class Datagram:
     def wait(self, token: bytes, time_limit_s: float) -> int | None:
         """CLOCK_REALTIME ns at which the kernel received the datagram that holds the token; None: it never came."""
         deadline = until(time_limit_s)
-        while (left := deadline - time.monotonic()) > 0:
-            ready, _, _ = select.select([self._socket], [], [], left)
+        while (remaining_s := deadline - time.monotonic()) > 0:
+            ready, _, _ = select.select([self._socket], [], [], remaining_s)
             if not ready:
                 return None
             try:

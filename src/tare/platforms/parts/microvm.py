@@ -1,4 +1,4 @@
-"""What Firecracker is told of a machine: its configuration file, and the same as requests to its API. Pure data.
+"""The configuration of a Firecracker machine, as its file and as requests to its API. Pure data.
 
 The names are those of Firecracker's API description (firecracker.yaml); the file has the same ones.
 """
@@ -17,7 +17,7 @@ PORT = 5000
 
 @dataclass(frozen=True, slots=True)
 class MicroVm:
-    """A machine; files as Firecracker sees them, which in a jail is not as the host does."""
+    """A machine. Its paths are those that Firecracker opens, which in a jail are not the host's."""
 
     cpus: int
     memory_bytes: int
@@ -53,7 +53,7 @@ def settings(machine: MicroVm) -> dict[str, Any]:
 
 
 def probe(kernel: str, initramfs: str) -> dict[str, Any]:
-    """The same of a guest that says that it runs, and ends."""
+    """The configuration of a guest that prints a line and ends: whether guests run here."""
     words = "console=ttyS0 quiet reboot=k panic=-1 tare.probe"
     return {
         "machine-config": _size(1, 256 << 20),
@@ -62,12 +62,12 @@ def probe(kernel: str, initramfs: str) -> dict[str, Any]:
     }
 
 
-def requests(told: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The same settings as what is PUT where, in order; the last starts the machine."""
+def requests(config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The configuration as PUT requests (path, body), in order; the last one starts the machine."""
     puts: list[tuple[str, dict[str, Any]]] = []
-    for name, value in told.items():
+    for name, value in config.items():
         if isinstance(value, list):
-            puts += [(f"/{name}/{one.get('drive_id') or one['iface_id']}", one) for one in value]
+            puts += [(f"/{name}/{device.get('drive_id') or device['iface_id']}", device) for device in value]
         else:
             puts.append((f"/{name}", value))
     return [*puts, ("/actions", {"action_type": "InstanceStart"})]

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """What one machine gets."""
+class GuestSetup:
+    """What tare gives to one machine: files, network, command line and CPUs."""
 
     name: str
-    folder: Path  # for files that go with it
+    folder: Path  # for files that are removed with the instance
     link: str  # its end on the bridge; "": QEMU's own network
-    netdev: str  # that network, as QEMU is told
+    netdev: str  # the network, as QEMU's ``-netdev``
     mac: str
     cmdline: str
     cpus: Sequence[int]
@@ -39,27 +39,27 @@ class Seat:
 class Monitor:
     """One way to boot a box."""
 
-    #: Whether it runs here, as tried; of a box as it is.
+    #: Whether it runs here, found by trying it.
     detect: Callable[[Box], Availability]
-    #: The command that boots a box. What it makes for that beside files in the folder is owned first.
-    ready: Callable[[Box, Seat, CleanupStack], list[str]]
-    #: What it takes of the instance's memory beside the guest's.
+    #: The command that boots a box. What it makes beside files in the folder is owned by the `CleanupStack`.
+    ready: Callable[[Box, GuestSetup, CleanupStack], list[str]]
+    #: What the monitor itself takes of the instance's memory.
     own_bytes: int = 0
-    #: Whether the guest's work is in the instance's group.
+    #: Whether the guest's CPU time is accounted to the instance's group.
     accounted: bool = True
     #: Ends a machine that is no process of the host's.
-    off: Callable[[Seat], None] = lambda _: None
+    off: Callable[[GuestSetup], None] = lambda _: None
 
 
-def qemu_command(box: Box, seat: Seat, accel: str) -> list[str]:
+def qemu_command(box: Box, setup: GuestSetup, accel: str) -> list[str]:
     """The command that boots a box with QEMU."""
     rom = "" if box.network.endswith("-device") else ",romfile="
     argv = [vm.PROGRAM, *vm.accelerator(accel), "-M", box.board, "-smp", str(box.cpus), "-m", f"{box.memory}M"]
     argv += ["-nodefaults", "-display", "none", "-no-reboot"]
     argv += SERIAL
-    argv += ["-netdev", seat.netdev, "-device", f"{box.network},netdev=net,mac={seat.mac}{rom}"]
+    argv += ["-netdev", setup.netdev, "-device", f"{box.network},netdev=net,mac={setup.mac}{rom}"]
     if box.kernel is not None:
-        argv += ["-kernel", str(box.kernel), "-append", seat.cmdline]
+        argv += ["-kernel", str(box.kernel), "-append", setup.cmdline]
     if box.initrd is not None:
         argv += ["-initrd", str(box.initrd)]
     if box.disk is not None:
@@ -68,33 +68,33 @@ def qemu_command(box: Box, seat: Seat, accel: str) -> list[str]:
     return argv
 
 
-def firecracker_settings(box: Box, seat: Seat, disk: Path | None) -> dict[str, object]:
+def firecracker_settings(box: Box, setup: GuestSetup, disk: Path | None) -> dict[str, object]:
     """The configuration file that boots a box with Firecracker."""
-    boot = {"kernel_image_path": str(box.kernel), "boot_args": seat.cmdline}
+    boot = {"kernel_image_path": str(box.kernel), "boot_args": setup.cmdline}
     if box.initrd is not None:
         boot["initrd_path"] = str(box.initrd)
     return {
         "machine-config": {"vcpu_count": box.cpus, "mem_size_mib": box.memory},
         "boot-source": boot,
         "drives": [] if disk is None else [microvm.drive("disk", str(disk))],
-        "network-interfaces": [{"iface_id": "eth0", "guest_mac": seat.mac, "host_dev_name": seat.link}],
+        "network-interfaces": [{"iface_id": "eth0", "guest_mac": setup.mac, "host_dev_name": setup.link}],
     }
 
 
-def xen_domain(box: Box, seat: Seat, disks: Sequence[str]) -> xen.Domain:
+def xen_domain(box: Box, setup: GuestSetup, disks: Sequence[str]) -> xen.Domain:
     """The guest that boots a box on Xen."""
     assert box.kernel is not None  # checked with the file
     return xen.Domain(
-        name=seat.name,
+        name=setup.name,
         kernel=box.kernel,
         initramfs=box.initrd,
-        words=seat.cmdline.split(),
+        words=setup.cmdline.split(),
         memory_bytes=box.memory << 20,
-        cpus=seat.cpus,
+        cpus=setup.cpus,
         vcpus=box.cpus,
         disks=disks,
-        link=seat.link,
-        mac=seat.mac,
+        link=setup.link,
+        mac=setup.mac,
         kind=box.board,
     )
 
@@ -122,33 +122,33 @@ def _detect_qemu(box: Box) -> Availability:
     return Availability(True, version=f"{version}, {accel}", details={"accelerator": f"{accel}: {why}"})
 
 
-def _ready_qemu(box: Box, seat: Seat, cleanup: CleanupStack) -> list[str]:  # noqa: ARG001 (another monitor needs it)
+def _ready_qemu(box: Box, setup: GuestSetup, cleanup: CleanupStack) -> list[str]:  # noqa: ARG001 (another monitor needs it)
     # TMPDIR: what is written to the disk goes to a nameless file there.
-    return ["env", f"TMPDIR={seat.folder}", *qemu_command(box, seat, vm.accelerated(guest.ensure())[0])]
+    return ["env", f"TMPDIR={setup.folder}", *qemu_command(box, setup, vm.accelerated(guest.ensure())[0])]
 
 
-def _ready_firecracker(box: Box, seat: Seat, cleanup: CleanupStack) -> list[str]:  # noqa: ARG001 (another monitor needs it)
-    file = seat.folder / "config.json"
-    file.write_text(json.dumps(firecracker_settings(box, seat, _copied(box, seat))))
+def _ready_firecracker(box: Box, setup: GuestSetup, cleanup: CleanupStack) -> list[str]:  # noqa: ARG001 (another monitor needs it)
+    file = setup.folder / "config.json"
+    file.write_text(json.dumps(firecracker_settings(box, setup, _copied(box, setup))))
     return [firecracker.PROGRAM, *firecracker.QUIET, "--no-api", "--config-file", str(file)]
 
 
-def _ready_xen(box: Box, seat: Seat, cleanup: CleanupStack) -> list[str]:
-    disk = _copied(box, seat)
+def _ready_xen(box: Box, setup: GuestSetup, cleanup: CleanupStack) -> list[str]:
+    disk = _copied(box, setup)
     disks = [] if disk is None else [xen.loop_device(cleanup, disk)]
-    file = seat.folder / "config"
-    file.write_text(xen.config(xen_domain(box, seat, disks)))
-    cleanup.own(removers.xen_domain(seat.name))
+    file = setup.folder / "config"
+    file.write_text(xen.config(xen_domain(box, setup, disks)))
+    cleanup.own(removers.xen_domain(setup.name))
     return [*xen.CONSOLE, str(file)]
 
 
-def _copied(box: Box, seat: Seat) -> Path | None:
+def _copied(box: Box, setup: GuestSetup) -> Path | None:
     """A copy of the disk, which is not to be written. Raises `PlatformError`."""
     if box.disk is None:
         return None
     if disk_format(box.disk) != "raw":
         raise PlatformError(f"{box.vmm} takes raw disks only", fix=f"qemu-img convert -O raw {box.disk} DISK")
-    return vm.copied(box.disk, seat.folder / "disk")
+    return vm.copied(box.disk, setup.folder / "disk")
 
 
 MONITORS: Mapping[str, Monitor] = {
@@ -157,6 +157,6 @@ MONITORS: Mapping[str, Monitor] = {
         lambda _: firecracker.PLATFORMS[0].detect(), _ready_firecracker, own_bytes=firecracker.MONITOR_BYTES
     ),
     "xen": Monitor(
-        lambda _: xen.PLATFORMS[0].detect(), _ready_xen, accounted=False, off=lambda seat: xen.off(seat.name)
+        lambda _: xen.PLATFORMS[0].detect(), _ready_xen, accounted=False, off=lambda setup: xen.off(setup.name)
     ),
 }

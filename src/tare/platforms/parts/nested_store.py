@@ -1,7 +1,7 @@
 """Docker's store with the image in it, as a disk: made once, by a Docker in a guest of its own, and cached.
 
-No daemon runs on this host for it, and an import into the store that each guest's Docker starts from would take far
-longer than the rest of its start.
+No daemon runs on this host for it. An import at the start of each guest would take far longer than the rest of the
+start.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ MEMORY_BYTES = 1 << 30
 TAR = "/dev/vde"
 #: An emulated guest takes minutes.
 LIMIT_S = 600.0
-#: A line is due.
-SAID_CAP = 1 << 16
-#: Nobody is on that guest's network.
+#: A guest prints one line: the image's id.
+OUTPUT_CAP = 1 << 16
+#: That guest has no network.
 PLUG = Plug("user,id=net,restrict=on", "02:7a:0a:00:02:0f", "10.0.2.15/24", "10.0.2.2")
 
 
@@ -67,8 +67,8 @@ def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
         further=(system, folder / "order", forms.oci_tar(image)),
         words=("tare.outer",),
     )
-    said = _run(machine, folder)
-    if not said.startswith(b"sha256:"):
+    output = _run(machine, folder)
+    if not output.startswith(b"sha256:"):
         last = " | ".join(console.read(folder / "console").decode(errors="replace").strip().splitlines()[-3:])
         raise ImageError(
             f"Docker in a guest does not import the image: {last}", fix="see that docker runs on this host"
@@ -78,34 +78,34 @@ def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
 
 
 def _run(machine: Machine, folder: Path) -> bytes:
-    """All that the guest says by its port, until it ends."""
+    """The guest's output on its virtio port, until it ends."""
     with socket.socket(socket.AF_UNIX) as listener, console.opened(folder / "console") as errors:
         listener.bind(str(machine.control))
         listener.listen(1)
-        # The parent's death ends it: nobody else knows of it.
+        # It ends with tare: the journal does not name it.
         argv = [*processes.WITH_TARE, "env", f"TMPDIR={folder}", *command(machine)]
         process = processes.start(argv, stdout=errors, stderr=errors)
         try:
             with accept(listener, lambda: process.poll() is not None) as port:
-                said = _all(port)
+                output = _read_all(port)
             process.wait(timeout=stretched(10))
         except (TimeoutError, subprocess.TimeoutExpired) as error:
             raise ImageError("Docker in a guest takes too long to import the image", fix="try again") from error
         finally:
             processes.kill_group(process)
             process.wait()
-    return said
+    return output
 
 
-def _all(port: socket.socket) -> bytes:
-    """What comes until its end, or `SAID_CAP` bytes. Raises `TimeoutError` at the limit, however it trickles in."""
+def _read_all(port: socket.socket) -> bytes:
+    """The output until its end, or `OUTPUT_CAP` bytes. Raises `TimeoutError` when `LIMIT_S` is over."""
     deadline = until(LIMIT_S)
-    said = b""
-    while len(said) < SAID_CAP:
+    output = b""
+    while len(output) < OUTPUT_CAP:
         if not select.select([port], [], [], max(0.0, deadline - time.monotonic()))[0]:
             raise TimeoutError
         piece = port.recv(4096)
         if not piece:
             break
-        said += piece
-    return said
+        output += piece
+    return output

@@ -22,7 +22,7 @@ NULL_NETNS = "null-netns"
 
 
 class Net(enum.Enum):
-    """What a bundle has of a network: the way of a packet to it."""
+    """The network of a bundle; the value is the way of a packet to it."""
 
     VETH = "client, bridge, veth"
     OWN_STACK = "client, bridge, veth, a stack of the runtime's own"  # which takes the namespace's address over
@@ -114,7 +114,7 @@ def launch_bundle(
     surroundings += roots.privileged_within(root)
     if users:
         address = own_users(spec, cleanup, mapped)
-        # runc's own side of it has no rights to come by TARE_HOME.
+        # In the user namespace runc has no right to pass through TARE_HOME.
         surroundings += room.made({"root": root, "data": data})
         root, data = Path(room.inside("root")), Path(room.inside("data"))
     else:
@@ -125,11 +125,11 @@ def launch_bundle(
     config = bundle_config(spec.agent_argv(), root, data, spec.resources, group, netns, mapped if users else None)
     (spec.space.folder / "config.json").write_text(json.dumps(config))
     name = f"tare-{spec.id}"
-    # State of its own: nothing is shared with other containers of the runtime, and it goes with the instance.
+    # State of its own: nothing is shared with other containers of the runtime, and it is removed with the instance.
     state = spec.space.folder / "state"
     container = removers.oci_container(runtime, state, name, without_v2=without_v2)
     cleanup.own(removers.mount(state / NULL_NETNS), container)
-    # Goes first: a runtime whose tare was killed would go on, and mount after what it mounted was removed.
+    # Removed first: a runtime whose tare was killed would go on, and mount again what was removed.
     cleanup.own(removers.control_group(f"{spec.group.path}/tool"))
     argv = [runtime, "--root", str(state), *options, "run", "--bundle", str(spec.space.folder), name]
     began = start(spec, argv, surroundings)

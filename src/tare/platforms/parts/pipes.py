@@ -36,7 +36,7 @@ class ProcessStream(PipeStream):
 
 
 @dataclass(frozen=True, slots=True)
-class Began:
+class AgentStart:
     """An agent on pipes: its stream, the start instant, and the watcher of its first byte."""
 
     stream: ProcessStream
@@ -51,13 +51,14 @@ def start(
     *,
     in_every_hierarchy: bool = False,
     own: Callable[[int], None] | None = None,
-) -> Began:
+) -> AgentStart:
     """Run a platform's start command inside the instance's control group; its stdin and stdout are the agent's.
 
     The start instant is that of the command itself: by then the process is in its groups and the stream is watched.
-    ``within``: what makes the surroundings before that instant (see `processes.start_held`). ``in_every_hierarchy``:
-    see `cgroup.Group.leaf`. ``own``: given the id of the process before that becomes the command, to note what the
-    command will leave under that id (`tare.host.kinds.files`).
+    ``within``: the command prefix that sets up namespaces and mounts before that instant (see
+    `processes.start_held`). ``in_every_hierarchy``: see `cgroup.Group.leaf`. ``own``: called with the id of the process
+    that becomes the command, before it does, to note what the command will leave under that id
+    (`tare.host.kinds.files`).
     """
     procs = spec.group.leaf("tool", everywhere=in_every_hierarchy)
     pipe = subprocess.PIPE
@@ -77,4 +78,4 @@ def start(
         stream.close()
         raise
     held.go()
-    return Began(stream, at, first_byte)
+    return AgentStart(stream, at, first_byte)

@@ -1,4 +1,4 @@
-"""What root in a sandbox that shares the host's kernel may do and see: lists that say why, used by all that take them.
+"""Capabilities, masked and read-only paths of root in sandboxes that share the host's kernel, with the reasons.
 
 Most of these sandboxes have the host's own uid 0 inside. What keeps it in are these lists, the device group of the
 runtime (no node but null, zero, full, random, urandom, tty and the terminals opens), and nothing else: so a capability
@@ -32,7 +32,7 @@ REASONS: Mapping[str, str] = {
     "CAP_SYS_CHROOT": "services and package managers change their root, inside the sandbox's own",
 }
 CAPABILITIES = tuple(REASONS)
-#: Where no device group says which nodes open, none are made.
+#: For platforms without a device control group, which would decide which nodes can be opened: none are made.
 WITHOUT_NODES = tuple(name for name in CAPABILITIES if name != "CAP_MKNOD")
 
 #: What nobody inside reads: the host's memory, keys, timers, devices and firmware. Folders are empty, files /dev/null.
@@ -55,18 +55,18 @@ READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tri
 
 
 def present(paths: tuple[str, ...]) -> list[Path]:
-    """Those that this host's kernel has, for tools that mount on what is there only."""
+    """The paths that exist on this host, for tools that can only mount over existing ones."""
     return [path for path in map(Path, paths) if path.exists()]
 
 
 def lxc_settings() -> list[str]:
-    """The same in LXC's words (lxc.container.conf(5)), for its own files and for LXD's ``raw.lxc``.
+    """The same lists as LXC's settings (lxc.container.conf(5)), for its own files and for LXD's ``raw.lxc``.
 
     LXC keeps CAP_SYS_ADMIN in its containers: where no AppArmor holds it back, root inside mounts /proc/sys writable.
     """
-    kept = " ".join(name.removeprefix("CAP_").lower() for name in CAPABILITIES)
+    capabilities = " ".join(name.removeprefix("CAP_").lower() for name in CAPABILITIES)
     # Either what is dropped or what is kept may be named, and the files included name what is dropped.
-    lines = ["lxc.cap.drop =", f"lxc.cap.keep = {kept}"]
+    lines = ["lxc.cap.drop =", f"lxc.cap.keep = {capabilities}"]
     # /proc/sys and sysrq-trigger are read-only by LXC's own mixed /proc.
     closed = {path: f"{path} {_below(path)} none bind,ro" for path in present(READ_ONLY) if path.name != "sys"}
     for path in present(MASKED):

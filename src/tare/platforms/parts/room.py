@@ -1,7 +1,7 @@
-"""A place for what a program without rights is to reach: a mount namespace with a room that anybody may enter.
+"""The "room": a folder in a mount namespace by which a program without rights reaches files of an instance.
 
-TARE_HOME is root's alone, so that nobody else comes to an instance's files by their paths. What a user namespace's root
-needs of them is mounted here, before the start instant; on the host nothing of it is seen.
+Only root can enter TARE_HOME, so nobody else reaches an instance's files by their paths. The files that the root of a
+user namespace needs are mounted in the room, before the start instant; the mounts are not visible on the host.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-#: Folders that are there on every host, and of which none of these programs needs anything: one is mounted over.
+#: Folders that exist on every host and that none of these programs needs: the room is mounted over one of them.
 ROOMS = ("/run/user", "/mnt")
 #: Shows the files and folders named in pairs until ``--``. Of a device it makes a node that anybody may open.
 BINDS = """\
@@ -38,17 +38,17 @@ def where() -> str:
 
 
 def inside(name: str) -> str:
-    """Where something of this name is, in the room."""
+    """The path in the room of the file or folder that has this name there."""
     return f"{where()}/tare/{name}"
 
 
 def named(seen: Mapping[str, Path]) -> list[str]:
-    """The words that `BINDS` takes."""
+    """The arguments of `BINDS`: names in the room and the host's paths in pairs, then ``--``."""
     return [*(word for name, source in seen.items() for word in (name, str(source))), "--"]
 
 
 def made(seen: Mapping[str, Path]) -> list[str]:
-    """What makes a room with these in it (`inside` says where), and then becomes what follows it."""
+    """The command prefix that makes a room with these files (`inside` gives their paths) and then runs what follows."""
     # Not private: what is unmounted on the host later must go here too.
     apart = ["unshare", "--mount", "--propagation", "slave"]
     return [*apart, "sh", "-ec", _ENTER, "sh", where(), *named(seen)]

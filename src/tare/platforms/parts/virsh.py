@@ -1,4 +1,4 @@
-"""What is said to libvirt's daemons, by virsh.
+"""Commands to libvirt's daemons, by virsh.
 
 By argument lists, and not by libvirt-python: that would have to be compiled against libvirt's headers, and virsh hands
 over the descriptors of a container's stream alike.
@@ -23,7 +23,7 @@ VIRSH_LIMIT_S = 30.0
 CREATE_LIMIT_S = 60.0
 #: An agent whose stream has ended ends its domain by itself; libvirt's part is done by `libvirt_domain`'s remover.
 END_LIMIT_S = 2.0
-#: How ``virsh event`` tells of the end of a domain.
+#: How ``virsh event`` reports the end of a domain.
 STOPPED = re.compile(rb"'lifecycle'.*: (Stopped|Crashed)")
 
 
@@ -34,18 +34,18 @@ class Connection:
     uri: str
 
     def argv(self, *words: str) -> list[str]:
-        """The command that says something to it."""
+        """The virsh command with these arguments."""
         return ["virsh", "-q", "-c", self.uri, *words]
 
     def ask(self, *words: str, time_limit_s: float = VIRSH_LIMIT_S) -> processes.Finished:
-        """Say it."""
+        """Run the virsh command with these arguments, and wait for its end."""
         return processes.run(self.argv(*words), time_limit_s=time_limit_s)
 
     def version(self) -> str:
-        """Libvirt's version and that of what it drives. Raises `PlatformError` with what virsh says."""
+        """Libvirt's version and that of what it drives. Raises `PlatformError` with virsh's last error."""
         asked = self.ask("version")
         if asked.code != 0:
-            raise PlatformError(said(asked.stderr))
+            raise PlatformError(last_error(asked.stderr))
         return shown_version(asked.text)
 
 
@@ -56,11 +56,11 @@ def shown_version(text: str) -> str:
     return f"{library}, {facts.get('Running hypervisor', 'hypervisor unknown')}"
 
 
-def said(stderr: bytes) -> str:
-    """The gist of what virsh says on stderr: its last error."""
+def last_error(stderr: bytes) -> str:
+    """The last error that virsh printed on stderr."""
     lines = [line.strip() for line in stderr.decode(errors="replace").splitlines() if line.strip()]
-    told = [line.removeprefix("error:").strip() for line in lines if line.startswith("error:")]
-    return (told or lines or ["no message"])[-1]
+    errors = [line.removeprefix("error:").strip() for line in lines if line.startswith("error:")]
+    return (errors or lines or ["no message"])[-1]
 
 
 class Creation:
@@ -89,7 +89,7 @@ class Creation:
         self.process = self._held.process
 
     def go(self) -> Instant:
-        """Let it begin; the moment just before."""
+        """Let it begin; returns the start instant, just before."""
         try:
             at = self._spec.begin()
         except BaseException:
@@ -99,11 +99,11 @@ class Creation:
         return at
 
     def failed(self) -> bool:
-        """Whether it ended, and not well."""
+        """Whether it ended with an error."""
         return self.process.poll() not in {None, 0}
 
     def wait(self) -> bytes | None:
-        """Wait for its end: None when it went well, else what it said."""
+        """Wait for its end: None when it went well, else its standard error."""
         try:
             code = self.process.wait(stretched(CREATE_LIMIT_S))
         except subprocess.TimeoutExpired:
@@ -118,7 +118,7 @@ class Creation:
 
 
 def watcher(spec: LaunchSpec, connection: Connection, name: str) -> subprocess.Popen[bytes]:
-    """A process of the instance's that says what becomes of a domain, which may be no process of the host's itself."""
+    """A process in the instance's group that reports a domain's events: a domain may have no process of its own."""
     # Its output would stay in its buffer else.
     argv = ["stdbuf", "-oL", *connection.argv("event", name, "lifecycle", "--loop")]
     with console.opened(spec.space.log) as log:
@@ -127,7 +127,7 @@ def watcher(spec: LaunchSpec, connection: Connection, name: str) -> subprocess.P
 
 
 def wait_stopped(process: subprocess.Popen[bytes]) -> None:
-    """Wait until a watcher tells of its domain's end, or ends itself."""
+    """Wait until a watcher reports its domain's end, or ends itself."""
     assert process.stdout is not None
     with process.stdout as lines:
         for line in lines:

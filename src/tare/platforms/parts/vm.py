@@ -33,11 +33,11 @@ MONITOR_BYTES = 256 << 20
 DISK_CACHE = "the guest's page cache over the host's, written back"
 #: QEMU's own default is 1 GiB, which would have the monitor killed at the instance's memory limit.
 TRANSLATED_MIB = 96
-#: A guest that has not said a word by then does not run on this host.
+#: A guest that has printed nothing by then does not run on this host.
 KVM_LIMIT_S = 5.0
 CONNECT_LIMIT_S = 10.0
 COPY_LIMIT_S = 120.0
-#: How often it is seen to whether the monitor still runs, in seconds.
+#: How often it is checked whether the monitor still runs, in seconds.
 TURN_S = 0.2
 
 
@@ -47,7 +47,7 @@ def root_bytes(image: Image) -> int:
 
 
 def root_disk(image: Image) -> Path:
-    """The image as an ext4 filesystem, made once; nobody writes to it."""
+    """The image as an ext4 filesystem, made once; guests do not write to it."""
     return forms.ext4(image, root_bytes(image))
 
 
@@ -77,17 +77,17 @@ def accelerator(accel: str) -> list[str]:
 
 @functools.cache
 def accelerated(made: guest.Guest) -> tuple[str, str]:
-    """Which accelerator runs a stock guest here, and why; kept for as long as the host is not rebooted."""
-    kept = state.home() / "guest" / "kvm.json"
+    """Which accelerator runs a stock guest here, and why; cached until the host is rebooted."""
+    cache_file = state.home() / "guest" / "kvm.json"
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     key = [boot, made.release]
     try:
-        seen = json.loads(kept.read_text())
+        seen = json.loads(cache_file.read_text())
     except (OSError, ValueError):
         seen = {}
     if not isinstance(seen, dict) or seen.get("key") != key:
         seen = {"key": key, "why": _try_kvm(made)}
-        kept.write_text(json.dumps(seen))
+        cache_file.write_text(json.dumps(seen))
     why = seen["why"]
     return ("kvm", "a guest came up") if why is None else ("tcg", f"KVM: {why}")
 
@@ -103,8 +103,8 @@ def _try_kvm(made: guest.Guest) -> str | None:
         return None
     if tried.timed_out:
         return f"a guest does not come up within {stretched(KVM_LIMIT_S):.0f} s"
-    said = (tried.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-    return f"a guest does not start: {said}"
+    last_line = (tried.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+    return f"a guest does not start: {last_line}"
 
 
 def prepared(disk: Path, made: guest.Guest, monitor: str) -> Prepared:
@@ -114,10 +114,10 @@ def prepared(disk: Path, made: guest.Guest, monitor: str) -> Prepared:
 
 
 def begin(spec: LaunchSpec, argv: Sequence[str], within: Sequence[str] = ()) -> tuple[Instant, subprocess.Popen[bytes]]:
-    """Start a monitor inside the instance's control group; what it says goes to the instance's log.
+    """Start a monitor inside the instance's control group; its output goes to the instance's log.
 
-    The start instant is that of the command itself: by then the process is in its groups. ``within``: what makes the
-    surroundings before that instant (see `processes.start_held`).
+    The start instant is that of the command itself: by then the process is in its groups. ``within``: the command
+    prefix that sets up namespaces and mounts before that instant (see `processes.start_held`).
     """
     nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
     with console.opened(spec.space.log) as log:
@@ -141,11 +141,11 @@ def data_volume(folder: Path) -> Path:
     return place
 
 
-def copied(disk: Path, there: Path) -> Path:
+def copied(disk: Path, target: Path) -> Path:
     """A copy of a disk that a guest may write to, for monitors that have no snapshots that are thrown away."""
-    copy = [*processes.WITH_TARE, "cp", "--reflink=auto", "--sparse=always", str(disk), str(there)]
+    copy = [*processes.WITH_TARE, "cp", "--reflink=auto", "--sparse=always", str(disk), str(target)]
     processes.run(copy, time_limit_s=COPY_LIMIT_S).require(fix=f"free some space below {state.home()}")
-    return there
+    return target
 
 
 def accept(listener: socket.socket, gone: Callable[[], bool]) -> socket.socket:

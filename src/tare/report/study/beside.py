@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from tare.literature import Beside, Figure, Study, Told
+from tare.literature import Beside, Figure, StatedInWords, Study
 from tare.report.campaign.cells import EMPTY
 from tare.report.campaign.model import Agreement, BesideReport, BesideRow, PlatformReport, ResultReport
 
@@ -114,7 +114,7 @@ def _theirs(study: Study, metric: str, platform: str) -> Iterator[_Theirs]:
             yield _told(told)
 
 
-def _told(told: Told) -> _Theirs:
+def _told(told: StatedInWords) -> _Theirs:
     low, high = told.percent if isinstance(told.percent, list) else (told.percent, told.percent)
     assert low is not None
     assert high is not None

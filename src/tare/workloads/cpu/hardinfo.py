@@ -1,6 +1,6 @@
 """The six jobs of HardInfo as probes of the agent, in slices.
 
-Li 2017, 3.2.2 and figure 3, used HardInfo 0.5.1, which tells the times or rates of six fixed jobs. Debian's hardinfo
+Li 2017, 3.2.2 and figure 3, used HardInfo 0.5.1, which reports the times or rates of six fixed jobs. Debian's hardinfo
 needs a graphical toolkit and is not in the image; these are the same jobs by the same published algorithms, on one
 thread, all as rates (higher is better), each checked against its known answer. What HardInfo calls FFT solves linear
 equations, so this does too.

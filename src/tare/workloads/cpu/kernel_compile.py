@@ -1,7 +1,7 @@
 """How long the Linux kernel, or a part of it, takes to compile: kcbench's figure.
 
 Giallorenzo 2021 (table 2) ran kcbench 0.4.1, which compiles Linux 4.14 three times with as many jobs as there are
-CPUs, and tells the time and the CPU use. Here it is Debian 12's own source in its smallest configuration (tinyconfig,
+CPUs, and reports the time and the CPU use. Here it is Debian 12's own source in its smallest configuration (tinyconfig,
 64 bit), out of the image's layer "kernel", with the same compiler on every platform. What is built beforehand in the
 image (the configuration and the build's own tools) is not timed, and the product lies on the data volume. CPU use is
 the metric that every workload has: ``cpu-cost``, of the whole platform.

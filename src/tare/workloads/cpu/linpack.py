@@ -1,9 +1,9 @@
 """Linpack: HPL of Debian's hpcc, one process, a system of linear equations in double precision.
 
 Morabito 2015, whom Giallorenzo 2021 quotes on containers, measured Linpack. Debian's HPL is that of the HPC Challenge,
-which runs its other tests too and cannot be told not to: they take as long again, and the CPU cost is of all of them,
-by run. It stands on the reference BLAS, which is the same plain code on every processor: the figure is far below that
-of a tuned one, and tells as much of the platform.
+which always runs its other tests too: they take as long again, and the CPU cost of a run is that of all of them. It
+uses the reference BLAS, which is the same plain code on every processor: the figure is far below that of a tuned one,
+and shows the platform's overhead as well.
 
 One process needs no mpirun: `ess_singleton_isolated` keeps Open MPI from starting a daemon, which would ask for a
 network and for more of /sys and /proc than some sandboxes have.
@@ -156,15 +156,15 @@ class Linpack(RunWorkload):
         if len(results) != 2:
             raise ParseError(f"a run of hpcc and its report were planned, {len(results)} results came")
         text_of(results[0])
-        found = read_lines("hpcc", text_of(results[1]), _GRAMMAR)
+        fields = read_lines("hpcc", text_of(results[1]), _GRAMMAR)
         for name in ("n", "nb"):
-            shown = {found[name], found[f"row_{name}"], found[f"last_{name}"]}
+            shown = {fields[name], fields[f"row_{name}"], fields[f"last_{name}"]}
             if shown != {str(params[name])}:
                 raise ParseError(f"hpcc solved {name.upper()}={'/'.join(sorted(shown))}, not {params[name]}")
-        n, seconds = int(found["n"]), positive("hpcc", "a time", found["seconds"])
-        gflops = positive("hpcc", "Tflops", found["tflops"]) * 1e3
-        agree("hpcc", "Gflops", gflops, float(found["gflops"]))
-        agree("hpcc", "the time", seconds, float(found["row_seconds"]), slack=_HUNDREDTH)
+        n, seconds = int(fields["n"]), positive("hpcc", "a time", fields["seconds"])
+        gflops = positive("hpcc", "Tflops", fields["tflops"]) * 1e3
+        agree("hpcc", "Gflops", gflops, float(fields["gflops"]))
+        agree("hpcc", "the time", seconds, float(fields["row_seconds"]), slack=_HUNDREDTH)
         # HPL's own count, HPL_pdtest.c: 2/3 n^3 + 3/2 n^2.
         agree("hpcc", "Gflops and the time", gflops, (2 / 3 * n**3 + 3 / 2 * n**2) / seconds / 1e9)
         return Outcome({"gflops": gflops}, work=1)

@@ -4,8 +4,7 @@ Anjali 2020, 4.2 and figure 5b: probes completed in 10 seconds. A probe is one r
 must be passes over its buffer: no processor reads so few lines. Its LLCProbe also balances the lines over the cache's
 sets by physical addresses, which an instance does not see.
 
-The size is that of this host's cache, the same for every platform: what a sandbox shows of the processor is not
-believed, and a part of what the cache's other users leave is not what is asked for.
+The size is that of this host's cache, the same for every platform: a sandbox may show another processor than there is.
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ from typing import ClassVar
 from tare.model import Direction, Family, Metric
 from tare.workloads.base import Params, SliceWorkload
 
-#: Where the kernel tells of a processor's caches, a folder each.
+#: Where the kernel describes a processor's caches, each in a folder.
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-#: Where it does not.
+#: The size where it does not.
 USUAL_BYTES = 32 * 2**20
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def last_level_bytes(caches: Path = CACHES) -> int:
-    """The size of the highest cache of a processor in bytes; `USUAL_BYTES` where the kernel does not tell."""
+    """The size of the highest cache of a processor in bytes; `USUAL_BYTES` where the kernel does not show it."""
     sizes: dict[int, int] = {}
     for index in caches.glob("index[0-9]*"):
         try:
             level, size = (int(index.joinpath("level").read_text()), index.joinpath("size").read_text().strip())
             sizes[level] = int(size[:-1]) * _UNITS[size[-1]]
         except (OSError, ValueError, LookupError):
-            continue  # a hypervisor's kernel may tell the half of it
+            continue  # under a hypervisor some of the files may be missing
     return sizes[max(sizes)] if sizes else USUAL_BYTES
 
 

@@ -1,7 +1,8 @@
 """The prime search of sysbench cpu as a probe of the agent, in slices.
 
 The same loop as `sysbench-cpu` (its event is one search up to 10,000), but run in all instances in turn on the same
-CPUs: drift and neighbours hit every platform alike, which makes this the finest figure of a campaign.
+CPUs: drift and other load of the host affect every platform alike, so that this is the most precise figure of a
+campaign.
 """
 
 from __future__ import annotations

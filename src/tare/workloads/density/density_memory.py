@@ -4,8 +4,9 @@ Pages that instances share (programs, libraries, what a hypervisor merges) count
 
 Three figures, each of the growth from one instance to the most, by instance: the proportional set size (PSS) of all
 their host processes; what is charged to their control groups, page cache and the kernel's memory included; and what
-the host has less available (``MemAvailable``, proc(5)), which alone sees what no process and no group has, such as
-daemons' memory and the kernel's own for a network device. That one also moves with whatever else the host does.
+the host has less available (``MemAvailable``, proc(5)), the only one that includes what belongs to no process and no
+group, such as daemons' memory and the kernel's own for a network device. It also changes with whatever else the host
+does.
 """
 
 from __future__ import annotations
@@ -42,16 +43,18 @@ class DensityMemory(WeightDensity):
         more = len(last.weights) - len(first.weights)
         if more < 1:
             raise ParseError(f"{len(last.weights)} instances do not tell what one more takes")
-        one, many = ([sum(w.pss for w in load.weights), sum(w.group for w in load.weights)] for load in (first, last))
+        first_sums, last_sums = (
+            [sum(w.pss for w in load.weights), sum(w.group for w in load.weights)] for load in (first, last)
+        )
         taken = [before - first.available, first.available - last.available]
-        if min(one) <= 0 or min(many) <= 0:
+        if min(first_sums) <= 0 or min(last_sums) <= 0:
             raise ParseError("an instance weighs nothing")
         figures = {
-            "further-pss": (many[0] - one[0]) / more,
-            "further-group": (many[1] - one[1]) / more,
+            "further-pss": (last_sums[0] - first_sums[0]) / more,
+            "further-group": (last_sums[1] - first_sums[1]) / more,
             "further-available": taken[1] / more,
-            "first-pss": one[0],
-            "first-group": one[1],
+            "first-pss": first_sums[0],
+            "first-group": first_sums[1],
             "first-available": taken[0],
         }
         return {name: value / MIB for name, value in figures.items()}

@@ -1,8 +1,8 @@
-"""iperf3 from the client to 1, 2, 4 ... instances at once: what each still gets, and what all get together.
+"""iperf3 from the client to 1, 2, 4 ... instances at once: the throughput of each, and of all together.
 
-Anjali 2020, figure 8: TCP in up to ten instances, where gVisor's aggregate still grows when all others' is at its end.
-A server runs in every instance; the clients, one an instance, begin at one instant, and share the CPUs that are left
-for the client: what all get together is also bounded by those. The figure is the receiver's, as in `iperf3-tcp`.
+Anjali 2020, figure 8: TCP in up to ten instances, where gVisor's aggregate still grows when that of all others no
+longer does. A server runs in every instance; the clients, one for each instance, begin at one instant and share the
+client's CPUs, which also limit the total. The figure is the receiver's, as in `iperf3-tcp`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORTH = "to-instance"
 
 
 class _Forth(Iperf3Tcp):
-    """One direction of it: of two after each other, the second would not begin at one instant."""
+    """The direction to the instance only: a second test after the first would not begin at one instant."""
 
     name = "density-network"
 

@@ -1,7 +1,7 @@
-"""1, 2, 4 ... starts at once: what a start takes then, and until all of them are there.
+"""1, 2, 4 ... starts at once: the duration of a start, and of all of them.
 
-What a user would have prepared (folders, mounts, a network namespace) is there for all of them before the instant at
-which all start commands are given. An instance is there when a first command (`true`) run inside has returned:
+What a user would have prepared (folders, mounts, a network namespace) exists for all of them before the instant at
+which all start commands are given. A start ends when a first command (`true`) run inside has returned:
 ``command`` of `startup`. All run on the campaign's CPUs; a daemon that starts them runs where it may.
 """
 

@@ -1,8 +1,8 @@
-"""The agent's probes in 1, 2, 4 ... instances at once: what each still gets, and what all get together.
+"""The agent's probes in 1, 2, 4 ... instances at once: the rate of each, and of all together.
 
 Anjali 2020, 4.2 and figure 5: sysbench cpu and a probe of the last-level cache in up to ten instances, for ten seconds
-each. Here the slices of all instances begin at one instant, and the figure is of the time in which all of them work.
-What differs between these is data: whose probe, and which of its rates.
+each. Here the slices of all instances begin at one instant, and the figure is that of the time in which all of them
+work. These workloads differ in data only: the probe, and which of its rates.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Workloads that ask for a kernel's services, one call each: what an application pays a platform by the call."""
+"""Workloads that ask for a kernel's services, one call each: what a call costs an application on a platform."""

@@ -1,8 +1,9 @@
 """Single system calls that the kernel alone answers: in and out, bytes of devices, names, clocks, events, signals.
 
-`call-getpid` does nothing in the kernel: it is the price of the way there and back, which is part of all others.
-`call-clock-vdso` is the way without a call, where the kernel gives its page of code for that: a platform that does not
-(or whose clock cannot be read without it) shows here. `call-signal` is a signal of a thread to itself with its handler.
+`call-getpid` does nothing in the kernel: it is the cost of entering and leaving it, which is part of all others.
+`call-clock-vdso` reads the clock without a call, by the code page that the kernel maps for that (vDSO): a platform that
+has none (or whose clock cannot be read that way) is slow here. `call-signal` is a signal of a thread to itself with its
+handler.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two that wait for each other: there and back, by pipes between processes, by futexes between threads.
+"""Two tasks that wake each other in turn: processes by pipes, threads by futexes.
 
 On one CPU, the default, each way is a switch from one to the other. On more, where both may be awake at once, it is
 another measure: of how the host's scheduler places the two.

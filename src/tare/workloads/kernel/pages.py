@@ -1,4 +1,4 @@
-"""Memory from the kernel by the page: mapped and given back, used in between, and the fault alone.
+"""Memory from the kernel by the page: mapped and unmapped, with and without a write, and the page fault alone.
 
 `mem-fault` maps 256 pages once and gives them back by one madvise when all were touched; the share of that call is in
 its figure. Pages are 4 KiB: huge ones are refused where a kernel would give them.

@@ -2,7 +2,7 @@
 
 Two figures each: how many a second by wall time, and (the campaign's) the CPU time that the whole platform takes for
 one. The second is what an application's cost on a platform can be predicted from: its calls of each kind, times their
-costs. None of the studies that tare starts from weighs single calls; lmbench (L. McVoy and C. Staelin, USENIX 1996)
+costs. None of the studies that tare starts from measures single calls; lmbench (L. McVoy and C. Staelin, USENIX 1996)
 did, and perf bench and stress-ng do. In slices of all instances in turn: differences of a percent are asked for.
 """
 
@@ -18,7 +18,7 @@ from tare.workloads.base import SliceWorkload
 class UnitCost(SliceWorkload):
     """Parameters: ``call``, the agent's name of the call, and those of the schedule.
 
-    ``folder``, by the user's wish: where calls that want a file have theirs; /data, else.
+    ``folder``: optional, where calls that need a file have theirs; by default /data.
     """
 
     family = Family.KERNEL

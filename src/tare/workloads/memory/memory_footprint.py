@@ -1,7 +1,7 @@
 """What an instance takes of the host's memory: idle, right after its start, and after some work.
 
 The work holds 64 MiB of memory for a moment, and writes and reads a file of 64 MiB in /data: what a platform keeps of
-that afterwards (page cache, a guest's memory that is never given back) is what it costs beside an idle one. Two
+that afterwards (page cache, a guest's memory that is never given back) is its cost above that of an idle instance. Two
 figures each: what the host charges to the instance's control group, and the proportional set size (PSS) of its host
 processes (proc(5), ``smaps_rollup``). Memory of shared daemons is in neither. The share of the machine's memory is
 that of the idle instance's PSS.
@@ -17,7 +17,7 @@ from tare.model import Direction, Family, Metric
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, Surroundings, Weight, WeighWorkload
 
 MIB = 2**20
-#: An agent that has just answered is still tidying up; its guest's kernel too.
+#: An agent that has just answered, and its guest's kernel, still free memory.
 SETTLE_S = 0.3
 LIMIT_S = 120.0
 #: Its argument is an amount as head(1) and tail(1) take it.
@@ -44,16 +44,16 @@ class MemoryFootprint(WeighWorkload):
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         settle = Command(("sleep", str(SETTLE_S)))
-        # Settled before each weighing: a page that is being freed is nobody's.
+        # A pause before each measurement: pages that are just being freed would make it inaccurate.
         measures = (Command(("sh", "-c", _WORK, "work", f"{params['work_mib']}m"), time_limit_s=LIMIT_S), settle)
         return RunPlan(prepare=(settle,), measures=measures)
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
         work = results[0]
-        wanted = int(params["work_mib"]) * MIB
-        if work.exit_code != 0 or work.stdout.split() != [str(wanted).encode()] * 2:
-            said = (work.stderr or work.stdout).decode(errors="replace").strip()
-            raise ParseError(f"the work of {wanted} bytes was not done: {said[-300:] or 'no output'}")
+        expected_bytes = int(params["work_mib"]) * MIB
+        if work.exit_code != 0 or work.stdout.split() != [str(expected_bytes).encode()] * 2:
+            output = (work.stderr or work.stdout).decode(errors="replace").strip()
+            raise ParseError(f"the work of {expected_bytes} bytes was not done: {output[-300:] or 'no output'}")
         return Outcome({}, work=0)
 
     def measure_memory(self, before: Weight, after: Weight) -> dict[str, float]:

@@ -1,8 +1,8 @@
 """The least memory limit with which an instance comes up and works as with the campaign's: by bisection.
 
 Plauth 2017, 5.1: "we identified the least amount of memory that did not degrade performance by testing different
-values in steps of 8 MiB", for machines whose memory is fixed when they start. Here the same is asked of every
-platform, and in the same words: the limit is that of the whole platform (``Resources.memory_bytes``), which a
+values in steps of 8 MiB", for machines whose memory is fixed when they start. Here the same is measured for every
+platform, with the same definition: the limit is that of the whole platform (``Resources.memory_bytes``), which a
 container has from its control group, and of which a guest gets what its monitor leaves (docs/platforms.md: 256 MiB
 less for QEMU).
 

@@ -19,7 +19,7 @@ from tare.model import Direction, Family, Metric
 from tare.workloads.base import Params, SliceWorkload
 
 MIB = 2**20
-#: The instance's system and the agent have the rest.
+#: Largest part of the instance's memory for the arrays: its system and the agent need the rest.
 LARGEST_PART = 0.8
 KERNELS = ("copy", "scale", "add", "triad")
 
@@ -56,7 +56,7 @@ class Ramspeed(SliceWorkload):
         return params
 
     def read_slice(self, parts: Mapping[str, tuple[float, int]], cpu_ns: int | None) -> dict[str, float]:
-        """A rate a part, and RAMspeed's own mean of the four of mem."""
+        """A rate for each part, and ``mem``, RAMspeed's mean of the four kernels."""
         figures = super().read_slice(parts, cpu_ns)
         figures["mem"] = fmean(figures[kernel] for kernel in KERNELS)
         return figures

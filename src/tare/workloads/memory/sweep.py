@@ -2,7 +2,7 @@
 
 Anjali, Caraza-Harter and Swift 2020, 6.3, figures 14 to 17: 1 GB by calls of one size, the allocation and the touch
 timed apart, without munmap (figures 14, 15) and with it (16, 17; there mmap and munmap count together). Rates instead
-of times here, because a slice has no 1 GB to its name; the study's seconds are 1024 divided by the rate. Two things
+of times here, because a slice does not go through 1 GB; the study's seconds are 1024 divided by the rate. Two things
 differ:
 
 - A few MiB are mapped, then touched, then given back, where the study does so call by call: no clock is read between.
@@ -23,7 +23,7 @@ MIB = 2**20
 SIZES: Mapping[str, str] = {"4k": "4 KiB", "16k": "16 KiB", "64k": "64 KiB", "256k": "256 KiB", "1m": "1 MiB"}
 #: ``total_bytes`` 0 is this part of the instance's memory; page tables and the kernel's own come on top.
 DEFAULT_PART, LARGEST_PART = 0.25, 0.5
-#: A MiB of each size.
+#: Least ``total_bytes``: a MiB for each size of calls.
 MIN = len(SIZES) * MIB
 
 Parts = Mapping[str, tuple[float, int]]
@@ -53,7 +53,7 @@ class Sweep(SliceWorkload):
         return {**params, "total_bytes": total}
 
     def read_slice(self, parts: Parts, cpu_ns: int | None) -> dict[str, float]:
-        """A rate a part; the CPU cost of a MiB that is mapped, touched and given back, whatever the call's size."""
+        """A rate for each part, and the CPU cost of a MiB mapped, touched and given back, over all call sizes."""
         figures = super().read_slice(parts, None)
         if cpu_ns is not None:
             mapped = sum(work for part, (work, _) in parts.items() if part.startswith("touch-"))

@@ -1,4 +1,4 @@
-"""What the workloads of requests and answers share: how their clients tell the figures, and the reading of that.
+"""What the workloads of requests and answers share: how their clients print the figures, and how those are read.
 
 Clients and servers are programs of the image's perl. Of the tools for this (netperf, sockperf, qperf, wrk) none is in
 the image, and netperf is not in Debian's main section. Perl adds some microseconds to a request, on every platform the
@@ -14,7 +14,7 @@ from tare.model import Direction, Metric
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, Side, Surroundings
 from tare.workloads.output import agree, positive, read_lines, text_of
 
-#: More than this lost, and the rest is no picture of the platform.
+#: With a larger share of lost requests the figures do not describe the platform.
 MAX_LOST = 0.01
 GRACE_S = 15.0
 METRICS = (
@@ -22,7 +22,7 @@ METRICS = (
     Metric("median", "us", Direction.LOWER, "half of the answers came within"),
     Metric("p99", "us", Direction.LOWER, "99 of 100 answers came within"),
 )
-#: The end of every client: it has $begin, $lost and @took in seconds, and tells the figures.
+#: The end of every client: prints the figures from $begin, $lost and @took, in seconds.
 TELL = """
 my $spent = clock_gettime(CLOCK_MONOTONIC) - $begin;
 @took = sort { $a <=> $b } @took;
@@ -52,8 +52,8 @@ def plan(
 ) -> RunPlan:
     """The server in the instance, and the client at the other side.
 
-    ``server``: the program, and its arguments after the port. ``service``: by which an instance says that it serves
-    this itself; then it is asked, and no server started. Raises `HostError` where the instance has no network.
+    ``server``: the program, and its arguments after the port. ``service``: the name under which an instance may serve
+    this itself; then that is asked, and no server is started. Raises `HostError` where the instance has no network.
     """
     if around.address is None or around.port is None or around.instance_port is None:
         raise HostError(f"{name} needs an instance with a network", fix=f"leave out {name} on this platform")
@@ -72,13 +72,13 @@ def read(params: Params, results: Sequence[Completed]) -> Outcome:
     """The figures of `METRICS`. Raises `ParseError`."""
     if len(results) != 1:
         raise ParseError(f"one client was planned, {len(results)} results came")
-    said = text_of(results[0])
-    told = read_lines("the client", said, GRAMMAR)
-    if int(told["sum"]) != sum(said[: said.index("sum ")].encode()):
+    output = text_of(results[0])
+    fields = read_lines("the client", output, GRAMMAR)
+    if int(fields["sum"]) != sum(output[: output.index("sum ")].encode()):
         raise ParseError("the client's figures do not have the sum that it sent with them")
-    answered, lost, seconds = int(told["answered"]), int(told["lost"]), float(told["seconds"])
-    rate, median, p99 = (positive("the client", name, told[name]) for name in ("rate", "median", "p99"))
-    mean = positive("the client", "a mean", told["mean"])
+    answered, lost, seconds = int(fields["answered"]), int(fields["lost"]), float(fields["seconds"])
+    rate, median, p99 = (positive("the client", name, fields[name]) for name in ("rate", "median", "p99"))
+    mean = positive("the client", "a mean", fields["mean"])
     if lost > MAX_LOST * (answered + lost):
         raise ParseError(f"{lost} of {answered + lost} requests were not answered")
     if seconds < 0.9 * float(params["time_s"]):

@@ -72,8 +72,8 @@ def read(done: Completed, params: Params, *, reverse: bool, streams: int = 1) ->
     )
     _check(report, params, reverse=reverse)
     for total, parts in (
-        (report.end.sum_sent, [one.sender for one in report.end.streams]),
-        (report.end.sum_received, [one.receiver for one in report.end.streams]),
+        (report.end.sum_sent, [stream.sender for stream in report.end.streams]),
+        (report.end.sum_received, [stream.receiver for stream in report.end.streams]),
     ):
         _check_parts(parts, total, streams)
     return report
@@ -103,7 +103,7 @@ def read_udp(done: Completed, params: Params, *, reverse: bool) -> UdpReport:
 
 
 #: The least share of the time asked for that each side must have measured. The client's own timer ends the test; the
-#: other side starts its clock when it is told to, and on a busy CPU gets to it a scheduler's turn or more later.
+#: other side starts its clock on a message, which on a busy CPU it may handle a scheduler's time slice or more later.
 OWN_TIME, OTHERS_TIME = 0.9, 0.5
 
 
@@ -113,10 +113,10 @@ def _check_asked(report: Report, asked: TestStart) -> None:
 
 
 def _check(report: Report, params: Params, *, reverse: bool) -> None:
-    """The report must be whole, and its parts must tell the same."""
+    """Check that the report is complete, and that its parts agree. Raises `ParseError`."""
     own = report.end.sum_received if reverse else report.end.sum_sent
     counted = [interval.sum for interval in report.intervals if not interval.sum.omitted]
-    agree("iperf3", "bytes", sum(one.bytes for one in counted), own.bytes)
+    agree("iperf3", "bytes", sum(total.bytes for total in counted), own.bytes)
     for total in (report.end.sum_sent, report.end.sum_received, *(interval.sum for interval in report.intervals)):
         agree("iperf3", "bits a second", total.bytes * 8 / total.seconds, total.bits_per_second)
     for interval in report.intervals:

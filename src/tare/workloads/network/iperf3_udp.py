@@ -1,14 +1,14 @@
 """iperf3 over UDP between the client's side and the instance, in both directions: what arrives, how evenly.
 
-Two tests, for one rate does not serve both questions. `iperf3-udp` sends as fast as it can (Giallorenzo 2021, Table 2:
+Two tests, since one rate cannot answer both questions. `iperf3-udp` sends as fast as it can (Giallorenzo 2021, Table 2:
 ``-u -b 0``, the first seconds omitted) and asks what arrives. `iperf3-jitter` sends slowly and asks how evenly that
 comes (Kärnä 2021, 5.1.5; his scripts, github.com/ppeerttu/virtualization-benchmarks, give iperf3 ``-u`` and no rate,
 and so its default of 1 Mbit/s: 91 datagrams of 1,448 bytes a second, to the platform, for 10 s).
 
 The figures are the receiver's. What arrived is its bytes over the sender's, and not iperf3's own loss: that misses what
-was lost at the end, and with ``-O`` has the loss of the omitted seconds (3.12). Loss is what is left to 100 %; it is
-told as what arrived, since nobody can be compared with a baseline that loses nothing. What is under way when the time
-is over has not arrived: of the 90 datagrams of `iperf3-jitter` in `quick` one is more than a per cent.
+was lost at the end, and with ``-O`` has the loss of the omitted seconds (3.12). Loss is the rest to 100 %; the
+metric is what arrived, since no ratio to a baseline that loses nothing can be given. Datagrams in transit when the time
+is over have not arrived: of the 90 datagrams of `iperf3-jitter` in `quick` one is more than a per cent.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Iperf3Udp(RunWorkload):
             samples[f"arrived-{way}"] = min(100.0, 100.0 * got.bytes / end.sum_sent.bytes)
             # CPU was spent on the omitted seconds as well, in which as much arrived.
             work += got.bytes * (1 + float(params["omit_s"]) / float(params["time_s"])) / 2**20
-        wanted = {metric.name for metric in self.metrics}
-        return Outcome({name: value for name, value in samples.items() if name in wanted}, work)
+        declared = {metric.name for metric in self.metrics}
+        return Outcome({name: value for name, value in samples.items() if name in declared}, work)
 
 
 class Iperf3Jitter(Iperf3Udp):

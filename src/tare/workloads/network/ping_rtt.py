@@ -35,7 +35,7 @@ _ANSWER = re.compile(
     re.ASCII,
 )
 _TAIL = (
-    r"--- (?P<told>[0-9.]+) ping statistics ---",
+    r"--- (?P<pinged>[0-9.]+) ping statistics ---",
     r"(?P<sent>[0-9]+) packets transmitted, (?P<received>[0-9]+) received, (?P<lost>[0-9.]+)% packet loss, "
     r"time [0-9]+ms",
     rf"rtt min/avg/max/mdev = (?P<min>{_TIME})/(?P<avg>{_TIME})/(?P<max>{_TIME})/(?P<mdev>{_TIME}) ms",
@@ -65,7 +65,7 @@ class PingRtt(RunWorkload):
 
     @property
     def all_metrics(self) -> tuple[Metric, ...]:
-        """Own metrics: where the host's kernel answers, it does so in nobody's account, and for no CPU cost at all."""
+        """Own metrics, no CPU cost: where the host's kernel answers, its CPU time is accounted to no instance."""
         return self.metrics
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
@@ -82,17 +82,18 @@ class PingRtt(RunWorkload):
             raise ParseError(f"one ping was planned, {len(results)} results came")
         text = text_of(results[0])
         lines = [line for line in text.splitlines() if line.strip()]
-        told = read_lines("ping", "\n".join([*lines[:1], *lines[1:][-len(_TAIL) :]]), (_HEAD, *_TAIL))
-        sent, received = int(told["sent"]), int(told["received"])
+        summary = read_lines("ping", "\n".join([*lines[:1], *lines[1:][-len(_TAIL) :]]), (_HEAD, *_TAIL))
+        sent, received = int(summary["sent"]), int(summary["received"])
         if sent != _count(params):
             raise ParseError(f"ping sent {sent} requests and not {_count(params)}")
-        if not told["named"] == told["address"] == told["told"] or told["size"] != str(_SIZE):
-            raise ParseError(f"ping asked {told['named']}, {told['address']}, {told['told']} with {told['size']} bytes")
-        times = _times(lines[1 : -len(_TAIL)], told["address"], sent)
+        if not summary["named"] == summary["address"] == summary["pinged"] or summary["size"] != str(_SIZE):
+            addresses = f"{summary['named']}, {summary['address']}, {summary['pinged']}"
+            raise ParseError(f"ping asked {addresses} with {summary['size']} bytes")
+        times = _times(lines[1 : -len(_TAIL)], summary["address"], sent)
         if len(times) != received:
             raise ParseError(f"ping counts {received} answers, and shows {len(times)}")
-        agree("ping", "what was lost", 100 * (1 - received / sent), float(told["lost"]), slack=0.01)
-        return Outcome({**_figures(times, told), "arrived": 100 * received / sent}, work=0)
+        agree("ping", "what was lost", 100 * (1 - received / sent), float(summary["lost"]), slack=0.01)
+        return Outcome({**_figures(times, summary), "arrived": 100 * received / sent}, work=0)
 
 
 def _count(params: Params) -> int:
@@ -100,7 +101,7 @@ def _count(params: Params) -> int:
 
 
 def _times(lines: Sequence[str], address: str, sent: int) -> list[float]:
-    """Round trips in ms, of answers that came in order, each once: on this path nothing may turn them round."""
+    """Round trips in ms, of answers in order, each once: this path does not reorder packets. Raises `ParseError`."""
     times: list[float] = []
     numbers = [0]
     for line in lines:
@@ -109,26 +110,26 @@ def _times(lines: Sequence[str], address: str, sent: int) -> list[float]:
             raise ParseError(f"ping printed a strange line: {line[:200]!r}")
         numbers.append(int(answer["number"]))
         times.append(positive("ping", "a time", answer["ms"]))
-    if numbers[-1] > sent or any(one >= other for one, other in itertools.pairwise(numbers)):
+    if numbers[-1] > sent or any(earlier >= later for earlier, later in itertools.pairwise(numbers)):
         raise ParseError(f"ping shows answers to {', '.join(map(str, numbers[1:]))} of {sent} requests")
     return times
 
 
-def _figures(times: Sequence[float], told: Mapping[str, str]) -> dict[str, float]:
-    """Its own sums in us, held to its single answers; the median is of these."""
+def _figures(times: Sequence[float], summary: Mapping[str, str]) -> dict[str, float]:
+    """The figures of ping's summary in us, checked against its single answers, of which the median is."""
     mean = statistics.fmean(times)
     seen = {
         "min": min(times),
         "avg": mean,
         "max": max(times),
         # Its mdev is the standard deviation of all round trips (iputils, ping_common.c).
-        "mdev": math.sqrt(max(0.0, statistics.fmean(one * one for one in times) - mean * mean)),
+        "mdev": math.sqrt(max(0.0, statistics.fmean(time * time for time in times) - mean * mean)),
     }
     # It shows the digits of a single answer down to a microsecond, but at most three from a millisecond on.
     slack = max(0.001, 10 ** (math.floor(math.log10(max(times))) - 2))
     for name, value in seen.items():
-        agree("ping", name, value, float(told[name]), slack=slack)
-    figures = {"average" if name == "avg" else name: 1e3 * float(told[name]) for name in seen}
+        agree("ping", name, value, float(summary[name]), slack=slack)
+    figures = {"average" if name == "avg" else name: 1e3 * float(summary[name]) for name in seen}
     return {**figures, "median": 1e3 * statistics.median(times)}
 
 

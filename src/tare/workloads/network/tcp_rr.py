@@ -3,10 +3,10 @@
 TCP loses nothing: a connection that is refused or reset, or is silent for 5 s, ends the trial with that as its reason.
 
 What netperf calls TCP_RR and TCP_CRR (Giallorenzo 2021, Related Work, has others' figures of the kind); here the
-image's perl asks and answers (`exchange` says why). `tcp-rr` is the price of a small message each way, `tcp-crr` that
+image's perl asks and answers (`exchange` says why). `tcp-rr` is the cost of a small message each way, `tcp-crr` that
 of a connection with one request: three packets to open it, the request, the answer, and its end, which the server
 begins, as a web server without keep-alive does. So it is the server's side that waits in TIME_WAIT, and the client does
-not run out of ports. What has no agent is asked on one connection, if it says that it echoes what comes.
+not run out of ports. An instance without an agent is asked on one connection, if it has an echo service.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tare.model import Family
 from tare.workloads.base import Completed, Outcome, Params, RunPlan, RunWorkload, Surroundings
 from tare.workloads.network import exchange
 
-#: The service by which an instance says that it echoes what a connection brings.
+#: The name of the echo service that an instance without an agent may have.
 SERVICE = "tcp-echo"
 #: Echoes; closes a connection after so many bytes, 0: when the client does.
 SERVER = """

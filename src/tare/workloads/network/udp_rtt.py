@@ -1,7 +1,7 @@
 """Requests and answers over UDP, one at a time, from the client's side: how many a second, and how long each took.
 
-What has an agent echoes by a program of the image's in the instance; what has none (a unikernel) echoes by itself, if
-it says that it does. The client is the same program for all. A request that is lost is waited for a second and counted
+In an instance with an agent a program of the image echoes; one without (a unikernel) echoes by itself, if it has that
+service. The client is the same program for all. A request that is lost is waited for a second and counted
 as lost, not as slow.
 """
 
@@ -14,7 +14,7 @@ from tare.model import Family
 from tare.workloads.base import Completed, Outcome, Params, RunPlan, RunWorkload, Surroundings
 from tare.workloads.network import exchange
 
-#: The service by which an instance says that it echoes datagrams itself.
+#: The name of the echo service that an instance without an agent may have.
 SERVICE = "udp-echo"
 SERVER = """
 use strict; use Socket;

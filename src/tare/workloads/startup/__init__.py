@@ -1,1 +1,1 @@
-"""How long an instance takes to be there."""
+"""Workloads that measure the start of an instance, and the size of its image."""

@@ -1,6 +1,6 @@
 """What the image takes on the host's disk in the form that a platform runs, and unpacked.
 
-Plauth 2017, 5.1: the actual use of the disk, as du(1) tells it, since disk images are sparse. ``disk`` is that of the
+Plauth 2017, 5.1: the actual use of the disk, as du(1) reports it, since disk images are sparse. ``disk`` is that of the
 form (folder, ext4 file, layers in a daemon's store) and, where a guest boots, of its kernel and initramfs: what the
 platform needs beside its own programs. ``unpacked`` is the length of all files in the image, which is the same for all
 platforms that run the image. No instance is started, and every block has the same figures: two blocks are enough.

@@ -1,16 +1,16 @@
 """The start of an instance, by the four definitions that studies use, from one start instant.
 
 The instant is just before the platform's own start command; what a user would have prepared (folders, the bundle, its
-network namespace) is there already. From there to:
+network namespace) exists already. From there to:
 
 - ``command``: a first command (`true`) run inside has returned, and its exit status is on the host;
 - ``first-byte``: the first byte of the agent's greeting is on the host;
 - ``first-datagram``: a UDP datagram that the agent sends is on the host, by the kernel's receive timestamp;
 - ``ping``: the instance's own address answers an ICMP echo request; one is sent every millisecond, and where the
-  platform chooses the address, from the moment at which it says it;
-- ``answer``: a service of its own answers, which only what has no agent brings.
+  platform chooses the address, from the moment at which it reports it;
+- ``answer``: a service of the instance answers, which only instances without an agent have.
 
-What the time to the first byte is made of, where it can be told apart: ``runtime`` (the platform's own work), and
+The parts of the time to the first byte, where they can be distinguished: ``runtime`` (the platform's own work), and
 ``kernel`` and ``userspace`` of a guest that boots one, and ``agent``.
 """
 

@@ -2,11 +2,11 @@
 
 Giallorenzo 2021 has the per-character, block and rewrite figures of sequential output and input (table 1: three runs,
 the memory's size given by ``-r``; figure 5), Li 2017 those by byte and by block (3.3.4: a file of twice the memory, so
-that no cache holds it; figures 7 and 8). A character is a system call of its own here, so that those figures are the
-system call's price. The creation of files, which no study evaluates, is left out.
+that no cache holds it; figures 7 and 8). Each character is a system call of its own here, so that those figures show
+the cost of a system call. The creation of files, which no study evaluates, is left out.
 
-`quick` has a small file, which the page cache holds: a read of it is mostly shorter than the half a second below which
-bonnie++ gives no figure, and then there is none. `bonnie-trajectory` runs it over and over in one instance: a figure a
+`quick` has a small file, which fits the page cache: a read of it is mostly shorter than half a second, and of shorter
+phases bonnie++ gives no figure. `bonnie-trajectory` runs it over and over in one instance: a figure a
 run, and the time of each, as Li 2017 has them (figure 7: 24 hours; how many runs were made in it is a figure there).
 """
 
@@ -29,7 +29,7 @@ SEED = 1580230295
 GRACE_S = 1200.0
 #: Slowest disk that is waited for.
 SLOWEST_MIB_S = 2.0
-#: Free space that is wanted, by the file's size: filesystems get slow when they are full.
+#: Free space that is required, as a multiple of the file's size: filesystems get slow when they are full.
 ROOM = 1.25
 
 _METRICS = (
@@ -124,7 +124,7 @@ class BonnieTrajectory(Bonnie):
 
 
 def _figures(report: Report) -> dict[str, float]:
-    """By metric, those that there are."""
+    """The figures by metric; phases that were too short are left out."""
     units = {metric.name: 1024.0 if metric.unit == "MiB/s" else 1.0 for metric in _METRICS}
     return {phase: report.figures[phase] / units[phase] for phase in PHASES if phase in report.figures}
 

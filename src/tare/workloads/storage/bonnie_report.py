@@ -1,7 +1,7 @@
 """What bonnie++ 2.00 prints of one run without file creation: each figure twice, in a table and in a CSV line.
 
-The table has three digits and units of its own (bon_time.cpp, DoReportIO); the two are held to each other. A phase that
-took less than half a second has plus signs in place of its figure: the tool would rather show none than a wrong one.
+The table has three digits and units of its own (bon_time.cpp, DoReportIO); the two are checked against each other. A
+phase that took less than half a second has plus signs in place of its figure: it would be too inaccurate.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _REPORT = (
     _LINE,
 )
 _UNITS: Mapping[str, float] = {"": 1, "k": 1, "m": 2**10, "g": 2**20}
-#: What the table rounds away, in its own unit, beside what any two figures may differ by.
+#: Rounding of the table, in its own unit, in addition to `ROUNDING`.
 _ROUNDED = 0.051
 
 
@@ -67,13 +67,13 @@ def read(done: Completed) -> Report:
         raise ParseError(f"bonnie++ has one run in its table, another in its line: {shown(text)}")
     figures: dict[str, float] = {}
     for at, (phase, cell) in enumerate(zip(PHASES, cells, strict=True)):
-        other = row[f"c{at}"]
-        if TOO_SHORT in {cell, other}:
-            if cell != other:
-                raise ParseError(f"bonnie++ contradicts itself on {phase}: {cell} and {other}")
+        table_cell = row[f"c{at}"]
+        if TOO_SHORT in {cell, table_cell}:
+            if cell != table_cell:
+                raise ParseError(f"bonnie++ contradicts itself on {phase}: {cell} and {table_cell}")
             continue
         figures[phase] = positive("bonnie++", phase, cell)
-        unit = _UNITS[other.lstrip("0123456789.")]
-        agree("bonnie++", phase, figures[phase], float(other.rstrip("kmg")) * unit, slack=_ROUNDED * unit)
+        unit = _UNITS[table_cell.lstrip("0123456789.")]
+        agree("bonnie++", phase, figures[phase], float(table_cell.rstrip("kmg")) * unit, slack=_ROUNDED * unit)
     size = int(line["size"][:-1]) * (1024 if line["size"].endswith("G") else 1)
     return Report(size, int(line["seed"]), int(line["seeks"]), int(line["seekers"]), figures)

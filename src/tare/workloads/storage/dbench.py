@@ -5,8 +5,8 @@ Table 1 of the study has ``-t 180`` with 1, 2, 4 and 8 processes, plain, with ``
 throughput. A fifth of the time, in whole seconds, is dbench's own warm-up.
 
 `quick` is two seconds, of which dbench rates the first: the throughput is that of the last second which ended before
-the time was over. The load file begins with large writes, so that such a figure tells little of longer ones: it is
-there to try the workload.
+the time was over. The load file begins with large writes, so that such a figure says little about longer runs: it
+serves to try the workload.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ GRACE_S = 300.0
 IN_THE_IMAGE = "/var/tmp"  # noqa: S108 (nobody else is in the instance)
 #: Below the place, so that nothing else is removed with it.
 FOLDER = "tare-dbench"
-#: Where it says what, on the data volume.
-SAID = "tare-dbench.out"
+#: The file on the data volume that gets dbench's output.
+OUTPUT = "tare-dbench.out"
 
 #: $1: the folder, $2: how many MiB must be free there.
 _PREPARE = f"""\
@@ -49,18 +49,18 @@ free=$(($(stat -f -c '%a * %S' "$1") / 1048576))
 """
 #: dbench's options. Its clients wait for a semaphore, which is removed as soon as it has let them go. On gVisor with
 #: one CPU a client may come too late to see that it was let go, finds no semaphore, and gives up: half of the starts
-#: end like that, before anything is measured, and then there is another. Other clients end when they see that dbench
-#: is gone, not a zombie: so nobody waits for the end of a pipe that they hold.
+#: end like that, before anything is measured, and then there is another. The other clients end once dbench is reaped;
+#: so its output is a file, and not a pipe that they would keep open.
 _LATE = "failed to use the barrier semaphore"
 STARTS = 12
 _RUN = f"""\
 for attempt in $(seq {STARTS}); do
-    dbench "$@" >{SAID}
+    dbench "$@" >{OUTPUT}
     code=$?
-    grep -q "{_LATE}" {SAID} || break
+    grep -q "{_LATE}" {OUTPUT} || break
     sleep 1
 done
-cat {SAID}
+cat {OUTPUT}
 exit $code
 """
 
@@ -89,11 +89,11 @@ class Dbench(RunWorkload):
         limit_s = float(params["time_s"]) + GRACE_S
         return RunPlan(
             prepare=(
-                Command(("dbench", "--help")),  # where it is not installed, that is told
+                Command(("dbench", "--help")),  # fails where it is not installed
                 Command(("sh", "-c", _PREPARE, "prepare", folder, f"{ROOM_MIB}")),
             ),
             measures=tuple(Command((*common, f"{clients}"), time_limit_s=limit_s) for clients in CLIENTS),
-            cleanup=(Command(("sh", "-c", 'rm -rf "$@"', "remove", SAID, folder), time_limit_s=GRACE_S),),
+            cleanup=(Command(("sh", "-c", 'rm -rf "$@"', "remove", OUTPUT, folder), time_limit_s=GRACE_S),),
         )
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
@@ -106,10 +106,10 @@ class Dbench(RunWorkload):
             asked = (LOAD, params["time_s"], clients, "-s" in self.options)
             if (report.load, report.seconds, report.clients, report.sync) != asked:
                 raise ParseError(f"dbench ran something else than was asked: {report}")
-        samples = {f"clients-{one.clients}": one.rate for one in reports}
-        samples |= {f"latency-{one.clients}": one.latency_ms for one in reports}
-        # It says how much it did only of the seconds that it rates; the work is what that makes of the whole time.
-        return Outcome(samples, work=sum(one.rate * one.seconds for one in reports))
+        samples = {f"clients-{report.clients}": report.rate for report in reports}
+        samples |= {f"latency-{report.clients}": report.latency_ms for report in reports}
+        # Its rate is that of the seconds that it counts; the work is that rate over the whole time.
+        return Outcome(samples, work=sum(report.rate * report.seconds for report in reports))
 
 
 def _in_the_image(profiles: Mapping[str, Params]) -> dict[str, Params]:

@@ -9,14 +9,14 @@ from tare.errors import ParseError
 from tare.workloads.base import Completed
 from tare.workloads.output import agree, positive, shown, text_of
 
-#: What two figures differ by that are printed with two or three digits after the point.
+#: Rounding of figures that are printed with two or three digits after the point.
 _ROUNDED = 0.006
 _NUMBER = r"\d+(?:\.\d+)?"
 _THROUGHPUT = r"(?:\d+(?:\.\d+)?(?:e[+-]\d+)?)"
 _PATTERNS = {
     "version": r"dbench version 4\.00 - Copyright Andrew Tridgell 1999-2004",
     "running": r"Running for (?P<seconds>\d+) seconds with load '(?P<load>[^']+)' and minimum warmup \d+ secs",
-    # Said of a semaphore that has the number 0, the first one since the boot, which is a good one.
+    # Printed for a semaphore with the number 0, the first one since the boot, which is valid.
     "semaphore": r"failed to create barrier semaphore",
     "prepared": r"\d+ of \d+ processes prepared for launch +\d+ sec",
     "released": r"releasing clients",
@@ -52,12 +52,12 @@ class Report:
 
 def read(done: Completed) -> Report:
     """Read one run. Raises `ParseError` on one that failed, a strange line, or figures that contradict each other."""
-    found = _classified(text_of(done))
-    once = [kind for kind, _ in found if kind in _ONCE]
-    if once != list(_ONCE) or found[-1][0] != "throughput":
+    lines = _classified(text_of(done))
+    once = [kind for kind, _ in lines if kind in _ONCE]
+    if once != list(_ONCE) or lines[-1][0] != "throughput":
         raise ParseError(f"dbench printed half a report: {shown(text_of(done))}")
     by_kind: dict[str, list[re.Match[str]]] = {}
-    for kind, match in found:
+    for kind, match in lines:
         by_kind.setdefault(kind, []).append(match)
     [running], [total] = by_kind["running"], by_kind["throughput"]
     ticks = by_kind.get("execute", [])
@@ -78,14 +78,14 @@ def read(done: Completed) -> Report:
 
 
 def _classified(text: str) -> list[tuple[str, re.Match[str]]]:
-    """Every line that is not empty, by its kind. Raises `ParseError` on one that is none."""
-    found: list[tuple[str, re.Match[str]]] = []
+    """Every line that is not empty, by its kind. Raises `ParseError` on a line of no known kind."""
+    classified: list[tuple[str, re.Match[str]]] = []
     for line in (line.strip() for line in text.splitlines() if line.strip()):
         matches = ((kind, pattern.fullmatch(line)) for kind, pattern in _LINES.items())
         known = next(((kind, match) for kind, match in matches if match is not None), None)
         if known is None:
             raise ParseError(f"dbench printed a strange line: {line[:200]!r}")
-        found.append(known)
-    if not found:
+        classified.append(known)
+    if not classified:
         raise ParseError("dbench printed nothing")
-    return found
+    return classified

@@ -95,7 +95,7 @@ def plan(mode: str, params: Params, around: Surroundings, *, syncs: bool = False
 
 
 def read(params: Params, results: Sequence[Completed], test: str) -> sysbench.Report:
-    """Read a run. ``test`` is how sysbench calls the mode. Raises `ParseError`."""
+    """Read a run. ``test`` is sysbench's name of the mode. Raises `ParseError`."""
     report = sysbench.read(results, 1, (*_OPTIONS, rf"Doing {test} test"), _FIGURES)
     total = float(report.fields["total"]) * (1024 if report.fields["unit"] == "G" else 1)
     sysbench.require_rate(report, "requests", _requests(report), _rate(report))
@@ -118,11 +118,11 @@ def written_mib(report: sysbench.Report) -> float:
     return _requests(report) * float(report.fields["writes"]) / _rate(report) * BLOCK_KIB / 1024
 
 
-def throughput(report: sysbench.Report, way: str, other: str) -> float:
-    """MiB/s in one direction (``way``: read or written), with nothing in the other. Raises `ParseError`."""
+def throughput(report: sysbench.Report, way: str, idle_way: str) -> float:
+    """MiB/s in the direction ``way`` (read or written); nothing may move in ``idle_way``. Raises `ParseError`."""
     rates = {"read": "reads", "written": "writes"}
     moved = positive("sysbench", f"MiB/s {way}", report.fields[way])
     agree("sysbench", f"MiB/s {way}", moved, float(report.fields[rates[way]]) * BLOCK_KIB / 1024)
-    if float(report.fields[other]) != 0 or float(report.fields[rates[other]]) != 0:
-        raise ParseError(f"sysbench has also {other} {report.fields[other]} MiB/s")
+    if float(report.fields[idle_way]) != 0 or float(report.fields[rates[idle_way]]) != 0:
+        raise ParseError(f"sysbench has also {idle_way} {report.fields[idle_way]} MiB/s")
     return moved

@@ -1,6 +1,6 @@
 """What the workloads of fio share: its command line, and the strict reading of its JSON (`json+`, fio(1), stat.c).
 
-`json+` has the whole histogram of latencies, so that the percentiles and the mean can be held to it.
+`json+` has the whole histogram of latencies, so that the percentiles and the mean can be checked against it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SLOWEST_MIB_S = 2.0
 PERCENTILES = ("50.000000", "99.000000", "99.900000")
 #: By how much the mean over the histogram's middles may miss the mean: the width of its buckets.
 _BUCKET = 1 / 64
-#: How fio says that a file cannot be opened or used with O_DIRECT (filesetup.c, ioengines.c).
+#: fio's messages for a file that cannot be opened or used with O_DIRECT (filesetup.c, ioengines.c).
 _NO_DIRECT = (
     "looks like your file system does not support direct=1",
     "destination does not support O_DIRECT",
@@ -42,11 +42,11 @@ def argv(name: str, options: Mapping[str, str | int]) -> tuple[str, ...]:
     fixed: dict[str, str | int] = {
         "thread": 1,
         "clocksource": "clock_gettime",  # and not the time stamp counter where it looks reliable
-        "invalidate": 0,  # what is cached is the campaign's to say
+        "invalidate": 0,  # the campaign decides what is cached
         "fallocate": "none",
         "lat_percentiles": 1,
         "clat_percentiles": 0,
-        "percentile_list": ":".join(str(float(one)) for one in PERCENTILES),
+        "percentile_list": ":".join(str(float(percentile)) for percentile in PERCENTILES),
         "disk_util": 0,
     }
     given = [f"--{key}={value}" for key, value in {**fixed, **options}.items()]
@@ -60,7 +60,7 @@ def layout(name: str, mib: int) -> Command:
 
 
 def warm(name: str) -> Command:
-    """Read a file into the page caches: fio leaves what it has laid out in none."""
+    """Read a file into the page caches: fio does not leave the file that it has written in any."""
     return Command(("sh", "-c", 'cat "$1" >/dev/null', "cat", name), time_limit_s=GRACE_S)
 
 
@@ -106,21 +106,21 @@ def read(done: Completed, way: Way, asked: Mapping[str, str]) -> Figures:
     ran = {key: job.options.get(key) for key in asked}
     if ran != asked:
         raise ParseError(f"fio ran another job than was asked: {ran}, not {dict(asked)}")
-    figures, other = (job.read, job.write) if way == "read" else (job.write, job.read)
-    if other.io_bytes != 0 or other.total_ios != 0:
-        raise ParseError(f"fio has also moved {other.io_bytes} bytes in the other direction")
+    figures, reverse = (job.read, job.write) if way == "read" else (job.write, job.read)
+    if reverse.io_bytes != 0 or reverse.total_ios != 0:
+        raise ParseError(f"fio has also moved {reverse.io_bytes} bytes in the other direction")
     _check(figures)
     return figures
 
 
 def _refuse_direct(done: Completed) -> None:
-    said = b"\n".join((done.stdout, done.stderr)).decode(errors="replace")
-    if any(words in said for words in _NO_DIRECT):
+    output = b"\n".join((done.stdout, done.stderr)).decode(errors="replace")
+    if any(words in output for words in _NO_DIRECT):
         raise UnsupportedError("its filesystem takes no direct I/O: fio says that it does not support O_DIRECT")
 
 
 def _check(figures: Figures) -> None:
-    """The report must be whole, and its parts must tell the same."""
+    """Check that the report is complete, and that its parts agree. Raises `ParseError`."""
     if figures.short_ios != 0 or figures.drop_ios != 0:
         raise ParseError(f"fio has {figures.short_ios} requests that were cut short, {figures.drop_ios} that were lost")
     seconds = positive("fio", "a time", figures.runtime) / 1000

@@ -5,8 +5,8 @@ filesystem that refuses O_DIRECT has an unsupported row; so has a platform that 
 host's page cache all the same, whose figures would be the memory's. Below a virtual disk the host may cache what the
 guest does not (`Platform.disk_cache` says so).
 
-The buffered variants go through the page cache, which holds the file: what they cost is the way to it, and they can be
-had on every platform.
+The buffered variants go through the page cache, which holds the file: the figure is the cost of reaching it, and every
+platform has them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tare.workloads.base import Command, Completed, Drop, Outcome, Params, RunPl
 from tare.workloads.storage import fio
 
 FILE = "fio-random"
-#: What a cache is sure to hold, in a guest beside all else that is in its memory.
+#: The file is at most the memory limit divided by this, so that a guest's page cache is sure to hold it.
 CACHED_SHARE = 4
 
 
@@ -74,7 +74,7 @@ class FioRandread(RunWorkload):
         if figures.runtime < float(params["time_s"]) * 990:
             raise ParseError(f"fio ended after {figures.runtime} ms, {params['time_s']} s were asked for")
         names = (metric.name for metric in self.metrics[1:])
-        latencies = (figures.lat_ns.percentile[one] / 1000 for one in fio.PERCENTILES)
+        latencies = (figures.lat_ns.percentile[percentile] / 1000 for percentile in fio.PERCENTILES)
         rate = figures.total_ios * 1000 / figures.runtime
         return Outcome({"iops": rate, **dict(zip(names, latencies, strict=True))}, work=figures.total_ios)
 

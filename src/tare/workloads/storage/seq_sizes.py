@@ -2,8 +2,8 @@
 
 A write makes the file, goes through it once, and flushes it to the disk; the flush is in the time. A read goes through
 it once after page caches were dropped: the guest's and the host's; or one of them, as two of the study's variants of
-Firecracker; or none. What shares the host's kernel has its pages in the host's page cache alone: there it is the same
-whose are dropped. A file that is read is at most a quarter of the memory limit, so that a cache that is not dropped
+Firecracker; or none. A platform that shares the host's kernel has its pages in the host's page cache alone: there these
+variants are the same. A file that is read is at most a quarter of the memory limit, so that a cache that is not dropped
 really holds it, in the guest and on the host (the study's 1 GB: `--memory 4096`).
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FILE = "seq-sizes"
 SIZES = ("4k", "16k", "64k", "256k", "1m")
-#: What a cache is sure to hold, in a guest beside all else that is in its memory.
+#: The file is at most the memory limit divided by this, so that a guest's page cache is sure to hold it.
 CACHED_SHARE = 4
 #: fio's two clocks: the run's, in ms and rounded up, and the sum over the requests.
 CLOCK_S = 0.002
@@ -49,16 +49,16 @@ class _SeqSizes(RunWorkload):
             samples[f"{self.way}-{size}"] = figures.io_bytes / 2**20 / self._seconds(figures)
         least, most = (int(params[key]) * 2**20 for key in ("least_mib", "size_mib"))
         if len(moved) != 1 or not least <= min(moved) <= most:
-            raise ParseError(f"fio moved {', '.join(str(one >> 20) for one in sorted(moved))} MiB a run")
+            raise ParseError(f"fio moved {', '.join(str(total >> 20) for total in sorted(moved))} MiB a run")
         return Outcome(samples, work=len(SIZES) * moved.pop() / 2**20)
 
     def _asked(self) -> dict[str, str]:
-        """What fio must have been told, besides the size of a request."""
+        """The options that fio must report, besides the size of a request."""
         return {"rw": self.way}
 
     @abstractmethod
     def _seconds(self, figures: Figures) -> float:
-        """The time that counts."""
+        """The time that the throughput is computed with, in s."""
 
 
 class SeqReadSizes(_SeqSizes):
@@ -85,7 +85,8 @@ class SeqReadSizes(_SeqSizes):
         return RunPlan(
             prepare=(fio.layout(FILE, size), fio.warm(FILE)),
             measures=tuple(
-                Command(fio.argv("read", {**options, "bs": one}), time_limit_s=fio.time_limit_s(size)) for one in SIZES
+                Command(fio.argv("read", {**options, "bs": request}), time_limit_s=fio.time_limit_s(size))
+                for request in SIZES
             ),
             cleanup=(fio.remove(FILE),),
             drop=Drop(str(params["drop"])),
@@ -120,7 +121,7 @@ class SeqReadSizesHost(SeqReadSizes):
 
 
 class SeqReadSizesWarm(SeqReadSizes):
-    """Out of whatever cache is nearest."""
+    """Out of the guest's cache, or of the host's where it has none of its own."""
 
     name = "seq-read-sizes-warm"
     title = "fio: sequential read by request size, no cache dropped"
@@ -143,13 +144,14 @@ class SeqWriteSizes(_SeqSizes):
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         size = fio.disk_mib(int(params["size_mib"]), int(params["least_mib"]), around)
-        # The file goes with each run: the next one makes it again.
+        # Each run removes the file (unlink), and the next one makes it again.
         options: dict[str, str | int] = {"filename": FILE, "size": f"{size}m", "ioengine": "psync", "unlink": 1}
         options |= self._asked()
         return RunPlan(
             prepare=(fio.remove(FILE),),
             measures=tuple(
-                Command(fio.argv("write", {**options, "bs": one}), time_limit_s=fio.time_limit_s(size)) for one in SIZES
+                Command(fio.argv("write", {**options, "bs": request}), time_limit_s=fio.time_limit_s(size))
+                for request in SIZES
             ),
             cleanup=(fio.remove(FILE),),
         )

@@ -1,7 +1,7 @@
 """sysbench fileio seqrd: reading files from one end to the other, out of a cold page cache.
 
 `quick` reads every file once, so that all of it comes from the disk below. `full` is the test of Kärnä 2021, 5.1.4
-(5 GB, 30 seconds): whatever the memory of the instance's side holds is read from there from the second pass on.
+(5 GB, 30 seconds): from the second pass on, what fits the page caches is read from there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SysbenchFileioSeqrd(RunWorkload):
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
         report = fileio.read(params, results, "sequential read")
-        fileio.throughput(report, "read", other="written")
+        fileio.throughput(report, "read", idle_way="written")
         if float(report.fields["fsyncs"]) != 0:
             raise ParseError(f"sysbench did {report.fields['fsyncs']} fsyncs a second while reading")
         if params["passes"] == 0:

@@ -40,7 +40,7 @@ class SysbenchFileioSeqwr(RunWorkload):
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
         report = fileio.read(params, results, r"sequential write \(creation\)")
-        moved = fileio.throughput(report, "written", other="read")
+        moved = fileio.throughput(report, "written", idle_way="read")
         fsyncs = positive("sysbench", "fsyncs a second", report.fields["fsyncs"])
         if params["passes"] == 0:
             sysbench.require_time(report, float(params["time_s"]))
