@@ -1,6 +1,6 @@
 """One million samples and a hundred footprints, written and read as a campaign and a report do; against other sources.
 
-    .venv/bin/python bench/bench_store.py [--against FOLDER] [--rounds N]
+    .venv/bin/python bench/bench_store.py [--against FOLDER] [--rounds N] [--only samples|footprints]
 
 FOLDER: the checkout of another revision (git worktree add FOLDER REVISION). The two take turns, each step in a process
 of its own, so that other load of the host affects both. Shown are medians, in seconds of processor time (of all
@@ -10,6 +10,7 @@ threads) and of the clock, and the ratio of each.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import statistics
@@ -25,7 +26,6 @@ sys.path.append(str(Path(__file__).parent.parent / "tests"))  # after what the c
 import fake_campaign
 import tare.store
 from tare.footprint.model import Footprint
-from tare.report.footprint import build as footprints
 
 HERE = Path(__file__).parent.parent
 PLATFORMS = {"native": 1.0, "runc": 1.0, "docker": 1.01, "podman": 1.02, "gvisor": 1.5, "microvm": 1.1}
@@ -37,17 +37,19 @@ def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("--against", type=Path, default=None, metavar="FOLDER")
     given.add_argument("--rounds", type=int, default=5)
+    given.add_argument("--only", default="", metavar="TEXT", help="steps with this in their names")
     given.add_argument("--step", nargs=2, metavar=("STEP", "FILE"), help=argparse.SUPPRESS)
     asked = given.parse_args()
     if asked.step is not None:
         print(json.dumps(_timed(asked.step[0], Path(asked.step[1]))))
         return
     sources = {"before": asked.against, "now": HERE} if asked.against is not None else {"now": HERE}
-    took: dict[str, dict[str, list[list[float]]]] = {step: {name: [] for name in sources} for step in STEPS}
+    steps = [step for step in STEPS if asked.only in step]
+    took: dict[str, dict[str, list[list[float]]]] = {step: {name: [] for name in sources} for step in steps}
     sizes: dict[str, dict[str, int]] = {}
     for _ in range(asked.rounds):
         with tempfile.TemporaryDirectory() as folder:
-            for step in STEPS:
+            for step in steps:
                 for name, checkout in sources.items():
                     file = Path(folder) / f"{name}-{'footprints' if 'footprints' in step else 'samples'}.tare"
                     took[step][name].append(_in_child(checkout.absolute(), step, file))
@@ -138,7 +140,10 @@ def _write_footprints(file: Path) -> Callable[[], None]:
 def _read_footprints(file: Path) -> Callable[[], None]:
     def work() -> None:
         with _opener("read")(file) as store:
-            read = store.footprints() if hasattr(store, "footprints") else footprints.read_footprints(store)
+            if hasattr(store, "footprints"):
+                read = store.footprints()
+            else:
+                read = importlib.import_module("tare.report.footprints").read_footprints(store)
             assert sum(len(footprint.hits) for footprint in read) == FOOTPRINTS * (NAMES + OTHERS)
 
     return work

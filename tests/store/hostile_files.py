@@ -150,8 +150,13 @@ _by_sql(
 _by_sql("footprints_without_names", "DELETE FROM thing", released=_TABLES)
 _by_sql("a_footprint_of_another_kind", "UPDATE footprint SET level = 'rings', scope = x'00'", released=_TABLES)
 _by_sql("a_footprint_without_end", "UPDATE footprint SET seconds = 9e999 WHERE id = 1", released=_TABLES)
-_by_sql("hits_beyond_all", "UPDATE hit SET hits = 9223372036854775807", released=_TABLES)
-_by_sql("hits_of_text", "UPDATE hit SET hits = 'often' WHERE footprint = 1", released=_TABLES)
+_by_sql("hits_beyond_all", "UPDATE footprint SET hits = x'02ffffffffffffffff7f02ffffffffffffffff7f'", released=_TABLES)
+_by_sql("hits_of_text", "UPDATE footprint SET hits = 'often' WHERE id = 1", released=_TABLES)
+_by_sql("hits_of_zeros", "UPDATE footprint SET hits = zeroblob(8000000)", released=_TABLES)
+_by_sql("hits_that_end_in_a_number", "UPDATE footprint SET hits = x'020181' WHERE id = 1", released=_TABLES)
+_by_sql("hits_of_a_number_without_end", f"UPDATE footprint SET hits = x'02{'ff' * 5000}'", released=_TABLES)
+_by_sql("more_hits_than_can_be_read", "UPDATE footprint SET hits = zeroblob(60000000) WHERE id = 1", released=_TABLES)
+_by_sql("names_at_the_last_row", "UPDATE thing SET id = 9223372036854775807 WHERE id = 1", released=_TABLES)
 _by_sql("a_surface_of_no_tasks", "DELETE FROM surface_task", released=_TABLES)
 _by_sql("a_surface_of_other_outcomes", "UPDATE surface_call SET outcome = 'perhaps'", released=_TABLES)
 _by_sql("a_surface_with_numbers_of_text", "UPDATE surface_task SET pid = 'init', uid = -1", released=_TABLES)
@@ -213,6 +218,13 @@ def a_record_of_twenty_million_characters(path: Path) -> None:
     """Most of them white space, so that it holds."""
     with _real(path) as db:
         db.execute("UPDATE fact SET value = value || ? WHERE name = 'record'", (" " * 20_000_000,))
+
+
+@maker
+def footprints_of_one_thing_four_million_times(path: Path) -> None:
+    """As many as a footprint may have hits, in each of some."""
+    with _real(path, _TABLES) as db:
+        db.execute("UPDATE footprint SET hits = ? WHERE id <= 5", (b"\x02\x01" + b"\x00\x01" * ((4 << 20) - 1),))
 
 
 @maker

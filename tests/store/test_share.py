@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+import fake_footprints
 from fake_campaign import write
 from tare.host import identity
 from tare.store import open_store, read_store, share
@@ -104,6 +105,17 @@ def test_a_stand_in_is_the_same_throughout_and_another_for_each():
 def test_what_names_nobody_stays():
     text = "127.0.0.1 ::1 0.0.0.0 255.255.255.0 root@localhost 12:34:56 1.2.3 std::vector weighbridges " + "a" * 64
     assert Redactor(hosts={HOST}).text(text) == text
+
+
+def test_two_names_with_one_stand_in_are_added_up_in_a_copy(tmp_path):
+    file = write(tmp_path / "night.tare")
+    counted = fake_footprints.footprint({f"{HOST}.service": 3, "read": 2, f"{HOST.upper()}.service": 4, HOST: 1})
+    with open_store(file) as store:
+        store.add_footprint(counted)
+    shared(file, tmp_path / "shared.tare", hosts={HOST, HOST.upper()}, users=())
+    with read_store(tmp_path / "shared.tare") as copy:
+        [footprint] = copy.footprints()
+    assert list(footprint.hits.items()) == [("host-1.service", 7), ("read", 2), ("host-1", 1)]
 
 
 def test_footprints_and_surfaces_are_the_same_in_a_copy(tmp_path):

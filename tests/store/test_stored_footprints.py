@@ -9,7 +9,10 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fake_campaign
 import fake_surfaces
@@ -17,7 +20,10 @@ import old_files
 from tare.errors import StoreError
 from tare.footprint.model import Footprint, Level, Phase, Scope
 from tare.store import create_store, open_store, read_store
+from tare.store.limits import MAX
 from tare.store.migrations import FORMAT_VERSION
+from tare.store.packed import pack_hits, unpack_hits
+from tare.store.rows import BrokenError
 
 RELEASED = Path(__file__).parent / "released"
 FACTS = {
@@ -79,11 +85,25 @@ def test_a_name_is_one_object_throughout(edited):
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("UPDATE hit SET hits = 0 WHERE footprint = 2", "hits is 0"),
-        ("UPDATE hit SET hits = -1 WHERE footprint = 2", "hits is -1"),
-        ("UPDATE hit SET hits = 9223372036854775807 WHERE footprint = 2", "no kernel can have run so long, or so much"),
-        ("UPDATE hit SET hits = 'often' WHERE footprint = 2", "not of the columns' types"),
-        ("UPDATE hit SET thing = thing + 70 WHERE footprint = 2", "2 does not hold: it has a thing without a name"),
+        ("UPDATE footprint SET hits = x'0200' WHERE id = 2", "hits is 0"),
+        (
+            "UPDATE footprint SET hits = x'02ffffffffffffffff7f0201' WHERE id = 2",
+            "footprint 2 does not hold: no kernel",
+        ),
+        ("UPDATE footprint SET hits = x'02ffffffffffffffffff01' WHERE id = 2", "no pairs of numbers"),
+        ("UPDATE footprint SET hits = x'02010001' WHERE id = 2", "has the same thing twice"),
+        ("UPDATE footprint SET hits = x'0201ff' WHERE id = 2", "no pairs of numbers"),
+        ("UPDATE footprint SET hits = x'020102' WHERE id = 2", "no pairs of numbers"),
+        ("UPDATE footprint SET hits = x'ffff' WHERE id = 2", "no pairs of numbers"),
+        ("UPDATE footprint SET hits = zeroblob(9000000) WHERE id = 2", "more than 8 MiB of hits"),
+        ("UPDATE footprint SET hits = 'often' WHERE id = 2", "packed hits is none"),
+        ("UPDATE footprint SET hits = 7 WHERE id = 2", "packed hits is none"),
+        ("UPDATE footprint SET hits = x'800101' WHERE id = 2", "2 does not hold: it has a thing without a name"),
+        ("UPDATE footprint SET hits = x'0101' WHERE id = 2", "2 does not hold: it has a thing without a name"),
+        ("UPDATE thing SET id = id + 70", "1 does not hold: it has a thing without a name"),
+        ("UPDATE thing SET id = 2147483647 WHERE id = 1", "thing is 2147483647"),
+        ("UPDATE thing SET id = 9223372036854775807 WHERE id = 1", "not of the columns' types"),
+        ("UPDATE thing SET id = -1 WHERE id = 1", "thing is -1"),
         ("UPDATE footprint SET seconds = 0 WHERE id = 2", "footprint 2 does not hold: seconds"),
         ("UPDATE footprint SET seconds = 9e999 WHERE id = 2", "footprint 2 does not hold: no kernel"),
         ("UPDATE footprint SET level = 'rings' WHERE id = 2", "footprint 2 does not hold: level"),
@@ -114,6 +134,81 @@ def test_rows_of_a_surface_that_do_not_hold_are_refused_in_one_line(file, statem
     with read_store(file) as store, pytest.raises(StoreError) as refused:
         list(store.surfaces())
     assert said in refused.value.what
+
+
+# --- how hits are packed --------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**31 - 2), st.integers(1, MAX))))
+def test_hits_come_back_from_their_packing_in_order(pairs):
+    things, hits = (np.array(numbers, np.int64) for numbers in (zip(*pairs, strict=True) if pairs else ((), ())))
+    unpacked = unpack_hits(pack_hits(things, hits))
+    assert [numbers.tolist() for numbers in unpacked] == [things.tolist(), hits.tolist()]
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_hits_or_refused(data):
+    with contextlib.suppress(BrokenError):
+        things, hits = unpack_hits(data)
+        assert len(things) == len(hits) <= len(data) / 2
+        assert hits.min(initial=1) >= 1
+
+
+def test_hits_are_packed_as_they_were_released():
+    things, hits = np.array([1, 2, 70, 3, 2**31 - 2]), np.array([1, 127, 128, 16384, MAX])
+    assert pack_hits(things, hits).hex(" ") == (
+        "02 01 02 7f 88 01 80 01 85 01 80 80 01 f6 ff ff ff 0f ff ff ff ff ff ff ff ff 7f"
+    )
+
+
+def test_a_footprint_of_nothing_comes_back(file):
+    nothing = STEADY.model_copy(update={"hits": {}})
+    with open_store(file) as store:
+        store.add_footprint(nothing)
+    assert footprints(file) == [nothing]
+
+
+def test_hits_are_a_few_bytes_each_and_a_name_is_kept_once(file):
+    hits = {f"some_function_of_a_kernel_{number}": 1 + number * 7919 % 100_000 for number in range(1000)}
+    with open_store(file) as store:
+        before = store._db.execute("SELECT * FROM pragma_page_count").fetchone()[0]
+        for repeat in range(20):
+            store.add_footprint(STEADY.model_copy(update={"hits": hits, "repeat": repeat}))
+        assert store._db.execute("SELECT count(*) FROM thing").fetchone() == (1000,)
+        assert store._db.execute("SELECT max(length(hits)) FROM footprint").fetchone()[0] < 4000
+        assert store._db.execute("SELECT * FROM pragma_page_count").fetchone()[0] - before < 40
+
+
+def test_one_with_more_hits_than_are_read_or_with_none_of_a_thing_is_not_written(file, monkeypatch):
+    with open_store(file) as store:
+        for hits in ({"read": 0}, {"read": -1}, {"read": 2**63}):
+            with pytest.raises(StoreError, match="footprint 1 does not hold"):
+                store.add_footprint(STEADY.model_copy(update={"hits": hits}))
+        monkeypatch.setattr("tare.store.footprints.HITS_CAP", 5)
+        with pytest.raises(StoreError, match="footprint 1 does not hold: it has more than"):
+            store.add_footprint(STEADY)
+        store.add_footprint(STEADY.model_copy(update={"hits": {"write": 1}}))
+        assert [footprint.hits for footprint in store.footprints()] == [{"write": 1}]
+
+
+def test_names_are_right_after_a_write_that_failed_and_after_all_were_replaced(file):
+    def failing():
+        yield START
+        raise ZeroDivisionError
+
+    with open_store(file) as store:
+        store.add_footprint(STEADY)
+        with pytest.raises(ZeroDivisionError):
+            store.replace_footprints(failing())
+        store.add_footprint(START)
+        assert list(store.footprints()) == [STEADY, START]
+        store.replace_footprints([START])
+        store.add_footprint(STEADY)
+        assert list(store.footprints()) == [START, STEADY]
+    with open_store(file) as store:
+        store.add_footprint(START)
+        assert list(store.footprints()) == [START, STEADY, START]
+        assert store._db.execute("SELECT count(*), count(DISTINCT name) FROM thing").fetchone() == (3, 3)
 
 
 # --- attachments of before version 4 -------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ def fill(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
     In the same file they are no attachments after it; but for one with fields that this tare does not know, which no
     table has a place for.
     """
-    footprints.add(target, _taken(source, "footprint", Footprint, out=source is target))
+    footprints.add(target, _taken(source, "footprint", Footprint, out=source is target), {})
     surfaces.add(target, (surface for _, surface in _taken(source, "surface", Surface, out=source is target)))
 
 

@@ -1,69 +1,100 @@
-"""Footprints in a campaign file: a row each, every name once, and a row for each thing that ran in one."""
+"""Footprints in a campaign file: a row each, with what ran packed in it, and every name once."""
 
 from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+import numpy as np
 from pydantic import ValidationError
 
 from tare.footprint.model import Footprint
-from tare.store.limits import MAX
+from tare.store.limits import HITS_CAP, MAX
+from tare.store.packed import pack_hits, unpack_hits
 from tare.store.reading import why_not
-from tare.store.rows import UnknownError, frame
+from tare.store.rows import BrokenError, UnknownError, frame
 
 _FOOTPRINTS = """
 SELECT id AS footprint, level, scope, platform, phase, workload AS workload_name, repeat, seconds, lost, known
 FROM footprint ORDER BY id
 """
-_INSERT = "INSERT INTO footprint VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_NAMES = "SELECT id AS thing, name FROM thing ORDER BY id"
+_INSERT = "INSERT INTO footprint VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-def add(db: sqlite3.Connection, footprints: Iterable[tuple[float, Footprint]]) -> None:
+def add(db: sqlite3.Connection, footprints: Iterable[tuple[float, Footprint]], ids: dict[str, int]) -> None:
     """Append them, inside of a transaction; each with when it was kept, in UNIX seconds.
 
-    Raises `UnknownError` for one that no kernel can have.
+    ``ids``: those of all names in the file, read where it is empty and then kept up to date. They are tens of
+    thousands: the caller keeps them for the next footprint, until a transaction fails. Raises `UnknownError` for one
+    that no kernel can have.
     """
-    things: dict[str, int] = {name: row for row, name in db.execute("SELECT id, name FROM thing ORDER BY id")}
+    if not ids:
+        ids |= {name: thing for thing, name in frame(db, _NAMES).iter_rows()}
     there = db.execute("SELECT count(*) FROM footprint").fetchone()[0]
-    for number, (at, one) in enumerate(footprints, there + 1):
-        _require_possible(one, number)
-        facts = (one.level.value, one.scope.value, one.platform, one.phase.value, one.workload, one.repeat, one.seconds)
-        row = db.execute(_INSERT, (at, *facts, one.lost, one.known)).lastrowid
-        new = [name for name in one.hits if name not in things]
-        things |= {name: thing for thing, name in enumerate(new, max(things.values(), default=0) + 1)}
-        db.executemany("INSERT INTO thing VALUES (?, ?)", ((things[name], name) for name in new))
-        hits = ((row, position, things[name], hits) for position, (name, hits) in enumerate(one.hits.items()))
-        db.executemany("INSERT INTO hit VALUES (?, ?, ?, ?)", hits)
+    last = db.execute("SELECT coalesce(max(id), 0) FROM thing").fetchone()[0]
+    for number, (at, footprint) in enumerate(footprints, there + 1):
+        _require_possible(footprint, number)
+        new = [(thing, name) for thing, name in enumerate((n for n in footprint.hits if n not in ids), last + 1)]
+        db.executemany("INSERT INTO thing VALUES (?, ?)", new)
+        ids |= {name: thing for thing, name in new}
+        last += len(new)
+        db.execute(_INSERT, (at, *_facts(footprint), _packed(footprint, ids, number)))
+
+
+def _facts(footprint: Footprint) -> tuple[object, ...]:
+    kind = (footprint.level.value, footprint.scope.value, footprint.platform, footprint.phase.value, footprint.workload)
+    return (*kind, footprint.repeat, footprint.seconds, footprint.lost, footprint.known)
+
+
+def _packed(footprint: Footprint, ids: Mapping[str, int], number: int) -> bytes:
+    count = len(footprint.hits)
+    things = np.fromiter(map(ids.__getitem__, footprint.hits), np.int64, count)
+    packed = pack_hits(things, np.fromiter(footprint.hits.values(), np.int64, count))
+    if len(packed) > HITS_CAP:
+        raise UnknownError(f"footprint {number} does not hold: it has more than {HITS_CAP >> 20} MiB of hits")
+    return packed
 
 
 def clear(db: sqlite3.Connection) -> None:
     """Take all out, inside of a transaction."""
-    for table in ("hit", "thing", "footprint"):
-        db.execute(f"DELETE FROM {table}")  # noqa: S608 (a name of ours)
+    db.execute("DELETE FROM footprint")
+    db.execute("DELETE FROM thing")
 
 
 def read(db: sqlite3.Connection) -> Iterator[Footprint]:
     """All in order, a name as one object throughout. Raises `BrokenError`, and `UnknownError` for one that is none."""
-    names = dict(frame(db, "SELECT id AS thing, name FROM thing").iter_rows())
+    names = dict(frame(db, _NAMES).iter_rows())
     for number, facts in enumerate(frame(db, _FOOTPRINTS).iter_rows(named=True), 1):
         row, workload = facts.pop("footprint"), facts.pop("workload_name")
-        found = frame(db, "SELECT thing, hits FROM hit WHERE footprint = ? ORDER BY position", (row,))
-        hits: dict[str, int] = {}
+        [packed] = db.execute("SELECT hits FROM footprint WHERE id = ?", (row,)).fetchone()
         try:
-            for thing, count in found.iter_rows():
-                hits[names[thing]] = hits.get(names[thing], 0) + count  # a shared file may have a stand-in twice
-            one = Footprint(**facts, workload=workload, hits={}).model_copy(update={"hits": hits})
+            hits = _named(packed, names)
+            footprint = Footprint(**facts, workload=workload, hits={}).model_copy(update={"hits": hits})
         except KeyError:
             raise UnknownError(f"footprint {number} does not hold: it has a thing without a name") from None
         except ValidationError as error:
             raise UnknownError(f"footprint {number} does not hold: {why_not(error)}") from None
-        _require_possible(one, number)
-        yield one
+        _require_possible(footprint, number)
+        yield footprint
 
 
-def _require_possible(one: Footprint, number: int) -> None:
-    counts = (sum(one.hits.values()), one.repeat, one.lost, one.known or 0)
-    if not math.isfinite(one.seconds) or max(counts) > MAX:
+def _named(packed: object, names: Mapping[int, str]) -> dict[str, int]:
+    """How often what ran, in order. Raises `KeyError` for an id without a name, and `BrokenError`."""
+    things, counts = (numbers.tolist() for numbers in unpack_hits(packed))
+    hits = dict(zip(map(names.__getitem__, things), counts, strict=True))
+    if len(hits) < len(things):  # a shared file may have a stand-in twice, and no thing: there are no more than names
+        if len(set(things)) < len(things):
+            raise BrokenError("a footprint has the same thing twice")
+        hits = dict.fromkeys(hits, 0)
+        for thing, count in zip(things, counts, strict=True):
+            hits[names[thing]] += count
+    return hits
+
+
+def _require_possible(footprint: Footprint, number: int) -> None:
+    counts = (sum(footprint.hits.values()), footprint.repeat, footprint.lost, footprint.known or 0)
+    fewest = min(footprint.hits.values(), default=1)
+    if not math.isfinite(footprint.seconds) or max(counts) > MAX or fewest < 1:
         raise UnknownError(f"footprint {number} does not hold: no kernel can have run so long, or so much")

@@ -16,6 +16,8 @@ OUTPUT_CAP = 1 << 20
 ATTACHMENT_CAP, ATTACHED_CAP = 1 << 26, 1 << 30
 #: The longest text or blob, in bytes: an attachment that cannot be packed any smaller.
 LONGEST = ATTACHMENT_CAP + (1 << 20)
+#: Bytes of the packed hits of one footprint: some two million things that ran.
+HITS_CAP = 1 << 23
 #: Characters of the record. pydantic's own limit for JSON within JSON is some 200 levels.
 LONGEST_RECORD = 1 << 24
 #: Rows of each table: samples, the ticks of the telemetry, and what has less of them.

@@ -1,12 +1,24 @@
-"""Contents that are kept packed by zstandard: outputs and attachments."""
+"""What is kept packed: outputs and attachments by zstandard, the hits of footprints as numbers of few bytes.
+
+Hits are two numbers a thing: the id of its name less that of the one before, and how often it ran. Each has 7 bits a
+byte, the low ones first, and the top bit where more follow (LEB128); the first is signed, in zigzag (0, -1, 1, -2 ...),
+both as in Protocol Buffers (https://protobuf.dev/programming-guides/encoding/). So hits never take more than in
+proportion to their bytes, however a file was made.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import zstandard
 
+from tare.store.limits import HITS_CAP
 from tare.store.rows import BrokenError
+
+#: Bytes of the longest number, of 63 bits.
+_MOST_BYTES = 9
 
 #: What unpacking may take beside what comes out. tare packs with windows of 2 MiB at most.
 _WINDOW = 1 << 27
@@ -34,3 +46,40 @@ def unpack(packed: object, cap: int) -> bytes:
             return reader.read(cap)
     except zstandard.ZstdError as error:
         raise BrokenError(f"what it keeps cannot be unpacked: {error}") from error
+
+
+def pack_hits(things: npt.NDArray[np.int64], hits: npt.NDArray[np.int64]) -> bytes:
+    """``things``: ids from 0. ``hits``: how often each ran, from 0; of the same length."""
+    steps = np.diff(things, prepend=0)
+    numbers = np.stack(((steps << 1) ^ (steps >> 63), hits), axis=1).ravel()
+    most_bytes = -(-int(numbers.max(initial=1)).bit_length() // 7)
+    # A row a byte of all numbers, and whether the number has that byte: loops over long rows are much faster.
+    rest = [numbers >> shift for shift in range(0, 7 * most_bytes, 7)]
+    has = [np.ones(len(numbers), bool), *(bits > 0 for bits in rest[1:])]
+    more = [*has[1:], np.zeros(len(numbers), bool)]
+    rows = [
+        (bits & 0x7F).astype(np.uint8) | np.where(on, 0x80, 0).astype(np.uint8)
+        for bits, on in zip(rest, more, strict=True)
+    ]
+    packed: bytes = np.stack(rows, axis=1)[np.stack(has, axis=1)].tobytes()
+    return packed
+
+
+def unpack_hits(packed: object) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Ids of things, any at all, and how often each ran (1 to 2^63 - 1). Raises `BrokenError`."""
+    if not isinstance(packed, bytes):
+        raise BrokenError("what should be packed hits is none")
+    if len(packed) > HITS_CAP:
+        raise BrokenError(f"a footprint has more than {HITS_CAP >> 20} MiB of hits")
+    data = np.frombuffer(packed, np.uint8)
+    ends = np.flatnonzero(data < 0x80) + 1
+    lengths = np.diff(ends, prepend=0)
+    if len(ends) % 2 or (ends[-1] if len(ends) else 0) != len(data) or lengths.max(initial=0) > _MOST_BYTES:
+        raise BrokenError("packed hits are no pairs of numbers")
+    starts = ends - lengths
+    shifts = 7 * (np.arange(len(data)) - np.repeat(starts, lengths))
+    numbers = np.add.reduceat((data & 0x7F).astype(np.int64) << shifts, starts) if len(data) else np.empty(0, np.int64)
+    steps, hits = numbers[::2], numbers[1::2]
+    if hits.min(initial=1) < 1:
+        raise BrokenError(f"hits is {hits.min()}")
+    return np.cumsum((steps >> 1) ^ -(steps & 1)), hits

@@ -49,23 +49,20 @@ _MOMENT = Column(pl.Float64, (0, LAST_MOMENT))
 _REAL = Column(pl.Float64, (-_MOST_REAL, _MOST_REAL))
 #: Missing where it is a NaN, for which SQLite has no form; what is neither zero nor endless lies between these.
 _FIGURE = Column(pl.Float64, magnitude=(1e-30, 1e30))
-#: How often something was there; seconds that it took are any that are no text (`tare.store.footprints`).
-_SOME = Column(pl.Int64, (1, MAX))
 _TEXT = Column(pl.String)
 _KINDS: Mapping[Column, str] = {
     _CODE: "workload arm metric",
-    _NUMBER: "block round position cpu",
-    _COUNT: "trial seq tick start_ns wall_ns cpu_ns daemon_cpu_ns at_ns memory_bytes footprint thing repeat lost known"
+    _NUMBER: "block round position cpu thing",
+    _COUNT: "trial seq tick start_ns wall_ns cpu_ns daemon_cpu_ns at_ns memory_bytes footprint repeat lost known"
     " surface task",
     _COUNTER: "late_ns own_ns tare_ns client_ns daemons_ns kernel_ns cpu_pressure_us memory_pressure_us io_pressure_us"
     " memory_available swapped_in swapped_out disk_read_bytes disk_written_bytes disk_busy_ms net_received_bytes"
     " net_sent_bytes user_ms nice_ms system_ms idle_ms iowait_ms irq_ms softirq_ms steal_ms run_ns throttled"
     " throttled_ns total pid filters uid gid reachable threads",
-    _SOME: "hits",
     _MOMENT: "started ended at began",
     _REAL: "steal pressure load",
     _FIGURE: "value",
-    Column(pl.Float64): "seconds",
+    Column(pl.Float64): "seconds",  # what is none is refused by `tare.store.footprints`
     Column(pl.Boolean): "first readable counted no_new_privs in_kernel",
     _TEXT: "status reason level text boot name scope platform phase workload_name kernel program role seccomp unread"
     " label outcome answer path host kind detail",

@@ -73,18 +73,15 @@ SEGMENTS = """
 CREATE TABLE segment (id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL NOT NULL, boot TEXT);
 """
 #: What ran in a host's kernel. The names of system calls, functions, lines and folded stacks are stored once, as
-#: ``thing``; they are not unique where names of people and machines were replaced (`tare.store.share`).
+#: ``thing``; they are not unique where names of people and machines were replaced (`tare.store.share`). ``hits`` is
+#: which of them ran, in order, and how often each, as numbers (`tare.store.packed.pack_hits`).
 FOOTPRINTS = """
 CREATE TABLE footprint (
     id INTEGER PRIMARY KEY, at REAL NOT NULL, level TEXT NOT NULL, scope TEXT NOT NULL, platform TEXT NOT NULL,
     phase TEXT NOT NULL, workload TEXT, repeat INTEGER NOT NULL, seconds REAL NOT NULL, lost INTEGER NOT NULL,
-    known INTEGER
+    known INTEGER, hits BLOB NOT NULL
 );
 CREATE TABLE thing (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
-CREATE TABLE hit (
-    footprint INTEGER NOT NULL REFERENCES footprint, position INTEGER NOT NULL,
-    thing INTEGER NOT NULL REFERENCES thing, hits INTEGER NOT NULL, PRIMARY KEY (footprint, position)
-) WITHOUT ROWID;
 """
 #: What of the host's kernel a platform may ask for. Without a task it is the whole surface's. Lists are in the order of
 #: their rows; ``readable`` is whether the calls are known, of which there may be none.

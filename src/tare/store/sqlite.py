@@ -46,6 +46,8 @@ class SqliteStore:
         self._db = db
         self._lock = lock
         self._meter: segments.Meter | None = None
+        #: Ids of the names in footprints, once one was added; empty where they have to be read (again).
+        self._things: dict[str, int] = {}
         self._names = frames.Names.of(self.record)
         self._arms = {arm: index for index, arm in enumerate(self._names.arms)}
         self._workloads = {workload: index for index, workload in enumerate(self._names.workloads)}
@@ -184,13 +186,14 @@ class SqliteStore:
     def add_footprint(self, footprint: Footprint) -> None:
         """Keep what ran in the host's kernel; durable on return."""
         with self._writing("a footprint"):
-            footprints.add(self._db, [(time.time(), footprint)])
+            footprints.add(self._db, [(time.time(), footprint)], self._things)
 
     def replace_footprints(self, replacements: Iterable[Footprint]) -> None:
         """Put these in the place of all footprints in the file: all of them or, after a kill, none."""
         with self._writing("footprints"):
             footprints.clear(self._db)
-            footprints.add(self._db, ((time.time(), footprint) for footprint in replacements))
+            self._things.clear()
+            footprints.add(self._db, ((time.time(), footprint) for footprint in replacements), self._things)
 
     def footprints(self) -> Iterator[Footprint]:
         """All in order, one after the other; the names of what ran are the same objects throughout."""
@@ -363,6 +366,7 @@ class SqliteStore:
                 raise
 
     def _roll_back(self) -> None:
+        self._things.clear()
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
 
