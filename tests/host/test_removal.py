@@ -178,8 +178,9 @@ def test_a_folder_exchanged_with_a_link_leads_nowhere(tmp_path):
         (precious / f"folder{number}" / "below" / "file").touch()
     before = sorted(precious.rglob("*"))
     exchanged = 0
-    end = time.monotonic() + 3
-    while time.monotonic() < end:
+    began = time.monotonic()
+    # Three seconds; longer on a machine so busy that the tenant hardly runs.
+    while (spent := time.monotonic() - began) < 3 or (exchanged <= 50 and spent < 60):
         space = tmp_path / "space"
         space.mkdir()
         for number in range(50):
