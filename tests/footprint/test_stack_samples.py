@@ -69,7 +69,7 @@ def test_a_reader_is_found_in_the_kernels_read_and_only_in_its_own_group(group, 
     own, everybodys = counts.hits[Scope.INSTANCE], counts.hits[Scope.HOST]
     frames = {frame for stack in own for frame in stack.split(";")}
     assert {"vfs_read", "read_zero", "do_syscall_64", USER} <= frames
-    assert entries(own)["read"] > 10
+    assert entries(own)[Entry(Entered.NAMED, "read")] > 10
     of_dd = [sum(n for stack, n in hits.items() if stack.startswith("dd;")) for hits in (own, everybodys)]
     assert 0 < of_dd[0] < of_dd[1]
     assert 0.9 * sum(own.values()) <= of_dd[0]  # the rest is the process before it is dd

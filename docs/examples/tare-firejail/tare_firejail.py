@@ -38,19 +38,19 @@ class Firejail(Platform):
         """The image as a folder."""
         return Prepared("folder", disk_bytes(image.root), (image.root,), ("firejail",))
 
-    def launch(self, spec, things):
+    def launch(self, spec, cleanup):
         """A throw-away root, a network, and the agent in both; what firejail forgets is noted before it begins."""
-        endpoint = spec.network.new_namespace(things, spec.id)
-        root = roots.overlay_root(things, spec.space, spec.image.root)
-        roots.chroot_mounts(things, root, spec.space.data)
-        notes = NOTES.thing(name=f"tare-{spec.id}", group=spec.group.path)
-        things.own(notes)
+        endpoint = spec.network.new_namespace(cleanup, spec.id)
+        root = roots.overlay_root(cleanup, spec.space, spec.image.root)
+        roots.chroot_mounts(cleanup, root, spec.space.data)
+        notes = NOTES.resource(name=f"tare-{spec.id}", group=spec.group.path)
+        cleanup.own(notes)
         inside = ["chroot", str(root), *spec.agent_argv()]
         began = start(
             spec,
             [*COMMAND, f"--name=tare-{spec.id}", *self.options, *inside],
             ["nsenter", f"--net={network.namespace_path(spec.id)}"],
-            own=lambda pid: things.learn(notes, {"process": kinds.process(pid)}),
+            own=lambda pid: cleanup.learn(notes, {"process": kinds.process(pid)}),
         )
         return Instance(spec, began.stream, began.at, Address.on_veth(spec, endpoint.address), began.first_byte)
 

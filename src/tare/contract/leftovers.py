@@ -13,6 +13,7 @@ from tare.host import cgroup, processes, state
 NOTED_IN = Path("/run")
 #: How many levels deep programs nest these files at most.
 _DEEPEST = 5
+_NUMBER = re.compile(r"(?<![0-9A-Za-z])\d+(?![0-9A-Za-z])")
 #: Commands that list a program's containers whose name contains a label; run where the program is installed.
 LISTS = (["docker", "ps", "-aq", "--filter"], ["podman", "ps", "-aq", "--filter"])
 
@@ -36,9 +37,9 @@ def notes() -> frozenset[str]:
 
 
 def named_after(pids: Collection[int], paths: Collection[str]) -> list[str]:
-    """The paths whose own name has the id of one of these processes as a number."""
+    """The paths whose own name has the id of one of these processes as a number, and not as digits of a hash."""
     numbers = {str(pid) for pid in pids}
-    return sorted(path for path in paths if numbers & set(re.findall(r"\d+", path.rpartition("/")[2])))
+    return sorted(path for path in paths if numbers & set(_NUMBER.findall(path.rpartition("/")[2])))
 
 
 def _resources(label: str) -> Iterator[str]:
