@@ -38,7 +38,7 @@ lint: ## formatters, linters and type checkers, of Python and Rust
 	@cd agent && cargo fmt --check
 	@cd agent && cargo clippy --quiet --locked --all-targets -- -D warnings
 
-check: lint ## what a change must pass, within a minute; needs no root and starts no sandbox
+check: lint ## what a change must pass, in some minutes; needs no root and starts no sandbox
 	@cd agent && cargo test --quiet --locked
 	@$(BIN)/pytest -q -n auto --dist worksteal -m "not host and not simulation"
 
@@ -70,7 +70,7 @@ slow-test: setup ## the contract of platforms that take minutes to start by emul
 
 test-all: test slow-test ## both
 
-storm: setup ## kill campaigns 200 times at random moments, and compare the host with what it was: half an hour
+storm: setup ## kill campaigns 200 times at random moments, and compare the host with what it was: an hour or two
 	@scripts/with-dockerd $(BIN)/python tests/storm.py --kills 200
 
 faults: setup ## twelve faults, each in a campaign; prints what became of it, and of the host
