@@ -140,6 +140,22 @@ def test_one_place_makes_and_opens_stores():
     assert opened == {"store/opening.py", "store/sqlite.py", "store/share.py"}
 
 
+#: Within the campaign: what each part may import of the others.
+CAMPAIGN = {
+    "plan": set(),
+    "instances": set(),
+    "telemetry": {"instances"},
+    "execution": {"plan", "instances", "telemetry"},
+}
+
+
+@pytest.mark.parametrize("part", CAMPAIGN)
+def test_a_campaign_is_planned_then_launched_then_run(part):
+    for file in (SOURCE / "campaign" / part).rglob("*.py"):
+        names = {name.split(".")[2] for name in _imports(file) if name.startswith("tare.campaign.")}
+        assert names & CAMPAIGN.keys() <= {part, *CAMPAIGN[part]}, file
+
+
 def test_one_place_starts_processes():
     # Types such as Popen may be named elsewhere; starting is what counts.
     starters = {"run", "Popen", "call", "check_call", "check_output", "system", "popen", "fork", "posix_spawn", "execv"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
+from tare.campaign.instances.disk_watch import DiskWatch
 from tare.campaign.instances.launcher import USUAL, RunningInstance
 from tare.campaign.plan.plan import Job, Plan
-from tare.campaign.telemetry.disk_watch import DiskWatch
 from tare.errors import PlatformError, SessionError
 from tare.model import Arm, Direction, Family, Metric, Mode, Resources
 from tare.platforms.base import Availability, Platform, Prepared

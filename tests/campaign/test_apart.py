@@ -9,9 +9,9 @@ import pytest
 
 from campaign.fakes import FakeFresh, FakeLauncher, FakePlatform, FakeStart, Quiet, a_plan, a_record
 from tare.campaign.execution import cold, density, minimum
-from tare.campaign.execution.gate import Gate, at_once
 from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.slices import Sliced, plan_turns
+from tare.campaign.instances.gate import Gate, at_once
 from tare.campaign.instances.pool import InstancePool
 from tare.campaign.plan.plan import Job
 from tare.errors import HostError, ParseError, PlatformError, SessionError
@@ -189,7 +189,7 @@ def test_who_fails_after_the_gate_leaves_the_others_alone():
 
 
 def test_a_gate_is_not_waited_at_for_ever(monkeypatch):
-    monkeypatch.setattr("tare.campaign.execution.gate.GATE_LIMIT_S", 0.01)
+    monkeypatch.setattr("tare.campaign.instances.gate.GATE_LIMIT_S", 0.01)
     with pytest.raises(HostError, match="did not come so far"):
         Gate(2).wait()
 

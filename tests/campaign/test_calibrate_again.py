@@ -4,7 +4,7 @@ import pytest
 
 from campaign.fakes import Quiet
 from tare.analysis.calibration import injected
-from tare.campaign.plan import calibrate
+from tare.campaign import calibrate
 from tare.store import read_store
 
 pytestmark = pytest.mark.host

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tare.campaign.telemetry import disk_watch
-from tare.campaign.telemetry.disk_watch import DiskWatch
+from tare.campaign.instances import disk_watch
+from tare.campaign.instances.disk_watch import DiskWatch
 from tare.errors import SessionError
 from tare.host import volumes
 from tare.host.volumes import Room

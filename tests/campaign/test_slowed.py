@@ -1,10 +1,10 @@
 """Copies of platforms that do more: their names tell apart who is a copy, and a record is enough to make them again."""
 
 from campaign.fakes import FakePlatform, a_plan, a_record
+from tare.campaign import calibrate
 from tare.campaign.execution import conduct
 from tare.campaign.execution.preflight import Ready
-from tare.campaign.plan import calibrate
-from tare.campaign.plan.slowed import EXTRA, originals
+from tare.campaign.execution.slowed import EXTRA, originals
 from tare.model import Resources
 from tare.store import PlatformRecord
 

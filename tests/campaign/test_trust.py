@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from campaign.fakes import a_plan, a_record
+from tare.campaign import calibrate
 from tare.campaign.execution import conduct, trust
-from tare.campaign.plan import calibrate
 from tare.campaign.plan.plan import job_of
 from tare.errors import HostError, StoreError, UsageError
 from tare.store import create_store, read_store

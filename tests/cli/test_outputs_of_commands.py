@@ -9,9 +9,9 @@ import pytest
 
 import fake_campaign
 from tare import cli
+from tare.campaign import calibrate as campaigns
 from tare.campaign.execution import conduct
 from tare.campaign.host_session import HostSession
-from tare.campaign.plan import calibrate as campaigns
 from tare.cli.commands.app import load
 from tare.errors import HostError
 from tare.report.formats import html

@@ -61,4 +61,4 @@ def test_a_guest_is_told_its_counters_speed_or_finds_out():
 
 
 def test_what_qemu_says_and_the_console_are_kept_together():
-    assert "file,id=console,path=/dev/stdout,append=on" in _value(command(MACHINE), "-chardev")
+    assert "file,id=console,path=/proc/self/fd/1,append=on" in _value(command(MACHINE), "-chardev")

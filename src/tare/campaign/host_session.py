@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
 from tare.campaign.execution.runs import Client
+from tare.campaign.instances.disk_watch import DiskWatch
 from tare.campaign.instances.launcher import PARENT_GROUP, InstanceLauncher
-from tare.campaign.telemetry.disk_watch import DiskWatch
 from tare.errors import ImageError
 from tare.host import beside, cgroup, facts, lock, network, pinning, removers, roots, state, topology, tuning
 from tare.host.journal import CleanupStack, Journal, clear_the_way

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.analysis.calibration import injected, longer_trust, trust
+from tare.campaign import calibrate as campaigns
 from tare.campaign.execution import conduct
-from tare.campaign.plan import calibrate as campaigns
 from tare.campaign.plan.interim import Interim
 from tare.cli.commands.calibrate import NEIGHBOURS, Load
 from tare.cli.consent import agreed

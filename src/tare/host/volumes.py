@@ -2,7 +2,7 @@
 
 The way to /data of a platform's users is a folder of the host's. A filesystem of its own, in a file on a loop device,
 bounds an instance whatever it does, and costs a layer of block I/O that is measured with it (docs/method.md has the
-figures). So it is made on request (`--data-size`); otherwise `tare.campaign.telemetry.disk_watch` ends what takes too
+figures). So it is made on request (`--data-size`); otherwise `tare.campaign.instances.disk_watch` ends what takes too
 much.
 """
 

@@ -121,7 +121,7 @@ class CampaignRecord(_Frozen):
     tuning: list[SettingRecord] | None = None  # None: the campaign ran without --tune
     slowed: list[
         Finite
-    ] = []  # shares of more sliced work: every platform has a copy for each (`tare.campaign.plan.slowed`)
+    ] = []  # shares of more sliced work: every platform has a copy for each (`tare.campaign.execution.slowed`)
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

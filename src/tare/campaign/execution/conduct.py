@@ -17,11 +17,11 @@ from tare.campaign.execution.block import Watcher
 from tare.campaign.execution.faults import Faults
 from tare.campaign.execution.preflight import Ready, available, try_each
 from tare.campaign.execution.runner import Runner
+from tare.campaign.execution.slowed import extra_work, originals, slowed_copies
 from tare.campaign.execution.trust import jobs_of
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.plan.plan import Job, Plan, arms_of, make_jobs
 from tare.campaign.plan.request import ALL, DUET_CPUS, CampaignRequest
-from tare.campaign.plan.slowed import extra_work, originals, slowed_copies
 from tare.campaign.plan.stopping import targets
 from tare.campaign.telemetry.sampler import Sampler
 from tare.errors import Failed, HostError, attempt

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tare.campaign.instances.disk_watch import DiskWatch, Tenant
 from tare.campaign.instances.starts import marks, marks_from_outside
-from tare.campaign.telemetry.disk_watch import DiskWatch, Tenant
 from tare.errors import Failed, HostError, PlatformError, SessionError, TareError, attempt
 from tare.host import cgroup, console, memory, removers, roots
 from tare.host.journal import CleanupStack, Journal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tare.campaign.execution.gate import Gate, at_once
+from tare.campaign.instances.gate import Gate, at_once
 from tare.campaign.instances.launcher import USUAL, InstanceLauncher, RunningInstance, Terms, stop_all
 from tare.errors import Failed, HostError, PlatformError
 from tare.host import counters

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tare.campaign.instances.launcher import PARENT_GROUP, RunningInstance
-from tare.campaign.instances.strays import Strays
+from tare.campaign.telemetry.strays import Strays
 from tare.errors import Failed, attempt
 from tare.host import counters, state
 from tare.host.cgroup import Group

@@ -40,7 +40,7 @@ class Machine:
 
 
 #: The guest's console goes to QEMU's stdout, a pipe, where QEMU's own messages go too.
-SERIAL = ("-chardev", "file,id=console,path=/dev/stdout,append=on", "-serial", "chardev:console")
+SERIAL = ("-chardev", "file,id=console,path=/proc/self/fd/1,append=on", "-serial", "chardev:console")
 
 
 def tap(name: str) -> str:

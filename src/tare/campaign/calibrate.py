@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tare.campaign.execution import conduct
 from tare.campaign.execution.block import Watcher
+from tare.campaign.execution.slowed import slowed_name
 from tare.campaign.plan.plan import BASELINE_REPLICAS
 from tare.campaign.plan.request import CampaignRequest
-from tare.campaign.plan.slowed import slowed_name
 from tare.campaign.plan.stopping import LOOK_FROM
 from tare.model import Progress
 from tare.store import CampaignRecord, read_store
