@@ -21,7 +21,7 @@ from pathlib import Path
 from tare.analysis import MetricResult, analyse
 from tare.campaign.execution import conduct
 from tare.campaign.plan.request import CampaignRequest
-from tare.host import load
+from tare.host.tuning import load
 from tare.model import Design
 from tare.store import read_store
 

@@ -19,7 +19,7 @@ from bench_campaign import Watch
 from tare.analysis.calibration import Trust, trust
 from tare.campaign.execution import conduct
 from tare.campaign.plan.request import CampaignRequest
-from tare.host import load
+from tare.host.tuning import load
 from tare.store import block_durations, read_store
 from tare.workloads.base import Params
 

@@ -21,10 +21,11 @@ from pathlib import Path
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.plan.request import DEFAULT_MEMORY
 from tare.errors import TareError
-from tare.host import cgroup, processes, roots
+from tare.host import cgroup, processes
 from tare.host.cgroup import Group
-from tare.host.journal import CleanupStack
-from tare.host.network import BRIDGE, namespace_path
+from tare.host.filesystems import roots
+from tare.host.network.bridge import BRIDGE, namespace_path
+from tare.host.resources.journal import CleanupStack
 from tare.image import build
 from tare.model import Arm, Resources
 from tare.platforms import qemu, registry

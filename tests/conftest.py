@@ -9,7 +9,8 @@ import forked_commands
 from platforms_here import cannot_be
 from tare import plugins
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.host import lock, unremoved
+from tare.host import lock
+from tare.host.resources import unremoved
 from tare.model import Resources
 
 #: Whatever plug-ins are installed where the tests run: those that a test installs itself, it names.

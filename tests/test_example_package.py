@@ -12,7 +12,7 @@ import pytest
 from tare import plugins
 from tare.contract.leftovers import named_after, notes
 from tare.errors import ParseError
-from tare.host import kinds
+from tare.host.resources import kinds
 from tare.image import recipe
 from tare.model import Arm
 from tare.platforms import contract

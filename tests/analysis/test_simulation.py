@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tare.analysis.comparisons.verdicts import Kind, LogIntervals, Question, decide, gate
+from tare.analysis.comparisons.verdicts import Kind, LogIntervals, Question, aa_gate, decide
 from tare.estimates.grid import Grid, block_ratios
 from tare.estimates.intervals import t_interval
 from tare.model import Arm, Direction
@@ -76,7 +76,7 @@ def test_between_a_platform_and_itself_the_instrument_is_silent(blocks: int) -> 
     for _ in range(CAMPAIGNS):
         grid = campaign(world, rng)
         kinds.append(decide(QUESTION, intervals(grid, 2, [0, 1])))
-        closed += gate(QUESTION, intervals(grid, 1, [0])) is not None
+        closed += aa_gate(QUESTION, intervals(grid, 1, [0])) is not None
     alarms = sum(kind in {Kind.SLOWER, Kind.FASTER} for kind in kinds)
     assert alarms / CAMPAIGNS <= 0.01
     assert closed / CAMPAIGNS <= 0.025

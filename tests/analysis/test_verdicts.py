@@ -13,8 +13,8 @@ from tare.analysis.comparisons.verdicts import (
     Reason,
     Seen,
     Side,
+    aa_gate,
     decide,
-    gate,
     judge,
     too_few,
 )
@@ -147,7 +147,7 @@ def test_equivalence_is_two_one_sided_t_tests() -> None:
     ],
 )
 def test_the_gate_closes_when_the_arms_differ_beyond_half_of_the_margin(interval: LogIntervals, closed: bool) -> None:
-    shut = gate(TIME, interval)
+    shut = aa_gate(TIME, interval)
     assert (shut is not None) == closed
     if shut is not None:
         assert shut.reason is Reason.BASELINES_DIFFER
@@ -157,4 +157,4 @@ def test_the_gate_closes_when_the_arms_differ_beyond_half_of_the_margin(interval
 
 
 def test_the_gate_is_open_without_a_second_baseline_arm() -> None:
-    assert gate(TIME, None) is None
+    assert aa_gate(TIME, None) is None

@@ -1,5 +1,5 @@
 from tare.campaign.execution.clock import HostReading
-from tare.host.counters import parse_steal_and_total
+from tare.host.facts.counters import parse_steal_and_total
 
 STAT = """cpu  2255 34 2290 22625563 6290 127 456 500 0 0
 cpu0 1132 34 1441 11311718 3675 127 438 300 0 0

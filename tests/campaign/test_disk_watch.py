@@ -8,8 +8,8 @@ import pytest
 from tare.campaign.instances import disk_watch
 from tare.campaign.instances.disk_watch import DiskWatch
 from tare.errors import SessionError
-from tare.host import volumes
-from tare.host.volumes import Room
+from tare.host.filesystems import volumes
+from tare.host.filesystems.volumes import Room
 
 MIB = 1 << 20
 DISK = Room(1000 * MIB, 100_000)

@@ -12,8 +12,8 @@ from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.runs import run_trial
 from tare.campaign.plan.plan import Job
 from tare.errors import UnsupportedError
-from tare.host import roots
-from tare.host.owner import boot_id
+from tare.host.filesystems import roots
+from tare.host.resources.owner import boot_id
 from tare.model import Resources
 from tare.store import create_store
 from tare.workloads.base import Command, Drop, Outcome, RunPlan

@@ -14,8 +14,9 @@ from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.plan.plan import Job, Plan
 from tare.contract.leftovers import left_on_host
-from tare.host import processes, state, volumes
-from tare.host.volumes import Room
+from tare.host import processes, state
+from tare.host.filesystems import volumes
+from tare.host.filesystems.volumes import Room
 from tare.image import build
 from tare.model import Direction, Family, Metric, Resources
 from tare.platforms import registry

@@ -24,8 +24,9 @@ from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.plan.plan import Job, Plan
 from tare.errors import StoreError
-from tare.host import processes, removers, state
-from tare.host.journal import CleanupStack, Journal, of_this_process
+from tare.host import processes, state
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Journal, of_this_process
 from tare.image import build, guest
 from tare.model import Resources
 from tare.platforms import registry

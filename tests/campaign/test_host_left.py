@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from hostile import TREE
-from tare.host import processes, removers, state
-from tare.host.journal import Journal
+from tare.host import processes, state
+from tare.host.resources import removers
+from tare.host.resources.journal import Journal
 from tare.store import read_store
 
 pytestmark = pytest.mark.host

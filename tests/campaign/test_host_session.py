@@ -11,7 +11,7 @@ from tare.campaign import host_session
 from tare.campaign.host_session import HostSession
 from tare.errors import HostError
 from tare.host import lock, processes, state
-from tare.host.journal import Journal, of_this_process, sweep
+from tare.host.resources.journal import Journal, of_this_process, sweep
 from tare.model import Arm
 from tare.platforms import registry
 
@@ -135,7 +135,8 @@ def test_cleaning_with_another_home_takes_nothing_of_a_living_run(launcher, anot
     [native] = registry.choose(["native"])
     running = launcher.start(native, Arm("native"), measured=False)
     made = (
-        "from tare.host import removers, state; from tare.host.journal import Journal; "
+        "from tare.host import state; from tare.host.resources import removers; "
+        "from tare.host.resources.journal import Journal; "
         "Journal(state.journal()).write(removers.link('tare0'), removers.control_group('tare'))"
     )
     try:

@@ -9,8 +9,9 @@ import pytest
 from campaign.fakes import a_plan, a_record
 from tare.analysis.trust import contamination
 from tare.campaign.telemetry.sampler import Sampler
-from tare.host import cgroup, processes, removers, unremoved
-from tare.host.journal import CleanupStack
+from tare.host import cgroup, processes
+from tare.host.resources import removers, unremoved
+from tare.host.resources.journal import CleanupStack
 from tare.model import Resources
 from tare.store import create_store
 

@@ -10,12 +10,12 @@ from tare.campaign.execution import conduct, same, trust
 from tare.campaign.execution.preflight import Ready
 from tare.campaign.host_session import HostSession
 from tare.errors import HostError, StoreError, UsageError
-from tare.host import facts
+from tare.host.facts import machine
 from tare.platforms.base import Availability
 from tare.store import PlatformRecord, create_store
 
 IMAGE = SimpleNamespace(hash="0123abcd" * 8)
-HERE = facts.gather()
+HERE = machine.gather()
 FAIRNESS = {"memory limit": 1 << 30, "memory seen inside": 1 << 30, "cpus pinned": [0], "network path": "bridge, veth"}
 
 

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from tare.host import cgroup, processes, state
-from tare.host.journal import Journal, sweep
+from tare.host.resources.journal import Journal, sweep
 from tare.image import build
 from tare.platforms import registry
 from tare.store import read_store
@@ -132,7 +132,7 @@ def test_a_campaign_survives_twenty_kills(tmp_path):
     assert samples > len(rows)
     for step in sweep(Journal(state.journal())):
         assert step.kept is None
-    assert not [root for root in cgroup.hierarchies().every if (root / "tare").exists()]
+    assert not [root for root in cgroup.hierarchies().mounted if (root / "tare").exists()]
     assert not list(state.work().iterdir())
     assert "tare" not in processes.run(["ip", "-o", "link"]).text
     assert processes.run(["ip", "netns"]).text == ""

@@ -13,7 +13,7 @@ from tare.campaign.instances import launcher as instances
 from tare.campaign.plan.plan import Job, Plan
 from tare.errors import HostError, TareError
 from tare.host import cgroup, processes, state
-from tare.host.journal import Journal
+from tare.host.resources.journal import Journal
 from tare.image import build
 from tare.model import Arm, Direction, Family, Metric, Resources
 from tare.platforms import registry
@@ -115,7 +115,7 @@ def test_the_others_are_not_disturbed(outcome):
 
 def test_nothing_is_left(outcome):
     assert Journal(state.journal()).entries() == []
-    assert not [root for root in cgroup.hierarchies().every if (root / instances.PARENT_GROUP).exists()]
+    assert not [root for root in cgroup.hierarchies().mounted if (root / instances.PARENT_GROUP).exists()]
     assert not list(state.work().iterdir())
     assert processes.run(["docker", "ps", "-aq", "--filter", "label=tare"]).text == ""
 

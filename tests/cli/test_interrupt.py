@@ -10,7 +10,7 @@ import pytest
 
 from tare.errors import StoreError
 from tare.host import processes, state
-from tare.host.journal import Journal
+from tare.host.resources.journal import Journal
 from tare.store import read_store
 
 pytestmark = pytest.mark.host

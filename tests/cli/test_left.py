@@ -12,8 +12,9 @@ PROGRAM = """
 import pathlib, sys
 from tare import cli
 from tare.errors import UsageError
-from tare.host import removers, state
-from tare.host.journal import CleanupStack, Journal
+from tare.host import state
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Journal
 
 @cli.app.command("victim")
 def victim(how: str, place: pathlib.Path, second: bool = False):

@@ -9,8 +9,9 @@ import time
 import pytest
 
 from tare.errors import StoreError
-from tare.host import state, tuning
-from tare.host.journal import Journal, sweep
+from tare.host import state
+from tare.host.resources.journal import Journal, sweep
+from tare.host.tuning import tune
 from tare.store import read_store
 
 pytestmark = pytest.mark.host
@@ -22,11 +23,11 @@ PLAN = ("run", "-p", "native", "-w", "primes", "--blocks", "2", "--tune")
 @pytest.fixture
 def before():
     """The settings of this host, which must be the same afterwards."""
-    found = tuning.look()
+    found = tune.look()
     yield found
     for _ in sweep(Journal(state.journal())):  # a test that failed must not leave them set
         pass
-    assert tuning.look() == found
+    assert tune.look() == found
 
 
 def _journaled():
@@ -59,7 +60,7 @@ def _set(before, file):
     """Which settings the campaign says that it changed; each is really so now."""
     with read_store(file) as store:
         changed = {one.path: one for one in store.record.tuning if one.outcome == "changed"}
-    now = tuning.look()
+    now = tune.look()
     assert changed, "nothing can be set here: the test would show nothing"
     assert {path: now[path] for path in changed} == {path: one.value for path, one in changed.items()}
     assert {path: before[path] for path in changed} == {path: one.former for path, one in changed.items()}
@@ -73,7 +74,7 @@ def test_sigterm_gives_all_settings_back(tare, tmp_path, before):
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=60)
     assert process.returncode == 130
-    assert tuning.look() == before
+    assert tune.look() == before
     assert _journaled() == []
 
 
@@ -94,7 +95,7 @@ def test_after_sigkill_the_next_command_gives_all_settings_back(tare, tmp_path, 
         with read_store(file) as store:
             assert [event.text for event in store.events() if event.level == "warning"] == []
             assert store.status == "complete"
-    assert tuning.look() == before
+    assert tune.look() == before
     assert _journaled() == []
 
 

@@ -261,20 +261,20 @@ def test_what_comes_back_is_added_to_a_file_that_is_there(tmp_path):
 
 def test_what_a_lab_says_is_passed_on_whatever_pieces_it_comes_in():
     watcher = Watching()
-    heard = lab._Heard(watcher)
+    output = lab._LabOutput(watcher)
     pieces = (
         (STDERR, b"starting na"), (STDOUT, b'{"doing": "ti'), (STDERR, b"tive\ntare: no disk (fix: free some)\n\n"),
         (STDOUT, b'me"}\n{"done": 1, "of": 2, "missed": 0}\n'),
     )  # fmt: skip
     for channel, data in pieces:
-        heard(channel, data)
+        output(channel, data)
     assert watcher.said == [
         "in the lab: starting native",
         "in the lab: tare: no disk (fix: free some)",
         "in the lab: time",
     ]
     assert watcher.steps == [(1, 2, 0)]
-    assert heard.last == "tare: no disk (fix: free some)"
+    assert output.last == "tare: no disk (fix: free some)"
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_what_a_lab_says_is_passed_on_whatever_pieces_it_comes_in():
 )
 def test_what_is_no_progress_is_a_line_like_any_other(line):
     watcher = Watching()
-    heard = lab._Heard(watcher)
-    heard(STDOUT, line + b"\n")
-    assert heard.last == line.decode(errors="replace")
-    assert watcher.said == [f"in the lab: {heard.last}"]
+    output = lab._LabOutput(watcher)
+    output(STDOUT, line + b"\n")
+    assert output.last == line.decode(errors="replace")
+    assert watcher.said == [f"in the lab: {output.last}"]

@@ -22,7 +22,7 @@ def test_a_hybrid_host_is_limited_by_v1():
     assert not found.unified
     assert found.v1["cpuacct"] == Path("/sys/fs/cgroup/cpuacct")
     assert found.v2 == Path("/sys/fs/cgroup/unified")
-    assert Path("/sys/fs/cgroup/systemd") in found.every
+    assert Path("/sys/fs/cgroup/systemd") in found.mounted
 
 
 def test_controllers_that_are_mounted_together_share_a_folder():

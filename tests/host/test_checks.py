@@ -3,7 +3,7 @@
 import pytest
 
 from tare.host.checks import GIB, checks
-from tare.host.facts import TOOLS, CpuFacts, HostFacts
+from tare.host.facts.machine import TOOLS, CpuFacts, HostFacts
 
 CPU = CpuFacts(
     model="A CPU",

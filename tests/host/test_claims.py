@@ -12,10 +12,15 @@ from hypothesis import strategies as st
 from host import machines
 from tare.errors import HostError
 from tare.footprint import kmodule
-from tare.host import cgroup, claims, dockerd, fence, lxd, mounts, network, processes, removers, tuning
-from tare.host.claims import LXC_LOCKS, NSPAWN, Bounds, brought_up, fault
-from tare.host.journal import CleanupStack, Journal, sweep
-from tare.host.resource import HostResource
+from tare.host import cgroup, processes
+from tare.host.daemons import dockerd, lxd
+from tare.host.filesystems import mounts
+from tare.host.network import bridge, fence
+from tare.host.resources import claims, removers
+from tare.host.resources.claims import LXC_LOCKS, NSPAWN, Bounds, brought_up, fault
+from tare.host.resources.journal import CleanupStack, Journal, sweep
+from tare.host.resources.resource import HostResource
+from tare.host.tuning import tune
 
 HOME = Path("/var/lib/tare")
 WORK = HOME / "work"
@@ -44,7 +49,7 @@ def ours(home=HOME):
         removers.control_group("tare/ab12cx3/tool"),
         removers.control_group("tare-detect17abcd"),
         removers.control_group("tare-daemon-libvirt-lxc-17-18ab"),
-        removers.network_namespace(network.CLIENT_NAMESPACE),
+        removers.network_namespace(bridge.CLIENT_NAMESPACE),
         removers.link(fence.BRIDGE),
         removers.link("tareab12cx3"),
         removers.oci_container("/usr/sbin/crun", space / "state", "tare-ab12cx3", without_v2=True),
@@ -74,8 +79,8 @@ def test_every_kind_has_a_remover_and_a_claim():
 
 @pytest.mark.parametrize("machine", [machines.LAPTOP, machines.SERVER], ids=["laptop", "server"])
 def test_every_setting_that_is_tuned_may_be_given_back(tmp_path, machine):
-    seen = tuning.look(machines.write(tmp_path, machine))
-    planned = [one for one in tuning.plan(seen, (1,)) if one.wanted is not None]
+    seen = tune.look(machines.write(tmp_path, machine))
+    planned = [one for one in tune.plan(seen, (1,)) if one.wanted is not None]
     assert len(planned) > 5
     for one in planned:
         assert fault(removers.setting(Path("/", one.path), one.present, one.wanted), Bounds(HOME)) is None

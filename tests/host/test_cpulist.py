@@ -1,6 +1,6 @@
 import pytest
 
-from tare.host import cpulist
+from tare.host.facts import cpulist
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ import subprocess
 
 import pytest
 
-from tare.host import cgroup, daemons
+from tare.host import cgroup
+from tare.host.daemons import own
 
 #: Lets go of its connection as a dying process does, and is gone only when it is told.
 LETS_GO_FIRST = "exec 1>&-; read word; exit 3"
@@ -16,7 +17,7 @@ def dying():
     process = subprocess.Popen(["sh", "-c", LETS_GO_FIRST], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with process:
         assert process.stdout.read() == b""  # what a client sees: the stream's end
-        yield daemons.Daemon("sh", process, cgroup.Group("none"))
+        yield own.Daemon("sh", process, cgroup.Group("none"))
         process.kill()
 
 

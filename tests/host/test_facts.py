@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from host import machines
-from tare.host import cgroup, facts
+from tare.host import cgroup
 from tare.host.checks import checks
+from tare.host.facts import machine
 
 DATA = Path(__file__).parent / "data"
 
@@ -18,7 +19,7 @@ def captured(name):
 
 
 def test_distribution():
-    assert facts.parse_os_release(captured("os-release")) == "Debian GNU/Linux 12 (bookworm)"
+    assert machine.parse_os_release(captured("os-release")) == "Debian GNU/Linux 12 (bookworm)"
 
 
 @pytest.mark.parametrize(
@@ -30,48 +31,48 @@ def test_distribution():
     ],
 )
 def test_distributions_of_other_shapes(text, name):
-    assert facts.parse_os_release(text) == name
+    assert machine.parse_os_release(text) == name
 
 
 def test_cpuinfo_of_a_guest():
-    assert facts.parse_cpuinfo(captured("cpuinfo")) == ("AMD EPYC", "0x1000065", True)
+    assert machine.parse_cpuinfo(captured("cpuinfo")) == ("AMD EPYC", "0x1000065", True)
 
 
 def test_cpuinfo_of_bare_metal_has_no_hypervisor_flag():
     text = captured("cpuinfo").replace(" hypervisor ", " ")
-    assert facts.parse_cpuinfo(text) == ("AMD EPYC", "0x1000065", False)
+    assert machine.parse_cpuinfo(text) == ("AMD EPYC", "0x1000065", False)
 
 
 def test_cpuinfo_of_arm64_has_only_numbers():
     text = "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
-    assert facts.parse_cpuinfo(text) == ("implementer 0x41, part 0xd0c", None, False)
+    assert machine.parse_cpuinfo(text) == ("implementer 0x41, part 0xd0c", None, False)
 
 
 def test_cpuinfo_that_says_nothing():
-    assert facts.parse_cpuinfo("") == ("unknown", None, False)
+    assert machine.parse_cpuinfo("") == ("unknown", None, False)
 
 
 def test_memory_is_in_bytes():
-    assert facts.parse_meminfo(captured("meminfo"), "MemTotal") == 24684084 * 1024
-    assert facts.parse_meminfo(captured("meminfo"), "SwapTotal") == 0
-    assert facts.parse_meminfo(captured("meminfo"), "NoSuchLine") == 0
+    assert machine.parse_meminfo(captured("meminfo"), "MemTotal") == 24684084 * 1024
+    assert machine.parse_meminfo(captured("meminfo"), "SwapTotal") == 0
+    assert machine.parse_meminfo(captured("meminfo"), "NoSuchLine") == 0
 
 
 def test_steal_is_a_share_of_all_time():
     sum_line = captured("stat").splitlines()[0]
     ticks = [int(word) for word in sum_line.split()[1:9]]
-    assert facts.parse_steal(captured("stat")) == pytest.approx(ticks[7] / sum(ticks))
-    assert facts.parse_steal("cpu  50 0 25 20 0 0 0 5 40 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n") == pytest.approx(0.05)
+    assert machine.parse_steal(captured("stat")) == pytest.approx(ticks[7] / sum(ticks))
+    assert machine.parse_steal("cpu  50 0 25 20 0 0 0 5 40 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n") == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("text", ["", "cpu0 1 2 3 4 5 6 7 8\n", "cpu 0 0 0 0 0 0 0 0\n", "cpu 1 2 3 4\n"])
 def test_steal_that_cannot_be_told(text):
-    assert facts.parse_steal(text) is None
+    assert machine.parse_steal(text) is None
 
 
 def test_the_choice_is_in_brackets():
-    assert facts.parse_choice("always [madvise] never") == "madvise"
-    assert facts.parse_choice("") is None
+    assert machine.parse_choice("always [madvise] never") == "madvise"
+    assert machine.parse_choice("") is None
 
 
 @pytest.mark.parametrize(
@@ -84,34 +85,34 @@ def test_the_choice_is_in_brackets():
     ],
 )
 def test_cgroup_versions(mounts, version):
-    assert facts.cgroup_version(cgroup.parse_mounts(mounts)) == version
+    assert machine.cgroup_version(cgroup.parse_mounts(mounts)) == version
 
 
 def test_this_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
-    found = facts.gather()
+    found = machine.gather()
     assert found.kernel == os.uname().release
     assert found.cpu.threads >= found.cpu.cores >= found.cpu.sockets >= 1
     assert found.memory_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert found.disk_free_bytes > 0
-    assert set(found.tools) == set(facts.TOOLS)
-    assert facts.HostFacts.model_validate_json(found.model_dump_json()) == found
+    assert set(found.tools) == set(machine.TOOLS)
+    assert machine.HostFacts.model_validate_json(found.model_dump_json()) == found
 
 
 def test_campaign_files_are_shared_so_the_machine_is_not_named(tmp_path, monkeypatch):
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
     # As a word of its own: short names such as "vm" are also parts of other words.
     name = re.compile(rf"(?<![\w-]){re.escape(os.uname().nodename)}(?![\w-])")
-    said = [str(value) for value in facts.gather().model_dump(exclude={"mitigations"}).values()]
+    said = [str(value) for value in machine.gather().model_dump(exclude={"mitigations"}).values()]
     assert not [text for text in said if name.search(text)]
 
 
 def _gathered(monkeypatch, tmp_path, texts):
     """The facts of this machine, but for what the files of another say."""
     always = {"proc/loadavg": "0.10 0.10 0.10 1/100 200", "proc/uptime": "100.0 200.0", "proc/stat": captured("stat")}
-    monkeypatch.setattr(facts, "ROOT", machines.write(tmp_path / "root", always | texts))
+    monkeypatch.setattr(machine, "ROOT", machines.write(tmp_path / "root", always | texts))
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
-    return facts.gather()
+    return machine.gather()
 
 
 def test_the_captured_guest(monkeypatch, tmp_path):

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.host import fence, network, processes, state
-from tare.host.fence import BRIDGE, Client, rules
-from tare.host.journal import CleanupStack, Journal
+from tare.host import processes, state
+from tare.host.network import bridge, fence
+from tare.host.network.fence import BRIDGE, Client, rules
+from tare.host.resources.journal import CleanupStack, Journal
 from tare.image import build
 from tare.model import Arm, Resources
 from tare.platforms import registry
@@ -78,7 +79,7 @@ def listening(namespace, address, port=PORT):
 
 
 def ip(*lines):
-    network.ip_batch(*lines)
+    bridge.ip_batch(*lines)
 
 
 @contextlib.contextmanager
@@ -124,7 +125,7 @@ def unfenced(net, links):
 @pytest.fixture
 def net(tmp_path):
     """The campaign's network with two instances, a and b, in namespaces of their own."""
-    made = network.Network(network.choose_subnet())
+    made = bridge.Network(bridge.choose_subnet())
     with CleanupStack(Journal(state.journal())) as cleanup:
         made.create(cleanup)
         made.a, made.b = (made.new_namespace(cleanup, name) for name in ("fencex1", "fencex2"))
@@ -145,12 +146,12 @@ def test_the_host_its_networks_and_other_arms_are_out_of_reach_and_the_client_is
             ("", "0.0.0.0"),
             ("tarelan", lan),
             ("tare-fencex2", net.b.address),
-            (network.CLIENT_NAMESPACE, net.client),
+            (bridge.CLIENT_NAMESPACE, net.client),
         ):
             servers.enter_context(listening(where, address))
         places = (net.host, "198.18.99.1", lan, net.b.address, net.client)
         assert reached("tare-fencex1", *places) == {net.client}
-        assert reached(network.CLIENT_NAMESPACE, net.host, net.b.address) == {net.host, net.b.address}
+        assert reached(bridge.CLIENT_NAMESPACE, net.host, net.b.address) == {net.host, net.b.address}
         assert reached("", net.b.address) == {net.b.address}
         assert reached("tarelan", net.b.address) == set(), "from the host's other networks"
         with unfenced(net, net.links):
@@ -204,8 +205,8 @@ def test_lies_by_arp_change_nobodys_neighbours(net):
         frames("tare-fencex1", SPOOF, net.a.mac, packed(victim), target, packed(to))
     assert neighbour("", net.b.address) == {(net.b.mac, "PERMANENT")}
     assert neighbour("", net.client) == {(client_mac, "PERMANENT")}
-    assert neighbour(network.CLIENT_NAMESPACE, net.b.address) == {(net.b.mac, "PERMANENT")}
-    assert neighbour(network.CLIENT_NAMESPACE, net.host) == {(host_mac, "PERMANENT")}
+    assert neighbour(bridge.CLIENT_NAMESPACE, net.b.address) == {(net.b.mac, "PERMANENT")}
+    assert neighbour(bridge.CLIENT_NAMESPACE, net.host) == {(host_mac, "PERMANENT")}
 
 
 @contextlib.contextmanager
@@ -255,7 +256,7 @@ def test_nobody_listens_in(net):
     """What the client sends to arm b, and what arm a sends to arm b though it knows its MAC, is not seen by others."""
     ip(f"-n tare-fencex1 neigh replace {net.b.address} lladdr {net.b.mac} dev eth0 nud permanent")
     with sniffing("tare-fencex1") as at_a, sniffing("tare-fencex2") as at_b:
-        frames(network.CLIENT_NAMESPACE, SEND, net.b.address, WORD)
+        frames(bridge.CLIENT_NAMESPACE, SEND, net.b.address, WORD)
         assert WORD.encode().hex() in at_b()
         assert WORD.encode().hex() not in at_a()
         frames("tare-fencex1", SEND, net.b.address, WORD + "-a")
@@ -267,7 +268,7 @@ def test_nobody_listens_in(net):
 
 @pytest.mark.host
 def test_a_frame_under_anothers_mac_is_not_carried(net):
-    with sniffing(network.CLIENT_NAMESPACE) as at_client:
+    with sniffing(bridge.CLIENT_NAMESPACE) as at_client:
         frames("tare-fencex1", SEND, net.client, WORD + "-true")
         assert f"{WORD}-true".encode().hex() in at_client()
         ip(f"-n tare-fencex1 link set eth0 address {net.b.mac}")
@@ -309,9 +310,9 @@ def receiving(namespace, port):
 def test_a_packet_in_anothers_name_is_not_taken(net):
     """Arm a sends datagrams that say they are arm b's, to the client and to a door of the host's."""
     strangers = "198.18.99.2"
-    door = str(fence.DOORS[-1])
+    door = str(fence.OPEN_PORTS[-1])
     for namespace, address, port, others in (
-        (network.CLIENT_NAMESPACE, net.client, "9", (net.b.address, net.host, strangers)),
+        (bridge.CLIENT_NAMESPACE, net.client, "9", (net.b.address, net.host, strangers)),
         ("", net.host, door, (net.b.address, net.client, strangers)),
     ):
         with receiving(namespace, port) as taken:
@@ -320,10 +321,10 @@ def test_a_packet_in_anothers_name_is_not_taken(net):
             for source in others:
                 frames("tare-fencex1", LIE, source, address, f"as {source}", port)
             assert taken() == ""
-    with receiving(network.CLIENT_NAMESPACE, "9") as at_client:
+    with receiving(bridge.CLIENT_NAMESPACE, "9") as at_client:
         frames("", LIE, strangers, net.client, "handed on", "9")  # as the host hands on what Docker's instances send
         assert "handed on" in at_client()
-        processes.run([*inside(network.CLIENT_NAMESPACE), "iptables", "-w", "-F", "INPUT"]).require()
+        processes.run([*inside(bridge.CLIENT_NAMESPACE), "iptables", "-w", "-F", "INPUT"]).require()
         frames("tare-fencex1", LIE, net.b.address, net.client, "unguarded", "9")
         assert "unguarded" in at_client()
 
@@ -336,7 +337,7 @@ def test_the_program_compares_the_link_headers_sender_with_the_packets_source():
 
 @pytest.mark.host
 def test_over_ipv6_there_is_nobody(net):
-    for words in (["-6", "addr", "show", "dev", BRIDGE], ["-n", network.CLIENT_NAMESPACE, "-6", "addr"]):
+    for words in (["-6", "addr", "show", "dev", BRIDGE], ["-n", bridge.CLIENT_NAMESPACE, "-6", "addr"]):
         assert processes.run(["ip", *words]).require().text == ""
 
 
@@ -362,7 +363,7 @@ def test_from_inside_of_a_platform_nobody_but_the_client_is_reached(name):
         lan = made.enter_context(another_network())
         arm = other.instance.address.host
         listeners = [("", "0.0.0.0"), ("tarelan", lan), (f"tare-{other.instance.spec.id}", arm)]
-        for where, address in [*listeners, (network.CLIENT_NAMESPACE, net.client)]:
+        for where, address in [*listeners, (bridge.CLIENT_NAMESPACE, net.client)]:
             made.enter_context(listening(where, address))
         asked = [f"{address}:{PORT}" for address in (net.host, "198.18.99.1", lan, arm, net.client)]
         done = running.session.execute(["perl", "-e", REACH, *asked], time_limit_s=120)

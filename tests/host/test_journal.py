@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError
-from tare.host import mounts, removers, unremoved
-from tare.host.claims import LXC_LOCKS, Bounds
-from tare.host.journal import FORMAT, CleanupStack, Journal, Owner, clear_the_way, sweep
+from tare.host.filesystems import mounts
+from tare.host.resources import removers, unremoved
+from tare.host.resources.claims import LXC_LOCKS, Bounds
+from tare.host.resources.journal import FORMAT, CleanupStack, Journal, Owner, clear_the_way, sweep
 
 
 def test_a_thing_is_on_the_disk_before_it_is_made_and_forgotten_when_it_is_gone(tmp_path):
@@ -73,8 +74,8 @@ def test_a_sweep_leaves_the_things_of_a_living_run_alone(tmp_path):
 def test_a_sweep_removes_what_a_killed_run_left(tmp_path):
     program = textwrap.dedent("""
         import os, pathlib, sys, time
-        from tare.host import removers
-        from tare.host.journal import CleanupStack, Journal
+        from tare.host.resources import removers
+        from tare.host.resources.journal import CleanupStack, Journal
         base = pathlib.Path(sys.argv[1])
         CleanupStack(Journal(base / "journal")).own(removers.folder(base / "work" / "thing"))
         (base / "work" / "thing").mkdir(parents=True)
@@ -159,8 +160,8 @@ def test_an_entry_never_stands_half_written_under_its_name(tmp_path):
     """A reader that looks all the time sees whole entries, and a writer that is killed leaves none that is not."""
     program = textwrap.dedent("""
         import pathlib, sys
-        from tare.host import removers
-        from tare.host.journal import Journal
+        from tare.host.resources import removers
+        from tare.host.resources.journal import Journal
         journal = Journal(pathlib.Path(sys.argv[1]) / "journal")
         print("begins", flush=True)
         while True:

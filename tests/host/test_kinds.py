@@ -9,11 +9,11 @@ import pytest
 
 from tare import plugins
 from tare.errors import HostError, UsageError
-from tare.host import claims, kinds, removers
-from tare.host.journal import CleanupStack, Journal, Unreadable, sweep
-from tare.host.kinds import OneOf, ResourceKind, Rule
-from tare.host.owner import Owner
-from tare.host.resource import HostResource
+from tare.host.resources import claims, kinds, removers
+from tare.host.resources.journal import CleanupStack, Journal, Unreadable, sweep
+from tare.host.resources.kinds import OneOf, ResourceKind, Rule
+from tare.host.resources.owner import Owner
+from tare.host.resources.resource import HostResource
 
 REMOVED = []
 KIND = ResourceKind(
@@ -189,7 +189,7 @@ def test_plug_ins_may_only_name_kinds_of_their_own_package(tmp_path, monkeypatch
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: Tare_X\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[tare.resources]\nbox = tare_x_kinds\n")
-    source = "from tare.host.kinds import files\nRESOURCES = (files('tare-x:notes', '/run/x/{name}'),)\n"
+    source = "from tare.host.resources.kinds import files\nRESOURCES = (files('tare-x:notes', '/run/x/{name}'),)\n"
     (tmp_path / "tare_x_kinds.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv(plugins.ALLOWED, "tare-x")

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError
-from tare.host import lock, processes, removers
-from tare.host.journal import Journal, sweep
-from tare.host.resource import HostResource
+from tare.host import lock, processes
+from tare.host.resources import removers
+from tare.host.resources.journal import Journal, sweep
+from tare.host.resources.resource import HostResource
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="sessions are root's")
 
@@ -28,8 +29,8 @@ with lock.held():
 MAKER = """\
 import sys
 from pathlib import Path
-from tare.host import removers
-from tare.host.journal import Journal
+from tare.host.resources import removers
+from tare.host.resources.journal import Journal
 journal = Journal(Path(sys.argv[1], "journal"))
 journal.write(removers.control_group("tare"), removers.control_group("tare/ab12cx3"), removers.link("tare0"))
 """

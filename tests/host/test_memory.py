@@ -2,7 +2,7 @@
 
 import os
 
-from tare.host import memory
+from tare.host.facts import memory
 
 #: As the kernel (6.18) gave it for a `cat`.
 ROLLUP = """\

@@ -3,7 +3,7 @@ import ipaddress
 import pytest
 
 from tare.errors import HostError
-from tare.host import network
+from tare.host.network import bridge
 
 ROUTES = """[{"dst":"default","gateway":"192.0.2.1","dev":"eth0","flags":[]},
 {"dst":"10.77.0.0/16","dev":"vpn0","protocol":"kernel","scope":"link","flags":[]},
@@ -12,14 +12,14 @@ ROUTES = """[{"dst":"default","gateway":"192.0.2.1","dev":"eth0","flags":[]},
 
 
 def test_routes_are_read_and_a_default_route_takes_no_subnet():
-    taken = network.parse_routes(ROUTES)
-    assert network.overlapping(ipaddress.IPv4Network("10.177.0.0/24"), taken) is None
-    assert network.overlapping(ipaddress.IPv4Network("10.77.3.0/24"), taken) == ipaddress.IPv4Network("10.77.0.0/16")
+    taken = bridge.parse_routes(ROUTES)
+    assert bridge.overlapping(ipaddress.IPv4Network("10.177.0.0/24"), taken) is None
+    assert bridge.overlapping(ipaddress.IPv4Network("10.77.3.0/24"), taken) == ipaddress.IPv4Network("10.77.0.0/16")
 
 
 def test_the_first_free_candidate_is_taken(monkeypatch):
-    monkeypatch.setattr(network, "_routes", lambda: network.parse_routes(ROUTES))
-    assert network.choose_subnet() == ipaddress.IPv4Network("10.177.0.0/24")
+    monkeypatch.setattr(bridge, "_routes", lambda: bridge.parse_routes(ROUTES))
+    assert bridge.choose_subnet() == ipaddress.IPv4Network("10.177.0.0/24")
 
 
 @pytest.mark.parametrize(
@@ -27,14 +27,14 @@ def test_the_first_free_candidate_is_taken(monkeypatch):
     [("10.77.5.0/24", "is taken"), ("10.1.2.3/8", "is not a subnet"), ("10.9.0.0/28", "too small"), ("x", "not a sub")],
 )
 def test_a_subnet_that_cannot_be_had_is_said_with_the_fix(monkeypatch, wanted, said):
-    monkeypatch.setattr(network, "_routes", lambda: network.parse_routes(ROUTES))
+    monkeypatch.setattr(bridge, "_routes", lambda: bridge.parse_routes(ROUTES))
     with pytest.raises(HostError, match=said) as caught:
-        network.choose_subnet(wanted)
+        bridge.choose_subnet(wanted)
     assert caught.value.fix
 
 
 def test_commands_of_one_namespace_share_a_process(monkeypatch):
     batches = []
-    monkeypatch.setattr(network, "_run_batch", lambda where, commands: batches.append((where, list(commands))))
-    network.ip_batch("link add a", "addr add b", "-n ns link set lo up", "-n ns route add c", "neigh d")
+    monkeypatch.setattr(bridge, "_run_batch", lambda where, commands: batches.append((where, list(commands))))
+    bridge.ip_batch("link add a", "addr add b", "-n ns link set lo up", "-n ns route add c", "neigh d")
     assert batches == [("", ["link add a", "addr add b"]), ("ns", ["link set lo up", "route add c"]), ("", ["neigh d"])]

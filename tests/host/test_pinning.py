@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tare.host import pinning, processes
+from tare.host import processes
+from tare.host.tuning import pinning
 
 ALL = frozenset(os.sched_getaffinity(0))
 ASK = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]

@@ -15,8 +15,10 @@ import pytest
 
 from hostile import Exchanging, nest
 from tare.errors import HostError
-from tare.host import beneath, cgroup, mounts, removal, removers
-from tare.host.journal import CleanupStack, Journal, sweep
+from tare.host import cgroup
+from tare.host.filesystems import beneath, mounts, removal
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Journal, sweep
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights: mounts, devices, attributes")
 
@@ -235,12 +237,12 @@ def test_a_sweep_goes_on_after_a_tree_that_stays(tmp_path, monkeypatch):
     journal = Journal(tmp_path / "journal")
     deep, bad = tmp_path / "work" / "deep", tmp_path / "work" / "bad"
     deep.parent.mkdir()
-    monkeypatch.setattr("tare.host.owner._start_ticks", lambda _: 1)
+    monkeypatch.setattr("tare.host.resources.owner._start_ticks", lambda _: 1)
     cleanup = CleanupStack(journal)
     cleanup.own(removers.folder(deep), removers.folder(bad))
     os.close(nest(deep, 1_500))
     bad.mkdir()
-    monkeypatch.setattr("tare.host.owner._start_ticks", lambda _: 2)
+    monkeypatch.setattr("tare.host.resources.owner._start_ticks", lambda _: 2)
     rmdir = os.rmdir
 
     def failing(name, **where):
@@ -259,7 +261,7 @@ def test_a_sweep_goes_on_after_a_tree_that_stays(tmp_path, monkeypatch):
 @AS_ROOT
 def test_groups_nested_deeper_than_a_path_is_long_go_with_their_processes():
     """A sandbox to whose root its control groups are left may nest them so."""
-    root = cgroup.hierarchies().every[0]
+    root = cgroup.hierarchies().mounted[0]
     if not os.access(root, os.W_OK):
         pytest.skip("this host's control groups cannot be written")
     path = f"tare-nested{os.getpid()}"

@@ -15,8 +15,8 @@ import pytest
 
 from hostile import Exchanging, nest
 from tare.errors import HostError
-from tare.host import beneath, mounts, removal, roots
-from tare.host.journal import CleanupStack, Journal
+from tare.host.filesystems import beneath, mounts, removal, roots
+from tare.host.resources.journal import CleanupStack, Journal
 
 
 def test_links_and_pipes_of_a_sandbox_are_passed_over(tmp_path):

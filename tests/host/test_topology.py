@@ -6,7 +6,9 @@ import pytest
 
 from host import machines
 from tare.campaign.host_session import default_cpus, harness_cpus
-from tare.host import beside, facts, topology
+from tare.host.facts import machine as facts
+from tare.host.facts import siblings as beside
+from tare.host.facts import topology
 
 R710 = tuple((cpu, cpu + 8) for cpu in range(8))
 SPLIT = {0: (0, 1), 1: (0, 1), 2: (2, 3), 3: (2, 3)}  # neighbours in number share a core, as on many AMD guests

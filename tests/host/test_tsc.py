@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from tare.host import processes, tsc
+from tare.host import processes
+from tare.host.facts import tsc
 
 
 def test_it_is_what_the_hosts_kernel_found():

@@ -8,10 +8,12 @@ import pytest
 
 from host import machines
 from tare.errors import HostError
-from tare.host import cpulist, removers, settings, tuning
-from tare.host.claims import Bounds
-from tare.host.journal import CleanupStack, Journal, sweep
-from tare.host.resource import HostResource
+from tare.host.facts import cpulist
+from tare.host.resources import removers
+from tare.host.resources.claims import Bounds
+from tare.host.resources.journal import CleanupStack, Journal, sweep
+from tare.host.resources.resource import HostResource
+from tare.host.tuning import settings, tune
 
 
 def journal_of(tmp_path):
@@ -21,15 +23,15 @@ def journal_of(tmp_path):
 
 def wanted(seen, measured=(1,)):
     """What changes: the wanted values by path."""
-    return {one.path: one.wanted for one in tuning.plan(seen, measured) if one.wanted not in {None, one.present}}
+    return {one.path: one.wanted for one in tune.plan(seen, measured) if one.wanted not in {None, one.present}}
 
 
 def lacking(seen, measured=(1,)):
-    return {one.name: one.why for one in tuning.plan(seen, measured) if one.wanted is None}
+    return {one.name: one.why for one in tune.plan(seen, measured) if one.wanted is None}
 
 
 def seen(tmp_path, texts):
-    return tuning.look(machines.write(tmp_path / "root", texts))
+    return tune.look(machines.write(tmp_path / "root", texts))
 
 
 def test_a_laptop_is_made_quiet(tmp_path):
@@ -86,12 +88,12 @@ def test_a_driver_without_the_governor_is_not_written_to():
 def test_what_was_set_is_given_back_at_the_end(tmp_path):
     before = seen(tmp_path, machines.LAPTOP)
     root, journal = tmp_path / "root", journal_of(tmp_path)
-    with tuning.tuned(journal, (2, 3), root) as outcomes:
-        during = tuning.look(root)
+    with tune.tuned(journal, (2, 3), root) as outcomes:
+        during = tune.look(root)
         assert {path: during[path] for path in wanted(before, (2, 3))} == wanted(before, (2, 3))
         assert len(journal.entries()) == len(wanted(before, (2, 3)))
     assert {one.outcome for one in outcomes} == {"changed", "as wanted"}
-    assert tuning.look(root) == before
+    assert tune.look(root) == before
     assert journal.entries() == []
 
 
@@ -99,16 +101,16 @@ def test_what_was_set_is_given_back_at_the_end(tmp_path):
 def test_what_was_set_is_given_back_after_an_error(tmp_path, error):
     before = seen(tmp_path, machines.LAPTOP)
     root, journal = tmp_path / "root", journal_of(tmp_path)
-    with pytest.raises(error), tuning.tuned(journal, (1,), root):
+    with pytest.raises(error), tune.tuned(journal, (1,), root):
         raise error
-    assert tuning.look(root) == before
+    assert tune.look(root) == before
     assert journal.entries() == []
 
 
 def test_what_somebody_else_set_meanwhile_stays(tmp_path):
     machines.write(tmp_path / "root", machines.LAPTOP)
     swappiness = tmp_path / "root/proc/sys/vm/swappiness"
-    with tuning.tuned(journal_of(tmp_path), (1,), tmp_path / "root"):
+    with tune.tuned(journal_of(tmp_path), (1,), tmp_path / "root"):
         assert settings.read(swappiness) == "0"
         swappiness.write_text("10\n")
     assert settings.read(swappiness) == "10"
@@ -144,8 +146,8 @@ def test_what_the_kernel_refuses_is_told_and_nothing_else_is_left_out(tmp_path, 
         write(file, value)
 
     monkeypatch.setattr(settings, "write", refuse)
-    with tuning.tuned(journal_of(tmp_path), (2, 3), tmp_path / "root") as outcomes:
-        told = tuning.described(outcomes)
+    with tune.tuned(journal_of(tmp_path), (2, 3), tmp_path / "root") as outcomes:
+        told = tune.described(outcomes)
     assert told == ["interrupt 8, interrupt 120: the kernel refuses it: Input/output error"]
     assert sum(one.outcome == "changed" for one in outcomes) == 12
 
@@ -175,11 +177,11 @@ def test_a_setting_that_cannot_be_given_back_stays_in_the_journal(tmp_path, monk
 
 _KILLED = """
 import os, pathlib, signal, sys
-from tare.host import tuning
-from tare.host.claims import Bounds
-from tare.host.journal import Journal
+from tare.host.tuning import tune
+from tare.host.resources.claims import Bounds
+from tare.host.resources.journal import Journal
 journal, root = map(pathlib.Path, sys.argv[1:3])
-with tuning.tuned(Journal(journal, Bounds(journal.parent, root)), [int(sys.argv[3])], root) as outcomes:
+with tune.tuned(Journal(journal, Bounds(journal.parent, root)), [int(sys.argv[3])], root) as outcomes:
     print(sum(one.outcome == "changed" for one in outcomes), flush=True)
     os.kill(os.getpid(), getattr(signal, sys.argv[4]))
     signal.pause()
@@ -204,25 +206,25 @@ def test_a_signal_in_the_middle(tmp_path, how):
     changed = _killed(tmp_path / "journal", root, 3, how)
     assert changed > 10
     if how == "SIGKILL":
-        assert tuning.look(root) != before
+        assert tune.look(root) != before
         assert {step.resource.kind for step in sweep(journal)} == {"setting"}
-    assert tuning.look(root) == before
+    assert tune.look(root) == before
     assert journal.entries() == []
 
 
 @pytest.mark.host
 def test_this_host_after_sigkill_and_the_sweep(tmp_path):
-    before = tuning.look()
+    before = tune.look()
     cpu = max(cpulist.parse(before["sys/devices/system/cpu/online"]))
     assert wanted(before, (cpu,)), "nothing to set here: the test would show nothing"
     journal = Journal(tmp_path / "journal")
     try:
         changed = _killed(tmp_path / "journal", "/", cpu, "SIGKILL")
-        during = tuning.look()
+        during = tune.look()
         moved = {path for path in before if during[path] != before[path]}
         assert len(moved) == changed > 0
     finally:
         steps = list(sweep(journal))
     assert [step.kept for step in steps if step.kept] == []
-    assert tuning.look() == before
+    assert tune.look() == before
     assert journal.entries() == []

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from tare.errors import HostError
-from tare.host import volumes
-from tare.host.volumes import Room
+from tare.host.filesystems import volumes
+from tare.host.filesystems.volumes import Room
 
 MIB = 1 << 20
 

@@ -13,7 +13,7 @@ from tare.footprint import kmodule
 from tare.footprint.functions import TRACING, FunctionCounter, known
 from tare.footprint.model import Scope
 from tare.host import cgroup, state
-from tare.host.journal import Journal, sweep
+from tare.host.resources.journal import Journal, sweep
 
 OURS, OTHERS = 1234, 777
 GROUP, FOREIGN = "tare/truth", "tare/foreign"

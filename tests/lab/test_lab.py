@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tare.host import state
-from tare.host.journal import Journal, sweep
+from tare.host.resources.journal import Journal, sweep
 
 pytestmark = [pytest.mark.lab, pytest.mark.host, pytest.mark.timeout(3600)]
 

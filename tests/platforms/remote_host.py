@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import cgroup, processes, removers, state
-from tare.host.journal import CleanupStack, Journal
-from tare.host.network import ip_batch
+from tare.host import cgroup, processes, state
+from tare.host.network.bridge import ip_batch
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Journal
 from tare.model import Resources
 
 CONFIGURATION = Path("/etc/ssh/ssh_config.d")

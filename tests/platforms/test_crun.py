@@ -2,7 +2,7 @@ from pathlib import Path
 
 from tare.host import cgroup, processes
 from tare.host.cgroup import parse_mounts
-from tare.host.runtimes import surroundings
+from tare.host.daemons.runtimes import surroundings
 from tare.platforms.crun import runtime
 
 V1 = "".join(

@@ -15,9 +15,11 @@ from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.plan.plan import Job, Plan
 from tare.contract.leftovers import left_on_host
-from tare.host import daemons, processes, removers, state
-from tare.host.journal import CleanupStack, Journal
-from tare.host.resource import HostResource
+from tare.host import processes, state
+from tare.host.daemons import own
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Journal
+from tare.host.resources.resource import HostResource
 from tare.image import build
 from tare.model import Direction, Family, Metric, Resources
 from tare.platforms import registry
@@ -86,7 +88,7 @@ class Dockerd:
             "iptables": "false",
         }
         (folder / "pid").unlink(missing_ok=True)  # its process id may be another's by now
-        self.daemon = daemons.start(
+        self.daemon = own.start(
             self._things,
             "dockerd",
             # In a network namespace: told of no bridge, it deletes the docker0 that another dockerd has.

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import PlatformError
-from tare.host import network
+from tare.host.network import bridge
 from tare.image import guest
 from tare.platforms import firecracker, registry
 from tare.platforms.parts import microvm, vm
@@ -165,7 +165,7 @@ def test_without_the_jailer_only_the_jailed_one_is_missing(monkeypatch):
 def a_root_user(monkeypatch):
     """A host on which all is there but KVM."""
     monkeypatch.setattr(firecracker.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(network, "no_tun", lambda: None)
+    monkeypatch.setattr(bridge, "no_tun", lambda: None)
     monkeypatch.setattr(guest, "ensure", lambda kind="virtio": guest.Guest("6.1", Path("/k"), Path("/i")))
     _without(monkeypatch)
     firecracker.without_kvm.cache_clear()

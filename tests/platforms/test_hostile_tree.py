@@ -5,7 +5,8 @@ import os
 import pytest
 
 from hostile import TREE
-from tare.host import processes, roots
+from tare.host import processes
+from tare.host.filesystems import roots
 from tare.model import Arm
 from tare.platforms import registry
 

@@ -8,7 +8,8 @@ import pytest
 
 from tare.contract import suite
 from tare.errors import PlatformError, UsageError
-from tare.host import processes, removers, state
+from tare.host import processes, state
+from tare.host.resources import removers
 from tare.model import Arm
 from tare.platforms import libvirt, libvirt_at, registry
 from tare.platforms.libvirt_at import LibvirtUri

@@ -4,7 +4,8 @@ import socket
 import tarfile
 from pathlib import Path
 
-from tare.host import lxd, removers
+from tare.host.daemons import lxd
+from tare.host.resources import removers
 from tare.platforms.lxd import Lxd
 from tare.platforms.parts.lxd_server import INCUS, LXD, answering, container, empty_image
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from tare.errors import PlatformError
-from tare.host import processes, roots, state, userns
-from tare.host.journal import CleanupStack, Journal
+from tare.host import processes, state, userns
+from tare.host.filesystems import roots
+from tare.host.resources.journal import CleanupStack, Journal
 from tare.image import guest
 from tare.platforms import registry, uml
 from tare.platforms.parts.attempt import why_not
@@ -34,7 +35,7 @@ def test_a_processor_whose_registers_the_guests_kernel_does_not_know_is_named(mo
     assert why_not(ended) == "[<6002c0dd>] new_thread_handler+0xae/0xb0"
     monkeypatch.setattr(uml, "complaint", lambda _, telling: why_not(ended, telling))
     monkeypatch.setattr(uml.processes, "find", lambda _: "/usr/bin/linux.uml")
-    monkeypatch.setattr(uml.network, "no_tun", lambda: None)
+    monkeypatch.setattr(uml.bridge, "no_tun", lambda: None)
     monkeypatch.setattr(uml.os, "geteuid", lambda: 0)
     answer = registry.choose(["uml"])[0].detect()
     assert (answer.available, answer.reason, answer.fix) == (False, uml.REGISTERS, uml.NEWER)

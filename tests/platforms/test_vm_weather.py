@@ -11,7 +11,8 @@ import pytest
 
 from tare.contract.leftovers import left_on_host
 from tare.errors import HostError, PlatformError, TareError
-from tare.host import network, processes
+from tare.host import processes
+from tare.host.network import bridge
 from tare.image import forms, guest
 from tare.model import Arm
 from tare.platforms import registry, uml
@@ -99,7 +100,7 @@ def test_an_agent_that_connects_and_says_nothing(launcher, monkeypatch, name):
 
 @pytest.mark.parametrize("name", ["qemu-tcg", "uml"])
 def test_a_tap_that_cannot_be_made(launcher, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(network, "TUN", tmp_path / "tun")
+    monkeypatch.setattr(bridge, "TUN", tmp_path / "tun")
     error = _fails(launcher, name)
     assert isinstance(error, HostError)
     assert "no TAP can be made" in error.what

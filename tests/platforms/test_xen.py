@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tare.host import processes, removers
-from tare.host.journal import CleanupStack, Journal
+from tare.host import processes
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Journal
 from tare.platforms import registry, xen
 
 DOMAIN = xen.Domain(

@@ -10,7 +10,7 @@ import zstandard
 
 import fake_footprints
 from fake_campaign import write
-from tare.host import identity
+from tare.host.facts import identity
 from tare.store import open_store, read_store, share
 from tare.store.redact import Redactor
 

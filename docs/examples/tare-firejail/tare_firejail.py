@@ -1,6 +1,9 @@
 """firejail: namespaces by a setuid program for desktops, here with a network of its own and the image as its root."""
 
-from tare.host import kinds, network, processes, roots
+from tare.host import processes
+from tare.host.filesystems import roots
+from tare.host.network import bridge
+from tare.host.resources import kinds
 from tare.image.forms import disk_bytes
 from tare.platforms.base import EVERY_DOOR, Address, Availability, Family, Instance, Platform, Prepared
 from tare.platforms.parts.pipes import start
@@ -49,7 +52,7 @@ class Firejail(Platform):
         began = start(
             spec,
             [*COMMAND, f"--name=tare-{spec.id}", *self.options, *inside],
-            ["nsenter", f"--net={network.namespace_path(spec.id)}"],
+            ["nsenter", f"--net={bridge.namespace_path(spec.id)}"],
             own=lambda pid: cleanup.learn(notes, {"process": kinds.process(pid)}),
         )
         return Instance(spec, began.stream, began.at, Address.on_veth(spec, endpoint.address), began.first_byte)

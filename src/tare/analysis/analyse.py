@@ -21,8 +21,8 @@ from tare.analysis.comparisons.verdicts import (
     Reason,
     Seen,
     Verdict,
+    aa_gate,
     decide,
-    gate,
     judge,
     too_few,
     within_noise,
@@ -269,7 +269,7 @@ def _noise_floor(
         return NoiseFloor(None, seen.n_blocks, FloorReason.TOO_FEW_BLOCKS), None
     over = overhead(seen.logs.wide, question.direction)
     excludes_zero = over.low > 0 or over.high < 0
-    closed = gate(question, seen.logs)
+    closed = aa_gate(question, seen.logs)
     drifts = drift(seen)
     if closed is None and drifts is not None and (why := drifts.closes(question)) is not None:
         closed = replace(why, reason=Reason.BASELINES_DRIFT)

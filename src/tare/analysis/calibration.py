@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from tare.analysis.comparisons.verdicts import EQUAL, Kind, LogIntervals, Question, decide, gate
+from tare.analysis.comparisons.verdicts import EQUAL, Kind, LogIntervals, Question, aa_gate, decide
 from tare.analysis.evidence import evidence
 from tare.analysis.trust.dependence import Dependence, dependence
 from tare.estimates.grid import BlockRatios, Grid, block_ratios, harmonic
@@ -63,7 +63,7 @@ class Trust:
     false_alarms: Rate  # called slower or faster
     covered: Rate  # intervals that hold zero
     equivalent: Rate  # in all that was seen
-    invalid: int  # the two baseline arms differ: `verdicts.gate`
+    invalid: int  # the two baseline arms differ: `verdicts.aa_gate`
     bias: Interval  # mean overhead, 95 %
     half_width: float  # median over comparisons, of 95 % intervals
     block_sd: float  # of a block's log ratio, within comparisons
@@ -187,7 +187,7 @@ def _compare(grid: Grid, first: int, question: Question) -> tuple[Comparison, fl
         return None
     twin = evidence(grid, arms[2], [arms[1]], Design.BLOCKS)
     kind = decide(question, seen.logs, seen.totals, seen.hidden)
-    if twin.logs is not None and gate(question, twin.logs) is not None:
+    if twin.logs is not None and aa_gate(question, twin.logs) is not None:
         kind = Kind.INVALID
     elif twin.logs is not None and kind in EQUAL and _floor(question, twin.logs) > question.margin:
         kind = Kind.INCONCLUSIVE

@@ -17,7 +17,7 @@ from tare.analysis.comparisons.verdicts import (
     Question,
     Reason,
     Verdict,
-    gate,
+    aa_gate,
     judge,
     too_few,
 )
@@ -51,7 +51,7 @@ def _result(
     unsure = figures.unfit & {at for at, arm in enumerate(arms) if arm.platform == record.baseline}
     twin = None if unsure else _intervals(figures.twin)
     floor = NoiseFloor(None if twin is None else overhead(twin.wide, metric.direction), len(figures.twin))
-    closed = gate(question, twin)
+    closed = aa_gate(question, twin)
     platforms = []
     for name in dict.fromkeys(arm.platform for arm in arms):
         at = [index for index, arm in enumerate(arms) if arm.platform == name]

@@ -15,9 +15,14 @@ from tare.campaign.execution.runs import Client
 from tare.campaign.instances.disk_watch import DiskWatch
 from tare.campaign.instances.launcher import PARENT_GROUP, InstanceLauncher
 from tare.errors import ImageError
-from tare.host import beside, cgroup, facts, lock, network, pinning, removers, roots, state, topology, tuning
-from tare.host.journal import CleanupStack, Journal, clear_the_way
-from tare.host.tuning import Tuned
+from tare.host import cgroup, lock, state
+from tare.host.facts import machine, siblings, topology
+from tare.host.filesystems import roots
+from tare.host.network import bridge
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Journal, clear_the_way
+from tare.host.tuning import pinning, tune
+from tare.host.tuning.tune import Tuned
 from tare.image import build
 from tare.image.build import Image
 from tare.model import Progress, Resources
@@ -91,8 +96,8 @@ class HostSession:
 
         Call it before `prepare`: a control group inherits the host's swappiness when it is made.
         """
-        outcomes = self.enter_context(tuning.tuned(self._journal, measured))
-        for line in tuning.described(outcomes):
+        outcomes = self.enter_context(tune.tuned(self._journal, measured))
+        for line in tune.described(outcomes):
             self._progress(f"not tuned: {line}")
         return outcomes
 
@@ -101,7 +106,7 @@ class HostSession:
 
         Raises `HostError` where one of them cannot be made.
         """
-        net = network.Network(network.choose_subnet(subnet))
+        net = bridge.Network(bridge.choose_subnet(subnet))
         label, work = secrets.token_hex(3)[:5], state.work()
         self.enter_context(pinning.kept_off(pinning.usable() - set(harness_cpus(resources.cpus))))
         cleanup = self.enter_context(CleanupStack(self._journal))
@@ -135,12 +140,12 @@ def image_for(workloads: Iterable[Workload], progress: Progress) -> Image:
 
 def harness_cpus(measured: Collection[int]) -> tuple[int, ...]:
     """The CPUs for the harness and the client: off the measured cores where the host has enough cores."""
-    return topology.elsewhere(pinning.usable(), measured, beside.cores(tuple(measured)))
+    return topology.elsewhere(pinning.usable(), measured, siblings.cores(tuple(measured)))
 
 
 def default_cpus(count: int = 1) -> tuple[int, ...]:
     """The CPUs for the instances, each on a core of its own where the host has enough cores."""
-    return topology.choose(pinning.usable(), facts.cores_of_machine(), count)
+    return topology.choose(pinning.usable(), machine.cores_of_machine(), count)
 
 
 def _client(cleanup: CleanupStack, image: Image, resources: Resources, folder: Path) -> Client:

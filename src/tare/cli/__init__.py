@@ -9,7 +9,8 @@ from types import FrameType
 from tare.cli.commands.app import app
 from tare.cli.console import Console, mend_streams
 from tare.errors import TareError
-from tare.host import state, unremoved
+from tare.host import state
+from tare.host.resources import unremoved
 
 INTERRUPTED = 130
 
@@ -46,7 +47,7 @@ def main() -> None:
 
 def interrupted() -> str:
     """The message after an interrupt: by the journal, whether anything that tare made is still on the host."""
-    from tare.host import journal  # noqa: PLC0415 (slow to import, and rarely needed here)
+    from tare.host.resources import journal  # noqa: PLC0415 (slow to import, and rarely needed here)
 
     mine = [str(entry.resource) for entry in journal.of_this_process()]
     if not mine:

@@ -17,7 +17,9 @@ from tare.cli.consent import agreed
 from tare.cli.console import Console, emit
 from tare.cli.report import to_read
 from tare.errors import UsageError
-from tare.host import facts, load, state
+from tare.host import state
+from tare.host.facts import machine
+from tare.host.tuning import load
 from tare.model import Trial
 from tare.outputs import check_new_campaign, written
 from tare.report.campaign.calibration import (
@@ -91,7 +93,7 @@ def _check(request: CalibrationRequest, folder: Path, console: Console) -> None:
 
 def _report(conditions: list[ConditionReport], added_work: list[InjectedReport]) -> CalibrationReport:
     return CalibrationReport(
-        machine=facts.gather().machine,
+        machine=machine.gather().machine,
         at=time.time(),
         workload=campaigns.WORKLOAD,
         conditions=conditions,

@@ -9,7 +9,7 @@ import typer
 from tare.cli.console import Console
 from tare.errors import HostError
 from tare.host import state
-from tare.host.journal import Journal, sweep
+from tare.host.resources.journal import Journal, sweep
 
 
 def remove_leftovers(*, dry_run: bool) -> None:

@@ -16,7 +16,8 @@ from tare.cli.console import Console, emit
 from tare.errors import Failed, attempt
 from tare.footprint import checks as footprint_checks
 from tare.footprint import ptrace
-from tare.host import beside, checks, facts
+from tare.host import checks
+from tare.host.facts import machine, siblings
 from tare.lab import checks as lab_checks
 from tare.platforms import contract
 from tare.platforms import registry as platforms
@@ -31,7 +32,7 @@ def examine(names: Sequence[str], *, as_json: bool) -> None:
     Of named platforms each must run; of all, one is enough.
     """
     chosen = platforms.choose(names or list(platforms.all_platforms()))
-    host = checks.checks(beside.completed(facts.gather(), default_cpus()))
+    host = checks.checks(siblings.completed(machine.gather(), default_cpus()))
     kernel = [ptrace.check(), *footprint_checks.checks(lab_checks.check())]
     with Console(stderr=True).status("") as status:
         results = [_platform(platform, status) for platform in chosen]

@@ -11,7 +11,8 @@ from tare.cli.consent import agreed
 from tare.cli.console import Console
 from tare.cli.progress import CampaignDisplay
 from tare.cli.report import show
-from tare.host import facts, state
+from tare.host import state
+from tare.host.facts import machine
 from tare.outputs import page_of
 from tare.report.campaign import calibration
 
@@ -35,4 +36,4 @@ def go_on(file: Path, *, trusted: bool, as_json: bool) -> None:
 
 
 def _resolution() -> str:
-    return calibration.line(state.home(), facts.gather().machine)
+    return calibration.line(state.home(), machine.gather().machine)

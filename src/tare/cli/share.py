@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tare.cli.console import Console
-from tare.host import identity
+from tare.host.facts import identity
 from tare.outputs import written
 from tare.store import share
 

@@ -17,8 +17,9 @@ from pathlib import Path
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.contract.doors import Host
 from tare.errors import HostError
-from tare.host import processes, removers, state
-from tare.host.journal import CleanupStack
+from tare.host import processes, state
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
 
 #: Read-only filesystems: an attempt to mount a disk as one of them does not change the disk.
 READERS = ("iso9660", "squashfs", "erofs", "cramfs", "romfs", "udf")

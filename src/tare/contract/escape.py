@@ -14,7 +14,7 @@ from tare.campaign.instances.launcher import RunningInstance
 from tare.contract import bait
 from tare.contract.bench import Bench, promise
 from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Answers, Door, Host, Outcome, State, judge, order
-from tare.host import fence
+from tare.host.network import fence
 from tare.platforms.base import EVERY_DOOR, Platform
 from tare.session.session import Session
 from tare.timeouts import until
@@ -125,7 +125,7 @@ def _host_of(platform: Platform, host: Host) -> Host:
 @contextlib.contextmanager
 def _listener(bench: Bench, running: RunningInstance) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
-        fence.open_door(listener, running.instance.address.client or bench.launcher.network.host)
+        fence.bind_allowed(listener, running.instance.address.client or bench.launcher.network.host)
         yield listener
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from tare.contract.bench import promise
 from tare.contract.leftovers import left_on_host, named_after, notes
 from tare.host import cgroup, processes, state
-from tare.host.fence import BRIDGE
-from tare.host.journal import Journal, sweep
+from tare.host.network.fence import BRIDGE
+from tare.host.resources.journal import Journal, sweep
 
 #: Seconds from the begin of the first start to the kill: a fast start is hit in all of its parts, a slow one early.
 DELAYS_S = (0.02, 0.15, 0.4)
@@ -62,5 +62,5 @@ def killed_after(name: str, delay_s: float) -> None:
 
 def _pids(label: str) -> list[int]:
     """The processes of all instances with the label; none where the label is empty."""
-    groups = {folder.name for root in cgroup.hierarchies().every for folder in root.glob(f"tare/{label}x*") if label}
+    groups = {folder.name for root in cgroup.hierarchies().mounted for folder in root.glob(f"tare/{label}x*") if label}
     return [pid for name in groups for pid in cgroup.Group(f"tare/{name}").pids()]

@@ -28,7 +28,8 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import cpulist, processes, state
+from tare.host import processes, state
+from tare.host.facts import cpulist
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 FLAGS = ("-O2", "-g", "-target", "bpf", "-Wall")

@@ -16,8 +16,9 @@ from pathlib import Path
 from tare.errors import HostError, ParseError
 from tare.footprint import kmodule
 from tare.footprint.model import Counts, Level, Scope
-from tare.host import cgroup, processes, removers, state
-from tare.host.journal import CleanupStack, Entry, Journal
+from tare.host import cgroup, processes, state
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Entry, Journal
 
 #: What to do where functions cannot be counted.
 LAB = "tare footprint --level functions, without --here: it boots a lab, where they can"

@@ -66,18 +66,18 @@ def carry_out(
     if not file.exists():
         check_new_campaign(file)
     _check_bits(request, file, watcher.doing)
-    heard = _Heard(watcher)
+    output = _LabOutput(watcher)
     compiled = module(watcher.doing) if request.level is Level.FUNCTIONS else None
     results = Path(tempfile.mkdtemp(prefix=".tare-lab-", dir=file.absolute().parent))
     try:
-        code = lab_run.run(lab_command(request, results, compiled, programs), heard, watcher.doing)
+        code = lab_run.run(lab_command(request, results, compiled, programs), output, watcher.doing)
         counted = _taken_in(results, file, request.level, watcher.doing)
         answer = wire.read_answer(results)
     finally:
         shutil.rmtree(results, ignore_errors=True)
     if answer.result is None or code != 0:
         saved = f"; {len(counted)} footprints are in {file}" if counted else ""
-        raise HostError(f"counting in the lab ended with {code}{saved}: {answer.error or heard.last}", fix=answer.fix)
+        raise HostError(f"counting in the lab ended with {code}{saved}: {answer.error or output.last}", fix=answer.fix)
     return answer.result.model_copy(update={"footprints": counted})
 
 
@@ -121,7 +121,7 @@ def _wants_docker(platforms: Sequence[str]) -> bool:
     return not platforms or any(name == "all" or name.startswith("docker") for name in platforms)
 
 
-class _Heard:
+class _LabOutput:
     """Passes on the lab's output: progress as data on standard output, lines of text on standard error."""
 
     def __init__(self, watcher: Watcher) -> None:

@@ -19,8 +19,9 @@ from pathlib import Path
 
 from tare.errors import HostError, ParseError
 from tare.footprint.model import Counts, Footprint, Level, Scope
-from tare.host import removers, state
-from tare.host.journal import CleanupStack, Journal
+from tare.host import state
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Journal
 from tare.lab import gcov
 from tare.lab.kernel import TOP, Counting
 

@@ -18,7 +18,7 @@ from tare.campaign.instances.launcher import InstanceLauncher
 from tare.campaign.plan.plan import Job, Plan
 from tare.campaign.plan.request import DEFAULT_MEMORY, CampaignRequest, check_resources
 from tare.errors import Failed
-from tare.host import facts
+from tare.host.facts import machine
 from tare.image.build import Image
 from tare.model import Progress, Resources
 from tare.outputs import check_new_campaign
@@ -104,7 +104,7 @@ def _image(request: SiteRequest, existing: Store | None, host: HostSession) -> I
         return host.image(needed)
     # Its parameters do not matter: nothing of it is run again.
     image = host.image([*needed, *(workloads.get(recorded.name) for recorded in existing.record.workloads)])
-    same.check_same(existing.record, image, facts.gather())
+    same.check_same(existing.record, image, machine.gather())
     return image
 
 

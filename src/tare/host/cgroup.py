@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import beneath, cpulist
+from tare.host.facts import cpulist
+from tare.host.filesystems import beneath
 from tare.model import Resources
 from tare.timeouts import until
 
@@ -31,7 +32,7 @@ class Hierarchies:
 
     v1: Mapping[str, Path]
     v2: Path | None
-    every: tuple[Path, ...]  # all mounted hierarchies, named ones too: runtimes make folders in each
+    mounted: tuple[Path, ...]  # all mounted hierarchies, named ones too: runtimes make folders in each
 
     @property
     def unified(self) -> bool:
@@ -92,7 +93,7 @@ class Group:
 
         ``everywhere``: in the hierarchies that tare does not use too, for what makes groups below its own in them.
         """
-        folders = [root / self.path / name for root in (self._tree.every if everywhere else self._roots())]
+        folders = [root / self.path / name for root in (self._tree.mounted if everywhere else self._roots())]
         for folder in folders:
             folder.mkdir(exist_ok=True, parents=everywhere)
             if not self._tree.unified and folder == self._tree.v1["cpuset"] / self.path / name:
@@ -222,7 +223,7 @@ def usage_of(pid: int) -> Group | None:
 
 def destroy(path: str) -> None:
     """Kill all processes in the group and below, in every hierarchy, and remove it. No group: nothing to do."""
-    folders = [root / path for root in hierarchies().every if (root / path).is_dir()]
+    folders = [root / path for root in hierarchies().mounted if (root / path).is_dir()]
     deadline = until(10)
     while folders:
         for pid in _pids(folders):

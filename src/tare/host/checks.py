@@ -1,7 +1,7 @@
 """The checks of `tare doctor` for the host: what tare cannot do without, and what makes figures worse.
 
 Pure functions of `HostFacts`. The fix is for the person at the machine; some of it `tare run --tune` does for the time
-of a campaign (`tare.host.tuning`).
+of a campaign (`tare.host.tuning.tune`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tare.host.facts import FULL_ASLR, CpuFacts, HostFacts
+from tare.host.facts.machine import FULL_ASLR, CpuFacts, HostFacts
 
 State = Literal["ok", "warn", "fail"]
 

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host.resource import HostResource
+from tare.host.resources.resource import HostResource
 
 FOLDER = Path("/run/tare")
 #: So many characters of the holder's command line are recorded.

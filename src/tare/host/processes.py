@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from tare.errors import HostError
-from tare.host import pinning
+from tare.host.tuning import pinning
 from tare.timeouts import stretched, until
 
 #: bash, because dash cannot name descriptors above 9.

@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import mounts, processes, removers
-from tare.host.journal import CleanupStack
+from tare.host import processes
+from tare.host.filesystems import mounts
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
 
 #: Ids that no distribution hands out.
 FIRST = 2_000_000_000

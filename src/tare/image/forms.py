@@ -7,8 +7,8 @@ import stat
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import ext4 as filesystems
 from tare.host import processes
+from tare.host.filesystems import ext4 as filesystems
 from tare.image import recipe
 from tare.image.build import Image
 

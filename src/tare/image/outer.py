@@ -16,7 +16,8 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import ext4, processes, state
+from tare.host import processes, state
+from tare.host.filesystems import ext4
 from tare.image import guest
 
 #: Room for what a platform writes to the disk while it runs, besides what is on it.

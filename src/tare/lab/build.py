@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import ext4, processes, state
+from tare.host import processes, state
+from tare.host.filesystems import ext4
 from tare.image import build as image_build
 from tare.image.places import beside, locked
 from tare.lab import recipe

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import ParseError
-from tare.host import pinning, processes
+from tare.host import processes
+from tare.host.tuning import pinning
 from tare.lab import archives
 
 #: Of gcov's JSON.

@@ -22,7 +22,8 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import pinning, processes
+from tare.host import processes
+from tare.host.tuning import pinning
 from tare.image.places import beside, locked
 from tare.lab import build, gcov, recipe
 from tare.model import Progress

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, PlatformError, SessionError
-from tare.host import cgroup, console, pinning, processes, removers, state
-from tare.host.journal import CleanupStack, Journal
+from tare.host import cgroup, console, processes, state
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Journal
+from tare.host.tuning import pinning
 from tare.image import guest
 from tare.lab.build import HOME_INSIDE
 from tare.model import Progress, Resources

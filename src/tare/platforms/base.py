@@ -30,9 +30,9 @@ from typing import ClassVar, Self
 
 from tare.errors import TareError
 from tare.host.cgroup import Group
-from tare.host.journal import CleanupStack
-from tare.host.network import Network
-from tare.host.roots import Workspace
+from tare.host.filesystems.roots import Workspace
+from tare.host.network.bridge import Network
+from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.model import Resources
 from tare.platforms.parts.answers import FirstAnswer

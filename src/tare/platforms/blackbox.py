@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from tare import lazily
 from tare.errors import HostError, ImageError, PlatformError, SessionError
 from tare.host import processes
-from tare.host.journal import CleanupStack
+from tare.host.resources.journal import CleanupStack
 from tare.image import blackbox, forms
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared

@@ -6,8 +6,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tare.host import network, processes, roots, userns
-from tare.host.journal import CleanupStack
+from tare.host import processes, userns
+from tare.host.filesystems import roots
+from tare.host.network import bridge
+from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
@@ -81,7 +83,7 @@ class Bubblewrap(Platform):
         """Run bwrap in the foreground; bwrap itself is pid 1 inside, and reaps."""
         root, data, users = spec.space.folder / "root", spec.space.data, spec.space.folder / "users"
         # Not nsenter: bwrap binds the /sys that it finds, and `ip netns exec` brings the namespace's own.
-        within = ["ip", "netns", "exec", network.namespace_path(spec.id).name]
+        within = ["ip", "netns", "exec", bridge.namespace_path(spec.id).name]
         if self._users:
             address = own_users(spec, cleanup, users)
             within += [*room.made({"root": root, "data": data}), *userns.entered(users)]

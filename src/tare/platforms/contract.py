@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import TypeVar
 
-from tare.host.journal import CleanupStack
+from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 

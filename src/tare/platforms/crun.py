@@ -8,9 +8,11 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from tare.host import cgroup, pinning, processes, removers, state
-from tare.host.journal import CleanupStack
-from tare.host.runtimes import surroundings
+from tare.host import cgroup, processes, state
+from tare.host.daemons.runtimes import surroundings
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
+from tare.host.tuning import pinning
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.model import Resources

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from tare import lazily
 from tare.errors import PlatformError, SessionError, TareError
-from tare.host import cgroup, dockerd, removers
-from tare.host.journal import CleanupStack
+from tare.host import cgroup
+from tare.host.daemons import dockerd
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms import crun

@@ -21,8 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import mounts, network, processes
-from tare.host.journal import CleanupStack
+from tare.host import processes
+from tare.host.filesystems import mounts
+from tare.host.network import bridge
+from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
@@ -97,7 +99,7 @@ class Firecracker(Platform):
                 return Availability(False, reason=f"no {needed} binary on PATH", fix=FIX)
         if os.geteuid() != 0:
             return Availability(False, reason="a TAP needs root", fix="run tare as root (sudo)")
-        lacking = network.no_tun()
+        lacking = bridge.no_tun()
         if lacking is not None:
             return Availability(False, reason=lacking.what, fix=lacking.fix or "")
         try:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
-from tare.host import processes, runtimes
-from tare.host.journal import CleanupStack
+from tare.host import processes
+from tare.host.daemons import runtimes
+from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import console, daemons, processes, removers
-from tare.host.fence import BRIDGE
-from tare.host.journal import CleanupStack
-from tare.host.network import no_tun
+from tare.host import console, processes
+from tare.host.daemons import own
+from tare.host.network.bridge import no_tun
+from tare.host.network.fence import BRIDGE
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
@@ -136,7 +138,7 @@ class Libvirt(Platform):
 
     def _refusal(self, daemon: libvirtd.LibvirtDaemon, stderr: bytes) -> PlatformError:
         with self._lock:
-            if daemon.ended(daemons.DYING_S) is not None and self._libvirtd is daemon:
+            if daemon.ended(own.DYING_S) is not None and self._libvirtd is daemon:
                 return self._forget_ended(daemon)
         return PlatformError(
             f"libvirt refuses: {virsh.last_error(stderr)}", fix="see what `libvirtd` says on this host"

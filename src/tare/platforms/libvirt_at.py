@@ -16,9 +16,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tare.errors import PlatformError, UsageError
-from tare.host import cgroup, console, processes, removers, roots
-from tare.host.fence import BRIDGE
-from tare.host.journal import CleanupStack
+from tare.host import cgroup, console, processes
+from tare.host.filesystems import roots
+from tare.host.network.fence import BRIDGE
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms import xen

@@ -6,11 +6,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tare.host import processes, removers, roots
-from tare.host.claims import LXC_LOCKS
-from tare.host.fence import BRIDGE
-from tare.host.journal import CleanupStack
-from tare.host.network import Endpoint
+from tare.host import processes
+from tare.host.filesystems import roots
+from tare.host.network.bridge import Endpoint
+from tare.host.network.fence import BRIDGE
+from tare.host.resources import removers
+from tare.host.resources.claims import LXC_LOCKS
+from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared

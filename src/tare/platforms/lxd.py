@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.errors import TareError
-from tare.host import pinning, processes, roots
-from tare.host.fence import BRIDGE
-from tare.host.journal import CleanupStack
+from tare.host import processes
+from tare.host.filesystems import roots
+from tare.host.network.fence import BRIDGE
+from tare.host.resources.journal import CleanupStack
+from tare.host.tuning import pinning
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from tare.errors import PlatformError
-from tare.host import network, roots
-from tare.host.journal import CleanupStack
+from tare.host.filesystems import roots
+from tare.host.network import bridge
+from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import AGENT, Address, Availability, Instance, LaunchSpec, Platform, Prepared
@@ -77,7 +78,7 @@ class NativeVeth(Native):
 
     def _network(self, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[Address, Sequence[str]]:
         endpoint = spec.network.new_namespace(cleanup, spec.id)
-        joined = ["nsenter", f"--net={network.namespace_path(spec.id)}", "--"]
+        joined = ["nsenter", f"--net={bridge.namespace_path(spec.id)}", "--"]
         return Address.on_veth(spec, endpoint.address), joined
 
 

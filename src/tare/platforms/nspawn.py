@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tare.host import network, processes, removers, roots
-from tare.host.claims import NSPAWN
-from tare.host.journal import CleanupStack
-from tare.host.resource import HostResource
+from tare.host import processes
+from tare.host.filesystems import roots
+from tare.host.network import bridge
+from tare.host.resources import removers
+from tare.host.resources.claims import NSPAWN
+from tare.host.resources.journal import CleanupStack
+from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
@@ -99,7 +102,7 @@ class Nspawn(Platform):
         root = roots.overlay_root(cleanup, spec.space, spec.image.root)
         name = f"tare-{spec.id}"
         cleanup.own(*traces(root, name, spec.group.path))
-        joined = f"--network-namespace-path={network.namespace_path(spec.id)}"
+        joined = f"--network-namespace-path={bridge.namespace_path(spec.id)}"
         argv = sandbox_argv(name, root, *guards(), joined, f"--bind={spec.space.data}:/data")
         # It makes groups for itself and its payload in hierarchies that tare has no use for.
         within = roots.privileged_beneath_hosts_root(root)

@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import processes, removers
-from tare.host.journal import CleanupStack
+from tare.host import processes
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms import crun

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import cgroup, processes, removers, state, userns
-from tare.host.journal import CleanupStack
-from tare.host.runtimes import surroundings
+from tare.host import cgroup, processes, state, userns
+from tare.host.daemons.runtimes import surroundings
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared

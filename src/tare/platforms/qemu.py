@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import network, processes, tsc
-from tare.host.journal import CleanupStack
+from tare.host import processes
+from tare.host.facts import tsc
+from tare.host.network import bridge
+from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
@@ -66,7 +68,7 @@ class Qemu(Platform):
             return Availability(False, reason="QEMU is not installed", fix="apt-get install qemu-system-x86")
         if os.geteuid() != 0:
             return Availability(False, reason="control groups and TAPs need root", fix="run tare as root (sudo)")
-        lacking = None if self._kind.user else network.no_tun()
+        lacking = None if self._kind.user else bridge.no_tun()
         if lacking is not None:
             return Availability(False, reason=lacking.what, fix=lacking.fix or "")
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tare.host import processes
-from tare.host.journal import CleanupStack
+from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared

@@ -19,9 +19,10 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import PlatformError, UsageError
-from tare.host import console, cpulist, processes
-from tare.host.journal import CleanupStack
+from tare.host import console, processes
+from tare.host.facts import cpulist
 from tare.host.processes import Finished
+from tare.host.resources.journal import CleanupStack
 from tare.image import forms
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared

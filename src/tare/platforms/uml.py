@@ -19,9 +19,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import network, processes, roots, userns
-from tare.host.journal import CleanupStack
-from tare.host.roots import Workspace
+from tare.host import processes, userns
+from tare.host.filesystems import roots
+from tare.host.filesystems.roots import Workspace
+from tare.host.network import bridge
+from tare.host.resources.journal import CleanupStack
 from tare.image import forms, outer
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
@@ -83,7 +85,7 @@ def jail(folder: Path, users: Path, *, disk: Path | None) -> Jail:
         written["/root"] = folder / "root"
     else:
         read["/image.ext4"] = disk
-    return Jail(program, users, outer.with_libraries(program), read, written, ("/dev/null", str(network.TUN)))
+    return Jail(program, users, outer.with_libraries(program), read, written, ("/dev/null", str(bridge.TUN)))
 
 
 def script(address: str, gateway: str, port: int, data: str, agent: Sequence[str]) -> str:
@@ -133,7 +135,7 @@ class Uml(Platform):
                 return Availability(False, reason=f"{program} is not installed", fix=fix)
         if os.geteuid() != 0:
             return Availability(False, reason="a TAP needs root", fix="run tare as root (sudo)")
-        lacking = network.no_tun()
+        lacking = bridge.no_tun()
         if lacking is not None:
             return Availability(False, reason=lacking.what, fix=lacking.fix or "")
         why = complaint(_trivial, NO_ROOM)

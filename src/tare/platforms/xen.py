@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, ImageError
-from tare.host import pinning, processes, removers
-from tare.host.fence import BRIDGE
-from tare.host.journal import CleanupStack
+from tare.host import processes
+from tare.host.network.fence import BRIDGE
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
+from tare.host.tuning import pinning
 from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared

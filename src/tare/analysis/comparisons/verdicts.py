@@ -259,7 +259,7 @@ def within_noise(verdict: Verdict, margin: float, floor: Interval | None) -> Ver
     return Verdict(Kind.INCONCLUSIVE, Reason.WIDE_FLOOR, seen=verdict.seen, numbers=numbers)
 
 
-def gate(question: Question, baseline: LogIntervals | None) -> Closed | None:
+def aa_gate(question: Question, baseline: LogIntervals | None) -> Closed | None:
     """Why a metric gets no verdicts in this campaign: its two baseline arms differ. None: they do not.
 
     The two baseline arms run the same bits in the same way. When the interval of their difference excludes zero, and

@@ -27,7 +27,7 @@ class FindingKind(StrEnum):
     ``drift``: rank ``correlation`` of the ratio with the block, too little to close the figure.
     ``one-baseline``, ``no-floor``: there is no A/A figure; the second has a `FloorReason`.
     ``wide-floor``: the A/A interval's ``half_width`` is beyond the margin.
-    ``floor-excludes-zero``: the A/A interval does, by too little to make the metric invalid (`verdicts.gate`).
+    ``floor-excludes-zero``: the A/A interval does, by too little to make the metric invalid (`verdicts.aa_gate`).
     ``unmarked``: what leaving out the contaminated trials would change; its figures are `Unmarked`'s.
     ``headline-differs``: the workload's headline ``metric`` has another ``verdict``.
     """

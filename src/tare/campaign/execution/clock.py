@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tare.host import counters
+from tare.host.facts import counters
 from tare.model import Sample, SliceFacts, Status, Trial, TrialKey
 
 

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import processes, roots
+from tare.host import processes
+from tare.host.filesystems import roots
 from tare.image.build import Image
 from tare.platforms import contract
 from tare.platforms.base import Platform

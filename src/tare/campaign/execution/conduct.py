@@ -25,8 +25,12 @@ from tare.campaign.plan.request import ALL, DUET_CPUS, CampaignRequest
 from tare.campaign.plan.stopping import targets
 from tare.campaign.telemetry.sampler import Sampler
 from tare.errors import Failed, HostError, attempt
-from tare.host import beside, facts, network, state, unremoved, volumes
-from tare.host.tuning import Tuned
+from tare.host import state
+from tare.host.facts import machine, siblings
+from tare.host.filesystems import volumes
+from tare.host.network import bridge
+from tare.host.resources import unremoved
+from tare.host.tuning.tune import Tuned
 from tare.image import build
 from tare.image.build import Image
 from tare.model import Design, Progress, Resources
@@ -99,7 +103,7 @@ def check_host(request: CampaignRequest) -> None:
     check_disk()
     volumes.check_size(request.data_bytes, state.home())
     build.agent_path()
-    network.choose_subnet(request.subnet)
+    bridge.choose_subnet(request.subnet)
 
 
 def _plan(
@@ -153,7 +157,7 @@ def resume(
         check_disk()
         jobs = jobs_of(record)
         image = host.image(job.workload for job in jobs)
-        same.check_same(record, image, facts.gather())
+        same.check_same(record, image, machine.gather())
         limits = record.resources
         resources = Resources(tuple(limits.cpus), limits.memory_bytes, limits.data_bytes)
         volumes.check_size(limits.data_bytes, state.home())
@@ -170,7 +174,7 @@ def resume(
         same.check_platforms(record, ready)
         plan = _plan_of(record, ready, jobs, resources)
         store.add_event("info", RESUMED)
-        changes = [*_tuned_otherwise(record.tuning, tuned), *same.notes(record, facts.gather(), ready)]
+        changes = [*_tuned_otherwise(record.tuning, tuned), *same.notes(record, machine.gather(), ready)]
         for line in changes:
             store.add_event("warning", line)
             (warn or watcher.doing)(line)
@@ -251,7 +255,7 @@ def record_of(
         platforms=[entry.record for entry in ready],
         workloads=[_workload_record(job) for job in plan.jobs],
         resources=ResourceRecord.model_validate(asdict(plan.resources)),
-        host=beside.completed(facts.gather(), plan.resources.cpus).model_dump(mode="json"),
+        host=siblings.completed(machine.gather(), plan.resources.cpus).model_dump(mode="json"),
         image={"hash": image.hash, **image.manifest.model_dump(mode="json")},
         agent_hash=image.agent_hash,
         fairness={entry.platform.name: entry.fairness for entry in ready},

@@ -13,7 +13,7 @@ from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.instances.pool import InstancePool
 from tare.campaign.plan.schedule import Stage
 from tare.errors import ParseError
-from tare.host import counters
+from tare.host.facts import counters
 from tare.model import CPU_COST, Arm, Mode, Sample
 from tare.workloads.apart import Load, ProbeDensity, RunDensity, StartDensity, WeightDensity
 from tare.workloads.base import Params, SliceWorkload

@@ -10,7 +10,7 @@ from typing import Any
 
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import Failed, HostError, PlatformError, TareError, attempt
-from tare.host import volumes
+from tare.host.filesystems import volumes
 from tare.image.build import Image
 from tare.model import Arm, Progress
 from tare.platforms import contract, registry

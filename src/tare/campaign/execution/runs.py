@@ -15,8 +15,9 @@ from tare.campaign.execution import caches
 from tare.campaign.execution.slices import spent
 from tare.campaign.instances.launcher import RunningInstance
 from tare.errors import OUTPUTS, Failed, HostError, ParseError, TareError, UnsupportedError, attempt
-from tare.host import processes, roots, volumes
-from tare.host.network import CLIENT_NAMESPACE
+from tare.host import processes
+from tare.host.filesystems import roots, volumes
+from tare.host.network.bridge import CLIENT_NAMESPACE
 from tare.model import Sample
 from tare.platforms.base import Address
 from tare.session import Execution

@@ -14,7 +14,7 @@ from typing import Any
 import tare
 from tare.campaign.execution.preflight import Ready
 from tare.errors import StoreError
-from tare.host.facts import HostFacts
+from tare.host.facts.machine import HostFacts
 from tare.image.build import Image
 from tare.store import CampaignRecord, LeftOut, Store
 from tare.workloads import registry as workloads

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tare.errors import Failed, SessionError, attempt
-from tare.host import processes, volumes
+from tare.host import processes
 from tare.host.cgroup import Group
-from tare.host.roots import Workspace
-from tare.host.volumes import Room
+from tare.host.filesystems import volumes
+from tare.host.filesystems.roots import Workspace
+from tare.host.filesystems.volumes import Room
 from tare.session import Session
 
 #: Seconds between two looks. A guest that writes 2 GB/s takes half a gigabyte meanwhile; the reserve is larger.

@@ -14,9 +14,12 @@ from pathlib import Path
 from tare.campaign.instances.disk_watch import DiskWatch, Tenant
 from tare.campaign.instances.starts import marks, marks_from_outside
 from tare.errors import Failed, HostError, PlatformError, SessionError, TareError, attempt
-from tare.host import cgroup, console, memory, removers, roots
-from tare.host.journal import CleanupStack, Journal
-from tare.host.network import Network
+from tare.host import cgroup, console
+from tare.host.facts import memory
+from tare.host.filesystems import roots
+from tare.host.network.bridge import Network
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Journal
 from tare.image.build import Image
 from tare.model import Arm, Resources
 from tare.platforms import contract

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tare.campaign.instances.gate import Gate, at_once
 from tare.campaign.instances.launcher import USUAL, InstanceLauncher, RunningInstance, Terms, stop_all
 from tare.errors import Failed, HostError, PlatformError
-from tare.host import counters
+from tare.host.facts import counters
 from tare.model import Arm
 from tare.platforms.base import Platform
 

@@ -18,9 +18,10 @@ from functools import partial
 from tare.campaign.instances.launcher import PARENT_GROUP, RunningInstance
 from tare.campaign.telemetry.strays import Strays
 from tare.errors import Failed, attempt
-from tare.host import counters, state
+from tare.host import state
 from tare.host.cgroup import Group
-from tare.host.fence import BRIDGE
+from tare.host.facts import counters
+from tare.host.network.fence import BRIDGE
 from tare.model import Arm, CpuTick, InstanceTick, Tick
 
 #: Seconds between two readings: at 2 Hz they take 0.3 % of a core, at 10 Hz 1.2 % (docs/benchmarks.md); and a neighbour

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tare.campaign.instances.launcher import PARENT_GROUP
-from tare.host import unremoved
 from tare.host.cgroup import Group
+from tare.host.resources import unremoved
 
 
 @dataclass(slots=True)

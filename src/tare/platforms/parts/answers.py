@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import console, fence
+from tare.host import console
+from tare.host.network import fence
 from tare.timeouts import stretched, until
 
 #: The known kinds of services; a `Service` names the port.
@@ -97,7 +98,7 @@ def _ask_udp(service: Service) -> bool:
     deadline = time.monotonic() + ROUND_S
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
         asker.settimeout(INTERVAL_S)
-        fence.open_door(asker, "")
+        fence.bind_allowed(asker, "")
         asker.connect((service.host, service.port))
         while time.monotonic() < deadline:  # an answer to any of them will do, however late
             asker.send(token)

@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.host import cgroup, pinning, processes, removers, state
-from tare.host.journal import CleanupStack, Journal
+from tare.host import cgroup, processes, state
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Journal
+from tare.host.tuning import pinning
 from tare.model import Resources
 from tare.timeouts import stretched
 

@@ -17,8 +17,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import cgroup, console, daemons, processes, removers, state
-from tare.host.journal import CleanupStack, Journal
+from tare.host import cgroup, console, processes, state
+from tare.host.daemons import own
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Journal
 from tare.platforms.base import LaunchSpec
 from tare.platforms.parts.virsh import Connection
 
@@ -184,7 +186,7 @@ class Private(LibvirtDaemon):
         lines = [*(f"echo $$ >{shlex.quote(str(path))}" for path in procs), *more]
         (spec.space.folder / "enter").write_text("".join(f"{line}\n" for line in lines))
 
-    def _start(self, label: str) -> daemons.Daemon:
+    def _start(self, label: str) -> own.Daemon:
         self._cleanup.own(removers.folder(self.folder))
         pairs = [(str(self.folder / name), place) for name, place in FOLDERS.items()]
         for folder, _ in pairs:
@@ -193,7 +195,7 @@ class Private(LibvirtDaemon):
         (self.folder / "etc" / "qemu.conf").write_text(QEMU_CONF)
         words = [word for pair in (*pairs, (str(_cache_folder()), CACHE)) for word in pair]
         argv = ["unshare", "--mount", "--propagation", "slave", "sh", "-ec", _SURROUND, "sh", hidden(), *words, "--"]
-        return daemons.start(
+        return own.start(
             self._cleanup,
             label,
             [*argv, processes.find("libvirtd") or "libvirtd"],
@@ -236,8 +238,8 @@ def controllers() -> list[Path]:
     """The hierarchies that have controllers; in a named one libvirt looks for itself where it is, not below."""
     tree = cgroup.hierarchies()
     if tree.unified:
-        return list(tree.every)
-    return [path for path in named_out(Path("/proc/mounts").read_text(), tree.every) if path != tree.v2]
+        return list(tree.mounted)
+    return [path for path in named_out(Path("/proc/mounts").read_text(), tree.mounted) if path != tree.v2]
 
 
 def named_out(mounts: str, hierarchies: Sequence[Path]) -> list[Path]:

@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import PlatformError
-from tare.host import cgroup, daemons, lxd, processes, removers, state
-from tare.host.claims import LXC_LOCKS
-from tare.host.journal import CleanupStack, Journal
+from tare.host import cgroup, processes, state
+from tare.host.daemons import lxd
+from tare.host.daemons import own as daemons
+from tare.host.resources import removers
+from tare.host.resources.claims import LXC_LOCKS
+from tare.host.resources.journal import CleanupStack, Journal
 from tare.platforms.parts import rights
 from tare.timeouts import stretched
 

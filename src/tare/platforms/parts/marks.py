@@ -9,7 +9,7 @@ import threading
 import time
 
 from tare.errors import HostError
-from tare.host import fence
+from tare.host.network import fence
 from tare.timeouts import stretched, until
 
 #: An echo request is sent this often until one is answered.
@@ -112,7 +112,7 @@ class Datagram:
         self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         # On all addresses: an instance on another machine sends to the address by which it reaches this host.
         try:
-            fence.open_door(self._socket, "")  # the token shows which instance sent a datagram
+            fence.bind_allowed(self._socket, "")  # the token shows which instance sent a datagram
         except HostError:
             self._socket.close()
             raise

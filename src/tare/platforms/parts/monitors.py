@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import network, processes, removers
-from tare.host.journal import CleanupStack
+from tare.host import processes
+from tare.host.network import bridge
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.platforms import firecracker, xen
 from tare.platforms.base import Availability
@@ -111,7 +113,7 @@ def _detect_qemu(box: Box) -> Availability:
     if os.geteuid() != 0:
         return Availability(False, reason="control groups and TAPs need root", fix="run tare as root (sudo)")
     try:
-        lacking = network.no_tun() if box.link == "tap" else None
+        lacking = bridge.no_tun() if box.link == "tap" else None
         if lacking is not None:
             raise lacking
         accel, why = vm.accelerated(guest.ensure())

@@ -13,7 +13,9 @@ import time
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import console, ext4, pinning, processes
+from tare.host import console, processes
+from tare.host.filesystems import ext4
+from tare.host.tuning import pinning
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.image.places import beside, locked

@@ -8,8 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tare.host import cgroup, network, removers, roots, runtimes, userns
-from tare.host.journal import CleanupStack
+from tare.host import cgroup, userns
+from tare.host.daemons import runtimes
+from tare.host.filesystems import roots
+from tare.host.network import bridge
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
 from tare.model import Resources
 from tare.platforms.base import NO_NETWORK, Address, Instance, LaunchSpec
 from tare.platforms.parts import room
@@ -120,7 +124,7 @@ def launch_bundle(
     else:
         address = _address(spec, cleanup, net)
         roots.overlay_root(cleanup, spec.space, spec.image.root)
-    netns = None if net is Net.NONE else network.namespace_path(spec.id)
+    netns = None if net is Net.NONE else bridge.namespace_path(spec.id)
     group = f"{spec.group.path}/box"
     config = bundle_config(spec.agent_argv(), root, data, spec.resources, group, netns, mapped if users else None)
     (spec.space.folder / "config.json").write_text(json.dumps(config))
@@ -152,5 +156,5 @@ def _address(spec: LaunchSpec, cleanup: CleanupStack, net: Net) -> Address:
     if net is Net.VETH:
         return Address.on_veth(spec, endpoint.address)
     # The kernel must not answer pings in the stack's stead.
-    network.silence_ping(spec.id)
+    bridge.silence_ping(spec.id)
     return Address(endpoint.address, spec.port, spec.port, endpoint.address)

@@ -58,7 +58,7 @@ def start(
     ``within``: the command prefix that sets up namespaces and mounts before that instant (see
     `processes.start_held`). ``in_every_hierarchy``: see `cgroup.Group.leaf`. ``own``: called with the id of the process
     that becomes the command, before it does, to note what the command will leave under that id
-    (`tare.host.kinds.files`).
+    (`tare.host.resources.kinds.files`).
     """
     procs = spec.group.leaf("tool", everywhere=in_every_hierarchy)
     pipe = subprocess.PIPE

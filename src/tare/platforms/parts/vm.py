@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import console, ext4, processes, state
+from tare.host import console, processes, state
+from tare.host.filesystems import ext4
 from tare.image import forms, guest
 from tare.image.build import Image
 from tare.platforms.base import Instant, LaunchSpec, Prepared

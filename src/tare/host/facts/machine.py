@@ -15,7 +15,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from tare.host import cgroup, cpulist, processes, state, topology
+from tare.host import cgroup, processes, state
+from tare.host.facts import cpulist, topology
 
 CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
 
@@ -44,7 +45,8 @@ class CpuFacts(_Facts):
     smt: bool | None  # whether cores run more than one thread now
     #: the CPUs of each core; None: not known. By measurement (`tried`) only the measured CPUs' cores are right
     siblings: topology.Cores | None = None
-    tried: bool = False  # whether siblings are known by measurement (`tare.host.beside`), as the host does not say
+    #: whether siblings are known by measurement (`tare.host.facts.siblings`), as the host does not say
+    tried: bool = False
     governors: tuple[str, ...]  # of all CPUs, each once; empty where the kernel does not set the frequency
     turbo: bool | None
 

@@ -22,13 +22,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tare.errors import HostError
-from tare.host import processes, removers
-from tare.host.journal import CleanupStack
+from tare.host import processes
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
 
 BRIDGE = "tare0"
 #: Ports of the host that instances may send to first: agents of guests by TCP, the marks of starts by UDP. The host's
 #: own requests by UDP come from one of these, as no rule could distinguish an answer from a first packet.
-DOORS = range(7090, 7154)
+OPEN_PORTS = range(7090, 7154)
 
 _MAC_BEGINS = "02:7a"
 #: Of linux/filter.h: what counts from the link's header, in which the sender's MAC has bytes 6 to 11.
@@ -61,8 +62,21 @@ def rules(client: Client, *, drops: bool, by_mac: bool = True) -> list[tuple[str
         ("FORWARD", "-i", BRIDGE, *not_of_client, "-j", "DROP"),
         ("FORWARD", "-o", BRIDGE, "!", "-d", client.address, "-j", "DROP"),
         *(of_client_alone if drops else []),
-        ("INPUT", "-i", BRIDGE, "-p", "tcp", "--syn", "!", "--dport", _span(DOORS), *not_of_client, "-j", "DROP"),
-        ("INPUT", "-i", BRIDGE, "-p", "udp", "!", "--dport", _span(DOORS), *not_of_client, "-j", "DROP"),
+        (
+            "INPUT",
+            "-i",
+            BRIDGE,
+            "-p",
+            "tcp",
+            "--syn",
+            "!",
+            "--dport",
+            _span(OPEN_PORTS),
+            *not_of_client,
+            "-j",
+            "DROP",
+        ),
+        ("INPUT", "-i", BRIDGE, "-p", "udp", "!", "--dport", _span(OPEN_PORTS), *not_of_client, "-j", "DROP"),
     ]
 
 
@@ -122,9 +136,9 @@ def _insert(cleanup: CleanupStack, rule: Sequence[str]) -> processes.Finished:
     return processes.run(["iptables", "-w", "-I", rule[0], "1", *rule[1:]])
 
 
-def open_door(asker: socket.socket, host: str) -> None:
-    """Bind a socket to one of the `DOORS` that is free on this address. Raises `HostError` when none is."""
-    for port in DOORS:
+def bind_allowed(asker: socket.socket, host: str) -> None:
+    """Bind a socket to one of the `OPEN_PORTS` that is free on this address. Raises `HostError` when none is."""
+    for port in OPEN_PORTS:
         try:
             asker.bind((host, port))
         except OSError as error:
@@ -132,7 +146,9 @@ def open_door(asker: socket.socket, host: str) -> None:
                 raise HostError(f"port {port} of {host or 'this host'}: {error.strerror}", fix="tare clean") from error
         else:
             return
-    raise HostError(f"the ports {DOORS[0]} to {DOORS[-1]} are all taken", fix="end what uses them (ss -tulnp)")
+    raise HostError(
+        f"the ports {OPEN_PORTS[0]} to {OPEN_PORTS[-1]} are all taken", fix="end what uses them (ss -tulnp)"
+    )
 
 
 def port_words(link: str, *, isolated: bool) -> str:

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import beneath
+from tare.host.filesystems import beneath
 
 #: mount(2)
 READ_ONLY, NO_SUID, NO_DEV, REMOUNT, BIND = 1, 2, 4, 32, 4096

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import ext4, mounts, processes, removers, state
-from tare.host.journal import CleanupStack
+from tare.host import processes, state
+from tare.host.filesystems import ext4, mounts
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
 
 #: What an instance may take without a volume of its own: as much as the largest disk of a machine, with its root's.
 MAX_BYTES = 20 << 30

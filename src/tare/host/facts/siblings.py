@@ -11,9 +11,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from tare.host import facts, processes
-from tare.host.facts import HostFacts
-from tare.host.topology import Cores
+from tare.host import processes
+from tare.host.facts import machine
+from tare.host.facts.machine import HostFacts
+from tare.host.facts.topology import Cores
 
 #: A CPU with less than this share of its speed is slowed down by the busy one: threads of one core keep 0.5 to 0.7 of
 #: it beside each other, and CPUs that share only a cache and a clock rate 0.9 and more.
@@ -38,7 +39,7 @@ def cores(measured: tuple[int, ...]) -> Cores | None:
 
     The measurement is made once a process. It does not find the cores of other CPUs: each of those is listed by itself.
     """
-    known, usable = facts.cores_of_machine(), os.sched_getaffinity(0)
+    known, usable = machine.cores_of_machine(), os.sched_getaffinity(0)
     if known is not None or len(usable) > MAX or not usable.issuperset(measured):
         return known
     return by_trial(measured, usable, slowed)

@@ -21,9 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import fence, processes, removers, subnets
-from tare.host.fence import BRIDGE
-from tare.host.journal import CleanupStack
+from tare.host import processes
+from tare.host.network import fence, subnets
+from tare.host.network.fence import BRIDGE
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
 
 CLIENT_NAMESPACE = "tare-client"
 #: What makes TAPs.
@@ -137,7 +139,7 @@ class Network:
         listener = socket.socket()
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            fence.open_door(listener, self.host)
+            fence.bind_allowed(listener, self.host)
             listener.listen()
         except BaseException:
             listener.close()

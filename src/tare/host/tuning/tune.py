@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tare.host import cpulist, removers, settings
-from tare.host.facts import FULL_ASLR
-from tare.host.journal import CleanupStack, Journal
+from tare.host.facts import cpulist
+from tare.host.facts.machine import FULL_ASLR
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Journal
+from tare.host.tuning import settings
 
 ROOT = Path("/")
 

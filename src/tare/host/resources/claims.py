@@ -3,7 +3,8 @@
 Root acts on the journal's entries. So each is checked against this table, when it is written and again when it is
 read: no entry, however it came to be, makes tare remove, kill or run what is not tare's. A fact is a name with tare's
 label, a path below one of the folders in which tare makes files, or a word from a closed list; never a command.
-Plug-ins add kinds of their own (`tare.host.kinds`), whose facts are checked against the same rules and no others.
+Plug-ins add kinds of their own (`tare.host.resources.kinds`), whose facts are checked against the same rules and no
+others.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tare.host import kinds as plugged
-from tare.host.kinds import OneOf, Rule
-from tare.host.resource import Fact, HostResource
+from tare.host.resources import kinds as plugged
+from tare.host.resources.kinds import OneOf, Rule
+from tare.host.resources.resource import Fact, HostResource
 
 #: Runtimes without a daemon that a bundle of tare's may be given to.
 OCI_RUNTIMES: Final = ("runc", "crun", "runsc", "youki")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tare.host.facts import parse_meminfo
+from tare.host.facts.machine import parse_meminfo
 
 
 def pss_bytes(pids: Iterable[int]) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.host.facts import parse_cpu_ticks, parse_meminfo
+from tare.host.facts.machine import parse_cpu_ticks, parse_meminfo
 
 SECTOR = 512
 _SWAPPED = re.compile(r"^pswp(in|out) (\d+)$", re.MULTILINE)

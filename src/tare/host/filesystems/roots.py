@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from tare import lazily
 from tare.errors import HostError
-from tare.host import beneath, mounts, removers, userns, volumes
-from tare.host.journal import CleanupStack
+from tare.host import userns
+from tare.host.filesystems import beneath, mounts, volumes
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,8 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
-from tare.host import pinning, processes
+from tare.host import processes
+from tare.host.tuning import pinning
 
 
 @contextlib.contextmanager

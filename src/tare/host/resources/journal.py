@@ -29,10 +29,11 @@ from typing import Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tare.errors import HostError
-from tare.host import claims, lock, removers, state, unremoved
-from tare.host.owner import Owner
-from tare.host.resource import Fact, HostResource
-from tare.host.unremoved import Unremoved
+from tare.host import lock, state
+from tare.host.resources import claims, removers, unremoved
+from tare.host.resources.owner import Owner
+from tare.host.resources.resource import Fact, HostResource
+from tare.host.resources.unremoved import Unremoved
 
 #: Of the entries that are written. 1: those of tare up to November 2026, which name none and were written in place.
 #: 1 and 2 have commands among their facts (`claims.brought_up`).
@@ -137,7 +138,8 @@ class Journal:
         if fault is not None:
             raise HostError(
                 f"the journal takes nothing that {fault}",
-                fix=f"make it below {self._bounds.home / 'work'}, with names that begin with tare (host/claims.py)",
+                fix=f"make it below {self._bounds.home / 'work'}, with names that begin with tare"
+                " (host/resources/claims.py)",
             )
 
     def _read_all(self) -> Iterator[Entry | Unreadable]:

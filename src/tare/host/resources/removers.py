@@ -16,8 +16,12 @@ from typing import TYPE_CHECKING, Literal
 
 from tare import lazily
 from tare.errors import HostError
-from tare.host import cgroup, dockerd, kinds, lxd, mounts, processes, removal, runtimes, settings
-from tare.host.resource import Fact, HostResource
+from tare.host import cgroup, processes
+from tare.host.daemons import dockerd, lxd, runtimes
+from tare.host.filesystems import mounts, removal
+from tare.host.resources import kinds
+from tare.host.resources.resource import Fact, HostResource
+from tare.host.tuning import settings
 from tare.timeouts import stretched, until
 
 if TYPE_CHECKING:

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import cgroup, pinning, processes, removers
-from tare.host.journal import CleanupStack
+from tare.host import cgroup, processes
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack
+from tare.host.tuning import pinning
 from tare.model import Resources
 from tare.timeouts import stretched, until
 

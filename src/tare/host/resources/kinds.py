@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from tare.errors import HostError, UsageError
-from tare.host import cgroup, mounts, removal
-from tare.host.owner import Owner
-from tare.host.resource import Fact, HostResource
+from tare.host import cgroup
+from tare.host.filesystems import mounts, removal
+from tare.host.resources.owner import Owner
+from tare.host.resources.resource import Fact, HostResource
 from tare.plugins import with_plugins
 
 GROUP: Final = "tare.resources"
@@ -134,7 +135,7 @@ def registered() -> dict[str, ResourceKind]:
 def _usable(module: object) -> Sequence[ResourceKind]:
     kinds: Sequence[ResourceKind] = getattr(module, "RESOURCES", ())
     if not kinds or not all(isinstance(kind, ResourceKind) for kind in kinds):
-        raise UsageError(f"has no RESOURCES that are each a tare.host.kinds.ResourceKind: {_GUIDE}")
+        raise UsageError(f"has no RESOURCES that are each a tare.host.resources.kinds.ResourceKind: {_GUIDE}")
     breaches = [breach for kind in kinds for breach in problems(kind)]
     if breaches:
         raise UsageError(f"{'; '.join(breaches)}: {_GUIDE}")

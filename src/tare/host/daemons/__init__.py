@@ -1,0 +1,1 @@
+"""Daemons that platforms need: tare's own, and how the host's are reached."""

@@ -1,0 +1,1 @@
+"""What makes the host quieter for a campaign, and noisy neighbours, which are started on purpose."""
