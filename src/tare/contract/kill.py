@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 from tare.contract.bench import promise
 from tare.contract.leftovers import left_on_host, named_after, notes
 from tare.host import cgroup, processes, state
 from tare.host.network.fence import BRIDGE
+from tare.host.network.links import links
 from tare.host.resources.journal import Journal, sweep
 
 #: Seconds from the begin of the first start to the kill: a fast start is hit in all of its parts, a slow one early.
@@ -57,7 +57,7 @@ def killed_after(name: str, delay_s: float) -> None:
     promise(not remaining, f"not removed: {remaining}")
     leftovers = left_on_host(label) + named_after(pids, notes() - before)
     promise(not leftovers, f"left on the host: {leftovers}")
-    promise(not Path("/sys/class/net", BRIDGE).exists(), f"the bridge {BRIDGE} is still there")
+    promise(BRIDGE not in links(), f"the bridge {BRIDGE} is still there")
 
 
 def _pids(label: str) -> list[int]:

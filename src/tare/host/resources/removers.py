@@ -19,6 +19,7 @@ from tare.errors import HostError
 from tare.host import cgroup, processes
 from tare.host.daemons import dockerd, lxd, runtimes
 from tare.host.filesystems import mounts, removal
+from tare.host.network.links import links
 from tare.host.resources import kinds
 from tare.host.resources.resource import Fact, HostResource
 from tare.host.tuning import settings
@@ -197,10 +198,10 @@ def _remove_netns(facts: Mapping[str, Fact]) -> None:
 
 def _remove_link(facts: Mapping[str, Fact]) -> None:
     name = str(facts["name"])
-    if Path("/sys/class/net", name).exists():
+    if name in links():
         deleted = processes.run(["ip", "link", "del", name])
         # A veth pair goes when its peer's namespace goes, which the kernel does in the background.
-        if deleted.code != 0 and Path("/sys/class/net", name).exists():
+        if deleted.code != 0 and name in links():
             deleted.require()
 
 
