@@ -88,9 +88,9 @@ def damage(
             for how, text, tolerance in _damaged(getattr(capture, stream), digits=digits):
                 damaged = replace(capture, stdout=text) if stream == "stdout" else replace(capture, stderr=text)
                 given = [*captures[:at], damaged, *captures[at + 1 :]]
-                found = outcome(workload, params, given)
-                if found is not None and not _alike(found, good, tolerance):
-                    yield Damage(f"{stream} of measure {at}: {how}", text, found)
+                result = outcome(workload, params, given)
+                if result is not None and not _alike(result, good, tolerance):
+                    yield Damage(f"{stream} of measure {at}: {how}", text, result)
 
 
 def junk(workload: RunWorkload, params: Params, captures: Sequence[Capture], text: str) -> Outcome | None:
@@ -115,18 +115,18 @@ def _damaged(whole: str, *, digits: bool) -> Iterator[tuple[str, str, float]]:
         yield f"junk at {place}", whole[:place] + _JUNK + whole[place:], 0.0
 
 
-def _alike(found: Outcome, good: Outcome, tolerance: float) -> bool:
+def _alike(result: Outcome, good: Outcome, tolerance: float) -> bool:
     """Whether two outcomes have the same figures, but for this share of them."""
-    if found.samples.keys() != good.samples.keys() or found.series.keys() != good.series.keys():
+    if result.samples.keys() != good.samples.keys() or result.series.keys() != good.series.keys():
         return False
-    pairs = [(found.work, good.work), *_pairs(found.samples, good.samples)]
+    pairs = [(result.work, good.work), *_pairs(result.samples, good.samples)]
     for name, values in good.series.items():
-        others = found.series[name]
+        others = result.series[name]
         if [value is None for value in others] != [value is None for value in values]:
             return False
         pairs += [(o, v) for o, v in zip(others, values, strict=True) if o is not None and v is not None]
-    return all(math.isclose(one, other, rel_tol=tolerance, abs_tol=0.0) for one, other in pairs)
+    return all(math.isclose(value, other, rel_tol=tolerance, abs_tol=0.0) for value, other in pairs)
 
 
-def _pairs(found: Mapping[str, float], good: Mapping[str, float]) -> list[tuple[float, float]]:
-    return [(found[name], value) for name, value in good.items()]
+def _pairs(values: Mapping[str, float], good: Mapping[str, float]) -> list[tuple[float, float]]:
+    return [(values[name], value) for name, value in good.items()]

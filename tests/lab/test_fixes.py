@@ -88,7 +88,7 @@ def test_a_title_s_words_are_looked_up_one_below_the_other(title, places):
 
 def test_all_lines_together_have_as_many_fixes_as_were_found(tmp_path):
     found = fixes.densities(CHANGELOG.read_text(), LINES, CONFIG)
-    assert (found.found, found.of) == (5, 10)
+    assert (found.placed, found.of) == (5, 10)
     file = tmp_path / "cves.toml"
     file.write_text(fixes.as_toml(found))
     told = load_weights(file)
