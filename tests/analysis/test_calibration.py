@@ -114,7 +114,7 @@ def test_added_work_is_found_and_what_is_found_is_the_share():
     assert [addition.share for addition in additions] == shares
     for addition in additions:
         assert abs(addition.miss) < 0.002
-        assert addition.measured.low < addition.share < addition.found.high
+        assert addition.measured.low < addition.share < addition.measured.high
         assert addition.is_found
     none = injected(record, samples, [("native", "docker", 0.0)])
     assert none[0].measured.point == pytest.approx(1 / 0.9 - 1, abs=0.003)
