@@ -66,10 +66,10 @@ def test_a_line_that_is_missing_or_twice(name, params, captures, at):
     for number, line in enumerate(lines):
         for copies in (0, 2):
             damaged = "".join([*lines[:number], line * copies, *lines[number + 1 :]])
-            found = outcome_of(name, params, captures, at, damaged)
-            assert found in (None, good)
+            outcome = outcome_of(name, params, captures, at, damaged)
+            assert outcome in (None, good)
             if line.strip() and captures[at].startswith("sysbench"):
-                assert found is None, f"{copies} times {line!r}"
+                assert outcome is None, f"{copies} times {line!r}"
 
 
 @pytest.mark.parametrize(("name", "params", "captures", "at"), EACH)
@@ -79,12 +79,12 @@ def test_one_other_digit_is_seen_or_below_the_tools_rounding(name, params, captu
     for place in (match.start() for match in re.finditer(r"\d", whole)):
         for digit in ("0", "9"):
             damaged = whole[:place] + digit + whole[place + 1 :]
-            found = outcome_of(name, params, captures, at, damaged)
-            if found is not None:
+            outcome = outcome_of(name, params, captures, at, damaged)
+            if outcome is not None:
                 # Two figures that are compared may each be off by the tolerance before they contradict each other.
                 near = pytest.approx(good.samples, rel=3 * ROUNDING)
-                assert found.samples == near, damaged[max(0, place - 40) : place + 20]
-                assert found.work == pytest.approx(good.work, rel=3 * ROUNDING)
+                assert outcome.samples == near, damaged[max(0, place - 40) : place + 20]
+                assert outcome.work == pytest.approx(good.work, rel=3 * ROUNDING)
 
 
 @given(junk=st.one_of(st.binary(max_size=400), st.text(max_size=400)))
@@ -99,5 +99,5 @@ def test_junk_in_the_middle_is_refused_or_harmless(data):
     whole = text(captures[0])
     place = data.draw(st.integers(0, len(whole)))
     junk = data.draw(st.text(alphabet="abcxyz:/()%<>\x00\x1b", min_size=1, max_size=20))
-    found = outcome_of(name, params, captures, damaged=whole[:place] + junk + whole[place:])
-    assert found in (None, outcome_of(name, params, captures))
+    outcome = outcome_of(name, params, captures, damaged=whole[:place] + junk + whole[place:])
+    assert outcome in (None, outcome_of(name, params, captures))
