@@ -90,5 +90,5 @@ def test_the_amount_comes_first_where_the_metric_wants_it() -> None:
 
 
 def _worse(family: Family, metric: Metric) -> str:
-    words = wording_for(metric.name, metric.unit, metric.direction, family)
+    words = wording(metric.name, metric.unit, metric.direction, family)
     return words.worse + words.better
