@@ -7,8 +7,8 @@ from tare.testing import Capture, damage, junk, outcome, problems
 from tare.workloads import registry
 from tare.workloads.base import Outcome
 from tare.workloads.output import text_of
-from workloads.captures import text, wall_s
-from workloads.test_mutations import CAPTURED_WITH, GOOD
+from workloads.captures import outputs_of
+from workloads.test_mutations import GOOD, params_of
 
 CAPTURE = [Capture(stdout="ran 1500 turns\nrate 300\n")]
 
@@ -21,10 +21,7 @@ def _workload(parse):
 @pytest.mark.parametrize(("name", "params", "captures"), GOOD[:3], ids=str)
 def test_strict_parsers_give_no_wrong_figure(name, params, captures):
     workload = registry.get(name)
-    given = {**workload.profiles["quick"], **CAPTURED_WITH.get(name, {}), **params}
-    outputs = [
-        Capture(stdout=text(capture), stderr=text(capture, ".err"), wall_s=wall_s(capture)) for capture in captures
-    ]
+    given, outputs = params_of(name, params), outputs_of(captures)
     assert list(damage(workload, given, outputs)) == []
     assert junk(workload, given, outputs, "nothing of it") is None
     assert problems(workload) == []

@@ -1,10 +1,9 @@
 """Bonnie++: its commands, the figures of captured runs, and the refusals."""
 
-import re
-
 import pytest
 
 from tare.errors import HostError, ParseError
+from tare.testing import changed_digits, changed_lines
 from tare.workloads import registry
 from tare.workloads.base import Surroundings
 from workloads import test_mutations as damage
@@ -115,22 +114,18 @@ def test_cut_off_anywhere(name, params, captures, at):
 
 @pytest.mark.parametrize(("name", "params", "captures", "at"), EACH)
 def test_a_line_that_is_missing_or_twice_is_refused(name, params, captures, at):
-    lines = text(captures[at]).splitlines(keepends=True)
-    for number, line in enumerate(lines):
-        for copies in (0, 2):
-            damaged = "".join([*lines[:number], line * copies, *lines[number + 1 :]])
-            assert (damage.outcome_of(name, params, captures, at, damaged) is None) == bool(line.strip())
+    whole = text(captures[at])
+    each_twice = (line for line in whole.splitlines() for _ in range(2))  # it is left out, and doubled
+    for line, (how, damaged) in zip(each_twice, changed_lines(whole), strict=True):
+        assert (damage.outcome_of(name, params, captures, at, damaged) is None) == bool(line.strip()), how
 
 
 @pytest.mark.parametrize(("name", "params", "captures", "at"), EACH)
 def test_one_other_digit_is_seen_or_below_the_tables_rounding(name, params, captures, at):
-    whole = text(captures[at])
     good = damage.outcome_of(name, params, captures)
-    for place in (match.start() for match in re.finditer(r"\d", whole)):
-        for digit in ("0", "9"):
-            changed = whole[:place] + digit + whole[place + 1 :]
-            outcome = damage.outcome_of(name, params, captures, at, changed)
-            if outcome is not None:
-                # The table has two digits of a GiB: 1.1 is anything between 1.05 and 1.15.
-                assert outcome.samples == pytest.approx(good.samples, rel=0.1), changed[max(0, place - 40) : place + 20]
-                assert outcome.work == good.work
+    for how, damaged in changed_digits(text(captures[at])):
+        outcome = damage.outcome_of(name, params, captures, at, damaged)
+        if outcome is not None:
+            # The table has two digits of a GiB: 1.1 is anything between 1.05 and 1.15.
+            assert outcome.samples == pytest.approx(good.samples, rel=0.1), how
+            assert outcome.work == good.work, how
