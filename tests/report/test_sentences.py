@@ -23,13 +23,13 @@ from tare.analysis.comparisons.verdicts import (
     too_few,
 )
 from tare.analysis.exposure.stacks import Entered, Entry
+from tare.analysis.hidden import Hidden
 from tare.analysis.results import Counts, Description, FloorReason, NoiseFloor, PlatformResult, Unmarked
 from tare.analysis.studies.published import Line, Statement
 from tare.analysis.trust.contamination import Disturbance
 from tare.analysis.trust.dependence import Dependence
 from tare.analysis.trust.fairness import ALIKE
 from tare.analysis.trust.findings import Finding, FindingKind
-from tare.analysis.trust.hidden import Hidden
 from tare.analysis.trust.steadiness import NoParts
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead
