@@ -47,7 +47,7 @@ def _resources(label: str) -> Iterator[str]:
     yield from (link.name for link in Path("/sys/class/net").iterdir() if label in link.name)
     yield from map(str, state.work().glob(f"*{label}*"))
     for root in cgroup.hierarchies().mounted:
-        yield from map(str, root.glob(f"tare/*{label}*"))
+        yield from map(str, root.glob(cgroup.path_of(f"tare/*{label}*")))
     yield from (path for path in notes() if label in path.rpartition("/")[2])
     for command in LISTS:
         if processes.find(command[0]) is not None:
