@@ -91,6 +91,17 @@ def test_the_scope_is_delegated_and_below_the_slice():
     assert words[6:10] == ["PIDs", "au", "1", "4711"]
 
 
+def test_the_keeper_of_the_scope_is_none_of_the_groups_processes(tmp_path, monkeypatch):
+    tree = cgroup.Hierarchies({}, tmp_path, (tmp_path,))
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: tree)
+    monkeypatch.setattr(systemd, "BOOTED", tmp_path)
+    group = cgroup.named("tare/ab12cx3")
+    for name, pid in ((f"{group.inner}/{systemd.KEEPER}", 11), (f"{group.inner}/tool", 12), (group.path, 13)):
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+        (tmp_path / name / "cgroup.procs").write_text(f"{pid}\n")
+    assert group.pids() == [12, 13]
+
+
 @pytest.mark.parametrize(
     "path",
     [

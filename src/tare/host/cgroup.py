@@ -160,10 +160,11 @@ class Group:
         return int(self._read("memory", "memory.current" if self._tree.unified else "memory.usage_in_bytes"))
 
     def pids(self) -> list[int]:
-        """All processes in it and below."""
+        """All processes in it and below, without the one that keeps its scope."""
         root = self._tree.v2 if self._tree.unified else self._tree.v1["cpu"]
         assert root is not None
-        return sorted(_pids([root / self.path]))
+        keeper = _pids([root / self.inner / systemd.KEEPER]) if self.slice is not None else set()
+        return sorted(_pids([root / self.path]) - keeper)
 
     def kill(self) -> None:
         """Kill all processes in it and below; the group itself stays. Raises `HostError` when some cannot be killed."""
