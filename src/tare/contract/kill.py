@@ -62,5 +62,7 @@ def killed_after(name: str, delay_s: float) -> None:
 
 def _pids(label: str) -> list[int]:
     """The processes of all instances with the label; none where the label is empty."""
-    groups = {folder.name for root in cgroup.hierarchies().mounted for folder in root.glob(f"tare/{label}x*") if label}
-    return [pid for name in groups for pid in cgroup.Group(f"tare/{name}").pids()]
+    pattern = cgroup.path_of(f"tare/{label}x*")
+    roots = cgroup.hierarchies().mounted if label else ()
+    paths = {str(folder.relative_to(root)) for root in roots for folder in root.glob(pattern)}
+    return [pid for path in paths for pid in cgroup.Group(path).pids()]

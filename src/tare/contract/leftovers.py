@@ -48,8 +48,11 @@ def _resources(label: str) -> Iterator[str]:
     yield from (link for link in links() if label in link)
     yield from map(str, state.work().glob(f"*{label}*"))
     for root in cgroup.hierarchies().mounted:
-        yield from map(str, root.glob(f"tare/*{label}*"))
+        yield from map(str, root.glob(cgroup.path_of(f"tare/*{label}*")))
     yield from (path for path in notes() if label in path.rpartition("/")[2])
+    if cgroup.kept_by_systemd():
+        units = ["systemctl", "list-units", "--all", "--plain", "--no-legend", f"tare*{label}*"]
+        yield from processes.run(units).text.splitlines()
     for command in LISTS:
         if processes.find(command[0]) is not None:
             yield from processes.run([*command, f"name={label}"]).text.split()

@@ -294,7 +294,7 @@ def _remove_podman(facts: Mapping[str, Fact]) -> None:
     if processes.find("podman") is None:
         return
     name, tool = str(facts["name"]), f"{facts['group']}/tool"
-    argv = ["podman", "--cgroup-manager=cgroupfs", "--log-level=error", "rm", "--force", "--ignore", "--time=0", name]
+    argv = [*runtimes.podman(), "rm", "--force", "--ignore", "--time=0", name]
     deadline = until(10)
     while time.monotonic() < deadline:
         # A podman that is still making the container is let finish: a killed one leaves parts unknown to podman.
