@@ -52,7 +52,7 @@ class Check:
 
 def checks(facts: HostFacts) -> list[Check]:
     """All checks of the host, in a fixed order; what the host does not show is left out."""
-    parts = (_rights, _processors, _frequency, _memory, _disk, _noise, _clock, _kernel, _below, _tools)
+    parts = (_rights, _processors, _frequency, _memory, _disk, _noise, _clock, _kernel, _security, _below, _tools)
     return [check for part in parts for check in part(facts)]
 
 
@@ -210,6 +210,11 @@ def _kernel(facts: HostFacts) -> Iterator[Check]:
             advice="system calls and VM exits may be cheaper than where figures will be used: "
             "boot without mitigations=off, with current microcode",
         )
+
+
+def _security(facts: HostFacts) -> Iterator[Check]:
+    if facts.security is not None:
+        yield Check("security module", "ok", facts.security)
 
 
 def _below(facts: HostFacts) -> Iterator[Check]:

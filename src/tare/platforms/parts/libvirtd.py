@@ -27,6 +27,8 @@ from tare.platforms.parts.virsh import Connection
 #: Folders of libvirt's. All exist where it is installed.
 FOLDERS = {"etc": "/etc/libvirt", "lib": "/var/lib/libvirt", "log": "/var/log/libvirt", "run": "/run"}
 CACHE = "/var/cache/libvirt"
+#: Where a domain's emulator may be a script: AppArmor's profile of libvirtd has it execute nothing of `state.home`.
+HOOKS = "/etc/libvirt/hooks"
 SOCKET = "run/libvirt/libvirt-sock"
 #: Where libvirt_lxc, which is not on PATH, is looked for.
 LXC_PLACES = ("/usr/lib/libvirt/libvirt_lxc", "/usr/libexec/libvirt_lxc", "/usr/lib64/libvirt/libvirt_lxc")
@@ -42,6 +44,8 @@ cgroup_controllers = []
 namespaces = []
 stdio_handler = "file"
 """
+#: A profile for each container would be a file in the host's /etc/apparmor.d, which a killed libvirtd leaves there.
+LXC_CONF = 'security_driver = "none"\n'
 #: In the daemon's mount namespace: folder of tare's and libvirt's in pairs, and what is to be hidden.
 _SURROUND = """\
 hidden=$1; shift
@@ -193,7 +197,9 @@ class Private(LibvirtDaemon):
             Path(folder).mkdir(parents=True)
         (self.folder / "etc" / "libvirtd.conf").write_text(DAEMON_CONF)
         (self.folder / "etc" / "qemu.conf").write_text(QEMU_CONF)
-        words = [word for pair in (*pairs, (str(_cache_folder()), CACHE)) for word in pair]
+        (self.folder / "etc" / "lxc.conf").write_text(LXC_CONF)
+        pairs += [(str(_cache_folder()), CACHE), (str(_cache_folder() / "hooks"), HOOKS)]
+        words = [word for pair in pairs for word in pair]
         argv = ["unshare", "--mount", "--propagation", "slave", "sh", "-ec", _SURROUND, "sh", hidden(), *words, "--"]
         return own.start(
             self._cleanup,
@@ -213,11 +219,12 @@ def _cache_folder() -> Path:
 
 
 def _entrance(program: Path) -> Path:
-    """The script that starts a program inside the instance's groups.
+    """The script that starts a program inside the instance's groups, as libvirtd sees its path.
 
     It changes when the program does: libvirt compares the time of this file with that of its cache.
     """
-    place = _cache_folder() / f"{program.name}-entrance"
+    place = _cache_folder() / "hooks" / f"{program.name}-entrance"
+    place.parent.mkdir(exist_ok=True)
     script = _ENTRANCE.replace("@WORK@", shlex.quote(str(state.work()))).replace("@PROGRAM@", shlex.quote(str(program)))
     script += f"# of {program.stat().st_mtime_ns}\n"
     if not place.exists() or place.read_text() != script:
@@ -225,7 +232,7 @@ def _entrance(program: Path) -> Path:
         part.write_text(script)
         part.chmod(0o755)
         part.rename(place)
-    return place
+    return Path(HOOKS, place.name)
 
 
 def hidden() -> str:

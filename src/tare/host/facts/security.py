@@ -1,0 +1,44 @@
+"""Which security module the host's kernel has on, and under which label a process runs: read, never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+#: Where ``proc`` and ``sys`` are; tests give a folder with the files of another machine.
+ROOT = Path("/")
+
+
+def apparmor(root: Path | None = None) -> bool:
+    """Whether AppArmor is on."""
+    return _text(root, "sys/module/apparmor/parameters/enabled") == "Y"
+
+
+def selinux(root: Path | None = None) -> str | None:
+    """SELinux's mode, as getenforce(8) has it, in lower case; None where it is off."""
+    return {"1": "enforcing", "0": "permissive"}.get(_text(root, "sys/fs/selinux/enforce"))
+
+
+def module(root: Path | None = None) -> str:
+    """The security module that labels processes: AppArmor, SELinux with its mode, or none."""
+    mode = selinux(root)
+    if mode is not None:
+        return f"SELinux, {mode}"
+    return "AppArmor" if apparmor(root) else "none"
+
+
+def label(pid: int, thread: int | None = None, root: Path | None = None) -> str | None:
+    """The label of a process or of one of its threads; None where there is none, or it has ended."""
+    return _text(root, f"proc/{pid}/task/{pid if thread is None else thread}/attr/current").strip("\0\n ") or None
+
+
+def labels(pids: Iterable[int], root: Path | None = None) -> str:
+    """The labels of some processes, each once, by name; "none" where no module labels them."""
+    return ", ".join(sorted({found for pid in pids if (found := label(pid, root=root))})) or "none"
+
+
+def _text(root: Path | None, path: str) -> str:
+    try:
+        return Path(root or ROOT, path).read_text().strip()
+    except OSError:
+        return ""

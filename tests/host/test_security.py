@@ -1,0 +1,81 @@
+"""Security modules: what a host shows of them, and denials in the words of kernels and audit daemons."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from host import machines
+from tare.host.facts import denials, security
+
+#: Of a stock Debian 12's kernel log: the denials of lxc-start and of libvirtd.
+MOUNT = (
+    '4,871,50120119,-;audit: type=1400 audit(1763900001.144:31): apparmor="DENIED" operation="mount" class="mount" '
+    'info="failed flags match" error=-13 profile="/usr/bin/lxc-start" name="/proc/" pid=1711 comm="lxc-start" '
+    'fstype="proc" srcname="proc" flags="rw, nosuid, nodev, noexec"'
+)
+#: In the form of auditd's file: a container whose bind mount has no label. No host with SELinux could be had.
+AVC = (
+    'type=AVC msg=audit(1690581171.744:319): avc:  denied  { write } for  pid=1845 comm="tare-agent" name="data" '
+    'dev="vda4" ino=4203 scontext=system_u:system_r:container_t:s0:c216,c981 '
+    "tcontext=unconfined_u:object_r:var_lib_t:s0 tclass=dir permissive=0"
+)
+
+
+def test_a_denial_is_one_line_with_what_to_do():
+    assert denials.parse(MOUNT) == (
+        "AppArmor's profile /usr/bin/lxc-start denies mount on /proc/ (failed flags match): "
+        "let the profile allow it, or aa-complain /usr/bin/lxc-start for as long"
+    )
+    assert denials.parse(AVC) == (
+        "SELinux denies write of a dir on data (type var_lib_t) to type container_t: "
+        "see `ausearch -m avc -ts recent`; a rule by audit2allow, or setenforce 0 for as long"
+    )
+
+
+@pytest.mark.parametrize("line", ["", "6,1,1,-;Linux version 6.1", MOUNT.replace("DENIED", "STATUS")])
+def test_other_lines_are_no_denial(line):
+    assert denials.parse(line) is None
+
+
+def test_only_what_is_written_meanwhile_counts(tmp_path):
+    log = tmp_path / "audit.log"
+    log.write_text(f"{AVC}\n")
+    with denials.watched([log, tmp_path / "none"]) as denied:
+        assert denied() is None
+        with log.open("a") as file:
+            file.write(f"type=SYSCALL\n{AVC.replace('write', 'read')}\n")
+        assert "denies read" in denied()
+
+
+@pytest.mark.parametrize(
+    ("files", "module"),
+    [
+        ({}, "none"),
+        ({"sys/module/apparmor/parameters/enabled": "Y\n"}, "AppArmor"),
+        ({"sys/module/apparmor/parameters/enabled": "N\n"}, "none"),
+        ({"sys/fs/selinux/enforce": "1"}, "SELinux, enforcing"),
+        ({"sys/fs/selinux/enforce": "0"}, "SELinux, permissive"),
+    ],
+)
+def test_the_module_that_is_on(tmp_path, files, module):
+    assert security.module(machines.write(tmp_path, files)) == module
+
+
+def test_labels_of_processes_are_each_said_once(tmp_path):
+    files = {
+        "proc/7/task/7/attr/current": "docker-default (enforce)\n",
+        "proc/8/task/8/attr/current": "unconfined\n",
+        "proc/9/task/9/attr/current": "system_u:system_r:container_t:s0:c1,c2\0",
+        "proc/10/task/10/attr/current": "unconfined\n",
+    }
+    root = machines.write(tmp_path, files)
+    assert security.labels([7, 8, 10, 11], root) == "docker-default (enforce), unconfined"
+    assert security.label(9, root=root) == "system_u:system_r:container_t:s0:c1,c2"
+    assert security.labels([11], root) == "none"
+
+
+def test_this_process_has_a_label_where_a_module_is_on():
+    assert (security.labels([os.getpid()]) == "none") == (security.module(Path("/")) == "none")
+    assert security.label(os.getpid(), threading.get_native_id()) == security.label(os.getpid())
