@@ -3,11 +3,14 @@
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from host import machines
+from tare.host import cgroup
 from tare.host.facts import denials, security
+from tare.platforms import podman
 
 #: Of a stock Debian 12's kernel log: the denials of lxc-start and of libvirtd.
 MOUNT = (
@@ -79,3 +82,26 @@ def test_labels_of_processes_are_each_said_once(tmp_path):
 def test_this_process_has_a_label_where_a_module_is_on():
     assert (security.labels([os.getpid()]) == "none") == (security.module(Path("/")) == "none")
     assert security.label(os.getpid(), threading.get_native_id()) == security.label(os.getpid())
+
+
+@pytest.mark.parametrize(
+    ("files", "mode", "trial"),
+    [({}, "rw", []), ({"sys/fs/selinux/enforce": "1"}, "rw,Z", ["--security-opt=label=disable"])],
+)
+def test_where_selinux_is_on_an_instances_folder_gets_its_label_and_the_hosts_own_keep_theirs(
+    monkeypatch, tmp_path, files, mode, trial
+):
+    monkeypatch.setattr(security, "ROOT", machines.write(tmp_path, files))
+    assert security.writable_bind() == mode
+    site = SimpleNamespace(folder=tmp_path / "x", group=cgroup.Group("tare-x"), cleanup=Owner())
+    site.folder.mkdir()
+    argv = podman.Podman("podman")._command(site)
+    assert [word for word in argv if "label" in word] == trial
+    assert not [word for word in argv if word.startswith("--volume") and "Z" in word.rpartition(":")[2]]
+
+
+class Owner:
+    """A cleanup stack for what is never made."""
+
+    def own(self, *_):
+        """Takes note of nothing."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from tare.host import distribution
 from tare.host.facts.machine import FULL_ASLR, CpuFacts, HostFacts
 
 State = Literal["ok", "warn", "fail"]
@@ -235,6 +236,8 @@ def _below(facts: HostFacts) -> Iterator[Check]:
 
 def _tools(facts: HostFacts) -> Iterator[Check]:
     missing = [name for name, installed in facts.tools.items() if not installed]
-    packages = " ".join(sorted({_PACKAGES[name] for name in missing}))
+    needed = sorted({_PACKAGES[name] for name in missing})
     finding = f"missing: {', '.join(missing)}" if missing else "all there"
-    yield _judge("tools", finding, bad=bool(missing), state="fail", advice=f"make setup, or apt-get install {packages}")
+    yield _judge(
+        "tools", finding, bad=bool(missing), state="fail", advice=f"make setup, or {distribution.install(*needed)}"
+    )

@@ -26,7 +26,15 @@ FOLDER = Path("/run/tare")
 MAX_COMMAND = 200
 _SHARED_KINDS = frozenset({"iptables", "module", "setting"})
 _SHARED_NAMES = frozenset(
-    {("cgroup", "tare"), ("cgroup", "tare/client"), ("link", "tare0"), ("link", "tarec0"), ("netns", "tare-client")}
+    {
+        ("cgroup", "tare"),
+        ("cgroup", "tare/client"),
+        ("link", "tare0"),
+        ("link", "tarec0"),
+        ("netns", "tare-client"),
+        ("link", "tareprobe"),
+        ("netns", "tare-probe"),
+    }
 )
 
 _held = False  # by this process

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tare.host import processes
+from tare.host import distribution, processes
 from tare.host.facts import security
 from tare.host.filesystems import roots
 from tare.host.network.bridge import Endpoint
@@ -25,7 +25,7 @@ from tare.platforms.parts.rights import lxc_settings
 
 #: Seccomp filter, mounts and devices: what every template of LXC's includes.
 COMMON = Path("/usr/share/lxc/config/common.conf")
-FIX = "apt-get install --no-install-recommends lxc"
+FIX = distribution.install("lxc", lean=True)
 #: LXC's own profile for containers that name none. It is loaded with the host, where the one that ``generated`` makes
 #: for each start is compiled within the start's time, and stays in the kernel when lxc-start is killed.
 PROFILE = "lxc-container-default-cgns"

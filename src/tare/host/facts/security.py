@@ -27,6 +27,19 @@ def module(root: Path | None = None) -> str:
     return "AppArmor" if apparmor(root) else "none"
 
 
+def writable_bind(root: Path | None = None) -> str:
+    """The options of docker's and podman's for a folder that one container alone gets, writable.
+
+    Where SELinux is on, the folder gets the container's label (``Z``): with its own label no container may use it.
+    """
+    return "rw" if selinux(root) is None else "rw,Z"
+
+
+def binds_of_hosts_own(root: Path | None = None) -> list[str]:
+    """The options of podman's for a container that uses the host's own folders: they must keep their labels."""
+    return [] if selinux(root) is None else ["--security-opt=label=disable"]
+
+
 def label(pid: int, thread: int | None = None, root: Path | None = None) -> str | None:
     """The label of a process or of one of its threads; None where there is none, or it has ended."""
     return _text(root, f"proc/{pid}/task/{pid if thread is None else thread}/attr/current").strip("\0\n ") or None
