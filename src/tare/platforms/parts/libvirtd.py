@@ -157,30 +157,40 @@ class Private(LibvirtDaemon):
         """A container's writable root, in a mount namespace in which the instance's groups are the whole hierarchies.
 
         libvirt_lxc joins that namespace while this lasts; it and all mounts in it go with the last process there. It is
-        held by a descriptor: kernels that number namespaces by CPU now and then refuse to keep one by a file.
+        held by a descriptor: kernels that number namespaces by CPU now and then refuse to keep one by a file. With v2
+        alone libvirt_lxc looks for its own group by /proc too, and so joins a namespace of control groups as well.
         """
         upper, scratch, root = (spec.space.folder / name for name in ("upper", "scratch", "root"))
         for folder in (upper, scratch, root):
             folder.mkdir()
-        procs = spec.group.leaf("tool", everywhere=True)
+        unified = cgroup.hierarchies().unified
+        # A namespace of control groups has the maker's own group as its root, which may then hold no process itself.
+        top = spec.group.leaf("box") if unified else spec.group.leaf("tool", everywhere=True)
+        procs = spec.group.leaf("box/tool") if unified else top
+        kinds = {"mnt": "mount", "cgroup": "cgroup"} if unified else {"mnt": "mount"}
         options = f"lowerdir={spec.image.root},upperdir={upper},workdir={scratch}"
-        binds = [str(path) for place in controllers() for path in (place / spec.group.path, place)]
-        inner = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", _INNER, "sh"]
+        shown = ((top[0].parent if unified else place / spec.group.path, place) for place in controllers())
+        binds = [str(path) for pair in shown for path in pair]
+        inner = ["unshare", *(f"--{kind}" for kind in kinds.values()), "--propagation", "private"]
+        inner += ["sh", "-ec", _INNER, "sh"]
         within = ["nsenter", f"--mount=/proc/{self.pid}/ns/mnt", *inner, options, str(root), *binds, "--"]
         nothing = subprocess.DEVNULL
         with console.opened(spec.space.log) as log:
             held = processes.start_held(
-                ["true"], stdin=nothing, stdout=nothing, stderr=log, cgroup_procs=procs, within=within
+                ["true"], stdin=nothing, stdout=nothing, stderr=log, cgroup_procs=top, within=within
             )
-        namespace = os.open(f"/proc/{held.process.pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+        namespaces: dict[str, int] = {}
         try:
+            for name, kind in kinds.items():
+                namespaces[kind] = os.open(f"/proc/{held.process.pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
             held.go()
             held.process.wait()
-            joined = f"--mount=/proc/{os.getpid()}/fd/{namespace}"
+            joined = " ".join(f"--{kind}=/proc/{os.getpid()}/fd/{number}" for kind, number in namespaces.items())
             self._let_in(spec, procs, f'exec nsenter {joined} {shlex.quote(str(self._program))} "$@"')
             yield root
         finally:
-            os.close(namespace)
+            for number in namespaces.values():
+                os.close(number)
 
     def machine(self, spec: LaunchSpec) -> None:
         """Let the machine's process enter the instance's groups before it starts."""
