@@ -12,11 +12,10 @@ from tare.host import cgroup
 from tare.host.facts import denials, security
 from tare.platforms import podman
 
-#: Of a stock Debian 12's kernel log: the denials of lxc-start and of libvirtd.
+#: As the kernel of a stock Debian 12 (6.1) said it: root in a container of LXC's tried a door.
 MOUNT = (
-    '4,871,50120119,-;audit: type=1400 audit(1763900001.144:31): apparmor="DENIED" operation="mount" class="mount" '
-    'info="failed flags match" error=-13 profile="/usr/bin/lxc-start" name="/proc/" pid=1711 comm="lxc-start" '
-    'fstype="proc" srcname="proc" flags="rw, nosuid, nodev, noexec"'
+    'audit: type=1400 audit(1795394837.936:23): apparmor="DENIED" operation="mount" info="failed flags match" error=-13 '
+    'profile="lxc-container-default-cgns" name="/" pid=935 comm="perl" flags="rw, rprivate"'
 )
 #: In the form of auditd's file: a container whose bind mount has no label. No host with SELinux could be had.
 AVC = (
@@ -26,14 +25,32 @@ AVC = (
 )
 
 
+RESTRICTED = {
+    "sys/module/apparmor/parameters/enabled": "Y",
+    "proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1",
+}
+
+
 def test_a_denial_is_one_line_with_what_to_do():
     assert denials.parse(MOUNT) == (
-        "AppArmor's profile /usr/bin/lxc-start denies mount on /proc/ (failed flags match): "
-        "let the profile allow it, or aa-complain /usr/bin/lxc-start for as long"
+        "AppArmor's profile lxc-container-default-cgns denies mount on / (failed flags match): "
+        "let the profile allow it, or aa-complain lxc-container-default-cgns for as long"
     )
     assert denials.parse(AVC) == (
         "SELinux denies write of a dir on data (type var_lib_t) to type container_t: "
         "see `ausearch -m avc -ts recent`; a rule by audit2allow, or setenforce 0 for as long"
+    )
+
+
+def test_a_user_namespace_that_is_for_programs_with_a_profile_alone_has_a_fix_of_its_own():
+    line = (
+        'audit: type=1400 audit(1714500000.101:88): apparmor="DENIED" operation="userns_create" class="namespace" '
+        'info="Userns create restricted - failed to find unprivileged_userns profile" error=-13 profile="unconfined" '
+        'pid=4021 comm="bwrap" requested="userns_create" denied="userns_create" target="unprivileged_userns"'
+    )
+    assert denials.parse(line) == (
+        "AppArmor denies bwrap a user namespace without root: give it a profile with `userns,`, or "
+        "sysctl kernel.apparmor_restrict_unprivileged_userns=0"
     )
 
 
@@ -58,6 +75,7 @@ def test_only_what_is_written_meanwhile_counts(tmp_path):
         ({}, "none"),
         ({"sys/module/apparmor/parameters/enabled": "Y\n"}, "AppArmor"),
         ({"sys/module/apparmor/parameters/enabled": "N\n"}, "none"),
+        (RESTRICTED, "AppArmor, user namespaces without root by profile only"),
         ({"sys/fs/selinux/enforce": "1"}, "SELinux, enforcing"),
         ({"sys/fs/selinux/enforce": "0"}, "SELinux, permissive"),
     ],

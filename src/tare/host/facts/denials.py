@@ -22,6 +22,11 @@ def parse(line: str) -> str | None:
     """A denial in words, with what to do; None where the line is none."""
     if 'apparmor="DENIED"' in line:
         profile, operation = _value(line, "profile") or "unknown", _value(line, "operation") or "an operation"
+        if operation == "userns_create":
+            remedy = (
+                "give it a profile with `userns,`, or sysctl kernel.apparmor_restrict_unprivileged_userns=0 for as long"
+            )
+            return f"AppArmor denies {_value(line, 'comm')} a user namespace without root: {remedy}"
         info, name = _value(line, "info"), _value(line, "name")
         on, why = f" on {name}" if name else "", f" ({info})" if info else ""
         remedy = f"let the profile allow it, or aa-complain {profile} for as long"

@@ -19,12 +19,19 @@ def selinux(root: Path | None = None) -> str | None:
     return {"1": "enforcing", "0": "permissive"}.get(_text(root, "sys/fs/selinux/enforce"))
 
 
+def userns_by_profile(root: Path | None = None) -> bool:
+    """Whether AppArmor lets only programs whose profile allows it make a user namespace without root (Ubuntu 24.04)."""
+    return _text(root, "proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1"
+
+
 def module(root: Path | None = None) -> str:
-    """The security module that labels processes: AppArmor, SELinux with its mode, or none."""
+    """The security module that labels processes, in words: AppArmor, SELinux with its mode, or none."""
     mode = selinux(root)
     if mode is not None:
         return f"SELinux, {mode}"
-    return "AppArmor" if apparmor(root) else "none"
+    if not apparmor(root):
+        return "none"
+    return "AppArmor, user namespaces without root by profile only" if userns_by_profile(root) else "AppArmor"
 
 
 def writable_bind(root: Path | None = None) -> str:
