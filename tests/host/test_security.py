@@ -14,8 +14,8 @@ from tare.platforms import podman
 
 #: As the kernel of a stock Debian 12 (6.1) said it: root in a container of LXC's tried a door.
 MOUNT = (
-    'audit: type=1400 audit(1795394837.936:23): apparmor="DENIED" operation="mount" info="failed flags match" error=-13 '
-    'profile="lxc-container-default-cgns" name="/" pid=935 comm="perl" flags="rw, rprivate"'
+    'audit: type=1400 audit(1795394837.936:23): apparmor="DENIED" operation="mount" info="failed flags match" '
+    'error=-13 profile="lxc-container-default-cgns" name="/" pid=935 comm="perl" flags="rw, rprivate"'
 )
 #: In the form of auditd's file: a container whose bind mount has no label. No host with SELinux could be had.
 AVC = (

@@ -23,9 +23,7 @@ def parse(line: str) -> str | None:
     if 'apparmor="DENIED"' in line:
         profile, operation = _value(line, "profile") or "unknown", _value(line, "operation") or "an operation"
         if operation == "userns_create":
-            remedy = (
-                "give it a profile with `userns,`, or sysctl kernel.apparmor_restrict_unprivileged_userns=0 for as long"
-            )
+            remedy = "give it a profile with `userns,`, or sysctl kernel.apparmor_restrict_unprivileged_userns=0"
             return f"AppArmor denies {_value(line, 'comm')} a user namespace without root: {remedy}"
         info, name = _value(line, "info"), _value(line, "name")
         on, why = f" on {name}" if name else "", f" ({info})" if info else ""
