@@ -112,7 +112,9 @@ class HostSession:
         cleanup = self.enter_context(CleanupStack(self._journal))
         datagram = self.enter_context(contextlib.closing(Datagram(net.host)))
         cleanup.own(removers.control_group(cgroup.path_of(PARENT_GROUP)))
-        net.create(cleanup)
+        unfenced = net.create(cleanup)
+        if unfenced is not None:
+            self._progress(f"not fenced: {unfenced}")
         with roots.translated("the client", work):
             client = _client(cleanup, image, resources, work / f"{label}client")
         disk = DiskWatch()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from tare.host import distribution
 from tare.host.facts.machine import FULL_ASLR, CpuFacts, HostFacts
 
 State = Literal["ok", "warn", "fail"]
@@ -52,7 +53,7 @@ class Check:
 
 def checks(facts: HostFacts) -> list[Check]:
     """All checks of the host, in a fixed order; what the host does not show is left out."""
-    parts = (_rights, _processors, _frequency, _memory, _disk, _noise, _clock, _kernel, _below, _tools)
+    parts = (_rights, _processors, _frequency, _memory, _disk, _noise, _clock, _kernel, _security, _below, _tools)
     return [check for part in parts for check in part(facts)]
 
 
@@ -213,6 +214,11 @@ def _kernel(facts: HostFacts) -> Iterator[Check]:
         )
 
 
+def _security(facts: HostFacts) -> Iterator[Check]:
+    if facts.security is not None:
+        yield Check("security module", "ok", facts.security)
+
+
 def _below(facts: HostFacts) -> Iterator[Check]:
     yield _judge(
         "machine",
@@ -231,6 +237,8 @@ def _below(facts: HostFacts) -> Iterator[Check]:
 
 def _tools(facts: HostFacts) -> Iterator[Check]:
     missing = [name for name, installed in facts.tools.items() if not installed]
-    packages = " ".join(sorted({_PACKAGES[name] for name in missing}))
+    needed = sorted({_PACKAGES[name] for name in missing})
     finding = f"missing: {', '.join(missing)}" if missing else "all there"
-    yield _judge("tools", finding, bad=bool(missing), state="fail", advice=f"make setup, or apt-get install {packages}")
+    yield _judge(
+        "tools", finding, bad=bool(missing), state="fail", advice=f"make setup, or {distribution.install(*needed)}"
+    )

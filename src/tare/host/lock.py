@@ -32,6 +32,7 @@ _SHARED_NAMES = frozenset(
         *(("cgroup", name) for name in _SHARED_GROUPS),
         *(("cgroup", systemd.path_of(name)) for name in _SHARED_GROUPS),
         *(("link", "tare0"), ("link", "tarec0"), ("netns", "tare-client")),
+        *(("link", "tareprobe"), ("netns", "tare-probe")),
     }
 )
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from tare.errors import HostError
+from tare.host import distribution
 from tare.host.tuning import pinning
 from tare.timeouts import stretched, until
 
@@ -216,7 +217,7 @@ def start(
     full = list(argv)
     program = find(full[0])
     if program is None:
-        raise HostError(f"{full[0]} is not installed", fix=f"apt-get install the package that has {full[0]}")
+        raise HostError(f"{full[0]} is not installed", fix=distribution.owner(full[0]))
     full[0] = program
     if cgroup_procs:
         full = ["/bin/sh", "-ec", _ENTER, "sh", str(len(cgroup_procs)), *map(str, cgroup_procs), *full]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from tare import lazily
 from tare.errors import HostError, ImageError
-from tare.host import processes, state
+from tare.host import distribution, processes, state
 from tare.image import recipe
 from tare.image.places import beside, locked
 from tare.image.recipe import Recipe
@@ -110,7 +110,7 @@ def _base(base_recipe: Recipe, progress: Progress) -> Path:
     if place.is_dir():
         return place
     if processes.find("mmdebstrap") is None:
-        raise ImageError("mmdebstrap is not installed", fix="apt-get install mmdebstrap")
+        raise ImageError("mmdebstrap is not installed", fix=distribution.install("mmdebstrap"))
     free = shutil.disk_usage(state.images()).free
     if free < NEEDED_DISK:
         raise ImageError(

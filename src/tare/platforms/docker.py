@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from tare import lazily
 from tare.errors import PlatformError, SessionError, TareError
-from tare.host import cgroup
+from tare.host import cgroup, distribution
 from tare.host.daemons import dockerd
+from tare.host.facts import security
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
@@ -98,6 +99,9 @@ class Docker(Platform):
             "cgroup driver": info["CgroupDriver"],
             "runtime": self._runtime,
             "docker network": self._network,
+            "security": ", ".join(
+                option.split(",")[0].removeprefix("name=") for option in info.get("SecurityOptions") or ()
+            ),
             "daemons' cpu": "accounted" if daemon_groups() else "not accounted: they have no control group",
         }
         return Availability(True, version=version["Version"], details=details)
@@ -186,7 +190,7 @@ class Docker(Platform):
             cpuset_cpus=",".join(map(str, spec.resources.cpus)),
             mem_limit=spec.resources.memory_bytes,
             memswap_limit=spec.resources.memory_bytes,
-            binds=[f"{spec.space.data}:/data:rw"],
+            binds=[f"{spec.space.data}:/data:{security.writable_bind()}"],
             network_mode=self._network,
             port_bindings=published if self._network == "bridge" else {},
             log_config=self._log_config,
@@ -279,6 +283,11 @@ def helps(argv: Sequence[str], container: str, port: int) -> bool:
     return program.startswith("containerd-shim") and ("-id", container) in pairs
 
 
+def _security(options: Sequence[str]) -> str:
+    """What the daemon confines containers by, from its list such as ``name=seccomp,profile=default``."""
+    return ", ".join(option.split(",")[0].removeprefix("name=") for option in options)
+
+
 def _programs(runtime: str) -> tuple[str, ...]:
     """The program of a runtime: those of gVisor are runsc with different options."""
     return (find_runsc() or "runsc",) if runtime.startswith("runsc") else (runtime,)
@@ -307,7 +316,7 @@ def _sdk_errors() -> Iterator[None]:
     except docker.errors.APIError as error:
         raise PlatformError(f"the Docker daemon refuses: {error.explanation or error}") from error
     except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
-        fix = "start dockerd, or run by scripts/with-dockerd (apt-get install docker.io)"
+        fix = f"start dockerd, or run by scripts/with-dockerd ({distribution.install('docker.io')})"
         raise PlatformError("the Docker daemon does not answer", fix=fix) from error
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tare.errors import PlatformError, UsageError
-from tare.host import cgroup, console, processes
+from tare.host import cgroup, console, distribution, processes
 from tare.host.filesystems import roots
 from tare.host.network.fence import BRIDGE
 from tare.host.resources import removers
@@ -128,7 +128,7 @@ class Named(Libvirt):
 
     def _lacking(self) -> Availability | None:
         if processes.find("virsh") is None:
-            return Availability(False, reason="virsh is not installed", fix="apt-get install libvirt-clients")
+            return Availability(False, reason="virsh is not installed", fix=distribution.install("libvirt-clients"))
         if os.geteuid() != 0:
             return Availability(False, reason="TAPs and control groups need root", fix="run tare as root (sudo)")
         try:
@@ -255,7 +255,7 @@ class Unbootable(Platform):
     def detect(self) -> Availability:
         """Ask for its version: the reason says whether the hypervisor is missing, or cannot boot tare's guests."""
         if processes.find("virsh") is None:
-            return Availability(False, reason="virsh is not installed", fix=INSTALL)
+            return Availability(False, reason="virsh is not installed", fix=distribution.install(*INSTALL, lean=True))
         if self._uri.driver in {"esx", "gsx", "vpx"} and not self._uri.host:
             return Availability(False, reason="no ESXi host is named", fix=f"-p libvirt:esx://HOST/, or {BY_HAND}")
         if self._uri.driver not in UNBOOTABLE:

@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import processes
+from tare.host import distribution, processes
 from tare.host.cgroup import Group
 from tare.host.daemons import runtimes
+from tare.host.facts import security
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
@@ -29,7 +30,7 @@ LABEL = "tare"
 IMPORT_LIMIT_S = 300.0
 #: The limits that podman raises by itself, and how far; that takes CAP_SYS_RESOURCE, which such a host may lack too.
 RAISED = {"nofile": (resource.RLIMIT_NOFILE, 1 << 20), "nproc": (resource.RLIMIT_NPROC, 1 << 15)}
-_INSTALL = "apt-get install --no-install-recommends podman netavark"
+_INSTALL = ("podman", "netavark")
 _BRIDGE_PATH = "client, bridge, published port (NAT), podman0, veth"
 _SHARED_PATH = "client, bridge, host stack"
 FACTS = "{{.Version.Version}} {{.Store.GraphDriverName}} {{.Host.NetworkBackend}} {{.Host.CgroupManager}}"
@@ -61,7 +62,7 @@ class Podman(Platform):
         """Run a trivial container of the host's own files, without a network."""
         missing = [program for program in ("podman", self._runtime) if _path(program) is None]
         if missing:
-            fix = "make gvisor" if missing == ["runsc"] else f"{_INSTALL} {self._runtime}"
+            fix = "make gvisor" if missing == ["runsc"] else distribution.install(*_INSTALL, self._runtime, lean=True)
             return Availability(False, reason=f"{missing[0]} is not installed", fix=fix)
         if os.geteuid() != 0:
             return Availability(False, reason="only rootful podman is driven", fix="run tare as root (sudo)")
@@ -84,7 +85,7 @@ class Podman(Platform):
         site.cleanup.own(removers.podman_container(name, site.group.inner))
         binds = [f"--volume={path.resolve()}:{path}:ro" for path in map(Path, SYSTEM) if path.exists()]
         argv = self._run(name, site.group)
-        return [*argv, "--network=none", *binds, "--rootfs", str(root), "/bin/true"]
+        return [*argv, "--network=none", *security.binds_of_hosts_own(), *binds, "--rootfs", str(root), "/bin/true"]
 
     def prepare(self, image: Image) -> Prepared:
         """Import the image once; it stays in podman's own storage as ``tare:HASH``."""
@@ -104,7 +105,7 @@ class Podman(Platform):
             f"--cpuset-cpus={','.join(map(str, spec.resources.cpus))}",
             f"--memory={spec.resources.memory_bytes}b",
             f"--memory-swap={spec.resources.memory_bytes}b",
-            f"--volume={spec.space.data}:/data:rw",
+            f"--volume={spec.space.data}:/data:{security.writable_bind()}",
             *self._network(spec),
             "--pull=never",
             image_tag(spec.image),

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import cgroup, processes, state, userns
+from tare.host import cgroup, distribution, processes, state, userns
 from tare.host.daemons.runtimes import surroundings
+from tare.host.facts import security
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
@@ -32,7 +33,7 @@ MADE_UP_UID = 60600
 MADE_UP_SUBIDS, SUBIDS = userns.FIRST, userns.COUNT
 TUN = Path("/dev/net/tun")
 NEEDS = ("podman", "slirp4netns", "newuidmap", "setpriv")
-FIX = "apt-get install --no-install-recommends podman runc slirp4netns uidmap"
+FIX = distribution.install("podman", "runc", "slirp4netns", "uidmap", lean=True)
 
 #: Makes the room (in a mount namespace of its own) and then becomes the command, with the account's rights only.
 _ENTER = f"""\
@@ -129,6 +130,7 @@ class PodmanRootless(Platform):
         os.chown(root, account.uid, account.gid)
         binds = [f"--volume={path.resolve()}:{path}:ro" for path in map(Path, SYSTEM) if path.exists()]
         inside = room.inside("root")
+        binds += security.binds_of_hosts_own()
         argv = [*self._run("tare"), "--network=slirp4netns", *binds, "--rootfs", inside, "/bin/true"]
         return [*_room(account, {"home": home, "root": root}, _GOING), *argv]
 
@@ -160,7 +162,7 @@ class PodmanRootless(Platform):
         argv = [
             *self._run(f"tare-{spec.id}"),
             "--network=slirp4netns",
-            f"--volume={room.inside('data')}:/data:rw",
+            f"--volume={room.inside('data')}:/data:{security.writable_bind()}",
             f"--publish={where}/tcp",
             f"--publish={where}/udp",
             "--pull=never",

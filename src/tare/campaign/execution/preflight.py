@@ -10,6 +10,7 @@ from typing import Any
 
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import Failed, HostError, PlatformError, TareError, attempt
+from tare.host.facts import security
 from tare.host.filesystems import volumes
 from tare.image.build import Image
 from tare.model import Arm, Progress
@@ -124,6 +125,7 @@ def _fairness(platform: Platform, running: RunningInstance) -> dict[str, Any]:
         "memory limit": spec.resources.memory_bytes,
         **_seen_inside(platform, running),
         "clock source": _clock_source(),
+        "security labels": security.labels(running.instance.host_processes()),
         "disk cache": platform.disk_cache,
         "data volume": volumes.described(spec.space.folder, spec.resources.data_bytes),
         "network path": platform.network_path,

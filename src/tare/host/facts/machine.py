@@ -16,7 +16,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from tare.host import cgroup, processes, state
-from tare.host.facts import cpulist, topology
+from tare.host.facts import cpulist, security, topology
 
 CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
 CgroupManager = Literal["tare", "systemd"]
@@ -73,6 +73,7 @@ class HostFacts(_Facts):
     huge_pages: str | None  # transparent huge pages: always, madvise or never
     aslr: int | None  # kernel.randomize_va_space
     mitigations: dict[str, str]
+    security: str | None = None  # the module that labels processes (`security.module`); None: an older tare recorded it
     filesystem: str  # below tare's home, where images, overlays and data are
     disk_free_bytes: int
     load: float  # over the last minute
@@ -113,6 +114,7 @@ def gather() -> HostFacts:
         huge_pages=parse_choice(huge),
         aslr=int(aslr) if aslr else None,
         mitigations=_mitigations(),
+        security=security.module(ROOT),
         filesystem=state.filesystem(home),
         disk_free_bytes=shutil.disk_usage(home).free,
         load=float(_text("proc/loadavg").split()[0]),

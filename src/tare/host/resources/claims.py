@@ -44,6 +44,7 @@ _LXD_PLACES = r"(?:/var/lib/(?:lxd|incus)|/var/snap/lxd/common/lxd|/run/incus)"
 _LOGS = rf"(?:{_LXD_PLACES}/logs|/var/log/(?:lxd|incus))/{_SANDBOX}"
 _LIBVIRT_SOCKET = r"/proc/\d+/root/run/libvirt/libvirt-sock"
 _SETTINGS = (
+    r"proc/sys/net/ipv4/ip_forward",
     r"proc/sys/vm/swappiness",
     r"proc/sys/kernel/(?:nmi_watchdog|numa_balancing|timer_migration|randomize_va_space)",
     r"proc/irq/\d+/smp_affinity_list",
@@ -52,6 +53,7 @@ _SETTINGS = (
 )
 _ADDRESS = r"\d{1,3}(?:\.\d{1,3}){3}"
 _OTHERS = rf"(?:-m mac ! --mac-source [0-9a-f:]{{17}}|! -s {_ADDRESS})"
+_CLIENT = rf"(?:-m mac --mac-source [0-9a-f:]{{17}}|-s {_ADDRESS})"
 #: Rules of the packet filter (`fence.rules`): each names tare's bridge. The first is of tare up to November 2026.
 _RULES = (
     r"FORWARD -[io] tare0 -j ACCEPT",
@@ -60,6 +62,8 @@ _RULES = (
     rf"FORWARD -i tare0 {_OTHERS} -j DROP",
     rf"FORWARD -o tare0 ! -d {_ADDRESS} -j DROP",
     rf"INPUT -i tare0 -p (?:tcp --syn|udp) ! --dport [0-9:]+ {_OTHERS} -j DROP",
+    rf"INPUT -i tare0 (?:-m conntrack --ctstate ESTABLISHED|-p icmp|{_CLIENT}) -j ACCEPT",
+    r"INPUT -i tare0 -p (?:tcp|udp) --dport [0-9:]+ -j ACCEPT",
     r"INPUT -i tare0 -m bpf --bytecode [0-9 ,]{1,200} -j DROP",
 )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import PlatformError
-from tare.host import cgroup, processes, state
+from tare.host import cgroup, distribution, processes, state
 from tare.host.daemons import lxd
 from tare.host.daemons import own as daemons
 from tare.host.resources import removers
@@ -57,7 +57,7 @@ LXD = Kind(
     ("lxd",),
     "LXD",
     ("/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket"),
-    "apt-get install --no-install-recommends lxd lxd-client (Debian 12)",
+    f"{distribution.install('lxd', 'lxd-client', lean=True)} (Debian 12)",
 )
 INCUS = Kind(
     "Incus",
@@ -65,7 +65,7 @@ INCUS = Kind(
     ("incusd", "/usr/libexec/incus/incusd"),  # Debian has it on no path
     "INCUS",
     ("/var/lib/incus/unix.socket", "/run/incus/unix.socket"),
-    "apt-get install --no-install-recommends incus (Debian 13, or 12 with backports)",
+    f"{distribution.install('incus', lean=True)} (Debian 13, or 12 with backports)",
 )
 
 
