@@ -131,6 +131,7 @@ class Podman(Platform):
     def _run(self, name: str, group: str) -> list[str]:
         # No log: the stream is tare's protocol, and journald would keep it for good.
         options = ["--interactive", "--rm", f"--name={name}", f"--cgroup-parent=/{group}", "--log-driver=none"]
+        options.append("--http-proxy=false")  # podman would hand on the user's
         return [*PODMAN, f"--runtime={_path(self._runtime)}", "run", *options, *ulimits()]
 
 

@@ -22,7 +22,7 @@ from tare.host.filesystems import mounts, removal
 from tare.host.resources import kinds
 from tare.host.resources.resource import Fact, HostResource
 from tare.host.tuning import settings
-from tare.timeouts import stretched, until
+from tare.timeouts import until
 
 if TYPE_CHECKING:
     import docker
@@ -230,11 +230,10 @@ def _remove_oci(facts: Mapping[str, Fact]) -> None:
 def _remove_container(facts: Mapping[str, Fact]) -> None:
     name = str(facts["name"])
     host = str(facts.get("host", ""))
-    environment = {**os.environ, "DOCKER_HOST": host}
     try:
         if not dockerd.listens(host):
             raise docker.errors.DockerException("nobody listens")
-        with contextlib.closing(docker.from_env(timeout=round(stretched(30)), environment=environment)) as client:
+        with contextlib.closing(dockerd.connect(host, 30)) as client:
             _remove_from_docker(client, name, known="id" in facts)
     except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
         _remove_from_gone_docker(facts)
