@@ -33,6 +33,7 @@ from tare.host.cgroup import Group
 from tare.host.filesystems.roots import Workspace
 from tare.host.network.bridge import Network
 from tare.host.resources.journal import CleanupStack
+from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.model import Resources
 from tare.platforms.parts.answers import FirstAnswer
@@ -245,6 +246,10 @@ class Platform(ABC):
     @abstractmethod
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Start an instance whose agent speaks on ``Instance.stream``. Raises `PlatformError`."""
+
+    def kept(self, image: Image) -> Sequence[HostResource]:  # noqa: ARG002
+        """What `prepare` keeps of this image outside of ``TARE_HOME``; removed where the image is for a trial alone."""
+        return ()
 
     def daemon_failure(self) -> TareError | None:
         """The failure of a shared daemon, which ends all instances at once. Called when one was lost; None: unknown."""

@@ -16,6 +16,7 @@ from tare.host import cgroup
 from tare.host.daemons import dockerd
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
+from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms import crun
@@ -123,6 +124,10 @@ class Docker(Platform):
         runtime = self._runtime()
         shim = "containerd-shim-runsc-v1" if runtime.shim else "containerd-shim-runc-v2"
         return stored(_tag(image), imported.attrs, (shim, runtime.path or self._program))
+
+    def kept(self, image: Image) -> list[HostResource]:
+        """The imported image."""
+        return [removers.docker_image(_tag(image))]
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Create, attach and start: what ``docker run`` does."""
