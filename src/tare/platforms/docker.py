@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tare import lazily
 from tare.errors import HostError, PlatformError, SessionError, TareError
 from tare.host import cgroup
-from tare.host.daemons import dockerd
+from tare.host.daemons import activation, dockerd
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
@@ -90,6 +90,9 @@ class Docker(Platform):
     def detect(self) -> Availability:
         """Ask the daemon for its version and whether it has the runtime."""
         self._info = None
+        if activation.only_init_listens(dockerd.named().removeprefix("unix://") or dockerd.SOCKET):
+            reason = "the Docker daemon does not run: a request would start its service"
+            return Availability(False, reason=reason, fix="systemctl start docker")
         try:
             info = self._facts()
             runtime = engine.runtime(info, self._program, self._options)
