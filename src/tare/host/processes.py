@@ -75,6 +75,11 @@ class Finished:
         raise HostError(f"`{shlex.join(self.argv)}` {how}: {tail}", fix=fix)
 
 
+def without_proxies() -> dict[str, str]:
+    """The environment without proxies, which are for tare's own downloads."""
+    return {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+
+
 def find(program: str) -> str | None:
     """Full path of a program on PATH or in the system's sbin folders, or None."""
     path = os.environ.get("PATH", os.defpath) + ":/usr/local/sbin:/usr/sbin:/sbin"
@@ -263,6 +268,7 @@ def start_held(
     cgroup_procs: Sequence[Path],
     within: Sequence[str] = (),
     pass_fds: Sequence[int] = (),
+    env: Mapping[str, str] | None = None,
     rest: bool = False,
 ) -> Held:
     """Start a process up to the moment before it executes the program.
@@ -280,7 +286,9 @@ def start_held(
         program = find(argv[0]) or argv[0]
         held = [*within, "bash", "-ec", _WAIT, "bash", str(gate), program, *argv[1:]]
         inherited = (gate, *pass_fds)
-        process = start(held, stdin=stdin, stdout=stdout, stderr=stderr, cgroup_procs=cgroup_procs, pass_fds=inherited)
+        process = start(
+            held, stdin=stdin, stdout=stdout, stderr=stderr, env=env, cgroup_procs=cgroup_procs, pass_fds=inherited
+        )
         on_failure.pop_all()
     ours.settimeout(stretched(HOLD_LIMIT_S))
     try:

@@ -16,6 +16,8 @@ from tare.host.daemons import runtimes
 from tare.host.facts import security
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
+from tare.host.resources.removers import PODMAN_STATE as STATE
+from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms import crun
@@ -24,6 +26,7 @@ from tare.platforms.gvisor import DISK_CACHE, NETSTACK, find_runsc
 from tare.platforms.parts import left_open
 from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.layers import stored
+from tare.platforms.parts.oci import NULL_NETNS
 from tare.platforms.parts.pipes import start
 
 LABEL = "tare"
@@ -80,11 +83,11 @@ class Podman(Platform):
 
     def _command(self, site: TrialSite) -> list[str]:
         name = f"tare-{site.folder.name}"
-        root = site.folder / "root"
+        root, state = site.folder / "root", site.folder / STATE
         root.mkdir()
-        site.cleanup.own(removers.podman_container(name, site.group.inner))
+        site.cleanup.own(removers.mount(state / NULL_NETNS), removers.podman_container(name, site.group.inner))
         binds = [f"--volume={path.resolve()}:{path}:ro" for path in map(Path, SYSTEM) if path.exists()]
-        argv = self._run(name, site.group)
+        argv = self._run(name, site.group, state)
         return [*argv, "--network=none", *security.binds_of_hosts_own(), *binds, "--rootfs", str(root), "/bin/true"]
 
     def prepare(self, image: Image) -> Prepared:
@@ -96,12 +99,17 @@ class Podman(Platform):
         [shown] = json.loads(_output([*runtimes.podman(), "image", "inspect", tag]))
         return stored(tag, shown, ("podman", "conmon", _path(self._runtime) or self._runtime))
 
+    def kept(self, image: Image) -> list[HostResource]:
+        """The imported image."""
+        return [removers.podman_image(image_tag(image))]
+
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """``podman run -i``: its stdin and stdout are the agent's."""
         name = f"tare-{spec.id}"
-        cleanup.own(removers.podman_container(name, spec.group.inner))
+        state = spec.space.folder / STATE
+        cleanup.own(removers.mount(state / NULL_NETNS), removers.podman_container(name, spec.group.inner))
         argv = [
-            *self._run(name, spec.group),
+            *self._run(name, spec.group, state),
             f"--cpuset-cpus={','.join(map(str, spec.resources.cpus))}",
             f"--memory={spec.resources.memory_bytes}b",
             f"--memory-swap={spec.resources.memory_bytes}b",
@@ -131,7 +139,9 @@ class Podman(Platform):
         where = f"{spec.network.host}:{spec.port}:{spec.port}"
         return [f"--publish={where}/tcp", f"--publish={where}/udp"]
 
-    def _run(self, name: str, group: Group) -> list[str]:
+    def _run(self, name: str, group: Group, state: Path) -> list[str]:
+        # The runtime's own notes are the instance's, and nothing of them stays below /run.
+        podman = [*runtimes.podman(), f"--runtime={_path(self._runtime)}", f"--runtime-flag=root={state}"]
         # No log: the stream is tare's protocol, and journald would keep it for good.
         options = [
             "--interactive",
@@ -139,8 +149,9 @@ class Podman(Platform):
             f"--name={name}",
             f"--cgroup-parent={group.parent_for(cgroup_manager())}",
             "--log-driver=none",
+            "--http-proxy=false",  # podman would hand on the user's
         ]
-        return [*runtimes.podman(), f"--runtime={_path(self._runtime)}", "run", *options, *ulimits()]
+        return [*podman, "run", *options, *ulimits()]
 
 
 @functools.cache

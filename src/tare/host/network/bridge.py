@@ -36,6 +36,8 @@ TUN = Path("/dev/net/tun")
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 #: A namespace that is made, and removed, to see whether frames pass from one port of the bridge to another.
 _PROBE = "tare-probe"
+#: Is there while the kernel has the driver.
+TUN_DRIVER = Path("/sys/class/misc/tun")
 #: Private networks that are tried in turn until one is free.
 CANDIDATES = tuple(ipaddress.IPv4Network(f"10.{second}.0.0/24") for second in (77, 177, 201, 233, 99))
 
@@ -215,13 +217,19 @@ def silence_ping(name: str) -> None:
 
 
 def no_tun() -> HostError | None:
-    """Why no TAP can be made here; None when one can."""
+    """Why no TAP can be made here; None when one can, or when the first one would load the kernel's module for it."""
+    if TUN.exists() and not TUN_DRIVER.exists() and _can_be_loaded("tun"):
+        return None  # opening it would load it
     try:
         os.close(os.open(TUN, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
         fix = f"modprobe tun; in a container, hand it {TUN} (`mknod {TUN} c 10 200`)"
         return HostError(f"no TAP can be made: {TUN}: {error.strerror}", fix=fix)
     return None
+
+
+def _can_be_loaded(module: str) -> bool:
+    return processes.find("modinfo") is not None and processes.run(["modinfo", module], time_limit_s=5).code == 0
 
 
 def choose_subnet(asked_for: str | None = None) -> ipaddress.IPv4Network:

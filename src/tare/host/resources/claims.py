@@ -97,6 +97,9 @@ def _claim(may: Mapping[str, _Rule] | None = None, **must: _Rule) -> _Claim:
     return _Claim(must, may or {})
 
 
+_DOCKER_HOST = rf"|(?:unix://)?{_BELOW}|(?:tcp|https?)://[A-Za-z0-9.:\[\]_-]+"
+_TAG = r"tare:[0-9a-f]{12}"
+
 _NAMED = _claim(name=_SANDBOX)
 _CLAIMS: Final[Mapping[str, _Claim]] = {
     "mount": _claim(path=rf"{_WORK}|{NSPAWN}/unix-export/{_SANDBOX}"),
@@ -121,14 +124,16 @@ _CLAIMS: Final[Mapping[str, _Claim]] = {
             "id": _HEX,
             "record": _BELOW,  # it is only looked for
             "mounts": _Each(
-                rf"{_BELOW}/overlay2?/{_PART}/merged|{_BELOW}/netns/(?:[0-9a-f]{{12}}|netns-[0-9a-f-]{{36}})"
+                rf"{_BELOW}/overlay2?/{_PART}/merged|{_BELOW}/rootfs/{_PART}/{_HEX}|{_BELOW}/netns/(?:[0-9a-f]{{12}}|netns-[0-9a-f-]{{36}})"
                 rf"|{_BELOW}/(?:containers/(?:{_HEX}|none)|userdata)/mounts/shm"
             ),
         },
         name=_SANDBOX,
-        host=rf"|(?:unix://)?{_BELOW}|(?:tcp|https?)://[A-Za-z0-9.:\[\]_-]+",
+        host=_DOCKER_HOST,
     ),
     "podman": _claim(name=_SANDBOX, group=_GROUP),
+    "docker-image": _claim(tag=_TAG, host=_DOCKER_HOST),
+    "podman-image": _claim(tag=rf"(?:localhost/)?{_TAG}"),
     "lxd": _claim(
         client="lxc|incus",
         folder=rf"|{_WORK}",

@@ -15,7 +15,7 @@ from typing import Any
 
 from tare.errors import PlatformError
 from tare.host import cgroup, distribution, processes, state
-from tare.host.daemons import lxd
+from tare.host.daemons import activation, lxd
 from tare.host.daemons import own as daemons
 from tare.host.resources import removers
 from tare.host.resources.claims import LXC_LOCKS
@@ -234,8 +234,10 @@ def empty_image(place: Path) -> None:
 
 
 def answering(sockets: Sequence[str]) -> Path | None:
-    """The first of the sockets that a daemon listens on."""
+    """The first of the sockets that a daemon listens on. One that a request would only start does not count."""
     for path in sockets:
+        if activation.only_init_listens(path):
+            continue
         with socket.socket(socket.AF_UNIX) as caller:
             caller.settimeout(stretched(2))
             try:

@@ -64,7 +64,14 @@ def start(
     pipe = subprocess.PIPE
     with console.opened(spec.space.log) as log:
         held = processes.start_held(
-            argv, stdin=pipe, stdout=pipe, stderr=log, cgroup_procs=procs, within=within, rest=spec.timed
+            argv,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=log,
+            cgroup_procs=procs,
+            within=within,
+            env=processes.without_proxies(),  # some platforms pass on what they have
+            rest=spec.timed,
         )
     stream = ProcessStream(held.process)
     first_byte = FirstByte(stream.fileno())
