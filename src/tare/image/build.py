@@ -51,11 +51,25 @@ class Image:
 
 
 def agent_path() -> Path:
-    """The agent's program: ``TARE_AGENT``, or what `make agent` built. Raises `HostError` when there is none."""
-    named = os.environ.get("TARE_AGENT")
-    agent = Path(named) if named else Path(__file__).parents[3] / "agent" / "target" / "release" / "tare-agent"
+    """The agent's program: ``TARE_AGENT``, else the one in the wheel, else what `make agent` built.
+
+    Raises `HostError` when there is none.
+    """
+    if named := os.environ.get("TARE_AGENT"):
+        agent, fix = Path(named), "unset TARE_AGENT, or let it name the agent"
+    elif (packed := Path(__file__).with_name("tare-agent")).is_file():
+        return packed
+    else:
+        clone = Path(__file__).parents[3] / "agent"
+        agent, fix = clone / "target" / "release" / "tare-agent", "make agent, or set TARE_AGENT"
+        if not (clone / "Cargo.toml").is_file():
+            machine = os.uname().machine
+            raise HostError(
+                f"this tare was installed without an agent for {machine}",
+                fix=f"install the wheel that `make wheel MACHINE={machine}` builds in a clone, or set TARE_AGENT",
+            )
     if not agent.is_file():
-        raise HostError(f"the agent is not built: {agent} is missing", fix="make agent, or set TARE_AGENT")
+        raise HostError(f"the agent is not built: {agent} is missing", fix=fix)
     return agent
 
 
