@@ -25,9 +25,9 @@ setup: ## install all that is missing: packages, .venv, the agent, gVisor, the i
 packages venv agent gvisor image: ## one step of the set-up
 	@scripts/$@
 
-quick: setup ## set up, weigh the usual platforms in some minutes, print the table
-	@mkdir -p build
-	@scripts/with-dockerd $(BIN)/tare run --profile quick -o build/quick-$$(date +%Y%m%d-%H%M%S).tare
+quick: ## install what a first table needs, weigh the usual platforms in some minutes, print the table
+	@scripts/setup quick
+	@scripts/quick
 
 ##@ Every change
 

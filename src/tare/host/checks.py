@@ -50,8 +50,13 @@ class Check:
     advice: str | None = None
 
 
-def checks(facts: HostFacts) -> list[Check]:
-    """All checks of the host, in a fixed order; what the host does not show is left out."""
+def checks(facts: HostFacts, *, image: bool = False) -> list[Check]:
+    """All checks of the host, in a fixed order; what the host does not show is left out.
+
+    ``image``: there is one, so that what builds it is not needed.
+    """
+    if image:
+        facts = facts.model_copy(update={"tools": {**facts.tools, "mmdebstrap": True}})
     parts = (_rights, _processors, _frequency, _memory, _disk, _noise, _clock, _kernel, _below, _tools)
     return [check for part in parts for check in part(facts)]
 
@@ -232,4 +237,4 @@ def _tools(facts: HostFacts) -> Iterator[Check]:
     missing = [name for name, installed in facts.tools.items() if not installed]
     packages = " ".join(sorted({_PACKAGES[name] for name in missing}))
     finding = f"missing: {', '.join(missing)}" if missing else "all there"
-    yield _judge("tools", finding, bad=bool(missing), state="fail", advice=f"make setup, or apt-get install {packages}")
+    yield _judge("tools", finding, bad=bool(missing), state="fail", advice=f"tare setup, or apt-get install {packages}")
