@@ -96,6 +96,15 @@ def test_a_host_without_compiler_or_clone_weighs_by_the_wheel(wheel, tmp_path):
     assert "nothing of tare's is left" in tare("clean")
 
 
+def test_an_agent_for_another_machine_is_not_packed():
+    other = {"x86_64": "aarch64", "aarch64": "x86_64"}[os.uname().machine]
+    env = {**os.environ, "TARE_AGENT": sys.executable}
+    argv = [HERE / "scripts" / "wheel", other]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert f"is no agent for {other}" in done.stderr
+
+
 def test_without_an_agent_the_fix_is_the_wheel_for_this_machine(tmp_path, monkeypatch):
     """As after an installation from sources, which have none."""
     monkeypatch.delenv("TARE_AGENT", raising=False)
