@@ -12,7 +12,7 @@ SOURCES := src tests scripts bench
 QUICK_LIMIT_S := 1800
 HOST_LIMIT_S := 3600
 
-.PHONY: help setup packages venv agent gvisor image quick lint check test docs-tables lab gcov-kernel lab-test slow-test test-all faults storm bench fuzz lock lower-bounds sbom audit clean
+.PHONY: help setup packages venv agent gvisor image quick lint check test docs-tables lab gcov-kernel lab-test slow-test test-all faults storm bench fuzz wheel lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -25,9 +25,9 @@ setup: ## install all that is missing: packages, .venv, the agent, gVisor, the i
 packages venv agent gvisor image: ## one step of the set-up
 	@scripts/$@
 
-quick: setup ## set up, weigh the usual platforms in some minutes, print the table
-	@mkdir -p build
-	@scripts/with-dockerd $(BIN)/tare run --profile quick -o build/quick-$$(date +%Y%m%d-%H%M%S).tare
+quick: ## install what a first table needs, weigh the usual platforms in some minutes, print the table
+	@scripts/setup quick
+	@scripts/quick
 
 ##@ Every change
 
@@ -83,6 +83,9 @@ fuzz: venv ## every decoder by coverage, FUZZ_SECONDS each (an hour); fails at t
 	@scripts/fuzz
 
 ##@ Supply
+
+wheel: venv ## tare with its agent, for hosts without a compiler: build/wheel/*.whl (MACHINE=aarch64: cross-built, untested)
+	@scripts/wheel $(MACHINE)
 
 lock: ## the lock files anew, with hashes, from pyproject.toml
 	@scripts/lock

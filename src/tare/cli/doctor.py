@@ -21,6 +21,7 @@ from tare.footprint import checks as footprint_checks
 from tare.footprint import ptrace
 from tare.host import checks
 from tare.host.facts import machine, siblings
+from tare.image.build import base_is_there
 from tare.lab import checks as lab_checks
 from tare.platforms import contract
 from tare.platforms import registry as platforms
@@ -39,7 +40,8 @@ def examine(names: Sequence[str], *, as_json: bool) -> None:
     Of named platforms each must run; of all, one is enough.
     """
     chosen = platforms.choose(names or list(platforms.all_platforms()))
-    host = checks.checks(siblings.completed(machine.gather(), default_cpus()))
+    facts = siblings.completed(machine.gather(), default_cpus())
+    host = checks.checks(facts, image=base_is_there())
     kernel = [ptrace.check(), *footprint_checks.checks(lab_checks.check())]
     with Console(stderr=True).status("") as status:
         answers = [(platform, _detected(platform, status)) for platform in chosen]

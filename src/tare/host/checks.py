@@ -51,8 +51,13 @@ class Check:
     advice: str | None = None
 
 
-def checks(facts: HostFacts) -> list[Check]:
-    """All checks of the host, in a fixed order; what the host does not show is left out."""
+def checks(facts: HostFacts, *, image: bool = False) -> list[Check]:
+    """All checks of the host, in a fixed order; what the host does not show is left out.
+
+    ``image``: there is one, so that what builds it is not needed.
+    """
+    if image:
+        facts = facts.model_copy(update={"tools": {**facts.tools, "mmdebstrap": True}})
     parts = (_rights, _processors, _frequency, _memory, _disk, _noise, _clock, _kernel, _security, _below, _tools)
     return [check for part in parts for check in part(facts)]
 
@@ -240,5 +245,5 @@ def _tools(facts: HostFacts) -> Iterator[Check]:
     needed = sorted({_PACKAGES[name] for name in missing})
     finding = f"missing: {', '.join(missing)}" if missing else "all there"
     yield _judge(
-        "tools", finding, bad=bool(missing), state="fail", advice=f"make setup, or {distribution.install(*needed)}"
+        "tools", finding, bad=bool(missing), state="fail", advice=f"tare setup, or {distribution.install(*needed)}"
     )

@@ -65,7 +65,9 @@ class Podman(Platform):
         """Run a trivial container of the host's own files, without a network."""
         missing = [program for program in ("podman", self._runtime) if _path(program) is None]
         if missing:
-            fix = "make gvisor" if missing == ["runsc"] else distribution.install(*_INSTALL, self._runtime, lean=True)
+            runsc_only = missing == ["runsc"]
+            advice = distribution.install(*_INSTALL, self._runtime, lean=True)
+            fix = "tare setup --with gvisor" if runsc_only else advice
             return Availability(False, reason=f"{missing[0]} is not installed", fix=fix)
         if os.geteuid() != 0:
             return Availability(False, reason="only rootful podman is driven", fix="run tare as root (sudo)")
