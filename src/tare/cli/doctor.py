@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from tare.cli.console import Console, emit
 from tare.errors import Failed, attempt
 from tare.footprint import checks as footprint_checks
 from tare.footprint import ptrace
-from tare.host import checks
+from tare.host import checks, own_namespaces, state
 from tare.host.facts import machine, siblings
 from tare.lab import checks as lab_checks
 from tare.platforms import contract
@@ -31,8 +32,13 @@ def examine(names: Sequence[str], *, as_json: bool) -> None:
 
     Of named platforms each must run; of all, one is enough.
     """
+    lacking = own_namespaces.obstacle() if os.geteuid() != 0 else None
+    if lacking is None:
+        own_namespaces.enter(state.home())
     chosen = platforms.choose(names or list(platforms.all_platforms()))
     host = checks.checks(siblings.completed(machine.gather(), default_cpus()))
+    if lacking is not None:
+        host = [checks.without_namespaces(lacking), *host[1:]]
     kernel = [ptrace.check(), *footprint_checks.checks(lab_checks.check())]
     with Console(stderr=True).status("") as status:
         results = [_platform(platform, status) for platform in chosen]
