@@ -93,7 +93,9 @@ def enter(home: Path) -> None:
         raise lacking
     command = [sys.executable, "-P", "-m", "tare", *sys.argv[1:]]
     argv = [*_USERS, "sh", "-ec", _MAKE, "sh", *_PROCESSES, *command]
-    environment = {**os.environ, "TARE_HOME": str(home), "TARE_LOCK_HOLDER": str(os.getpid())}
+    # Users' paths lack the folders of tools that are mostly root's, and what tare starts finds others by it (chroot).
+    path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
+    environment = {**os.environ, "PATH": path, "TARE_HOME": str(home), "TARE_LOCK_HOLDER": str(os.getpid())}
     scope = _DELEGATED if delegates() else ()
     raise CarriedOut(processes.stand_for([*scope, *processes.WITH_TARE, *argv], env=environment))
 
