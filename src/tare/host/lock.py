@@ -71,11 +71,16 @@ def held_if_free() -> Iterator[Holder | None]:
 
     Without root's rights, or where this process holds it already, nothing is locked.
     """
+    global _held  # noqa: PLW0603 (as above)
     if _held or os.geteuid() != 0:
         yield None
         return
     with _tried() as holder:
-        yield holder
+        _held = holder is None
+        try:
+            yield holder
+        finally:
+            _held = False
 
 
 def is_shared(resource: HostResource) -> bool:

@@ -65,6 +65,13 @@ while read -r _ place kind options _; do
 done </proc/mounts 2>/dev/null
 exec "$@"
 """
+#: /sys shows the links of the network in which it was mounted, and here that is the host's.
+_SHOW_NETWORK = """\
+mount -t sysfs none /mnt
+for folder in class/net devices/virtual/net; do mount --bind "/mnt/$folder" "/sys/$folder"; done
+umount -l /mnt
+ip link set lo up
+"""
 _USERS = ("unshare", "--user", "--map-root-user", "--map-auto", "--mount", "--cgroup", "--")
 _PROCESSES = ("unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--")
 
@@ -145,7 +152,7 @@ def leave_hosts_network() -> None:
         return
     if ctypes.CDLL(None, use_errno=True).unshare(_NEW_NETWORK) != 0:
         raise HostError(f"no network namespace can be made: {os.strerror(ctypes.get_errno())}", fix="run tare as root")
-    processes.run(["ip", "link", "set", "lo", "up"]).require()
+    processes.run(["sh", "-ec", _SHOW_NETWORK]).require()
     _left = True
 
 
