@@ -37,7 +37,11 @@ exec setpriv --reuid 60700 --regid 60700 --clear-groups "$@"
 @pytest.fixture(scope="module")
 def user():
     """Starts a command as the user; his TARE_HOME has this host's image."""
-    folder = Path(tempfile.mkdtemp(dir="/var/tmp", prefix="tare-user-"))
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="tare-user-") as folder:
+        yield _user(Path(folder))
+
+
+def _user(folder):
     folder.chmod(0o755)
     home, names = folder / "home", folder / "names"
     for made in (home, names):
@@ -65,9 +69,20 @@ def user():
     assert start("mkdir", "-p", "-m", "700", str(images.parent)).wait() == 0
     image = build.ensure(build.agent_path(), progress=print)
     packed = folder / "images.tar"
-    held = [image.root.parent.name, build.base_place().name]
+    held = [image.root.parent.name, f"{build.base_place().name}/manifest.json"]
     subprocess.run(
-        ["tar", "-C", state.images(), "--numeric-owner", "--exclude=*.ext4", "--exclude=*.tar", "-cf", packed, *held],
+        [
+            "tar",
+            "-C",
+            state.images(),
+            "--numeric-owner",
+            "--exclude=*.ext4",
+            "--exclude=*.tar",
+            "--exclude=*/root/dev/*",
+            "-cf",
+            packed,
+            *held,
+        ],
         check=True,
     )
     packed.chmod(0o644)
@@ -79,8 +94,7 @@ def user():
     def tare(*arguments, **pipes):
         return start(python, "-P", "-m", "tare", *arguments, **pipes)
 
-    yield tare, home
-    shutil.rmtree(folder)
+    return tare, home
 
 
 def _of_user():
