@@ -130,9 +130,9 @@ def test_a_campaign_ends_with_a_table_and_leaves_nothing(user):
     )  # fmt: skip
     answer, progress = run.communicate(timeout=170)
     assert run.returncode == 0, progress
-    [report] = json.loads(answer)["campaigns"]
+    report = json.loads(answer)
     figures = {(row["workload"], row["metric"]): row for row in report["results"]}
-    assert figures["primes", "events-per-second"]["baseline"]["estimate"] > 0
+    assert figures["primes", "events-per-second"]["unit"] == "events/s"
     assert report["host"]["own_namespaces"] is True
     assert report["failures"] == []
     assert (_of_user(), _left(home), _links()) == ([], [], before)
@@ -146,7 +146,8 @@ def test_sigkill_leaves_no_process_and_clean_removes_the_rest(user):
             break
     assert _of_user()
     run.send_signal(signal.SIGKILL)
-    run.wait()
+    with run:
+        run.wait()
     deadline = time.monotonic() + 10
     while _of_user() and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -163,9 +164,10 @@ def test_an_interrupt_of_the_command_alone_is_passed_on(user):
         if line.startswith("block 2"):
             break
     run.send_signal(signal.SIGTERM)
-    said = run.stderr.read()
-    assert run.wait() == 130
-    assert said.count("interrupted: what tare made on this host is removed") == 1
+    with run:
+        last_words = run.stderr.read()
+    assert run.returncode == 130
+    assert last_words.count("interrupted: what tare made on this host is removed") == 1
     assert (_of_user(), _left(home)) == ([], [])
 
 
