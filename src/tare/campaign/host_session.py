@@ -15,7 +15,7 @@ from tare.campaign.execution.runs import Client
 from tare.campaign.instances.disk_watch import DiskWatch
 from tare.campaign.instances.launcher import PARENT_GROUP, InstanceLauncher
 from tare.errors import ImageError
-from tare.host import cgroup, lock, state
+from tare.host import cgroup, lock, own_namespaces, state
 from tare.host.facts import machine, siblings, topology
 from tare.host.filesystems import roots
 from tare.host.network import bridge
@@ -106,6 +106,7 @@ class HostSession:
 
         Raises `HostError` where one of them cannot be made.
         """
+        own_namespaces.leave_hosts_network()
         net = bridge.Network(bridge.choose_subnet(subnet))
         label, work = secrets.token_hex(3)[:5], state.work()
         self.enter_context(pinning.kept_off(pinning.usable() - set(harness_cpus(resources.cpus))))

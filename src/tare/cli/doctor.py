@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,7 +20,7 @@ from tare.cli.console import Console, emit
 from tare.errors import Failed, TareError, attempt
 from tare.footprint import checks as footprint_checks
 from tare.footprint import ptrace
-from tare.host import checks
+from tare.host import checks, own_namespaces, state
 from tare.host.facts import machine, siblings
 from tare.image.build import base_is_there
 from tare.lab import checks as lab_checks
@@ -39,9 +40,14 @@ def examine(names: Sequence[str], *, as_json: bool) -> None:
 
     Of named platforms each must run; of all, one is enough.
     """
+    lacking = own_namespaces.obstacle() if os.geteuid() != 0 else None
+    if lacking is None:
+        own_namespaces.enter(state.home())
     chosen = platforms.choose(names or list(platforms.all_platforms()))
     facts = siblings.completed(machine.gather(), default_cpus())
     host = checks.checks(facts, image=base_is_there())
+    if lacking is not None:
+        host = [checks.without_namespaces(lacking), *host[1:]]
     kernel = [ptrace.check(), *footprint_checks.checks(lab_checks.check())]
     with Console(stderr=True).status("") as status:
         answers = [(platform, _detected(platform, status)) for platform in chosen]

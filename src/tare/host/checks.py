@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tare.host import distribution
+from tare.errors import HostError
+from tare.host import cgroup, distribution
 from tare.host.facts.machine import FULL_ASLR, CpuFacts, HostFacts
 
 State = Literal["ok", "warn", "fail"]
@@ -66,9 +67,22 @@ def _judge(name: str, finding: str, *, bad: bool, advice: str, state: State = "w
     return Check(name, state, finding, advice) if bad else Check(name, "ok", finding)
 
 
+def without_namespaces(lacking: HostError) -> Check:
+    """The check of a user's rights where he has not even namespaces of his own."""
+    return Check("root", "fail", f"not root, and {lacking.what}", lacking.fix)
+
+
 def _rights(facts: HostFacts) -> Iterator[Check]:
-    finding = "root" if facts.root else "not root"
-    yield _judge("root", finding, bad=not facts.root, state="fail", advice="run tare as root (sudo)")
+    if facts.own_namespaces:
+        advice = "what needs root is left out, and figures are a user's: run tare as root (sudo) for all"
+        yield Check("root", "warn", "not root: tare is root of a user namespace of its own", advice)
+        if facts.cgroup == "none":
+            finding = "none are delegated to this user: no memory limit, no CPU time, and CPUs by affinity"
+            yield Check("control groups", "warn", finding, cgroup.DELEGATE)
+            return
+    else:
+        finding = "root" if facts.root else "not root"
+        yield _judge("root", finding, bad=not facts.root, state="fail", advice="run tare as root (sudo)")
     missing = facts.cgroup_missing
     finding = "none mounted" if facts.cgroup == "none" else facts.cgroup
     finding += ", kept by systemd" if facts.cgroup_manager == "systemd" else ""

@@ -235,6 +235,8 @@ class Platform(ABC):
     own_kernel: bool = False  # whether a kernel is booted for each instance, whose uptime the agent then sees
     has_agent: bool = True  # else the stream has no bytes, and ends when the instance does
     start_patience: float = 1.0  # how many times longer than others' its start may take before it is given up
+    #: whether it runs by a user's own rights: as root of a user namespace (`own_namespaces`)
+    without_root: bool = False
     by_default: bool = True  # whether it takes part when the user names no platforms
 
     @abstractmethod

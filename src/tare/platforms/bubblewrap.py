@@ -62,6 +62,7 @@ class Bubblewrap(Platform):
         self.name = name
         self.title = f"bubblewrap (bwrap), run as root{' of a user namespace' if users else ''}"
         self._users = users
+        self.without_root = not users
 
     def detect(self) -> Availability:
         """Run a trivial sandbox."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import cgroup, distribution, processes, state, userns
+from tare.host import cgroup, distribution, own_namespaces, processes, state, userns
 from tare.host.daemons.runtimes import surroundings
 from tare.host.facts import security
 from tare.host.resources import removers
@@ -67,12 +67,6 @@ class Account:
     uid: int
     gid: int
     made_up: bool = False
-
-
-def subordinate(text: str, name: str, uid: int) -> int:
-    """How many subordinate ids a user has, by the text of ``/etc/subuid`` or ``/etc/subgid`` (subuid(5))."""
-    rows = (line.split(":") for line in text.splitlines())
-    return sum(int(row[2]) for row in rows if len(row) == 3 and row[0] in {name, str(uid)})
 
 
 class PodmanRootless(Platform):
@@ -193,7 +187,7 @@ def existing(name: str) -> Account:
         raise PlatformError("root is not a rootless user", fix="-p podman")
     for kind in ("uid", "gid"):
         file = Path(f"/etc/sub{kind}")
-        count = subordinate(file.read_text(), name, entry.pw_uid) if file.exists() else 0
+        count = own_namespaces.subordinate(file.read_text(), name, entry.pw_uid) if file.exists() else 0
         if count < SUBIDS:
             raise PlatformError(
                 f"{name} has {count} subordinate {kind}s in {file}, and the image takes {SUBIDS}",

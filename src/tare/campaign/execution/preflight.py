@@ -132,7 +132,7 @@ def _fairness(platform: Platform, running: RunningInstance) -> dict[str, Any]:
     return {
         "host": "another" if platform.elsewhere else "this one",
         "cpus pinned": list(spec.resources.cpus),
-        "memory limit": spec.resources.memory_bytes,
+        "memory limit": spec.resources.memory_bytes if spec.group.accounts else "none",
         **_seen_inside(platform, running),
         "clock source": _clock_source(),
         "security labels": security.labels(running.instance.host_processes()),

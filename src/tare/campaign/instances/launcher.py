@@ -75,7 +75,7 @@ class RunningInstance:
     def measure_memory(self) -> Weight:
         """What it takes of this host's memory now. Raises `HostError` where this host does not account its work."""
         if not self.instance.accounted:
-            raise HostError("its memory is not this host's to see")
+            raise HostError("its memory cannot be read: it is another machine's, or in no control group")
         group = self.instance.spec.group
         pss = memory.pss_bytes(self.instance.host_processes())
         return Weight(group=group.memory_bytes(), pss=pss, host=memory.host_bytes())
@@ -208,6 +208,7 @@ class InstanceLauncher:
             gate=terms.gate,
         )
         instance = contract.launched(platform, spec, cleanup)
+        instance.accounted = instance.accounted and group.accounts
         if not platform.has_agent:
             return self._start_without_agent(platform, arm, instance, cleanup, tenant, measured=measured)
         try:

@@ -414,6 +414,8 @@ def _give_back(facts: Mapping[str, Fact]) -> None:
     settings.give_back(Path(path), former, written, boot)
 
 
+#: Kinds that are in a namespace of mounts or of the network, and end with it where that is tare's own.
+OF_NAMESPACES = frozenset({"mount", "netns", "link", "iptables"})
 #: Kinds that are identified by the path at which something is made.
 _IN_PLACES = frozenset({"mount", "folder", "file"})
 _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {

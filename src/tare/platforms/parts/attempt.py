@@ -45,7 +45,7 @@ def complaint(command: Callable[[TrialSite], Sequence[str]], cause: str = "") ->
         cleanup.own(removers.folder(site.folder), removers.control_group(site.group.path))
         site.folder.mkdir()
         site.group.create(Resources(tuple(sorted(pinning.usable())), MEMORY))
-        argv = command(site)
+        argv = [*site.group.surroundings(), *command(site)]
         # In a group of its own: a sandbox that hangs is ended with it, and so are the groups that it makes below.
         procs = site.group.leaf("tool", everywhere=True)
         with denials.watched() as denied:
