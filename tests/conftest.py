@@ -18,6 +18,13 @@ os.environ[plugins.ALLOWED] = ""
 ON_DEMAND = ("lab", "slow")
 
 
+@pytest.hookimpl
+def pytest_itemcollected(item):
+    """Where hosts of their own share the tests, those of a file stay together: what they start is the module's."""
+    if item.get_closest_marker("own_host") and not item.get_closest_marker("xdist_group"):
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     asked = config.option.markexpr or ""
