@@ -15,8 +15,6 @@ from tare.model import Arm
 from tare.platforms import registry
 from tare.workloads import registry as workloads
 
-pytestmark = pytest.mark.own_host
-
 #: What a trial does with its instances does not know what platform they are of; tests/workloads has gVisor's besides.
 NAMES = (
     "native",
