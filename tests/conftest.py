@@ -18,11 +18,12 @@ os.environ[plugins.ALLOWED] = ""
 ON_DEMAND = ("lab", "slow")
 
 
-@pytest.hookimpl
-def pytest_itemcollected(item):
-    """Where hosts of their own share the tests, those of a file stay together: what they start is the module's."""
-    if item.get_closest_marker("own_host") and not item.get_closest_marker("xdist_group"):
-        item.add_marker(pytest.mark.xdist_group(item.path.stem))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Which tests stay together where several hosts share them."""
+    if config.getvalue("dist") == "loadscope":
+        return importlib.import_module("shared_out").ByPlatform(config, log)
+    return None
 
 
 @pytest.hookimpl(trylast=True)

@@ -115,9 +115,7 @@ def _slow(name, check):
 
 
 def _marks(name, check):
-    # The platform's tests stay together, on whichever host: they share its instances.
-    where = [] if name in REAL_HOST else [pytest.mark.own_host]
-    return [pytest.mark.xdist_group(name), *where, *[pytest.mark.slow] * _slow(name, check)]
+    return [pytest.mark.own_host] * (name not in REAL_HOST) + [pytest.mark.slow] * _slow(name, check)
 
 
 PROMISES = [
