@@ -8,9 +8,6 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 SOURCES := src tests scripts bench
-# Each test has a limit of its own; these end what goes on all the same.
-QUICK_LIMIT_S := 1800
-HOST_LIMIT_S := 3600
 
 .PHONY: help setup packages venv agent gvisor image quick lint check test docs-tables lab gcov-kernel lab-test slow-test test-all faults storm bench fuzz wheel lock lower-bounds sbom audit clean
 
@@ -42,12 +39,8 @@ check: lint ## what a change must pass, in some minutes; needs no root and start
 	@cd agent && cargo test --quiet --locked
 	@$(BIN)/pytest -q -n auto --dist worksteal -m "not host and not simulation"
 
-test: setup lint ## set up, then every test, real platforms included
-	@mkdir -p build; \
-	( { (cd agent && cargo test --quiet --locked) && timeout -k 30 $(QUICK_LIMIT_S) $(BIN)/pytest -q -m "not host"; } \
-	  >build/quick-tests.log 2>&1; code=$$?; cat build/quick-tests.log; exit $$code ) & quick=$$!; \
-	timeout --foreground -k 60 $(HOST_LIMIT_S) scripts/with-dockerd $(BIN)/pytest -m host --durations=25; host=$$?; \
-	wait $$quick; exit $$((host | $$?))
+test: ## set up, then every test, real platforms included
+	@scripts/test
 
 docs-tables: ## the tables of docs/report-schema.md, from the report's models
 	@$(BIN)/python scripts/docs_tables.py
