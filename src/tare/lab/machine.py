@@ -28,6 +28,8 @@ from tare.session import Session, SocketStream
 
 #: An emulated host on a busy machine; it usually takes less than a tenth of this.
 BOOT_LIMIT_S = 600.0
+#: With all services of a stock host, before commands get in.
+STOCK_BOOT_LIMIT_S = 1800.0
 #: QEMU's translated code, and what else it needs beside the machine's memory.
 TRANSLATED_MIB = 512
 MONITOR_BYTES = 1 << 30
@@ -175,7 +177,8 @@ def _connected(machine: Machine, root: Path, space: Path, group: cgroup.Group) -
         try:
             stream = SocketStream(_accept(listener, process))
             try:
-                session = Session.open(stream, time_limit_s=BOOT_LIMIT_S)
+                limit_s = STOCK_BOOT_LIMIT_S if machine.stock else BOOT_LIMIT_S
+                session = Session.open(stream, time_limit_s=limit_s)
             except SessionError as error:
                 stream.close()
                 raise _failed(f"the lab does not come up: {error.what}", machine.console) from error
