@@ -25,6 +25,7 @@ from tare.campaign.plan.schedule import Stage
 from tare.footprint.stacks import StackCounter
 from tare.footprint.syscalls import SyscallCounter
 from tare.footprint.walk import NO_GROUP
+from tare.host.cgroup import path_of
 from tare.image import build
 from tare.model import Arm, Resources
 from tare.platforms import registry
@@ -65,7 +66,7 @@ def rows(job, running, rounds) -> list[str]:
     group = running.instance.spec.group.path
     on = {
         OFF: None,
-        ANOTHERS: (SyscallCounter, NO_GROUP),
+        ANOTHERS: (SyscallCounter, path_of(NO_GROUP)),
         ITS_OWN: (SyscallCounter, group),
         SAMPLED: (StackCounter, group),
     }

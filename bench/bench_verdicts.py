@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tare.analysis.comparisons.verdicts import Kind, LogIntervals, Question, decide
 from tare.analysis.evidence import evidence
-from tare.analysis.trust.hidden import Trials
+from tare.analysis.hidden import Trials
 from tare.analysis.trust.tails import stalls
 from tare.estimates.grid import Grid, block_ratios, total_ratios
 from tare.estimates.intervals import t_interval

@@ -51,12 +51,12 @@ def main(argv: Sequence[str]) -> int:
         sys.stderr.write("with-dockerd: no command is given (fix: scripts/with-dockerd COMMAND...)\n")
         return 2
     # Told to stop, the command is told, and the daemon is stopped after it; a Ctrl-C reaches the command by itself.
-    told = _Told()
+    follower = _Foreground()
     try:
         if answers():
-            return told.run(argv)
+            return follower.run(argv)
         with started():
-            return told.run(argv)
+            return follower.run(argv)
     except TareError as error:
         sys.stderr.write(f"with-dockerd: {error}\n")
         return 2
@@ -132,9 +132,9 @@ def _await(daemon: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + START_LIMIT_S
     while not answers():
         if daemon.poll() is not None or time.monotonic() > deadline:
-            said = LOG.read_text(errors="replace").strip().splitlines()
+            log_lines = LOG.read_text(errors="replace").strip().splitlines()
             how = "takes too long to start" if daemon.poll() is None else f"ended with {daemon.poll()}"
-            raise HostError(f"dockerd {how}: {said[-1] if said else 'it said nothing'}", fix=f"see {LOG}")
+            raise HostError(f"dockerd {how}: {log_lines[-1] if log_lines else 'it said nothing'}", fix=f"see {LOG}")
         time.sleep(0.1)
 
 
@@ -196,7 +196,7 @@ def _rules(table: str) -> list[str]:
     return processes.run(["iptables", "-w", "-t", table, "-S"]).text.splitlines()
 
 
-class _Told:
+class _Foreground:
     """Runs the command in the foreground, and passes on what we are told."""
 
     def __init__(self) -> None:

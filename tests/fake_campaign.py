@@ -246,14 +246,14 @@ def ticks(shape: Shape, trials: int) -> Iterator[Tick]:
     throttled = dict.fromkeys(arms(shape), 0.0)
     for number in range(int((trials + 4) / TICK_S)):
         now = BEGAN - 1.0 + number * TICK_S
-        for one in shape.disturbed:
-            share = min(one.end, now - BEGAN) - max(one.begin, now - TICK_S - BEGAN)
+        for disturbance in shape.disturbed:
+            share = min(disturbance.end, now - BEGAN) - max(disturbance.begin, now - TICK_S - BEGAN)
             if share <= 0 or not number:
                 continue
-            if one.arm is not None:
-                throttled[one.arm] += one.amount * share
+            if disturbance.arm is not None:
+                throttled[disturbance.arm] += disturbance.amount * share
             else:
-                amounts[one.kind] += one.amount * share
+                amounts[disturbance.kind] += disturbance.amount * share
         since = number * TICK_S
         stolen, foreign = amounts["steal"], amounts["foreign-cpu"]
         ours = int(second * (since - stolen - foreign))

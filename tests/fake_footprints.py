@@ -31,14 +31,14 @@ _BACKGROUND = {f"kernel/time/timer.c:{line}": 1_000 for line in range(1, 41)}
 
 def footprint(hits: dict[str, int], **facts: object) -> Footprint:
     """One footprint; what is not said is steady work of native's on the host, 10 s of it."""
-    told = {
+    fields = {
         "level": Level.LINES, "scope": Scope.HOST, "platform": "native", "phase": Phase.STEADY, "workload": "w",
         "repeat": 0, "seconds": 10.0, "hits": hits,
     }  # fmt: skip
-    return Footprint.model_validate(told | facts)
+    return Footprint.model_validate(fields | facts)
 
 
-def write(path: Path, found: Iterable[Footprint], *, trials: bool = False) -> Path:
+def write(path: Path, prints: Iterable[Footprint], *, trials: bool = False) -> Path:
     """A campaign's file with these footprints, and with trials or without."""
     shape = fake_campaign.Shape(blocks=3, rounds=2, workloads=("sysbench-cpu",))
     if trials:
@@ -46,8 +46,8 @@ def write(path: Path, found: Iterable[Footprint], *, trials: bool = False) -> Pa
     else:
         create_store(path, fake_campaign.record(shape)).close()
     with open_store(path) as store:
-        for one in found:
-            store.add_footprint(one)
+        for footprint in prints:
+            store.add_footprint(footprint)
         store.set_status("complete")
     return path
 
@@ -65,7 +65,7 @@ def invented(
     Functions are named like the lines ("mm_mmap_c_100") and have an instance's scope too.
     """
     rng = np.random.default_rng(seed)
-    found = [
+    prints = [
         _footprint(level, Scope.HOST, IDLE, None, number, _background(rng, 20.0), 20.0) for number in range(2)
     ]  # fmt: skip
     for platform in platforms:
@@ -73,10 +73,10 @@ def invented(
             for workload in (None, *WORKLOADS):
                 own = _hits(rng, lines_of(platform), workload)
                 whole = _background(rng, 10.0, 0.98) | own
-                found.append(_footprint(level, Scope.HOST, platform, workload, repeat, whole, 10.0))
+                prints.append(_footprint(level, Scope.HOST, platform, workload, repeat, whole, 10.0))
                 if level is not Level.LINES:
-                    found.append(_footprint(level, Scope.INSTANCE, platform, workload, repeat, own, 10.0))
-    return found
+                    prints.append(_footprint(level, Scope.INSTANCE, platform, workload, repeat, own, 10.0))
+    return prints
 
 
 def _footprint(

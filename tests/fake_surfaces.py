@@ -18,7 +18,7 @@ _FEW = ("cap_chown", "cap_kill")
 
 def tasks(role: str = "sandboxed", calls: Mapping[str, Call] | None = CALLS, **values: object) -> Tasks:
     """Two threads of an agent that has a filter of four calls."""
-    told = {
+    fields = {
         "pid": 7,
         "program": "agent",
         "role": role,
@@ -40,7 +40,7 @@ def tasks(role: str = "sandboxed", calls: Mapping[str, Call] | None = CALLS, **v
         "writable": (Place(path="/data", host="/srv/data", kind="ext4"),),
         "devices": ("/dev/kvm",),
     }
-    return Tasks.model_validate(told | values)
+    return Tasks.model_validate(fields | values)
 
 
 def surface(
@@ -77,7 +77,7 @@ def captured() -> list[Surface]:
     return [_whole(name, every) for name, every in sides.items()]
 
 
-def write(path: Path, found: Iterable[Surface], *, trials: bool = False) -> Path:
+def write(path: Path, surfaces: Iterable[Surface], *, trials: bool = False) -> Path:
     """A file with these surfaces; without trials as `tare surface -o` makes it, of no workload and no block."""
     shape = fake_campaign.Shape(blocks=3, rounds=2, workloads=("sysbench-cpu",))
     if trials:
@@ -86,8 +86,8 @@ def write(path: Path, found: Iterable[Surface], *, trials: bool = False) -> Path
         alone = {"workloads": [], "blocks": 0}
         create_store(path, fake_campaign.record(shape).model_copy(update=alone)).close()
     with open_store(path) as store:
-        for one in found:
-            store.add_surface(one)
+        for surface in surfaces:
+            store.add_surface(surface)
         store.set_status("complete")
     return path
 
@@ -104,8 +104,8 @@ def _tasks(role: str, program: str, reach: Reach, **values: object) -> Tasks:
 
 def _whole(platform: str, every: list[Tasks]) -> Surface:
     """What the most permissive of the counted ones gets, which here is the milder of two."""
-    counted = [one for one in every if one.counted]
+    counted = [kind for kind in every if kind.counted]
     order = list(Call)
-    together = {name: min((one.calls[name] for one in counted), key=order.index) for name in counted[0].calls}
+    together = {name: min((kind.calls[name] for kind in counted), key=order.index) for name in counted[0].calls}
     facts = {"at": 1763712000.0, "kernel": KERNEL, "unread": (), "abis": every[0].abis}
     return Surface(platform=platform, of=len(together), calls=together, tasks=tuple(every), **facts)

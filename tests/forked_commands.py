@@ -82,9 +82,9 @@ class Commands:
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         died = json.loads(self._process.stdout.readline())
-        told = [json.loads(line) for line in Path(self._scratch.name, "ended").read_text().splitlines()]
-        assert died == 0, f"{commands[len(told)]} ended its process: {died}"
-        return [Ended(**{**one, "modules": frozenset(one["modules"])}) for one in told]
+        ended = [json.loads(line) for line in Path(self._scratch.name, "ended").read_text().splitlines()]
+        assert died == 0, f"{commands[len(ended)]} ended its process: {died}"
+        return [Ended(**{**record, "modules": frozenset(record["modules"])}) for record in ended]
 
 
 def _child(order: dict) -> None:

@@ -83,9 +83,9 @@ class Storm:
             at_s = time.monotonic() - began
             process.send_signal(signal.SIGKILL)
             code = process.wait()
-        said = log.read_text(errors="replace").splitlines()
-        faults = list(self._faults(code, said))
-        phase = "ended before" if code == 0 else _phase(said, len(self._rows))
+        lines = log.read_text(errors="replace").splitlines()
+        faults = list(self._faults(code, lines))
+        phase = "ended before" if code == 0 else _phase(lines, len(self._rows))
         made = Kill(at_s, phase, len(self._rows), resumed, tuple(faults))
         if code == 0:
             self.ended += 1
@@ -103,9 +103,9 @@ class Storm:
         """Half of the kills fall into the set-up, where most is made in the least time."""
         return moments.uniform(0.1, 6.0) if moments.random() < 0.5 else moments.uniform(0.1, self.length_s)
 
-    def _faults(self, code: int, said: Sequence[str]) -> Iterator[str]:
+    def _faults(self, code: int, lines: Sequence[str]) -> Iterator[str]:
         if code not in {0, -signal.SIGKILL}:
-            yield f"it ended with {code}: {' | '.join(said[-2:])}"
+            yield f"it ended with {code}: {' | '.join(lines[-2:])}"
         cleaned = subprocess.run([*TARE, "clean"], capture_output=True, text=True, timeout=CLEAN_LIMIT_S, check=False)
         if cleaned.returncode != 0 or re.search(r"^kept ", cleaned.stdout, re.MULTILINE):
             yield f"`tare clean` ended with {cleaned.returncode}: {(cleaned.stdout + cleaned.stderr).strip()[-500:]}"
@@ -141,9 +141,9 @@ def _rows(file: Path) -> Rows:
     return {tuple(row[key] for key in keys): tuple(row) for row in rows}
 
 
-def _phase(said: Sequence[str], trials: int) -> str:
+def _phase(lines: Sequence[str], trials: int) -> str:
     """What it was doing: by the last line that it printed, as a user sees it."""
-    last = next((line for line in reversed(said) if line.strip()), "")
+    last = next((line for line in reversed(lines) if line.strip()), "")
     for word, phase in (("looking for", "detection"), ("trying", "trial starts"), ("block", "blocks")):
         if word in last:
             return phase
@@ -182,8 +182,8 @@ def main() -> int:
 
 def _line(number: int, kill: Kill) -> str:
     how = "resumed" if kill.resumed else "new"
-    found = "; ".join(kill.faults) or "host as before"
-    return f"{number:4} at {kill.at_s:5.1f} s, {how:7}, in {kill.phase}, {kill.trials} trials kept: {found}"
+    faults = "; ".join(kill.faults) or "host as before"
+    return f"{number:4} at {kill.at_s:5.1f} s, {how:7}, in {kill.phase}, {kill.trials} trials kept: {faults}"
 
 
 def _summary(storm: Storm, kills: Sequence[Kill], last: Sequence[str]) -> int:

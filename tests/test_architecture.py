@@ -98,7 +98,7 @@ SQL = re.compile(
 
 def _texts(tree):
     """Every text of a module but its docstrings, which may name anything."""
-    told = {
+    docstrings = {
         node.body[0].value
         for node in ast.walk(tree)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
@@ -108,7 +108,7 @@ def _texts(tree):
     return (
         node.value
         for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in told
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings
     )
 
 
@@ -258,7 +258,9 @@ def test_the_agent_goes_down_one_way():
         module = file.relative_to(AGENT).parts[0].removesuffix(".rs")
         code = re.sub(r"//.*", "", file.read_text().split("#[cfg(test)]")[0])
         lists = re.findall(r"\bcrate::(?:(\w+)|\{([^;]*)\})", code)
-        named = {name for one, several in lists for name in (one, *re.findall(r"(?:^|[{,])\s*(\w+)", several)) if name}
+        named = {
+            name for first, several in lists for name in (first, *re.findall(r"(?:^|[{,])\s*(\w+)", several)) if name
+        }
         uses.setdefault(module, set()).update(named - {module})
     assert {"probes", "message", "away", "sys"} <= set.union(*uses.values())
     graphlib.TopologicalSorter(uses).prepare()  # CycleError names the circle
@@ -269,8 +271,8 @@ def _shell_scripts(tree):
     for node in ast.walk(tree):
         words = node.elts if isinstance(node, ast.List | ast.Tuple) else node.args if isinstance(node, ast.Call) else []
         for shell, option, script in zip(words, words[1:], words[2:], strict=False):
-            told = [word.value if isinstance(word, ast.Constant) else None for word in (shell, option)]
-            if re.fullmatch(r"(.*/)?(ba|da)?sh -\w*c", f"{told[0]} {told[1]}"):
+            argv_start = [word.value if isinstance(word, ast.Constant) else None for word in (shell, option)]
+            if re.fullmatch(r"(.*/)?(ba|da)?sh -\w*c", f"{argv_start[0]} {argv_start[1]}"):
                 yield script
 
 

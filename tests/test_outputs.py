@@ -100,7 +100,7 @@ def test_a_writing_that_fails_leaves_what_was_there(tmp_path, error):
     with pytest.raises((error, UsageError)):
         _fail_in_the_middle(place, error)
     assert place.read_text() == PAGE
-    assert [one.name for one in tmp_path.iterdir()] == ["page.html"]
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
 def test_what_is_written_is_whole_at_its_place_and_not_before(tmp_path):
@@ -157,7 +157,7 @@ def test_what_came_to_a_new_files_place_meanwhile_is_not_replaced(tmp_path):
     with pytest.raises(UsageError, match="exists"):
         _write_where_somebody_else_does(place)
     assert place.read_text() == "somebody else's"
-    assert [one.name for one in tmp_path.iterdir()] == ["samples.csv"]
+    assert [path.name for path in tmp_path.iterdir()] == ["samples.csv"]
 
 
 @pytest.mark.parametrize("kind", ["filled", "file", "below a file"])
@@ -176,4 +176,4 @@ def test_results_may_go_into_a_new_or_an_empty_folder(tmp_path):
     outputs.check_empty_folder(tmp_path / "new" / "deeper")
     (tmp_path / "empty").mkdir()
     outputs.check_empty_folder(tmp_path / "empty")
-    assert [one.name for one in tmp_path.iterdir()] == ["empty"]
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]

@@ -7,8 +7,8 @@ from tare.testing import Capture, damage, junk, outcome, problems
 from tare.workloads import registry
 from tare.workloads.base import Outcome
 from tare.workloads.output import text_of
-from workloads.captures import text, wall_s
-from workloads.test_mutations import CAPTURED_WITH, GOOD
+from workloads.captures import outputs_of
+from workloads.test_mutations import GOOD, params_of
 
 CAPTURE = [Capture(stdout="ran 1500 turns\nrate 300\n")]
 
@@ -21,8 +21,7 @@ def _workload(parse):
 @pytest.mark.parametrize(("name", "params", "captures"), GOOD[:3], ids=str)
 def test_strict_parsers_give_no_wrong_figure(name, params, captures):
     workload = registry.get(name)
-    given = {**workload.profiles["quick"], **CAPTURED_WITH.get(name, {}), **params}
-    outputs = [Capture(stdout=text(one), stderr=text(one, ".err"), wall_s=wall_s(one)) for one in captures]
+    given, outputs = params_of(name, params), outputs_of(captures)
     assert list(damage(workload, given, outputs)) == []
     assert junk(workload, given, outputs, "nothing of it") is None
     assert problems(workload) == []
@@ -35,10 +34,10 @@ def test_a_sloppy_parser_is_told_how_it_can_be_fooled():
         except (IndexError, ValueError) as error:
             raise ParseError("no number") from error
 
-    found = list(damage(_workload(last_number), {}, CAPTURE))
-    hows = {one.how.removeprefix("stdout of measure 0: ") for one in found}
+    damages = list(damage(_workload(last_number), {}, CAPTURE))
+    hows = {damaged.how.removeprefix("stdout of measure 0: ") for damaged in damages}
     assert {"cut off after 22 characters", "character 20 is 9"} <= hows
-    assert all(one.outcome.samples != {"events-per-second": 300.0} for one in found)
+    assert all(damaged.outcome.samples != {"events-per-second": 300.0} for damaged in damages)
 
 
 def test_what_breaks_the_contract_of_figures_is_refused():

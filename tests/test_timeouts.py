@@ -19,12 +19,12 @@ PACE = re.compile(r"(^|_)(turn|interval|round|lead)_(s|ns)$", re.IGNORECASE)
 
 
 @pytest.mark.parametrize(
-    ("told", "limit"), [(None, 5.0), ("", 5.0), ("12", 60.0), ("1.5", 7.5), ("0.1", 5.0), ("much", 5.0)]
+    ("patience", "limit"), [(None, 5.0), ("", 5.0), ("12", 60.0), ("1.5", 7.5), ("0.1", 5.0), ("much", 5.0)]
 )
-def test_limits_stretch_by_the_factor_and_never_shrink(monkeypatch, told, limit):
+def test_limits_stretch_by_the_factor_and_never_shrink(monkeypatch, patience, limit):
     monkeypatch.delenv("TARE_PATIENCE", raising=False)
-    if told is not None:
-        monkeypatch.setenv("TARE_PATIENCE", told)
+    if patience is not None:
+        monkeypatch.setenv("TARE_PATIENCE", patience)
     assert stretched(5.0) == limit
 
 
@@ -94,7 +94,7 @@ class Reader(ast.NodeVisitor):
         if name_of(node.func) == "settimeout":
             foreign += node.args
         for value in foreign:
-            known = any(isinstance(one, ast.Call) and name_of(one.func) in STRETCH for one in ast.walk(value))
+            known = any(isinstance(inner, ast.Call) and name_of(inner.func) in STRETCH for inner in ast.walk(value))
             known |= name_of(value) == FOREIGN  # of an object that was given one
             nothing = isinstance(value, ast.Constant) and value.value in {None, 0}
             if not (known or nothing or PACE.search(name_of(value))):

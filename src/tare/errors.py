@@ -98,8 +98,8 @@ class Failed:
         if self.expected:
             return str(self.error)
         kind, place = self.origin
-        said = " ".join(str(self.error).split())
-        return f"{kind}{f': {said}' if said else ''} ({place})"
+        message = " ".join(str(self.error).split())
+        return f"{kind}{f': {message}' if message else ''} ({place})"
 
     @property
     def origin(self) -> tuple[str, str]:

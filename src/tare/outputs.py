@@ -103,7 +103,7 @@ def check_empty_folder(folder: Path) -> None:
                 )
             _try_folder(folder)
             return
-        nearest = next(one for one in folder.absolute().parents if os.path.lexists(one))
+        nearest = next(parent for parent in folder.absolute().parents if os.path.lexists(parent))
         if os.path.lexists(folder) or not nearest.is_dir():
             raise UsageError(f"{folder} cannot be a folder: there is a file", fix=_OTHER_NAME)
         _try_folder(nearest)

@@ -12,11 +12,11 @@ MAX_SHOWN = 60
 def nearest(name: str, known: Iterable[str]) -> str:
     """Say which known names come near; many of them when none does."""
     names = list(known)
-    by_fold = {one.casefold(): one for one in names}
+    by_fold = {name.casefold(): name for name in names}
     folded = name.casefold()
-    near = [by_fold[one] for one in difflib.get_close_matches(folded, by_fold, n=3, cutoff=0.5)]
+    near = [by_fold[fold] for fold in difflib.get_close_matches(folded, by_fold, n=3, cutoff=0.5)]
     # Half a name is what people type first: "iperf" for "iperf3-tcp".
-    near += [one for one in names if folded and folded in one.casefold() and one not in near]
+    near += [name for name in names if folded and folded in name.casefold() and name not in near]
     if near:
         return f"did you mean {' or '.join(near)}?"
     shown = [*sorted(names)[:MAX_SHOWN], *(["..."] if len(names) > MAX_SHOWN else [])]

@@ -27,10 +27,21 @@ from tare.workloads.base import Completed, Outcome, Params, RunWorkload
 from tare.workloads.contract import checked, problems, require_work
 from tare.workloads.output import ROUNDING
 
-__all__ = ["Capture", "Damage", "damage", "junk", "outcome", "problems"]
+__all__ = [
+    "NEAR",
+    "Capture",
+    "Damage",
+    "changed_digits",
+    "changed_lines",
+    "cuts",
+    "damage",
+    "junk",
+    "outcome",
+    "problems",
+]
 
 #: Two figures of an output that are compared may each be off by the tolerance before they contradict each other.
-_NEAR = 3 * ROUNDING
+NEAR = 3 * ROUNDING
 #: What no tool prints in the middle of a line.
 _JUNK = "\x00\x1b%<abc>"
 
@@ -88,9 +99,9 @@ def damage(
             for how, text, tolerance in _damaged(getattr(capture, stream), digits=digits):
                 damaged = replace(capture, stdout=text) if stream == "stdout" else replace(capture, stderr=text)
                 given = [*captures[:at], damaged, *captures[at + 1 :]]
-                found = outcome(workload, params, given)
-                if found is not None and not _alike(found, good, tolerance):
-                    yield Damage(f"{stream} of measure {at}: {how}", text, found)
+                result = outcome(workload, params, given)
+                if result is not None and not _alike(result, good, tolerance):
+                    yield Damage(f"{stream} of measure {at}: {how}", text, result)
 
 
 def junk(workload: RunWorkload, params: Params, captures: Sequence[Capture], text: str) -> Outcome | None:
@@ -98,35 +109,50 @@ def junk(workload: RunWorkload, params: Params, captures: Sequence[Capture], tex
     return outcome(workload, params, [replace(captures[0], stdout=text, stderr=text), *captures[1:]])
 
 
-def _damaged(whole: str, *, digits: bool) -> Iterator[tuple[str, str, float]]:
-    """What is done, the damaged text, and by which share figures may differ."""
+def cuts(whole: str) -> Iterator[tuple[str, str]]:
+    """The output cut off anywhere: what is done, and the damaged text."""
     for end in range(len(whole)):
-        yield f"cut off after {end} characters", whole[:end], 0.0
+        yield f"cut off after {end} characters", whole[:end]
+
+
+def changed_lines(whole: str) -> Iterator[tuple[str, str]]:
+    """The output with each of its lines left out and then doubled: what is done, and the damaged text."""
     lines = whole.splitlines(keepends=True)
     for number, line in enumerate(lines):
         for copies in (0, 2):
             text = "".join([*lines[:number], line * copies, *lines[number + 1 :]])
-            yield f"line {number + 1} is there {copies} times", text, 0.0
-    for match in re.finditer(r"\d", whole) if digits else ():
-        for digit in {"0", "9"} - {match[0]}:
+            yield f"line {number + 1} is there {copies} times", text
+
+
+def changed_digits(whole: str) -> Iterator[tuple[str, str]]:
+    """The output with each digit as 0 and as 9: what is done, and the damaged text."""
+    for match in re.finditer(r"\d", whole):
+        for digit in sorted({"0", "9"} - {match[0]}):
             place = match.start()
-            yield f"character {place} is {digit}", whole[:place] + digit + whole[place + 1 :], _NEAR
+            yield f"character {place} is {digit}", whole[:place] + digit + whole[place + 1 :]
+
+
+def _damaged(whole: str, *, digits: bool) -> Iterator[tuple[str, str, float]]:
+    """What is done, the damaged text, and by which share figures may differ."""
+    yield from ((how, text, 0.0) for how, text in cuts(whole))
+    yield from ((how, text, 0.0) for how, text in changed_lines(whole))
+    yield from ((how, text, NEAR) for how, text in (changed_digits(whole) if digits else ()))
     for place in range(len(whole) + 1):
         yield f"junk at {place}", whole[:place] + _JUNK + whole[place:], 0.0
 
 
-def _alike(found: Outcome, good: Outcome, tolerance: float) -> bool:
+def _alike(result: Outcome, good: Outcome, tolerance: float) -> bool:
     """Whether two outcomes have the same figures, but for this share of them."""
-    if found.samples.keys() != good.samples.keys() or found.series.keys() != good.series.keys():
+    if result.samples.keys() != good.samples.keys() or result.series.keys() != good.series.keys():
         return False
-    pairs = [(found.work, good.work), *_pairs(found.samples, good.samples)]
+    pairs = [(result.work, good.work), *_pairs(result.samples, good.samples)]
     for name, values in good.series.items():
-        others = found.series[name]
+        others = result.series[name]
         if [value is None for value in others] != [value is None for value in values]:
             return False
         pairs += [(o, v) for o, v in zip(others, values, strict=True) if o is not None and v is not None]
-    return all(math.isclose(one, other, rel_tol=tolerance, abs_tol=0.0) for one, other in pairs)
+    return all(math.isclose(value, other, rel_tol=tolerance, abs_tol=0.0) for value, other in pairs)
 
 
-def _pairs(found: Mapping[str, float], good: Mapping[str, float]) -> list[tuple[float, float]]:
-    return [(found[name], value) for name, value in good.items()]
+def _pairs(values: Mapping[str, float], good: Mapping[str, float]) -> list[tuple[float, float]]:
+    return [(values[name], value) for name, value in good.items()]

@@ -52,31 +52,31 @@ def near(values: object) -> object:
 
 
 def test_analysis_of_variance_is_that_of_aov(r) -> None:
-    found = one_way(GROUPS)
-    assert [found.statistic, found.df_between, found.df_within, found.p] == near(r["aov"])
+    variances = one_way(GROUPS)
+    assert [variances.statistic, variances.df_between, variances.df_within, variances.p] == near(r["aov"])
 
 
 @pytest.mark.parametrize(("level", "name"), [(0.95, "tukey"), (0.90, "tukey.90")])
 def test_tukey_is_that_of_tukeyhsd(r, level: float, name: str) -> None:
-    found = tukey(GROUPS, level=level)
+    pairs = tukey(GROUPS, level=level)
     theirs = np.array(r[name]).reshape(-1, 4)  # the other way round: second minus first
-    assert [(pair.first, pair.second) for pair in found] == list(itertools.combinations(GROUPS, 2))
+    assert [(pair.first, pair.second) for pair in pairs] == list(itertools.combinations(GROUPS, 2))
     ours = [
         (-pair.difference.point, -pair.difference.high, -pair.difference.low, pair.p)
-        for pair in found
+        for pair in pairs
         if pair.difference is not None
     ]
     assert np.array(ours) == near(theirs)
 
 
 def test_welchs_analysis_of_variance_is_that_of_oneway_test(r) -> None:
-    found = welch(GROUPS)
-    assert [found.statistic, found.df_between, found.df_within, found.p] == near(r["oneway"])
+    variances = welch(GROUPS)
+    assert [variances.statistic, variances.df_between, variances.df_within, variances.p] == near(r["oneway"])
 
 
 def test_kruskal_wallis_is_that_of_kruskal_test_with_and_without_ties(r) -> None:
-    found = kruskal_wallis(GROUPS)
-    assert [found.statistic, found.df_between, found.p] == near(r["kruskal"])
+    ranks = kruskal_wallis(GROUPS)
+    assert [ranks.statistic, ranks.df_between, ranks.p] == near(r["kruskal"])
     tied = kruskal_wallis({name: values for name, values in DATA.items() if name.startswith("tied")})
     assert [tied.statistic, tied.df_between, tied.p] == near(r["kruskal.tied"])
 
@@ -86,16 +86,16 @@ def test_rank_pairs_are_those_of_pairwise_wilcox_test(r) -> None:
 
 
 def test_the_t_interval_is_that_of_t_test(r) -> None:
-    one = t_interval(DATA["group.a"], 0.95)
-    assert [one.point, one.low, one.high] == near(r["t.one"])
+    mean = t_interval(DATA["group.a"], 0.95)
+    assert [mean.point, mean.low, mean.high] == near(r["t.one"])
     paired = t_interval(DATA["paired.x"] - DATA["paired.y"], 0.90)
     assert [paired.point, paired.low, paired.high] == near(r["t.paired"][:3])
 
 
 def test_games_howell_of_two_groups_is_welchs_t_test(r) -> None:
-    (found,) = games_howell({name: GROUPS[name] for name in ("group.a", "group.b")})
-    assert found.difference is not None
-    ours = [found.difference.point, found.difference.low, found.difference.high, found.p]
+    (pair,) = games_howell({name: GROUPS[name] for name in ("group.a", "group.b")})
+    assert pair.difference is not None
+    ours = [pair.difference.point, pair.difference.low, pair.difference.high, pair.p]
     assert ours == near(r["t.welch"])
 
 
@@ -116,23 +116,23 @@ def test_holm_is_that_of_p_adjust(r) -> None:
 
 def test_all_pairs_of_two_platforms_in_few_blocks_are_a_paired_t_test(r) -> None:
     few = np.column_stack((DATA["paired.x"], DATA["paired.y"]))[:7]
-    found = all_pairs(few, ["x", "y"], level=0.9)
+    compared = all_pairs(few, ["x", "y"], level=0.9)
     alone = t_interval(few[:, 0] - few[:, 1], 0.9)
-    assert found.method is Method.HOLM
-    assert found.pairs[0].difference.low == pytest.approx(alone.low)
+    assert compared.method is Method.HOLM
+    assert compared.pairs[0].difference.low == pytest.approx(alone.low)
     many = all_pairs(np.column_stack((DATA["paired.x"], DATA["paired.y"])), ["x", "y"], level=0.9).pairs[0]
     assert many.statistic == near(r["t.paired"][3])
     assert many.p == pytest.approx(r["t.paired"][4], abs=0.02)  # signs instead of a normal distribution
 
 
 def test_mean_squares_of_the_components_are_those_of_aov(r) -> None:
-    found = components(list(GROUPS.values()))
-    assert [found.mean_square_between, found.mean_square_within] == near(r["mean.squares"])
+    parts = components(list(GROUPS.values()))
+    assert [parts.mean_square_between, parts.mean_square_within] == near(r["mean.squares"])
 
 
 def test_the_sd_ratio_is_the_root_of_var_test(r) -> None:
-    found = sd_ratio_f(DATA["group.a"], DATA["group.b"])
-    assert [found.point, found.low, found.high] == near(r["var.test"])
+    ratio = sd_ratio_f(DATA["group.a"], DATA["group.b"])
+    assert [ratio.point, ratio.low, ratio.high] == near(r["var.test"])
 
 
 def test_the_paired_sd_ratio_excludes_one_exactly_at_the_level_of_pitmans_test(r) -> None:

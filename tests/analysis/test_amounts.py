@@ -31,13 +31,13 @@ def runs(*rows: list[float]) -> Grid:
 
 def test_one_run_a_block_is_the_paired_t_interval_of_differences() -> None:
     native, twin, docker = [3.0, 3.4, 2.9, 3.1], [3.2, 3.0, 2.9, 3.3], [135.0, 139.0, 131.0, 142.0]
-    found = amount(runs(native, twin, docker), 2, [0, 1], Design.BLOCKS, MS)
+    cost = amount(runs(native, twin, docker), 2, [0, 1], Design.BLOCKS, MS)
     differences = np.array(docker) - (np.array(native) + np.array(twin)) / 2
     expected = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
-    assert found is not None
-    assert found.interval is not None
-    assert (found.unit, found.n_blocks, found.point) == ("ms", 4, pytest.approx(differences.mean()))
-    assert (found.interval.low, found.interval.high) == pytest.approx((expected.low, expected.high))
+    assert cost is not None
+    assert cost.interval is not None
+    assert (cost.unit, cost.n_blocks, cost.point) == ("ms", 4, pytest.approx(differences.mean()))
+    assert (cost.interval.low, cost.interval.high) == pytest.approx((expected.low, expected.high))
 
 
 def test_rounds_of_a_block_are_paired_and_wild_ones_passed_over() -> None:
@@ -45,12 +45,12 @@ def test_rounds_of_a_block_are_paired_and_wild_ones_passed_over() -> None:
     shared = rng.normal(100, 20, (5, 9))
     values = np.stack([shared, shared + rng.normal(0, 0.1, (5, 9)), shared + 7 + rng.normal(0, 0.1, (5, 9))])
     values[2, :, 4] += 500
-    found = amount(grid(values), 2, [0, 1], Design.BLOCKS, MS)
-    assert found is not None
-    assert found.interval is not None
+    cost = amount(grid(values), 2, [0, 1], Design.BLOCKS, MS)
+    assert cost is not None
+    assert cost.interval is not None
     blocks = [np.mean([hodges_lehmann(values[2, b] - values[k, b]) for k in (0, 1)]) for b in range(5)]
-    assert found.point == pytest.approx(np.mean(blocks)) == pytest.approx(7, abs=0.2)
-    assert found.interval.half_width < 0.5  # the mean over rounds would be off by 55
+    assert cost.point == pytest.approx(np.mean(blocks)) == pytest.approx(7, abs=0.2)
+    assert cost.interval.half_width < 0.5  # the mean over rounds would be off by 55
 
 
 @pytest.mark.simulation
@@ -59,12 +59,10 @@ def test_the_interval_holds_the_truth() -> None:
     held = 0
     for _ in range(600):
         drift = rng.normal(40, 10, 6)
-        found = amount(
-            runs(*(drift + shift + rng.normal(0, 2, 6) for shift in (0, 0, 3))), 2, [0, 1], Design.BLOCKS, MS
-        )
-        assert found is not None
-        assert found.interval is not None
-        held += found.interval.low <= 3 <= found.interval.high
+        cost = amount(runs(*(drift + shift + rng.normal(0, 2, 6) for shift in (0, 0, 3))), 2, [0, 1], Design.BLOCKS, MS)
+        assert cost is not None
+        assert cost.interval is not None
+        held += cost.interval.low <= 3 <= cost.interval.high
     assert 0.93 <= held / 600 <= 0.97
 
 
@@ -74,36 +72,36 @@ def test_one_block_has_a_figure_and_no_interval() -> None:
 
 def test_blocks_without_a_partner_are_left_out_and_none_is_none() -> None:
     nan = float("nan")
-    found = amount(runs([1.0, nan, 1.0], [nan, nan, 3.0], [5.0, 9.0, 5.0]), 2, [0, 1], Design.BLOCKS, MS)
-    assert found is not None
-    assert (found.n_blocks, found.point) == (2, pytest.approx((4.0 + 3.0) / 2))
+    cost = amount(runs([1.0, nan, 1.0], [nan, nan, 3.0], [5.0, 9.0, 5.0]), 2, [0, 1], Design.BLOCKS, MS)
+    assert cost is not None
+    assert (cost.n_blocks, cost.point) == (2, pytest.approx((4.0 + 3.0) / 2))
     assert amount(runs([nan], [nan], [5.0]), 2, [0, 1], Design.BLOCKS, MS) is None
 
 
 def test_a_baseline_of_zero_has_an_amount_and_no_ratio() -> None:
-    found = amount(runs([0.0, 0.0], [0.0, 0.0], [5.0, 7.0]), 2, [0, 1], Design.BLOCKS, MS)
-    assert found is not None
-    assert found.point == 6.0
+    cost = amount(runs([0.0, 0.0], [0.0, 0.0], [5.0, 7.0]), 2, [0, 1], Design.BLOCKS, MS)
+    assert cost is not None
+    assert cost.point == 6.0
     endless = runs([1.0, float("inf")], [1.0, 1.0], [5.0, 7.0])
     assert amount(endless, 2, [0, 1], Design.BLOCKS, MS) is None
 
 
 def test_one_platform_after_the_other_is_welch() -> None:
-    found = amount(runs([3.0, 4.0, 5.0], [0.0, 0.0, 0.0], [9.0, 13.0, 11.0]), 2, [0], Design.SEQUENTIAL, MS)
+    cost = amount(runs([3.0, 4.0, 5.0], [0.0, 0.0, 0.0], [9.0, 13.0, 11.0]), 2, [0], Design.SEQUENTIAL, MS)
     expected = stats.ttest_ind([9, 13, 11], [3, 4, 5], equal_var=False).confidence_interval(0.95)
-    assert found is not None
-    assert found.interval is not None
-    assert (found.interval.low, found.interval.high) == pytest.approx((expected.low, expected.high))
+    assert cost is not None
+    assert cost.interval is not None
+    assert (cost.interval.low, cost.interval.high) == pytest.approx((expected.low, expected.high))
 
 
 def test_of_a_rate_of_calls_it_is_the_time_that_one_takes() -> None:
-    told = scale("calls/s", Family.KERNEL, "call")
-    assert told == Scale("ns/call", inverse=True)
-    found = amount(runs([1e7, 1e7], [1e7, 1e7], [5e6, 4e6]), 2, [0, 1], Design.BLOCKS, told)
-    assert found is not None
-    assert (found.unit, found.point) == ("ns/call", pytest.approx((100 + 150) / 2))
+    unit_scale = scale("calls/s", Family.KERNEL, "call")
+    assert unit_scale == Scale("ns/call", inverse=True)
+    cost = amount(runs([1e7, 1e7], [1e7, 1e7], [5e6, 4e6]), 2, [0, 1], Design.BLOCKS, unit_scale)
+    assert cost is not None
+    assert (cost.unit, cost.point) == ("ns/call", pytest.approx((100 + 150) / 2))
     assert scale("MiB/s", Family.STORAGE, "MiB") == Scale("MiB/s")
-    assert amount(runs([0.0], [1.0], [1.0]), 2, [0, 1], Design.BLOCKS, told) is None
+    assert amount(runs([0.0], [1.0], [1.0]), 2, [0, 1], Design.BLOCKS, unit_scale) is None
 
 
 @pytest.mark.parametrize(
@@ -134,9 +132,9 @@ def test_the_smallest_effect_is_greater_than_the_half_width_and_found_in_nine_of
     n, sd = 8, 1.0
     effect = smallest_effect(sd / np.sqrt(n), n)
     intervals = [t_interval(rng.normal(effect, sd, n), 0.95) for _ in range(4000)]
-    assert 0.88 <= np.mean([one.low > 0 for one in intervals]) <= 0.93
+    assert 0.88 <= np.mean([interval.low > 0 for interval in intervals]) <= 0.93
     half_width = float(stats.t.ppf(0.975, n - 1)) * sd / np.sqrt(n)
     at_half_width = [t_interval(rng.normal(half_width, sd, n), 0.95) for _ in range(4000)]
-    assert 0.4 <= np.mean([one.low > 0 for one in at_half_width]) <= 0.6
+    assert 0.4 <= np.mean([interval.low > 0 for interval in at_half_width]) <= 0.6
     assert effect > 1.5 * half_width
     assert standard_error(Interval(0, -half_width, half_width), n) == pytest.approx(sd / np.sqrt(n))

@@ -27,13 +27,13 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> tuple[CampaignRecord, pl
 
 
 def find(results: list[MetricResult], workload: str, metric: str) -> MetricResult:
-    (found,) = (result for result in results if (result.workload, result.metric) == (workload, metric))
-    return found
+    (match,) = (result for result in results if (result.workload, result.metric) == (workload, metric))
+    return match
 
 
 def platform(result: MetricResult, name: str) -> PlatformResult:
-    (found,) = (entry for entry in result.platforms if entry.platform == name)
-    return found
+    (match,) = (entry for entry in result.platforms if entry.platform == name)
+    return match
 
 
 def rate_where(condition: pl.Expr, value: float | pl.Expr) -> pl.Expr:
@@ -63,10 +63,10 @@ def test_known_effects_are_recovered_with_their_verdicts(frames) -> None:
     }
     for name, slowdown in fake_campaign.SLOWDOWN.items():
         if name != "native":
-            found = platform(rate, name).ratio
-            assert found is not None
-            assert found.point == pytest.approx(1 / slowdown, abs=0.004)
-            assert found.low < found.point < found.high
+            ratio = platform(rate, name).ratio
+            assert ratio is not None
+            assert ratio.point == pytest.approx(1 / slowdown, abs=0.004)
+            assert ratio.low < ratio.point < ratio.high
     assert rate.noise_floor is not None
     assert rate.noise_floor.interval is not None
     assert abs(rate.noise_floor.interval.point) < 0.005
@@ -220,9 +220,9 @@ def test_baseline_arms_that_drift_apart_shut_the_gate_for_all(frames) -> None:
     second = (pl.col("platform").cast(pl.String) == "native") & (pl.col("replica") == 1)
     apart = samples.with_columns(rate_where(second, pl.col("value") * (1 + 0.004 * (pl.col("block") - 5.5))))
     rate = find(analyse(record, apart, trials), "prime-slices", "rate")
-    for one in rate.platforms[1:]:
-        assert one.verdict.kind is Kind.INVALID
-        assert one.verdict.reason in {Reason.BASELINES_DIFFER, Reason.BASELINES_DRIFT}
+    for entry in rate.platforms[1:]:
+        assert entry.verdict.kind is Kind.INVALID
+        assert entry.verdict.reason in {Reason.BASELINES_DIFFER, Reason.BASELINES_DRIFT}
 
 
 def test_contaminated_trials_are_counted_and_kept(frames) -> None:
@@ -256,7 +256,7 @@ def test_block_ratio_is_hodges_lehmann_of_what_is_paired() -> None:
         schema={"block": pl.Int32, "platform": pl.String, "replica": pl.Int8, "round": pl.Int32, "value": pl.Float64},
         orient="row",
     )
-    found = block_ratios(Grid.of(samples, arms), 2, [0, 1])
+    ratios = block_ratios(Grid.of(samples, arms), 2, [0, 1])
     # against the first arm: 8 to 2 and 12 to 4; against the second: 8 to 8; round 2 has no baseline
-    assert found.logs == pytest.approx([((math.log(4) + math.log(3)) / 2 + math.log(1)) / 2])
-    assert found.single_baseline == 0
+    assert ratios.logs == pytest.approx([((math.log(4) + math.log(3)) / 2 + math.log(1)) / 2])
+    assert ratios.single_baseline == 0

@@ -34,35 +34,35 @@ SAMPLE = st.one_of(st.lists(NUMBERS, max_size=12), st.lists(TAME, min_size=4, ma
 GROUPS = st.lists(SAMPLE, max_size=3).map(lambda lists: dict(zip("abc", lists, strict=False)))
 
 
-def figures(found: Any) -> Iterable[float]:
+def figures(value: Any) -> Iterable[float]:
     """Every number in a result; the ends of intervals are checked to lie around their points."""
-    if isinstance(found, Interval):
-        assert found.low <= found.point * (1 + 1e-9) + 1e-300 or found.low <= found.point
-        assert found.point <= found.high + 1e-9 * abs(found.high)
-    if isinstance(found, (bool, str)) or found is None:
+    if isinstance(value, Interval):
+        assert value.low <= value.point * (1 + 1e-9) + 1e-300 or value.low <= value.point
+        assert value.point <= value.high + 1e-9 * abs(value.high)
+    if isinstance(value, (bool, str)) or value is None:
         return
-    if isinstance(found, (int, float)):
-        yield float(found)
-    elif is_dataclass(found):
-        for field in fields(found):
-            yield from figures(getattr(found, field.name))
-        if hasattr(found, "p"):
-            assert 0 <= found.p <= 1
+    if isinstance(value, (int, float)):
+        yield float(value)
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from figures(getattr(value, field.name))
+        if hasattr(value, "p"):
+            assert 0 <= value.p <= 1
     else:
-        for each in found:
+        for each in value:
             yield from figures(each)
 
 
 def answered(ask: Callable[[], Any]) -> None:
     try:
-        found = ask()
+        answer = ask()
     except NoAnswer as refusal:
-        found, said = [], str(refusal)
+        answer, message = [], str(refusal)
     else:
-        said = "an answer"
-    assert said
-    assert "\n" not in said
-    assert all(math.isfinite(figure) for figure in figures(found)), found
+        message = "an answer"
+    assert message
+    assert "\n" not in message
+    assert all(math.isfinite(figure) for figure in figures(answer)), answer
 
 
 @pytest.mark.parametrize(

@@ -14,16 +14,16 @@ PLACE = place_of(Level.LINES)
 
 
 def test_without_densities_it_is_a_count() -> None:
-    found = attack_profile(LINES, Weights(), PLACE)
-    assert (found.score, found.things, found.by_default) == (4.0, 4, 4)
+    profile = attack_profile(LINES, Weights(), PLACE)
+    assert (profile.score, profile.things, profile.by_default) == (4.0, 4, 4)
     assert Weights().uniform
 
 
 def test_the_nearest_directory_decides_and_a_name_before_all() -> None:
     weights = Weights(default=0.25, density={"net/": 2.0, "net/core/dev.c": 3.0, "net/core/dev.c:2": 10.0})
-    found = attack_profile(LINES, weights, PLACE)
-    assert found.score == 3.0 + 10.0 + 2.0 + 0.25
-    assert found.by_default == 1
+    profile = attack_profile(LINES, weights, PLACE)
+    assert profile.score == 3.0 + 10.0 + 2.0 + 0.25
+    assert profile.by_default == 1
     assert not weights.uniform
 
 
@@ -50,9 +50,9 @@ def test_weights_come_from_toml_and_csv(tmp_path: Path) -> None:
     toml, table = tmp_path / "fixes.toml", tmp_path / "fixes.csv"
     toml.write_text('title = "fixes"\ndefault = 0.5\n[density]\n"net/" = 2\n"mm/" = 1.5\n')
     table.write_text("name,density\nnet/,2\nmm/,1.5\ndefault,0.5\n")
-    one, other = load_weights(toml), load_weights(table)
-    assert one == Weights(title="fixes", default=0.5, density={"net/": 2.0, "mm/": 1.5})
-    assert (other.title, other.default, other.density) == ("fixes.csv", 0.5, one.density)
+    fixes, other = load_weights(toml), load_weights(table)
+    assert fixes == Weights(title="fixes", default=0.5, density={"net/": 2.0, "mm/": 1.5})
+    assert (other.title, other.default, other.density) == ("fixes.csv", 0.5, fixes.density)
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ def _campaign(arms, ratios, *, blocks, rounds=4, noise=0.004, block_noise=0.003,
     frame = pl.DataFrame(
         {
             "block": at[0],
-            "platform": [arms[one][0] for one in at[1]],
-            "replica": np.array([arms[one][1] for one in at[1]], dtype=np.int8),
+            "platform": [arms[arm][0] for arm in at[1]],
+            "replica": np.array([arms[arm][1] for arm in at[1]], dtype=np.int8),
             "metric": METRIC,
             "round": at[2],
             "value": values.ravel(),
@@ -45,21 +45,21 @@ def _same(comparisons, **how):
 
 @pytest.mark.simulation
 def test_an_honest_instrument_is_trusted():
-    [found] = trust(*_same(600), block_s=9.0, blocks_each=10)
-    assert found.covered.of == found.false_alarms.of == 600
-    assert 0.93 <= found.covered.share <= 0.97
-    assert found.false_alarms.count == 0
-    assert found.bias.low < 0 < found.bias.high
-    assert found.bias.half_width < 0.001
-    assert found.seconds == pytest.approx(3.0)  # three arms of nine
+    [trusted] = trust(*_same(600), block_s=9.0, blocks_each=10)
+    assert trusted.covered.of == trusted.false_alarms.of == 600
+    assert 0.93 <= trusted.covered.share <= 0.97
+    assert trusted.false_alarms.count == 0
+    assert trusted.bias.low < 0 < trusted.bias.high
+    assert trusted.bias.half_width < 0.001
+    assert trusted.seconds == pytest.approx(3.0)  # three arms of nine
 
 
 @pytest.mark.simulation
 def test_blocks_that_are_independent_or_drift_slowly_are_told_apart():
-    [found] = trust(*_same(600), block_s=9.0, blocks_each=10)
-    assert found.dependence.n_series == 3
-    assert found.dependence.n_blocks == 2000
-    low, high = found.dependence.interval
+    [trusted] = trust(*_same(600), block_s=9.0, blocks_each=10)
+    assert trusted.dependence.n_series == 3
+    assert trusted.dependence.n_blocks == 2000
+    low, high = trusted.dependence.interval
     assert low < 0 < high
     assert high - low < 0.06
     record, samples = _same(60)
@@ -72,36 +72,36 @@ def test_blocks_that_are_independent_or_drift_slowly_are_told_apart():
 def test_the_same_blocks_make_longer_comparisons_where_there_are_enough():
     longer = longer_trust(*_same(120), block_s=9.0, lengths_s=(3.0, 300.0, 3000.0))  # three arms take 3 s
     assert [seconds for seconds, _ in longer] == [300.0]
-    [(_, found)] = longer
-    assert found.equivalent.of == 12  # of 400 blocks, 100 each, three at once
-    assert found.half_width < 0.005
-    assert found.equivalent.count == 12
+    [(_, trusted)] = longer
+    assert trusted.equivalent.of == 12  # of 400 blocks, 100 each, three at once
+    assert trusted.half_width < 0.005
+    assert trusted.equivalent.count == 12
 
 
 def test_an_arm_that_is_slower_is_seen_in_bias_coverage_and_alarms():
     ratios = np.where(np.arange(9) % 3 == 0, 0.97, 1.0)  # what stands for the platform
-    [found] = trust(*_same(60, ratios=ratios), block_s=9.0, blocks_each=10)
-    assert found.bias.point == pytest.approx(0.03, abs=0.001)
-    assert found.covered.count < 5
-    assert found.false_alarms.count > 50
+    [trusted] = trust(*_same(60, ratios=ratios), block_s=9.0, blocks_each=10)
+    assert trusted.bias.point == pytest.approx(0.03, abs=0.001)
+    assert trusted.covered.count < 5
+    assert trusted.false_alarms.count > 50
 
 
 def test_baseline_arms_that_differ_shut_the_gate():
     ratios = np.where(np.arange(9) % 3 == 1, 0.95, 1.0)
-    [found] = trust(*_same(60, ratios=ratios), block_s=9.0, blocks_each=10)
-    assert found.invalid == 60
-    assert found.false_alarms.count == 0
+    [trusted] = trust(*_same(60, ratios=ratios), block_s=9.0, blocks_each=10)
+    assert trusted.invalid == 60
+    assert trusted.false_alarms.count == 0
 
 
 @pytest.mark.simulation
 def test_what_a_time_resolves_goes_with_the_root_of_its_blocks():
-    [found] = trust(*_same(300, noise=0.0, block_noise=0.004), block_s=9.0, blocks_each=10)
-    assert found.block_sd == pytest.approx(0.004 * math.sqrt(1.5), rel=0.05)
+    [trusted] = trust(*_same(300, noise=0.0, block_noise=0.004), block_s=9.0, blocks_each=10)
+    assert trusted.block_sd == pytest.approx(0.004 * math.sqrt(1.5), rel=0.05)
     blocks = 100
-    width = stats.t.ppf(0.975, blocks - 1) * found.block_sd / 10
-    assert found.half_width_after(300.0) == pytest.approx(width)
-    assert found.smallest_effect(300.0) > found.half_width_after(300.0)
-    assert math.isnan(found.half_width_after(5.9))
+    width = stats.t.ppf(0.975, blocks - 1) * trusted.block_sd / 10
+    assert trusted.half_width_after(300.0) == pytest.approx(width)
+    assert trusted.smallest_effect(300.0) > trusted.half_width_after(300.0)
+    assert math.isnan(trusted.half_width_after(5.9))
 
 
 def test_added_work_is_found_and_what_is_found_is_the_share():
@@ -110,21 +110,21 @@ def test_added_work_is_found_and_what_is_found_is_the_share():
     arms = [("native", 0), ("native", 1), ("docker", 0), *((name, 0) for name in names)]
     ratios = np.array([1.0, 1.0, 0.9, *(0.9 / (1 + share) for share in shares)])
     record, samples = _campaign(arms, ratios, blocks=30)
-    found = injected(record, samples, [("docker", name, share) for name, share in zip(names, shares, strict=True)])
-    assert [one.share for one in found] == shares
-    for one in found:
-        assert abs(one.miss) < 0.002
-        assert one.found.low < one.share < one.found.high
-        assert one.is_found
+    additions = injected(record, samples, [("docker", name, share) for name, share in zip(names, shares, strict=True)])
+    assert [addition.share for addition in additions] == shares
+    for addition in additions:
+        assert abs(addition.miss) < 0.002
+        assert addition.measured.low < addition.share < addition.measured.high
+        assert addition.is_found
     none = injected(record, samples, [("native", "docker", 0.0)])
-    assert none[0].found.point == pytest.approx(1 / 0.9 - 1, abs=0.003)
+    assert none[0].measured.point == pytest.approx(1 / 0.9 - 1, abs=0.003)
 
 
 def test_samples_that_lack_or_are_none_make_no_comparison():
     record, samples = _same(30)
     holes = samples.filter(~((pl.col("replica") == 4) & (pl.col("block") >= 0)))
-    [found] = trust(record, holes, block_s=9.0, blocks_each=10)
-    assert found.covered.of == 30, "one baseline arm is enough"
+    [trusted] = trust(record, holes, block_s=9.0, blocks_each=10)
+    assert trusted.covered.of == 30, "one baseline arm is enough"
     zero = samples.with_columns(value=pl.when(pl.col("replica") == 0).then(0.0).otherwise(pl.col("value")))
     with_zero = trust(record, zero, block_s=9.0, blocks_each=10)[0]
     assert with_zero.covered.of == 20

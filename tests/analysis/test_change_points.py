@@ -10,29 +10,29 @@ from tare.analysis.trust.change_points import LONGEST, SHORTEST, _divergence, ch
 def test_the_divergence_is_that_of_the_formula_written_out() -> None:
     series = np.random.default_rng(2).normal(size=11)
     distances = np.abs(series[:, None] - series)
-    for at, found in enumerate(_divergence(distances, 3), start=3):
+    for at, divergence in enumerate(_divergence(distances, 3), start=3):
         left, right = series[:at], series[at:]
         n, m = left.size, right.size
         between = 2 / (n * m) * sum(abs(a - b) for a in left for b in right)
         of_left = sum(abs(left[i] - left[j]) for i in range(n) for j in range(i)) / (n * (n - 1) / 2)
         of_right = sum(abs(right[i] - right[j]) for i in range(m) for j in range(i)) / (m * (m - 1) / 2)
-        assert found == pytest.approx(n * m / (n + m) * (between - of_left - of_right))
+        assert divergence == pytest.approx(n * m / (n + m) * (between - of_left - of_right))
 
 
 def test_steps_are_found_where_they_are_with_the_medians_around_them() -> None:
     rng = np.random.default_rng(4)
     series = np.concatenate((rng.normal(10, 1, 40), rng.normal(13, 1, 30), rng.normal(9, 1, 30)))
-    found = change_points(series)
-    assert [point.at for point in found] == pytest.approx([40, 70], abs=2)
-    assert [round(point.before) for point in found] == [10, 13]
-    assert [round(point.after) for point in found] == [13, 9]
-    assert all(point.p <= 0.01 for point in found)
+    points = change_points(series)
+    assert [point.at for point in points] == pytest.approx([40, 70], abs=2)
+    assert [round(point.before) for point in points] == [10, 13]
+    assert [round(point.after) for point in points] == [13, 9]
+    assert all(point.p <= 0.01 for point in points)
 
 
 def test_a_change_of_spread_is_a_change() -> None:
     rng = np.random.default_rng(5)
-    found = change_points(np.concatenate((rng.normal(0, 1, 60), rng.normal(0, 8, 60))))
-    assert found[0].at == pytest.approx(60, abs=10)
+    points = change_points(np.concatenate((rng.normal(0, 1, 60), rng.normal(0, 8, 60))))
+    assert points[0].at == pytest.approx(60, abs=10)
 
 
 def test_a_few_wild_values_are_none() -> None:
@@ -43,10 +43,10 @@ def test_a_few_wild_values_are_none() -> None:
 
 def test_the_same_series_gives_the_same_answer_in_any_unit() -> None:
     series = np.concatenate((np.random.default_rng(7).normal(5, 1, 30), np.random.default_rng(8).normal(7, 1, 30)))
-    found, again, scaled = change_points(series), change_points(series), change_points(1e6 * series)
-    assert found == again
-    assert [(point.at, point.p) for point in scaled] == [(point.at, point.p) for point in found]
-    assert len(found) == 1
+    points, again, scaled = change_points(series), change_points(series), change_points(1e6 * series)
+    assert points == again
+    assert [(point.at, point.p) for point in scaled] == [(point.at, point.p) for point in points]
+    assert len(points) == 1
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -3.0])
@@ -55,8 +55,8 @@ def test_constant_values_have_no_change(value: float) -> None:
 
 
 def test_one_step_without_noise_is_found_exactly() -> None:
-    (found,) = change_points([0.0] * 20 + [1.0] * 20)
-    assert (found.at, found.before, found.after) == (20, 0, 1)
+    (point,) = change_points([0.0] * 20 + [1.0] * 20)
+    assert (point.at, point.before, point.after) == (20, 0, 1)
 
 
 @pytest.mark.simulation
@@ -70,8 +70,8 @@ def test_a_series_without_a_change_is_split_as_rarely_as_stated() -> None:
 @pytest.mark.simulation
 def test_a_change_of_two_standard_deviations_is_found() -> None:
     rng = np.random.default_rng(10)
-    found = sum(bool(change_points(np.concatenate((rng.normal(0, 1, 20), rng.normal(2, 1, 20))))) for _ in range(40))
-    assert found >= 36
+    count = sum(bool(change_points(np.concatenate((rng.normal(0, 1, 20), rng.normal(2, 1, 20))))) for _ in range(40))
+    assert count >= 36
 
 
 @pytest.mark.parametrize(

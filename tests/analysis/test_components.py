@@ -15,10 +15,10 @@ def two_level(rng: np.random.Generator, blocks: int, rounds: int, between: float
 
 def test_a_worked_example() -> None:
     # Means 2, 5 and 8, squares within 2, 2 and 2: MSB = 2 x 9 = 18 and MSW = 6 / 3 = 2, so between = (18 - 2) / 2.
-    found = components([[1.0, 3.0], [4.0, 6.0], [7.0, 9.0]])
-    assert (found.mean_square_between, found.mean_square_within, found.rounds) == pytest.approx((18, 2, 2))
-    assert (found.between, found.within, found.icc.point) == pytest.approx((8, 2, 0.8))
-    assert 0 <= found.icc.low < 0.8 < found.icc.high < 1
+    parts = components([[1.0, 3.0], [4.0, 6.0], [7.0, 9.0]])
+    assert (parts.mean_square_between, parts.mean_square_within, parts.rounds) == pytest.approx((18, 2, 2))
+    assert (parts.between, parts.within, parts.icc.point) == pytest.approx((8, 2, 0.8))
+    assert 0 <= parts.icc.low < 0.8 < parts.icc.high < 1
 
 
 def test_the_truth_is_hit_on_average_when_blocks_have_different_numbers_of_rounds() -> None:
@@ -26,18 +26,18 @@ def test_the_truth_is_hit_on_average_when_blocks_have_different_numbers_of_round
     between, within = [], []
     for _ in range(400):
         values = two_level(rng, 12, 9, 2.0, 3.0)
-        found = components([row[: rng.integers(1, 10)] for row in values])
+        parts = components([row[: rng.integers(1, 10)] for row in values])
         # Unbiased before what is below zero is set to zero, so that is undone here.
-        between.append((found.mean_square_between - found.mean_square_within) / found.rounds)
-        within.append(found.within)
+        between.append((parts.mean_square_between - parts.mean_square_within) / parts.rounds)
+        within.append(parts.within)
     assert np.mean(between) == pytest.approx(4, rel=0.1)
     assert np.mean(within) == pytest.approx(9, rel=0.05)
 
 
 def test_rounds_that_scatter_more_than_their_blocks_leave_nothing_between() -> None:
-    found = components([[1.0, 9.0], [9.0, 1.0], [1.2, 9.0]])
-    assert (found.between, found.icc.point, found.icc.low) == (0, 0, 0)
-    assert best_rounds(found, block_cost=10, round_cost=1) is None
+    parts = components([[1.0, 9.0], [9.0, 1.0], [1.2, 9.0]])
+    assert (parts.between, parts.icc.point, parts.icc.low) == (0, 0, 0)
+    assert best_rounds(parts, block_cost=10, round_cost=1) is None
 
 
 def parts(between: float, within: float) -> Components:
@@ -51,9 +51,9 @@ def test_the_best_number_of_rounds_against_trying_all(between: float, block_cost
         blocks = 1e6 / (block_cost + rounds * 0.7)
         return (between + 2.0 / rounds) / blocks
 
-    found = best_rounds(parts(between, 2.0), block_cost=block_cost, round_cost=0.7)
-    assert found is not None
-    assert error_for_the_cost(found) == pytest.approx(min(error_for_the_cost(rounds) for rounds in range(1, 500)))
+    rounds_each = best_rounds(parts(between, 2.0), block_cost=block_cost, round_cost=0.7)
+    assert rounds_each is not None
+    assert error_for_the_cost(rounds_each) == pytest.approx(min(error_for_the_cost(rounds) for rounds in range(1, 500)))
 
 
 def test_kalibera_and_jones_formula_is_next_to_it() -> None:

@@ -38,10 +38,10 @@ def frames(tmp_path: Path, *disturbed: Disturbance, shape: Shape = SHAPE) -> Fra
 def marked(tmp_path: Path, *disturbed: Disturbance) -> dict[tuple[object, ...], dict[str, float]]:
     """The marked trials, by their key: reasons with values."""
     _, _, trials, telemetry = frames(tmp_path, *disturbed)
-    found: dict[tuple[object, ...], dict[str, float]] = {}
+    reasons: dict[tuple[object, ...], dict[str, float]] = {}
     for row in contamination.marks(trials, telemetry, CPUS).iter_rows():
-        found.setdefault(row[:4], {})[row[4]] = row[5]
-    return found
+        reasons.setdefault(row[:4], {})[row[4]] = row[5]
+    return reasons
 
 
 def test_a_quiet_host_marks_nothing(tmp_path: Path) -> None:
@@ -50,10 +50,10 @@ def test_a_quiet_host_marks_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "amount"), [("foreign-cpu", 0.3), ("memory-pressure", 0.1), ("swap", 3000.0)])
 def test_a_trial_within_a_disturbance_is_marked_with_its_reason(tmp_path: Path, kind: str, amount: float) -> None:
-    found = marked(tmp_path, Disturbance(kind, AT, AT + 1, amount))
-    assert set(found) == {HIT}
-    assert set(found[HIT]) == {kind}
-    assert found[HIT][kind] == pytest.approx(amount, rel=0.01)
+    reasons = marked(tmp_path, Disturbance(kind, AT, AT + 1, amount))
+    assert set(reasons) == {HIT}
+    assert set(reasons[HIT]) == {kind}
+    assert reasons[HIT][kind] == pytest.approx(amount, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -68,17 +68,17 @@ def test_the_limit_is_of_the_trials_mean_over_its_windows(tmp_path: Path, kind: 
     # Half of the trial's windows: what counts is its time, and not the worst half second.
     assert marked(tmp_path, Disturbance(kind, AT, AT + 0.5, 1.9 * limit)) == {}
     (tmp_path / "a.tare").unlink()
-    found = marked(tmp_path, Disturbance(kind, AT, AT + 0.5, 2.1 * limit))
-    assert set(found) == {HIT}
-    assert found[HIT][kind] == pytest.approx(1.05 * limit, rel=0.02)
+    reasons = marked(tmp_path, Disturbance(kind, AT, AT + 0.5, 2.1 * limit))
+    assert set(reasons) == {HIT}
+    assert reasons[HIT][kind] == pytest.approx(1.05 * limit, rel=0.02)
 
 
 def test_who_is_on_the_measured_cores_other_thread_is_seen_where_it_is_known_which_that_is(tmp_path: Path) -> None:
     _, _, trials, telemetry = frames(tmp_path, Disturbance("sibling", AT, AT + 1, 0.3))
     assert contamination.marks(trials, telemetry, CPUS).is_empty()  # the measured CPU itself shows nothing of it
-    found = contamination.marks(trials, telemetry, CPUS, siblings=[0])
-    assert [row[:5] for row in found.iter_rows()] == [(*HIT, "sibling")]
-    assert found["value"][0] == pytest.approx(0.3, rel=0.01)
+    marks = contamination.marks(trials, telemetry, CPUS, siblings=[0])
+    assert [row[:5] for row in marks.iter_rows()] == [(*HIT, "sibling")]
+    assert marks["value"][0] == pytest.approx(0.3, rel=0.01)
 
 
 def test_a_little_work_on_the_other_thread_is_no_contamination(tmp_path: Path) -> None:
@@ -111,14 +111,14 @@ def test_of_a_host_that_did_not_say_nothing_is_known(host: dict[str, Any]) -> No
 
 
 def test_every_trial_that_a_long_disturbance_overlaps_is_marked(tmp_path: Path) -> None:
-    found = marked(tmp_path, Disturbance("foreign-cpu", AT, AT + 5, 0.3))
-    assert len(found) == 5
-    assert {key[0] for key in found} == {1, 2}
+    reasons = marked(tmp_path, Disturbance("foreign-cpu", AT, AT + 5, 0.3))
+    assert len(reasons) == 5
+    assert {key[0] for key in reasons} == {1, 2}
 
 
 def test_a_throttled_instance_marks_its_own_trials_only(tmp_path: Path) -> None:
-    found = marked(tmp_path, Disturbance("throttled", AT, AT + 1, 4, arm=Arm("runc")))
-    assert found == {HIT: {"throttled": pytest.approx(4)}}
+    reasons = marked(tmp_path, Disturbance("throttled", AT, AT + 1, 4, arm=Arm("runc")))
+    assert reasons == {HIT: {"throttled": pytest.approx(4)}}
     (tmp_path / "a.tare").unlink()
     assert marked(tmp_path, Disturbance("throttled", AT, AT + 1, 4, arm=Arm("docker"))) == {}
 
@@ -142,9 +142,9 @@ def test_a_trial_shorter_than_a_window_is_judged_by_its_window(tmp_path: Path) -
         tmp_path / "a.tare", replace(shape, disturbed=(Disturbance("foreign-cpu", AT + 0.2, AT + 0.4, 0.5),))
     )
     with read_store(path) as store:
-        found = contamination.marks(store.trials(), store.telemetry(), CPUS)
-    assert [row[:5] for row in found.iter_rows()] == [(*HIT, "foreign-cpu")]
-    assert found["value"][0] == pytest.approx(0.2, rel=0.02)  # of the half second
+        marks = contamination.marks(store.trials(), store.telemetry(), CPUS)
+    assert [row[:5] for row in marks.iter_rows()] == [(*HIT, "foreign-cpu")]
+    assert marks["value"][0] == pytest.approx(0.2, rel=0.02)  # of the half second
 
 
 def test_failed_trials_are_not_marked(tmp_path: Path) -> None:
@@ -157,9 +157,9 @@ def test_time_between_two_runs_of_a_campaign_is_no_window(tmp_path: Path) -> Non
     _, _, _, telemetry = frames(tmp_path)
     count = telemetry.host.height
     resumed = telemetry.host.with_columns(pl.col("first") | (pl.col("tick") == 5))
-    found = contamination.windows(replace(telemetry, host=resumed), CPUS)
-    assert found["tick"].to_list() == [tick for tick in range(2, count + 1) if tick != 5]
-    assert found["seconds"].to_numpy() == pytest.approx(np.full(count - 2, 0.5))
+    windows = contamination.windows(replace(telemetry, host=resumed), CPUS)
+    assert windows["tick"].to_list() == [tick for tick in range(2, count + 1) if tick != 5]
+    assert windows["seconds"].to_numpy() == pytest.approx(np.full(count - 2, 0.5))
 
 
 def test_foreign_time_on_a_host_that_does_not_count_by_cpu_is_all_that_is_not_tares(tmp_path: Path) -> None:
@@ -168,10 +168,10 @@ def test_foreign_time_on_a_host_that_does_not_count_by_cpu_is_all_that_is_not_ta
     by_cpu = telemetry.cpus.with_columns(pl.lit(None, dtype=pl.Int64).alias("tare_ns"))
     client = 123_000_000 * pl.col("tick")  # it runs elsewhere
     host = telemetry.host.with_columns(pl.col("tare_ns") + client, client.alias("client_ns"))
-    found = contamination.windows(replace(telemetry, cpus=by_cpu, host=host), CPUS)
-    during = found.filter((pl.col("begin") > BEGAN + AT - 0.1) & (pl.col("end") < BEGAN + AT + 1.1))
+    windows = contamination.windows(replace(telemetry, cpus=by_cpu, host=host), CPUS)
+    during = windows.filter((pl.col("begin") > BEGAN + AT - 0.1) & (pl.col("end") < BEGAN + AT + 1.1))
     assert during["foreign-cpu"].to_list() == pytest.approx([0.3, 0.3], rel=0.01)
-    assert found.filter(pl.col("end") < BEGAN + AT)["foreign-cpu"].max() == pytest.approx(0, abs=1e-6)
+    assert windows.filter(pl.col("end") < BEGAN + AT)["foreign-cpu"].max() == pytest.approx(0, abs=1e-6)
     # The harness, the daemons and the kernel are no strangers.
     ours = telemetry.host.with_columns(
         (100_000_000 * pl.col("tick")).alias("own_ns"),
@@ -190,8 +190,8 @@ def test_where_an_instance_ended_what_others_used_is_not_known(tmp_path: Path) -
     ended = int(2 * (AT + 1)) + 2  # the tick at the end of the first window of the disturbance
     lives = pl.when(pl.col("tick") >= ended).then(20_000_000_000).otherwise(0).alias("own_ns")
     host = telemetry.host.with_columns(lives)
-    found = contamination.windows(replace(telemetry, host=host), CPUS)
-    assert found.filter(pl.col("foreign-cpu").is_null())["tick"].to_list() == [ended]
+    windows = contamination.windows(replace(telemetry, host=host), CPUS)
+    assert windows.filter(pl.col("foreign-cpu").is_null())["tick"].to_list() == [ended]
     marks = contamination.marks(trials, replace(telemetry, host=host), CPUS)
     assert [row[:5] for row in marks.iter_rows()] == [(*HIT, "foreign-cpu")]  # by the window that is known
 
@@ -206,8 +206,8 @@ def rate(frames: Frames, **changed: pl.DataFrame) -> MetricResult:
 
 
 def platform(result: MetricResult, name: str) -> PlatformResult:
-    (found,) = (entry for entry in result.platforms if entry.platform == name)
-    return found
+    (match,) = (entry for entry in result.platforms if entry.platform == name)
+    return match
 
 
 def slowed(samples: pl.DataFrame, platform: str, block: int, factor: float) -> pl.DataFrame:

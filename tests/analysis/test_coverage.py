@@ -64,8 +64,8 @@ def test_the_interval_of_a_ratio_holds_the_truth_93_to_97_times_in_100(
         logs = world(rng, blocks)
         logs[2] += EFFECT
         grid = Grid(ARMS, np.arange(blocks), np.exp(logs), nothing, nothing + blocks)
-        found = t_interval(block_ratios(grid, 2, [0, 1]).logs, 0.95)
-        held += found.low <= EFFECT <= found.high
+        interval = t_interval(block_ratios(grid, 2, [0, 1]).logs, 0.95)
+        held += interval.low <= EFFECT <= interval.high
     assert 0.93 <= held / CAMPAIGNS[blocks] <= 0.97
 
 
@@ -80,11 +80,11 @@ def test_no_difference_is_none_on_average_however_skewed_the_rounds_are() -> Non
     blocks = 12_000
     nothing = np.zeros(len(ARMS), dtype=np.int64)
     grid = Grid(ARMS, np.arange(blocks), np.exp(beside_busy_neighbours(rng, blocks)), nothing, nothing + blocks)
-    found = t_interval(block_ratios(grid, 2, [0, 1]).logs, 0.99)
-    assert found.low < 0 < found.high
-    assert found.half_width < 0.007
+    interval = t_interval(block_ratios(grid, 2, [0, 1]).logs, 0.99)
+    assert interval.low < 0 < interval.high
+    assert interval.half_width < 0.007
     contrast = np.log(grid.values[2]) - np.log(grid.values[:2]).mean(axis=0)
-    assert np.mean([hodges_lehmann(row) for row in contrast]) < -2 * found.half_width
+    assert np.mean([hodges_lehmann(row) for row in contrast]) < -2 * interval.half_width
 
 
 def test_noise_much_wider_than_the_margin_gives_one_false_alarm_in_a_hundred_at_most() -> None:
@@ -114,9 +114,9 @@ def test_the_bootstrap_that_checks_it_holds_less_with_few_blocks(
         logs = world(rng, blocks)
         logs[2] += EFFECT
         grid = Grid(ARMS, np.arange(blocks), np.exp(logs), nothing, nothing + blocks)
-        found = bca_interval(block_ratios(grid, 2, [0, 1]).logs, 0.95)
-        assert found is not None
-        held += found.low <= EFFECT <= found.high
+        interval = bca_interval(block_ratios(grid, 2, [0, 1]).logs, 0.95)
+        assert interval is not None
+        held += interval.low <= EFFECT <= interval.high
     assert (skewed_least if world is lognormal else least) <= held / campaigns <= 0.98
 
 
@@ -165,7 +165,7 @@ def test_without_adjustment_it_would_be_one_in_six() -> None:
     for _ in range(500):
         values = Platforms(10).draw(rng)
         each = [t_interval(values[:, i] - values[:, j], 0.95) for i in range(4) for j in range(i)]
-        alarms += any(found.low > 0 or found.high < 0 for found in each)
+        alarms += any(interval.low > 0 or interval.high < 0 for interval in each)
     assert alarms / 500 > 0.15
 
 
@@ -175,9 +175,9 @@ def test_true_differences_do_not_make_the_others_look_different() -> None:
     for _ in range(500):
         values = Platforms(10).draw(rng)
         values[:, 3] += 50
-        found = all_pairs(values, NAMES).pairs
-        alarms += any(pair.p <= 0.05 for pair in found if pair.second != "d")
-        assert all(pair.p <= 0.05 for pair in found if pair.second == "d")
+        pairs = all_pairs(values, NAMES).pairs
+        alarms += any(pair.p <= 0.05 for pair in pairs if pair.second != "d")
+        assert all(pair.p <= 0.05 for pair in pairs if pair.second == "d")
     assert alarms / 500 <= 0.07
 
 
@@ -185,9 +185,9 @@ def test_holm_in_few_blocks_does_not_cry_wolf() -> None:
     rng = np.random.default_rng(9)
     alarms = 0
     for _ in range(500):
-        found = all_pairs(Platforms(5).draw(rng), NAMES)
-        assert found.method is Method.HOLM
-        alarms += min(pair.p for pair in found.pairs) <= 0.05
+        compared = all_pairs(Platforms(5).draw(rng), NAMES)
+        assert compared.method is Method.HOLM
+        alarms += min(pair.p for pair in compared.pairs) <= 0.05
     assert alarms / 500 <= 0.07
 
 
@@ -231,8 +231,8 @@ def held(ratio: Callable, shape: str, blocks: int, runs: int) -> float:
     count = 0
     for _ in range(runs):
         first, second = SHAPES[shape](rng, blocks)
-        found = ratio(2 * first, second)
-        count += found.low <= 2 <= found.high
+        interval = ratio(2 * first, second)
+        count += interval.low <= 2 <= interval.high
     return count / runs
 
 
@@ -260,8 +260,8 @@ def test_pitmans_interval_is_exact_for_pairs_that_share_their_noise(blocks: int)
     for _ in range(1_500):
         shared = rng.normal(0, 3, blocks)
         first, second = shared + rng.normal(0, 1, blocks), shared + rng.normal(0, 2, blocks)
-        found = sd_ratio_pitman(first, second)
-        count += found.low <= np.sqrt(10 / 13) <= found.high
+        interval = sd_ratio_pitman(first, second)
+        count += interval.low <= np.sqrt(10 / 13) <= interval.high
     assert 0.93 <= count / 1_500 <= 0.97
 
 
@@ -276,6 +276,6 @@ def test_the_interval_of_the_intraclass_correlation_holds_the_truth(blocks: int,
     for _ in range(600):
         values = rng.normal(0, 2, (blocks, 1)) + rng.normal(0, 3, (blocks, 6))
         rows = values if equal else [row[: rng.integers(3, 7)] for row in values]
-        found = components(list(rows)).icc
-        count += found.low <= 4 / 13 <= found.high
+        interval = components(list(rows)).icc
+        count += interval.low <= 4 / 13 <= interval.high
     assert 0.93 <= count / 600 <= 0.97

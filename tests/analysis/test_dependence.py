@@ -27,18 +27,18 @@ def test_independent_blocks_are_called_alike_as_rarely_as_stated(shared):
 @pytest.mark.parametrize("n_blocks", [6, 10, 30])
 def test_the_bias_of_independent_blocks_is_one_over_their_number_and_taken_off(n_blocks):
     rng = np.random.default_rng(2)
-    found = [dependence(_series(rng, n_blocks, 20, 0.0)) for _ in range(40)]
-    assert np.mean([one.bias for one in found]) == pytest.approx(-1 / n_blocks, abs=0.01)
-    assert np.mean([one.correlation for one in found]) == pytest.approx(0, abs=0.02)
+    series = [dependence(_series(rng, n_blocks, 20, 0.0)) for _ in range(40)]
+    assert np.mean([estimate.bias for estimate in series]) == pytest.approx(-1 / n_blocks, abs=0.01)
+    assert np.mean([estimate.correlation for estimate in series]) == pytest.approx(0, abs=0.02)
 
 
 def test_a_long_series_tells_its_correlation_within_its_interval():
-    one = dependence(_series(np.random.default_rng(3), 600, 3, 0.6))
-    low, high = one.interval
+    estimate = dependence(_series(np.random.default_rng(3), 600, 3, 0.6))
+    low, high = estimate.interval
     assert low < 0.6 < high
     assert high - low < 0.2
-    assert one.too_narrow == pytest.approx(2.0, abs=0.3)
-    assert one.is_sure
+    assert estimate.too_narrow == pytest.approx(2.0, abs=0.3)
+    assert estimate.is_sure
 
 
 @pytest.mark.simulation
@@ -49,18 +49,18 @@ def test_a_campaigns_pool_finds_what_makes_its_intervals_cover_67_percent():
 
 
 def test_blocks_that_go_against_each_other_are_no_reason_to_warn():
-    one = dependence(_series(np.random.default_rng(5), 200, 3, -0.5))
-    assert one.correlation < -0.3
-    assert not one.is_sure
-    assert one.too_narrow == 1.0
+    estimate = dependence(_series(np.random.default_rng(5), 200, 3, -0.5))
+    assert estimate.correlation < -0.3
+    assert not estimate.is_sure
+    assert estimate.too_narrow == 1.0
 
 
 def test_holes_and_few_blocks():
     rng = np.random.default_rng(6)
     whole, holes = _series(rng, 40, 2, 0.8)
     kept = np.arange(40) % 5 != 2
-    found = dependence([whole, BlockRatios(holes.blocks[kept], holes.logs[kept], 0)])
-    assert found.is_sure
+    estimate = dependence([whole, BlockRatios(holes.blocks[kept], holes.logs[kept], 0)])
+    assert estimate.is_sure
     short = MIN_BLOCKS - 1
     assert dependence([BlockRatios(np.arange(short), rng.normal(size=short), 0)]) is None
     assert dependence([BlockRatios(np.arange(20), np.zeros(20), 0)]) is None

@@ -33,8 +33,8 @@ def test_repeats_are_pooled_before_they_are_compared_with_the_idle_host() -> Non
 
 def test_rates_decide_and_not_hits() -> None:
     idle = Pool({"a": 600, "b": 600, "c": 599}, 600.0, 0, 1)
-    found = Pool({"a": 60, "b": 61, "c": 60, "new": 1}, 60.0, 0, 1)
-    assert beyond(found, idle) == {"b", "c", "new"}
+    pool = Pool({"a": 60, "b": 61, "c": 60, "new": 1}, 60.0, 0, 1)
+    assert beyond(pool, idle) == {"b", "c", "new"}
     assert beyond(idle, idle) == frozenset()
 
 
@@ -43,11 +43,11 @@ def test_rates_decide_and_not_hits() -> None:
 def test_how_long_was_counted_does_not_matter(
     hits: dict[str, int], idle_hits: dict[str, int], seconds: int, idle_seconds: int, times: int
 ) -> None:
-    found, idle = Pool(hits, seconds, 0, 1), Pool(idle_hits, idle_seconds, 0, 1)
+    pool, idle = Pool(hits, seconds, 0, 1), Pool(idle_hits, idle_seconds, 0, 1)
     longer = Pool({thing: times * count for thing, count in hits.items()}, times * seconds, 0, 1)
-    kept = beyond(found, idle)
+    kept = beyond(pool, idle)
     assert beyond(longer, idle) == kept
-    assert kept == {thing for thing in hits if found.rate(thing) > idle.rate(thing) * (1 + 1e-12)}
+    assert kept == {thing for thing in hits if pool.rate(thing) > idle.rate(thing) * (1 + 1e-12)}
     assert hits.keys() - idle_hits.keys() <= kept <= hits.keys()
 
 
@@ -109,23 +109,23 @@ def test_of_invented_readings_only_what_ran_besides_is_left(seed: int) -> None:
         left |= {line: hits + 20 * worked for line, hits in both.items()}
         return left | {line: int(rng.poisson(rate * seconds)) for line, rate in background.items()}
 
-    found = []
+    prints = []
     for repeat in range(3):
         facts = {"workload": None, "repeat": repeat}
-        found += [
+        prints += [
             of(reading(0.1), platform=EMPTY, seconds=1e-6, **facts),
             of(reading(30.0), platform=IDLE, seconds=30.0, **facts),
             of(reading(0.5, 1), phase=Phase.START, seconds=0.5, **facts),
             of(reading(8.0, 5), workload="cpu", repeat=repeat, seconds=8.0),
         ]
-    exposure = Exposure(found)
+    exposure = Exposure(prints)
     for phase in (Phase.START, Phase.STEADY, None):
         ran = {line for line in exposure.things("native", View.BEYOND_IDLE, phase) if line not in background}
         assert ran >= both.keys()
         assert not ran & steady.keys()
         # Three readings together now and then leave more than three times the most of three empty ones.
         assert len(ran & unsteady.keys()) < 45
-    plain = Exposure([one for one in found if one.platform != EMPTY])
+    plain = Exposure([footprint for footprint in prints if footprint.platform != EMPTY])
     assert plain.things("native", View.BEYOND_IDLE) >= both.keys() | steady.keys() | unsteady.keys()
 
 
@@ -140,13 +140,13 @@ def test_a_union_is_of_each_workloads_own_set_and_the_start_belongs_to_all() -> 
     )
     assert exposure.workloads == ("cpu", "net")
     assert exposure.phases() == (Phase.START, Phase.STEADY)
-    things = exposure.things
-    assert things("native", View.BEYOND_IDLE, Phase.START) == {"boot"}
-    assert things("native", View.BEYOND_IDLE, Phase.STEADY, "cpu") == {"cpu"}
-    assert things("native", View.BEYOND_IDLE, Phase.STEADY) == {"cpu", "net", "tick"}
-    assert things("native", View.BEYOND_IDLE, None, "cpu") == {"boot", "cpu"}
-    assert things("native", View.BEYOND_IDLE) == {"boot", "cpu", "net", "tick"}
-    assert things("docker", View.HOST) == frozenset()
+    things_of = exposure.things
+    assert things_of("native", View.BEYOND_IDLE, Phase.START) == {"boot"}
+    assert things_of("native", View.BEYOND_IDLE, Phase.STEADY, "cpu") == {"cpu"}
+    assert things_of("native", View.BEYOND_IDLE, Phase.STEADY) == {"cpu", "net", "tick"}
+    assert things_of("native", View.BEYOND_IDLE, None, "cpu") == {"boot", "cpu"}
+    assert things_of("native", View.BEYOND_IDLE) == {"boot", "cpu", "net", "tick"}
+    assert things_of("docker", View.HOST) == frozenset()
 
 
 def test_a_repeat_counts_where_all_its_workloads_were_counted() -> None:
@@ -192,17 +192,17 @@ def test_what_is_known_is_the_most_that_was_known_at_once() -> None:
 def test_invented_platforms_are_found_again_and_the_background_is_gone() -> None:
     exposure = Exposure(footprints.invented())
     for platform in footprints.PLATFORMS:
-        found = exposure.things(platform, View.BEYOND_IDLE)
-        assert {one for one in found if not one.startswith("kernel/time/")} == footprints.lines_of(platform)
-        assert sum(one.startswith("kernel/time/") for one in found) < 10
-        assert sum(one.startswith("kernel/time/") for one in exposure.things(platform, View.HOST)) == 40
+        lines = exposure.things(platform, View.BEYOND_IDLE)
+        assert {line for line in lines if not line.startswith("kernel/time/")} == footprints.lines_of(platform)
+        assert sum(line.startswith("kernel/time/") for line in lines) < 10
+        assert sum(line.startswith("kernel/time/") for line in exposure.things(platform, View.HOST)) == 40
 
 
 def test_shares_agree_with_table_2_of_the_paper() -> None:
     """7.83 % of 806,318 lines and so on, by the arithmetic that the report uses."""
     study = literature.load("anjali-2020")
     lines = study.metric("Kernel lines executed").value
-    for printed in (one for one in study.text.derived if one.of == "share"):
+    for printed in (statement for statement in study.text.derived if statement.of == "share"):
         exposure = Exposure([of(dict.fromkeys(map(str, range(int(lines[printed.platform]))), 1), known=printed.total)])
         share = 100 * len(exposure.things("native", View.HOST)) / exposure.known
         # Two of the four are cut off and not rounded (the study's slips).

@@ -46,19 +46,24 @@ def test_intervals_are_welchs_on_logarithms() -> None:
             for at, hits in enumerate(all_hits)
         ]
     )
-    (found,) = frequencies(exposure, "w", "native")
+    (frequency,) = frequencies(exposure, "w", "native")
     logs = {name: np.log((np.array(hits) + 0.5) / 10.0) for name, hits in counts.items()}
-    told = stats.ttest_ind(logs["docker"], logs["native"], equal_var=False).confidence_interval(0.95)
-    ratio = found.ratios["docker"]
-    assert (ratio.low, ratio.high) == pytest.approx((math.exp(told.low), math.exp(told.high)))
+    theirs = stats.ttest_ind(logs["docker"], logs["native"], equal_var=False).confidence_interval(0.95)
+    ratio = frequency.ratios["docker"]
+    assert (ratio.low, ratio.high) == pytest.approx((math.exp(theirs.low), math.exp(theirs.high)))
     assert ratio.low < ratio.point < ratio.high < 1
     assert ratio.sure
 
 
 def test_repeats_that_agree_to_the_hit_have_no_width() -> None:
     prints = [of({"f": hits}, platform=name, repeat=at) for at in range(2) for name, hits in (("a", 200), ("b", 400))]
-    (found,) = frequencies(Exposure(prints), "w", "a")
-    assert found.ratios["b"].low == found.ratios["b"].high == found.ratios["b"].point == pytest.approx(400.5 / 200.5)
+    (frequency,) = frequencies(Exposure(prints), "w", "a")
+    assert (
+        frequency.ratios["b"].low
+        == frequency.ratios["b"].high
+        == frequency.ratios["b"].point
+        == pytest.approx(400.5 / 200.5)
+    )
 
 
 def test_rare_things_and_other_workloads_are_left_out() -> None:
@@ -68,8 +73,8 @@ def test_rare_things_and_other_workloads_are_left_out() -> None:
         of({"often": 300, "net": 900}, platform="docker", workload="net"),
     ]
     exposure = Exposure(prints)
-    assert [one.thing for one in frequencies(exposure, "w", "native")] == ["often"]
-    assert [one.thing for one in frequencies(exposure, "w", "native", least_hits=50)] == ["often", "rare"]
+    assert [frequency.thing for frequency in frequencies(exposure, "w", "native")] == ["often"]
+    assert [frequency.thing for frequency in frequencies(exposure, "w", "native", least_hits=50)] == ["often", "rare"]
     assert frequencies(exposure, "net", "native") == []  # the baseline was not counted in it
     assert frequencies(exposure, "w", "gvisor") == []
     assert frequencies(Exposure([of({}, platform=IDLE, workload=None)]), "w", "native") == []
@@ -82,21 +87,21 @@ def test_an_instances_own_work_is_compared_where_it_is_known() -> None:
         of({"f": 400, "tick": 1}, platform="docker"),
         of({"f": 400}, platform="docker", scope=Scope.INSTANCE),
     ]
-    assert [one.thing for one in frequencies(Exposure(prints), "w", "native")] == ["f"]
+    assert [frequency.thing for frequency in frequencies(Exposure(prints), "w", "native")] == ["f"]
 
 
 def test_what_one_does_not_run_at_all_comes_apart_by_how_often_the_others_do() -> None:
     """Section 6.2: do_mmap differs everywhere, zap_page_range_single only gVisor runs."""
     lxc = of({"do_mmap": 1_000_000, "kmalloc": 5_000, "tcp_sum_lost": 300}, platform="LXC")
     gvisor = of({"do_mmap": 5_382, "kmalloc": 6_000, "zap_page_range_single": 459_984}, platform="gVisor")
-    found = frequencies(Exposure([lxc, gvisor]), "w", "LXC")
-    told = [(one.thing, one.everywhere) for one in found]
-    assert told == [("do_mmap", True), ("kmalloc", True), ("zap_page_range_single", False), ("tcp_sum_lost", False)]
-    assert found[0].ratios["gVisor"].point == pytest.approx(5_382.5 / 1_000_000.5)
+    compared = frequencies(Exposure([lxc, gvisor]), "w", "LXC")
+    order = [(frequency.thing, frequency.everywhere) for frequency in compared]
+    assert order == [("do_mmap", True), ("kmalloc", True), ("zap_page_range_single", False), ("tcp_sum_lost", False)]
+    assert compared[0].ratios["gVisor"].point == pytest.approx(5_382.5 / 1_000_000.5)
 
 
 def test_the_greatest_difference_comes_first_and_only_so_many() -> None:
     base = {f"f{at}": 1000 for at in range(30)}
     other = {f"f{at}": 1000 + 100 * at for at in range(30)}
-    found: list[Frequency] = frequencies(Exposure([of(base), of(other, platform="docker")]), "w", "native", top=5)
-    assert [one.thing for one in found] == ["f29", "f28", "f27", "f26", "f25"]
+    compared: list[Frequency] = frequencies(Exposure([of(base), of(other, platform="docker")]), "w", "native", top=5)
+    assert [frequency.thing for frequency in compared] == ["f29", "f28", "f27", "f26", "f25"]

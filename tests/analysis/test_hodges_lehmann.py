@@ -32,8 +32,8 @@ def test_few_values_against_brute_force(values: list[float]) -> None:
 
 @given(st.lists(st.one_of(FLOATS, st.integers(-3, 3).map(float)), min_size=1, max_size=60))
 def test_the_search_against_brute_force(values: list[float]) -> None:
-    found = module._by_bisection(np.sort(np.array(values)))
-    assert found == pytest.approx(brute_force(values), rel=1e-12, abs=1e-9)
+    estimate = module._by_bisection(np.sort(np.array(values)))
+    assert estimate == pytest.approx(brute_force(values), rel=1e-12, abs=1e-9)
 
 
 @pytest.mark.parametrize("size", [61, 200, 601])

@@ -11,10 +11,10 @@ from tare.model import Direction
 
 def test_t_interval_is_that_of_scipy() -> None:
     values = np.array([1.0, 2.0, 4.0, 4.5])
-    found = t_interval(values, 0.95)
+    interval = t_interval(values, 0.95)
     theirs = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
-    assert found.point == pytest.approx(2.875)
+    assert (interval.low, interval.high) == pytest.approx((theirs.low, theirs.high))
+    assert interval.point == pytest.approx(2.875)
 
 
 def test_t_interval_needs_two_blocks() -> None:

@@ -41,10 +41,10 @@ def test_there_are_five_studies() -> None:
 
 @pytest.mark.parametrize("study", studies(), ids=names())
 def test_exactly_the_listed_slips_are_found(study: Study) -> None:
-    found = check(study)
-    assert found.unlisted == ()
-    assert found.unfound == ()
-    assert found.good
+    checked = check(study)
+    assert checked.unlisted == ()
+    assert checked.unfound == ()
+    assert checked.good
     assert len(wrong(study)) == sum(slip.kind == "computed" for slip in study.slip) > 0
 
 
@@ -131,12 +131,12 @@ def test_giallorenzos_row_score_by_its_formula_on_a_table_of_the_study() -> None
     # The tables of popularity that the study scores are pictures: this is their formula, not their result.
     columns = [figure for figure in GIALLORENZO.figure if figure.where == "Figure 4"]
     table = {name: [column.value[name] for column in columns] for name in columns[0].value}
-    found = dict(zip(table, row_scores(list(table.values())), strict=True))
+    scores = dict(zip(table, row_scores(list(table.values())), strict=True))
     for platform, row in table.items():
         most = [max(column.value.values()) for column in columns]
         written_out = sum(1 / len(columns) * value / best for value, best in zip(row, most, strict=True))
-        assert found[platform] == pytest.approx(written_out)
-    assert max(found, key=found.get) == "Podman"  # type: ignore[arg-type]
+        assert scores[platform] == pytest.approx(written_out)
+    assert max(scores, key=scores.get) == "Podman"  # type: ignore[arg-type]
 
 
 def test_percent_of_the_baseline() -> None:

@@ -17,18 +17,18 @@ def blocks(n: int, seed: int = 1) -> np.ndarray:
 
 def test_a_pair_is_the_paired_mean_difference_and_every_pair_is_there_once() -> None:
     values = blocks(15)
-    found = all_pairs(values, NAMES)
-    assert [(pair.first, pair.second) for pair in found.pairs] == [
+    compared = all_pairs(values, NAMES)
+    assert [(pair.first, pair.second) for pair in compared.pairs] == [
         ("native", "docker"),
         ("native", "gvisor"),
         ("docker", "gvisor"),
     ]
-    for pair, (i, j) in zip(found.pairs, [(0, 1), (0, 2), (1, 2)], strict=True):
+    for pair, (i, j) in zip(compared.pairs, [(0, 1), (0, 2), (1, 2)], strict=True):
         theirs = stats.ttest_rel(values[:, i], values[:, j])
         assert pair.difference.point == pytest.approx(values[:, i].mean() - values[:, j].mean())
         assert pair.statistic == pytest.approx(theirs.statistic)
         assert pair.p >= theirs.pvalue * 0.5  # adjusted: never far below that of the pair alone
-    assert (found.method, found.n_blocks, found.n_left_out) == (Method.MAX_T, 15, 0)
+    assert (compared.method, compared.n_blocks, compared.n_left_out) == (Method.MAX_T, 15, 0)
 
 
 @pytest.mark.parametrize("n", [8, 12, 13, 40])
@@ -55,14 +55,14 @@ def test_p_is_the_very_level_at_which_the_interval_begins_to_hold_zero(n: int) -
 
 
 def test_max_t_costs_less_than_bonferroni_where_pairs_have_much_in_common() -> None:
-    found = all_pairs(np.random.default_rng(3).normal(size=(30, 12)), [f"p{i}" for i in range(12)])
+    compared = all_pairs(np.random.default_rng(3).normal(size=(30, 12)), [f"p{i}" for i in range(12)])
     bonferroni = stats.t.isf(0.025 / 66, 29)
-    assert stats.t.isf(0.025, 29) < found.critical < bonferroni
+    assert stats.t.isf(0.025, 29) < compared.critical < bonferroni
 
 
 def test_two_platforms_alone_have_nearly_the_t_interval() -> None:
-    found = all_pairs(blocks(60)[:, :2], NAMES[:2])
-    assert found.critical == pytest.approx(stats.t.isf(0.025, 59), rel=0.05)
+    compared = all_pairs(blocks(60)[:, :2], NAMES[:2])
+    assert compared.critical == pytest.approx(stats.t.isf(0.025, 59), rel=0.05)
 
 
 def test_the_same_data_give_the_same_answer() -> None:
@@ -71,11 +71,11 @@ def test_the_same_data_give_the_same_answer() -> None:
 
 def test_few_blocks_fall_back_to_holm_and_bonferroni() -> None:
     values = blocks(MAX_T_FROM - 1)
-    found = all_pairs(values, NAMES)
-    assert found.method is Method.HOLM
+    compared = all_pairs(values, NAMES)
+    assert compared.method is Method.HOLM
     alone = [stats.ttest_rel(values[:, i], values[:, j]).pvalue for i, j in [(0, 1), (0, 2), (1, 2)]]
-    assert [pair.p for pair in found.pairs] == pytest.approx(holm(alone))
-    assert found.critical == pytest.approx(stats.t.isf(0.025 / 3, MAX_T_FROM - 2))
+    assert [pair.p for pair in compared.pairs] == pytest.approx(holm(alone))
+    assert compared.critical == pytest.approx(stats.t.isf(0.025 / 3, MAX_T_FROM - 2))
 
 
 def test_a_level_that_the_signs_cannot_resolve_falls_back_too() -> None:
@@ -87,13 +87,13 @@ def test_a_level_that_the_signs_cannot_resolve_falls_back_too() -> None:
 def test_a_pair_uses_the_blocks_that_both_have_whatever_others_lack(n: int) -> None:
     values = blocks(n)
     values[3, 1] = np.nan
-    found = all_pairs(values, NAMES)
-    assert (found.n_blocks, found.n_left_out) == (n - 1, 1)
-    docker, gvisor, both = found.pairs
+    compared = all_pairs(values, NAMES)
+    assert (compared.n_blocks, compared.n_left_out) == (n - 1, 1)
+    docker, gvisor, both = compared.pairs
     assert (docker.n_blocks, gvisor.n_blocks, both.n_blocks) == (n - 1, n, n - 1)
     assert gvisor.difference.point == pytest.approx((values[:, 0] - values[:, 2]).mean())
     assert gvisor.statistic == pytest.approx(stats.ttest_rel(values[:, 0], values[:, 2]).statistic)
-    for pair in found.pairs:
+    for pair in compared.pairs:
         error = (pair.difference.high - pair.difference.low) / 2 / pair.critical
         assert pair.statistic == pytest.approx(pair.difference.point / error)
 
@@ -119,9 +119,9 @@ def test_with_holes_some_equal_pair_is_called_different_in_at_most_five_of_a_hun
 
 
 def test_a_pair_without_an_answer_says_why_and_leaves_the_others_theirs() -> None:
-    found = all_pairs(np.where([[False, False, True]], np.nan, blocks(9)), NAMES)
-    assert [(pair.first, pair.second) for pair in found.pairs] == [("native", "docker")]
-    assert found.unanswered == (
+    compared = all_pairs(np.where([[False, False, True]], np.nan, blocks(9)), NAMES)
+    assert [(pair.first, pair.second) for pair in compared.pairs] == [("native", "docker")]
+    assert compared.unanswered == (
         Unanswered("native", "gvisor", Gap.TOO_FEW_BLOCKS, 0),
         Unanswered("docker", "gvisor", Gap.TOO_FEW_BLOCKS, 0),
     )

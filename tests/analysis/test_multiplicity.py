@@ -63,9 +63,9 @@ def _simulated(n_blocks, deviations, truth=0.0, reports=40, seed=1):
 @pytest.mark.parametrize("n_blocks", [3, 6])
 def test_of_equal_platforms_holm_leaves_few_reports_with_a_verdict_that_is_wrong(n_blocks):
     """Twenty metrics and ten platforms that equal the baseline: one verdict at least in most reports, by chance."""
-    found = [together for _, together in _simulated(n_blocks, [0.2] * 20)]
-    assert sum(one.n_different > 0 for one in found) > 0.7 * len(found)
-    assert sum(one.n_different_sure > 0 for one in found) <= stats.binom.ppf(0.999, len(found), 0.05)
+    summaries = [together for _, together in _simulated(n_blocks, [0.2] * 20)]
+    assert sum(summary.n_different > 0 for summary in summaries) > 0.7 * len(summaries)
+    assert sum(summary.n_different_sure > 0 for summary in summaries) <= stats.binom.ppf(0.999, len(summaries), 0.05)
 
 
 @pytest.mark.simulation
@@ -79,17 +79,17 @@ def test_true_doublings_survive():
 @pytest.mark.simulation
 @pytest.mark.parametrize("n_blocks", [3, 6, 10])
 def test_what_chance_gives_is_told_within_a_factor_of_one_and_a_half(n_blocks):
-    found = [one for _, one in _simulated(n_blocks, np.geomspace(0.01, 0.3, 20), reports=60, seed=2)]
-    seen, told = sum(one.n_different for one in found), sum(one.by_chance for one in found)
+    summaries = [summary for _, summary in _simulated(n_blocks, np.geomspace(0.01, 0.3, 20), reports=60, seed=2)]
+    seen, expected = sum(summary.n_different for summary in summaries), sum(summary.by_chance for summary in summaries)
     assert seen >= 20
-    assert 1 / 1.5 < told / seen < 1.5
+    assert 1 / 1.5 < expected / seen < 1.5
 
 
 def test_where_noise_is_far_below_the_margin_chance_gives_nothing():
-    [(_, one)] = _simulated(10, [0.001] * 20, reports=1)
-    assert one.by_chance < 0.001
-    assert (one.n_rows, one.n_different) == (200, 0)
-    assert one.n_equivalent == one.n_equivalent_sure == 200
+    [(_, summary)] = _simulated(10, [0.001] * 20, reports=1)
+    assert summary.by_chance < 0.001
+    assert (summary.n_rows, summary.n_different) == (200, 0)
+    assert summary.n_equivalent == summary.n_equivalent_sure == 200
 
 
 @pytest.mark.parametrize("direction", list(Direction))
@@ -120,7 +120,7 @@ def test_what_could_have_no_verdict_is_not_counted_and_no_spread_is_no_proof():
     )  # fmt: skip
     amended, together = corrected([replace(result, platforms=(*result.platforms, closed))])
     assert together.n_rows == 2
-    kinds = [(one.verdict.kind, one.survives_holm) for one in amended[0].platforms]
+    kinds = [(entry.verdict.kind, entry.survives_holm) for entry in amended[0].platforms]
     assert kinds == [(Kind.BASELINE, None), (Kind.SLOWER, False), (Kind.SLOWER, False), (Kind.INVALID, None)]
 
 

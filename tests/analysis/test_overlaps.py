@@ -28,15 +28,15 @@ def test_regions_are_what_set_algebra_says(masks: list[int]) -> None:
         name: frozenset(str(thing) for thing, mask in enumerate(masks) if mask >> bit & 1)
         for bit, name in enumerate(NAMES)
     }
-    found = regions(sets)
-    assert sum(found.values()) == len(frozenset().union(*sets.values()))
+    counts = regions(sets)
+    assert sum(counts.values()) == len(frozenset().union(*sets.values()))
     for size in range(1, len(sets) + 1):
         for inside in itertools.combinations(sets, size):
             others = [sets[name] for name in sets if name not in inside]
             exactly = frozenset.intersection(*(sets[name] for name in inside)).difference(*others)
-            assert found.get(inside, 0) == len(exactly)
-            assert shared(found, inside) == len(frozenset.intersection(*(sets[name] for name in inside)))
-            assert shared(found, inside, sets.keys() - set(inside)) == len(exactly)
+            assert counts.get(inside, 0) == len(exactly)
+            assert shared(counts, inside) == len(frozenset.intersection(*(sets[name] for name in inside)))
+            assert shared(counts, inside, sets.keys() - set(inside)) == len(exactly)
 
 
 def test_they_agree_with_what_the_paper_adds_up() -> None:
@@ -47,13 +47,13 @@ def test_they_agree_with_what_the_paper_adds_up() -> None:
     alone = int(study.metric("Lines that no other platform executes, CPU workload").value["Firecracker"])
     numbers = iter(map(str, itertools.count()))
     common, both, own = (set(itertools.islice(numbers, count)) for count in (all_three, two, alone))
-    found = regions({"LXC": common | both, "gVisor": common | both, "Firecracker": common | own})
-    assert found == {("LXC", "gVisor", "Firecracker"): 35692, ("LXC", "gVisor"): 33557, ("Firecracker",): 7403}
-    assert shared(found, ["LXC", "gVisor"]) == 69249
+    counts = regions({"LXC": common | both, "gVisor": common | both, "Firecracker": common | own})
+    assert counts == {("LXC", "gVisor", "Firecracker"): 35692, ("LXC", "gVisor"): 33557, ("Firecracker",): 7403}
+    assert shared(counts, ["LXC", "gVisor"]) == 69249
     # The rest of the printed totals is in regions that are not printed; neither can be negative.
     totals = study.metric("Lines executed, CPU workload").value
-    assert totals["gVisor"] - shared(found, ["gVisor"]) > 0
-    assert totals["Firecracker"] - shared(found, ["Firecracker"]) > 0
+    assert totals["gVisor"] - shared(counts, ["gVisor"]) > 0
+    assert totals["Firecracker"] - shared(counts, ["Firecracker"]) > 0
 
 
 def test_directories_are_the_first_two_and_the_papers() -> None:

@@ -34,8 +34,8 @@ def test_trials_that_fit_into_the_same_time() -> None:
 
 
 def test_percent_of_the_baseline_with_the_scatter_of_the_platform() -> None:
-    found = percent_of_baseline([8.0, 10.0, 12.0], [19.0, 21.0])
-    assert (found.percent, found.rsd, found.n) == pytest.approx((50, 20, 3))
+    score = percent_of_baseline([8.0, 10.0, 12.0], [19.0, 21.0])
+    assert (score.percent, score.rsd, score.n) == pytest.approx((50, 20, 3))
     assert percent_of_baseline([5.0], [10.0]).rsd is None
 
 

@@ -61,9 +61,9 @@ def test_the_95_percent_interval_holds_the_truth_93_to_97_times_in_100(world: Wo
     rng = np.random.default_rng(2026)
     held, errors = 0, []
     for _ in range(CAMPAIGNS):
-        found = intervals(campaign(world, rng), 2, [0, 1]).wide
-        held += found.low <= world.effect <= found.high
-        errors.append(found.point - world.effect)
+        interval = intervals(campaign(world, rng), 2, [0, 1]).wide
+        held += interval.low <= world.effect <= interval.high
+        errors.append(interval.point - world.effect)
     assert 0.93 <= held / CAMPAIGNS <= 0.97
     assert abs(float(np.mean(errors))) < 0.001
 

@@ -18,23 +18,23 @@ def test_bonetts_interval_is_that_of_his_own_program() -> None:
     # The example in the manual of his R package statpsych, ci.ratio.sd2(.05, y1, y2); it iterates ten times.
     first = [32, 39, 26, 35, 43, 27, 40, 37, 34, 29]
     second = [36, 44, 47, 42, 49, 39, 46, 31, 33, 48]
-    found = sd_ratio_bonett(first, second)
-    assert [found.point, found.low, found.high] == pytest.approx([0.8854257, 0.486279, 1.728396], rel=2e-6)
+    interval = sd_ratio_bonett(first, second)
+    assert [interval.point, interval.low, interval.high] == pytest.approx([0.8854257, 0.486279, 1.728396], rel=2e-6)
 
 
 @pytest.mark.parametrize("ratio", EVERY)
 def test_the_point_is_the_ratio_and_a_scale_goes_straight_through(ratio) -> None:
-    found, scaled = ratio(X, Y), ratio(1000 * X, Y)
-    assert found.point == pytest.approx(X.std(ddof=1) / Y.std(ddof=1))
-    assert found.low < found.point < found.high
-    ends = [1000 * found.point, 1000 * found.low, 1000 * found.high]
+    interval, scaled = ratio(X, Y), ratio(1000 * X, Y)
+    assert interval.point == pytest.approx(X.std(ddof=1) / Y.std(ddof=1))
+    assert interval.low < interval.point < interval.high
+    ends = [1000 * interval.point, 1000 * interval.low, 1000 * interval.high]
     assert [scaled.point, scaled.low, scaled.high] == pytest.approx(ends)
 
 
 @pytest.mark.parametrize("ratio", [sd_ratio_f, sd_ratio_pitman, sd_ratio_bonett])
 def test_the_other_way_round_is_the_inverse(ratio) -> None:
-    found, turned = ratio(X, Y), ratio(Y, X)
-    assert [turned.low, turned.high] == pytest.approx([1 / found.high, 1 / found.low])
+    interval, turned = ratio(X, Y), ratio(Y, X)
+    assert [turned.low, turned.high] == pytest.approx([1 / interval.high, 1 / interval.low])
 
 
 def test_pairs_that_share_a_drift_are_told_apart_better() -> None:
@@ -43,8 +43,8 @@ def test_pairs_that_share_a_drift_are_told_apart_better() -> None:
 
 
 def test_pairs_on_one_line_have_no_uncertainty() -> None:
-    found = sd_ratio_pitman(3 * Y + 1, Y)
-    assert (found.low, found.high) == pytest.approx((3, 3))
+    interval = sd_ratio_pitman(3 * Y + 1, Y)
+    assert (interval.low, interval.high) == pytest.approx((3, 3))
 
 
 def test_variability_overhead_of_a_ratio_is_that_of_li() -> None:
@@ -81,5 +81,5 @@ def test_bonett_refuses_a_level_for_which_there_are_too_few_values() -> None:
 
 
 def test_bonett_finds_its_ends_where_the_trimmed_mean_lies_far_from_the_mean() -> None:
-    found = sd_ratio_bonett([1.0, 1.0, 1.0, 1.0, 2.0], [1.0, 1.0, 1.0, 2.0, 3.0])
-    assert found.low < 0.5 < found.high
+    interval = sd_ratio_bonett([1.0, 1.0, 1.0, 1.0, 2.0], [1.0, 1.0, 1.0, 2.0, 3.0])
+    assert interval.low < 0.5 < interval.high

@@ -32,16 +32,16 @@ def test_parts_add_up() -> None:
 
 
 def test_own_time_is_of_the_innermost_function() -> None:
-    found = own_time(HITS)
-    assert found["vfs_read"] == 11
-    assert found["read_zero"] == 4
-    assert found["nf_hook [nf_tables]"] == 6
-    assert sum(found.values()) == Parts.of(HITS).kernel
+    samples = own_time(HITS)
+    assert samples["vfs_read"] == 11
+    assert samples["read_zero"] == 4
+    assert samples["nf_hook [nf_tables]"] == 6
+    assert sum(samples.values()) == Parts.of(HITS).kernel
 
 
 def test_what_the_kernel_is_entered_for_has_the_names_that_programs_use() -> None:
-    found = entries(HITS)
-    assert {entry.name: count for entry, count in found.items() if entry.kind is Entered.NAMED} == {
+    counts = entries(HITS)
+    assert {entry.name: count for entry, count in counts.items() if entry.kind is Entered.NAMED} == {
         "read": 15,  # whether the compiler has left its first function or not
         "sendto": 6,
         "syscall_exit_to_user_mode": 3,
@@ -49,28 +49,32 @@ def test_what_the_kernel_is_entered_for_has_the_names_that_programs_use() -> Non
         "apic_timer_interrupt": 1,
     }
     others = {Entry(Entered.THREAD, "kworker"): 8, Entry(Entered.UNKNOWN): 9, GATE: 7}
-    assert {entry: count for entry, count in found.items() if entry.kind is not Entered.NAMED} == others
+    assert {entry: count for entry, count in counts.items() if entry.kind is not Entered.NAMED} == others
 
 
 def test_a_tree_has_a_frame_once_with_all_that_is_above_it() -> None:
     nodes = tree(HITS)
     assert (nodes[0].name, nodes[0].parent, nodes[0].samples) == ("", -1, 76)
-    assert [(one.name, one.samples) for one in nodes if one.parent == 0] == [("dd", 63), ("kworker", 8), ("qemu", 5)]
-    [gate] = [at for at, one in enumerate(nodes) if one.name == "do_syscall_64"]
+    assert [(node.name, node.samples) for node in nodes if node.parent == 0] == [
+        ("dd", 63),
+        ("kworker", 8),
+        ("qemu", 5),
+    ]
+    [gate] = [at for at, node in enumerate(nodes) if node.name == "do_syscall_64"]
     assert nodes[gate].samples == 31
-    children = [one.name for one in nodes if one.parent == gate]
+    children = [node.name for node in nodes if node.parent == gate]
     assert children == ["__x64_sys_sendto", "ksys_read", "syscall_exit_to_user_mode", "x64_sys_call"]
 
 
 def test_narrow_frames_are_left_out_and_no_parent_shrinks() -> None:
     whole, cut = tree(HITS), tree(HITS, 0.1)
-    assert {one.name for one in cut} == {
+    assert {node.name for node in cut} == {
         "", "dd", "kworker", USER, "entry_SYSCALL_64_after_hwframe", "do_syscall_64", "x64_sys_call", "__x64_sys_read",
         "ksys_read", "vfs_read", NO_PATH, "__x86_indirect_thunk_rax", "ret_from_fork_asm", "ret_from_fork", "kthread",
         "worker_thread",
     }  # fmt: skip
     assert cut[0] == whole[0]
-    assert {(one.name, one.samples) for one in cut} <= {(one.name, one.samples) for one in whole}
+    assert {(node.name, node.samples) for node in cut} <= {(node.name, node.samples) for node in whole}
 
 
 _FRAMES = st.lists(st.sampled_from(["a", "b", "c [m]", USER, NO_PATH]), min_size=1, max_size=5).map(";".join)

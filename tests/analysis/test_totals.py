@@ -12,8 +12,8 @@ import fake_campaign
 from tare.analysis import Kind, MetricResult, PlatformResult, analyse
 from tare.analysis.comparisons.verdicts import Question, Reason, decide
 from tare.analysis.evidence import evidence
+from tare.analysis.hidden import Trials, hidden, highest_share, loss
 from tare.analysis.trust.findings import FindingKind
-from tare.analysis.trust.hidden import Trials, hidden, highest_share, loss
 from tare.analysis.trust.tails import stalls, tails
 from tare.estimates.grid import Grid, harmonic, total_ratios, weighted
 from tare.model import Arm, Design, Direction, Mode
@@ -55,9 +55,9 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> tuple[CampaignRecord, pl
 
 
 def entry(results: list[MetricResult], metric: str, platform: str = "docker") -> PlatformResult:
-    [result] = [one for one in results if one.metric == metric and one.workload == "prime-slices"]
-    [found] = [one for one in result.platforms if one.platform == platform]
-    return found
+    [result] = [result for result in results if result.metric == metric and result.workload == "prime-slices"]
+    [match] = [match for match in result.platforms if match.platform == platform]
+    return match
 
 
 # --- the ratio of totals ---------------------------------------------------------------------------------------------
@@ -100,9 +100,9 @@ def test_a_slice_that_takes_ten_times_as_long_weighs_ten_times_as_much(frames) -
     stretched = slices.with_columns(pl.when(long).then(pl.col("wall_ns") * 10).otherwise("wall_ns").alias("wall_ns"))
     slow = samples.with_columns(pl.when(long).then(pl.col("value") / 10).otherwise("value").alias("value"))
     # 19 rounds at full speed and one of ten times the time in which one tenth of the rate was done.
-    found = entry(analyse(record, slow, trials, slices=stretched), "rate").totals
-    assert found is not None
-    assert found.point == pytest.approx(1 - (19 + 1) / (19 + 10), abs=0.005)
+    totals = entry(analyse(record, slow, trials, slices=stretched), "rate").totals
+    assert totals is not None
+    assert totals.point == pytest.approx(1 - (19 + 1) / (19 + 10), abs=0.005)
     unweighted = entry(analyse(record, slow, trials), "rate").totals
     assert unweighted is not None
     assert unweighted.point == pytest.approx(1 - 19.1 / 20, abs=0.005)
@@ -118,28 +118,28 @@ def test_a_platform_that_stalls_is_not_equivalent(rounds: int, share: float, los
     grids = [stalling(rng, share, [2], rounds=rounds) for _ in range(40)]
     kinds = [verdict(RATE, grid) for grid in grids]
     assert not {Kind.EQUIVALENT, Kind.TYPICAL, Kind.FASTER} & set(kinds)
-    found = [total_ratios(grid, 2, [0, 1]).logs.mean() for grid in grids]
-    assert -math.expm1(float(np.mean(found))) == pytest.approx(lost, abs=0.005)
+    means = [total_ratios(grid, 2, [0, 1]).logs.mean() for grid in grids]
+    assert -math.expm1(float(np.mean(means))) == pytest.approx(lost, abs=0.005)
 
 
 def test_stalls_are_told_with_their_share_speed_and_loss() -> None:
     rng = np.random.default_rng(3)
     grid = stalling(rng, 0.1, [2])
-    found = stalls(grid, 2, [0, 1], RATE, evidence(grid, 2, [0, 1], Design.BLOCKS))
-    assert found is not None
-    assert found.kind is FindingKind.STALLS
-    numbers = found.numbers
+    finding = stalls(grid, 2, [0, 1], RATE, evidence(grid, 2, [0, 1], Design.BLOCKS))
+    assert finding is not None
+    assert finding.kind is FindingKind.STALLS
+    numbers = finding.numbers
     assert (numbers["share"], numbers["speed"], numbers["lost"]) == pytest.approx((0.1, 0.5, 0.05), rel=0.3)
     assert numbers["baseline_share"] == numbers["baseline_lost"] == 0.0
 
 
 def test_a_machine_that_stalls_for_all_is_no_stalling_platform() -> None:
     rng = np.random.default_rng(4)
-    said = 0
+    claims = 0
     for _ in range(60):
         grid = stalling(rng, 0.1, [0, 1, 2])
-        said += stalls(grid, 2, [0, 1], RATE, evidence(grid, 2, [0, 1], Design.BLOCKS)) is not None
-    assert said <= 3
+        claims += stalls(grid, 2, [0, 1], RATE, evidence(grid, 2, [0, 1], Design.BLOCKS)) is not None
+    assert claims <= 3
 
 
 def test_a_report_tells_stalls_and_its_mean_and_sd_show_them(frames) -> None:
@@ -165,10 +165,10 @@ def test_a_report_tells_stalls_and_its_mean_and_sd_show_them(frames) -> None:
 def test_tails_are_beside_where_five_rounds_lie_beyond_them() -> None:
     rng = np.random.default_rng(5)
     grid = stalling(rng, 0.03, [2], blocks=30)
-    found = tails(grid, 2, [0, 1], Direction.HIGHER)
-    assert found is not None
-    assert found.p95 == pytest.approx(0.0, abs=0.01)
-    assert found.p99 == pytest.approx(0.5, abs=0.02)
+    tail_ratios = tails(grid, 2, [0, 1], Direction.HIGHER)
+    assert tail_ratios is not None
+    assert tail_ratios.p95 == pytest.approx(0.0, abs=0.01)
+    assert tail_ratios.p99 == pytest.approx(0.5, abs=0.02)
     few = tails(stalling(rng, 0.03, [2], blocks=6), 2, [0, 1], Direction.HIGHER)
     assert few is not None
     assert few.p95 is not None
@@ -189,12 +189,12 @@ def test_what_nobody_saw_is_at_most_by_the_rule_of_three(draws: int, share: floa
 @pytest.mark.parametrize(("blocks", "share"), [(3, 0.15), (6, 0.15), (10, 0.15), (30, 0.15), (30, 0.10)])
 def test_a_mode_that_breaks_the_margin_is_rarely_called_equivalent(blocks: int, share: float) -> None:
     rng = np.random.default_rng(blocks)
-    said = 0
+    claims = 0
     for _ in range(200):
         logs = rng.normal(0, 0.01, (3, blocks, 1))
         logs[2] += np.where(rng.random((blocks, 1)) < share, math.log(0.5), 0.0)
-        said += verdict(RUN, grid_of(np.exp(logs))) is Kind.EQUIVALENT
-    assert said / 200 <= 0.05
+        claims += verdict(RUN, grid_of(np.exp(logs))) is Kind.EQUIVALENT
+    assert claims / 200 <= 0.05
 
 
 @pytest.mark.parametrize(("blocks", "kind"), [(10, Kind.TYPICAL), (40, Kind.EQUIVALENT)])
@@ -205,13 +205,13 @@ def test_an_equal_platform_is_typical_at_first_and_equivalent_with_enough_blocks
 
 
 def test_rounds_of_slices_are_draws(frames) -> None:
-    found = entry(analyse(*frames[:3]), "rate")
-    assert found.verdict.kind is Kind.EQUIVALENT
-    assert found.verdict.seen is not None
-    unseen_by_verdict = found.verdict.seen.unseen
+    row = entry(analyse(*frames[:3]), "rate")
+    assert row.verdict.kind is Kind.EQUIVALENT
+    assert row.verdict.seen is not None
+    unseen_by_verdict = row.verdict.seen.unseen
     assert (unseen_by_verdict.draws, unseen_by_verdict.blocks) == (240, 12)
     assert unseen_by_verdict.share == pytest.approx(0.0124, abs=1e-4)
-    [unseen] = [finding for finding in found.findings if finding.kind is FindingKind.UNSEEN]
+    [unseen] = [finding for finding in row.findings if finding.kind is FindingKind.UNSEEN]
     assert unseen.numbers["draws"] == 240
     assert unseen.numbers["blocks_share"] == pytest.approx(1 - 0.05 ** (1 / 12))
 

@@ -22,16 +22,16 @@ def test_pairs_are_those_of_scipy(ours, equal: bool) -> None:
     ends = theirs.confidence_interval(0.95)
     for pair, (i, j) in zip(ours(GROUPS), [(0, 1), (0, 2), (1, 2)], strict=True):
         assert pair.difference is not None
-        found = (pair.difference.point, pair.difference.low, pair.difference.high, pair.p)
-        assert found == pytest.approx((theirs.statistic[i, j], ends.low[i, j], ends.high[i, j], theirs.pvalue[i, j]))
+        figures = (pair.difference.point, pair.difference.low, pair.difference.high, pair.p)
+        assert figures == pytest.approx((theirs.statistic[i, j], ends.low[i, j], ends.high[i, j], theirs.pvalue[i, j]))
 
 
 def test_welch_gives_the_degrees_of_freedom_of_satterthwaite_for_two_groups() -> None:
     two = {name: GROUPS[name] for name in ("docker", "gvisor")}
     theirs = stats.ttest_ind(*two.values(), equal_var=False)
-    found = welch(two)
-    assert found.df_within == pytest.approx(theirs.df)
-    assert (found.statistic, found.p) == pytest.approx((theirs.statistic**2, theirs.pvalue))
+    variances = welch(two)
+    assert variances.df_within == pytest.approx(theirs.df)
+    assert (variances.statistic, variances.p) == pytest.approx((theirs.statistic**2, theirs.pvalue))
 
 
 EVERY = [one_way, welch, kruskal_wallis, tukey, games_howell, rank_pairs]

@@ -26,32 +26,32 @@ def test_jaccard_by_hand() -> None:
 def test_chao2_by_hand() -> None:
     """Four repeats; a, b, c in one of them, d, e in two, f in all: 6 + 3/4 · 9 / 4 = 7.6875."""
     repeats = [{"a", "b", "d", "f"}, {"c", "d", "e", "f"}, {"e", "f"}, {"f"}]
-    found = chao2(repeats)
-    assert found.point == pytest.approx(6 + 0.75 * 9 / 4)
+    estimate = chao2(repeats)
+    assert estimate.point == pytest.approx(6 + 0.75 * 9 / 4)
     # r = 3/2: the variance is 2 (3/8 · 9/4 + 9/16 · 27/8 + 9/64 · 81/16).
     variance = 2 * (3 / 8 * 9 / 4 + 9 / 16 * 27 / 8 + 9 / 64 * 81 / 16)
     wide = math.exp(1.959964 * math.sqrt(math.log(1 + variance / 1.6875**2)))
-    assert found.low == pytest.approx(6 + 1.6875 / wide, rel=1e-6)
-    assert found.high == pytest.approx(6 + 1.6875 * wide, rel=1e-6)
+    assert estimate.low == pytest.approx(6 + 1.6875 / wide, rel=1e-6)
+    assert estimate.high == pytest.approx(6 + 1.6875 * wide, rel=1e-6)
 
 
 def test_chao2_without_anything_seen_twice() -> None:
     """Two repeats that share nothing: 3 + 1/2 · 3 · 2 / 2 = 4.5."""
-    found = chao2([{"a", "b"}, {"c"}])
-    assert found.point == pytest.approx(3 + 0.5 * 3 * 2 / 2)
-    assert 3 < found.low < found.point < found.high
+    estimate = chao2([{"a", "b"}, {"c"}])
+    assert estimate.point == pytest.approx(3 + 0.5 * 3 * 2 / 2)
+    assert 3 < estimate.low < estimate.point < estimate.high
 
 
 def test_chao2_where_repeats_agree_has_nothing_to_add() -> None:
-    found = chao2([{"a", "b"}] * 5)
-    assert (found.point, found.low, found.high) == (2, 2, 2)
+    estimate = chao2([{"a", "b"}] * 5)
+    assert (estimate.point, estimate.low, estimate.high) == (2, 2, 2)
 
 
 def test_chao2_where_all_was_seen_twice_leaves_room_above() -> None:
     """Six things, each in two of three repeats: each is missed by one repeat in three, by all of three in 1/27."""
-    found = chao2([{"a", "b", "c", "d"}, {"c", "d", "e", "f"}, {"e", "f", "a", "b"}])
-    assert (found.point, found.low) == (6, 6)
-    assert found.high == pytest.approx((6 + 1.959964 * math.sqrt(6 / 27)) / (1 - 1 / 27), rel=1e-6)
+    estimate = chao2([{"a", "b", "c", "d"}, {"c", "d", "e", "f"}, {"e", "f", "a", "b"}])
+    assert (estimate.point, estimate.low) == (6, 6)
+    assert estimate.high == pytest.approx((6 + 1.959964 * math.sqrt(6 / 27)) / (1 - 1 / 27), rel=1e-6)
 
 
 def test_chao2_says_when_it_cannot_tell() -> None:
@@ -68,10 +68,10 @@ def test_chao2_is_never_below_what_was_seen(masks: list[int], count: int) -> Non
     seen = frozenset().union(*repeats)
     if not seen:
         return
-    found = chao2(repeats)
-    assert len(seen) <= found.low <= found.point <= found.high
-    assert all(math.isfinite(value) for value in (found.low, found.point, found.high))
-    assert chao2(list(reversed(repeats))) == found
+    estimate = chao2(repeats)
+    assert len(seen) <= estimate.low <= estimate.point <= estimate.high
+    assert all(math.isfinite(value) for value in (estimate.low, estimate.point, estimate.high))
+    assert chao2(list(reversed(repeats))) == estimate
 
 
 def test_chao2_covers_the_truth_where_all_are_equally_rare() -> None:
@@ -80,9 +80,9 @@ def test_chao2_covers_the_truth_where_all_are_equally_rare() -> None:
     names = np.array([str(at) for at in range(300)])
     held, points = 0, []
     for _ in range(400):
-        found = chao2([set(names[rng.random(300) < 0.3]) for _ in range(5)])
-        held += found.low <= 300 <= found.high
-        points.append(found.point)
+        estimate = chao2([set(names[rng.random(300) < 0.3]) for _ in range(5)])
+        held += estimate.low <= 300 <= estimate.high
+        points.append(estimate.point)
     assert held / 400 == pytest.approx(0.95, abs=0.04)
     assert np.mean(points) == pytest.approx(300, rel=0.01)
 
@@ -92,6 +92,6 @@ def test_chao2_is_a_lower_bound_where_some_are_rarer_than_others() -> None:
     often = np.concatenate([np.full(200, 0.9), np.full(100, 0.05)])
     points = []
     for _ in range(100):
-        found = chao2([set(map(str, np.flatnonzero(rng.random(300) < often))) for _ in range(4)])
-        points.append(found.point)
+        estimate = chao2([set(map(str, np.flatnonzero(rng.random(300) < often))) for _ in range(4)])
+        points.append(estimate.point)
     assert 220 < np.mean(points) < 303

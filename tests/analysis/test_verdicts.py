@@ -18,7 +18,7 @@ from tare.analysis.comparisons.verdicts import (
     judge,
     too_few,
 )
-from tare.analysis.trust.hidden import Hidden
+from tare.analysis.hidden import Hidden
 from tare.estimates.intervals import Amount, Interval, t_interval
 from tare.model import Direction
 

@@ -42,7 +42,7 @@ def campaign(tmp_path):
 
 
 def test_rows_are_headline_and_cost_of_every_platform_with_the_reports_own_intervals(campaign):
-    found = estimates_of(campaign).known()
+    known = estimates_of(campaign).known()
     results = analyse(campaign.record, campaign.samples(), campaign.trials())
     for workload in campaign.record.workloads:
         headline = workload.metrics[0].name
@@ -59,8 +59,11 @@ def test_rows_are_headline_and_cost_of_every_platform_with_the_reports_own_inter
             for direction, platform in shown
             if workload.mode is Mode.SLICES
         ]
-        expected = [(math.log(one.point), math.log(one.high / one.low) / 2, n_blocks) for one, n_blocks in looks]
-        rows = [(row.point, row.half_width, row.n_blocks) for row in found[workload.name].rows]
+        expected = [
+            (math.log(interval.point), math.log(interval.high / interval.low) / 2, n_blocks)
+            for interval, n_blocks in looks
+        ]
+        rows = [(row.point, row.half_width, row.n_blocks) for row in known[workload.name].rows]
         assert np.array(sorted(rows)) == pytest.approx(np.array(sorted(expected)))
 
 
@@ -73,9 +76,9 @@ def test_headlines_as_they_stand_are_those_of_the_report(campaign):
         for platform in result.platforms
         if result.metric == next(w for w in campaign.record.workloads if w.name == result.workload).metrics[0].name
     }
-    found = [(result, platform) for result in shown for platform in result.platforms]
-    assert len(found) == len(results)
-    for result, platform in found:
+    pairs = [(result, platform) for result in shown for platform in result.platforms]
+    assert len(pairs) == len(results)
+    for result, platform in pairs:
         full = results[result.workload, platform.platform]
         assert (platform.overhead is None) == (full.overhead is None)
         if platform.overhead is not None and full.overhead is not None:
@@ -102,7 +105,7 @@ def test_what_has_no_interval_has_no_row_and_wants_nothing(campaign, what):
         estimates.figures()
     known = estimates.known()
     assert set(known.values()) == {Known()}
-    assert {one.missing(0.005, 0.01) for one in known.values()} == {0}
+    assert {estimate.missing(0.005, 0.01) for estimate in known.values()} == {0}
 
 
 def test_a_width_is_that_of_the_log_ratio_whatever_the_ratio():
@@ -131,8 +134,8 @@ def test_blocks_needed_are_the_least_at_which_students_interval_is_narrow_enough
     n_blocks, deviation = 400, 0.02
     half_width = float(stats.t.ppf(0.975, n_blocks - 1)) * deviation / math.sqrt(n_blocks)
     for target in (0.0005, 0.0019):
-        found = blocks_needed(half_width, n_blocks, target)
-        widths = [float(stats.t.ppf(0.975, n - 1)) * deviation / math.sqrt(n) for n in (found - 1, found)]
+        needed = blocks_needed(half_width, n_blocks, target)
+        widths = [float(stats.t.ppf(0.975, n - 1)) * deviation / math.sqrt(n) for n in (needed - 1, needed)]
         assert widths[0] > target * 0.998  # the median of s is a trifle below s
         assert widths[1] <= target * 1.002
     assert blocks_needed(0.01, 10, 0.01) == 10

@@ -105,8 +105,8 @@ class FakeLauncher:
         assert platform.name == arm.platform
         if terms.gate is not None:
             terms.gate()
-        said = f" with {terms.memory_bytes >> 20} MiB" if terms.memory_bytes else ""
-        self.log.append(f"start {arm}{' measured' if measured else ''}{said}")
+        memory = f" with {terms.memory_bytes >> 20} MiB" if terms.memory_bytes else ""
+        self.log.append(f"start {arm}{' measured' if measured else ''}{memory}")
         if terms.memory_bytes and terms.memory_bytes < self.least:
             raise PlatformError(f"{arm} does not come up with {terms.memory_bytes >> 20} MiB", console=b"oom")
         if str(arm) in self.refuse:
@@ -206,7 +206,9 @@ def a_record(plan: Plan) -> CampaignRecord:
         profile=plan.profile,
         baseline="native",
         arms=[(arm.platform, arm.replica) for arm in plan.arms],
-        platforms=[PlatformRecord(name=one.name, title=one.title, version="0") for one in plan.platforms],
+        platforms=[
+            PlatformRecord(name=platform.name, title=platform.title, version="0") for platform in plan.platforms
+        ],
         workloads=[
             WorkloadRecord(
                 name=job.workload.name,
@@ -217,8 +219,8 @@ def a_record(plan: Plan) -> CampaignRecord:
                 work_unit=job.workload.work_unit,
                 params={},
                 metrics=[
-                    MetricRecord(name=one.name, unit=one.unit, direction=one.direction, title=one.title)
-                    for one in job.workload.all_metrics
+                    MetricRecord(name=metric.name, unit=metric.unit, direction=metric.direction, title=metric.title)
+                    for metric in job.workload.all_metrics
                 ],
             )
             for job in plan.jobs

@@ -85,9 +85,9 @@ def test_turns_at_once_without_a_cpu_each_are_kept_nowhere():
 
 
 def test_rounds_in_which_one_has_no_figure_are_left_out():
-    one = Sliced((Sample("rate", 1.0, 0), Sample("rate", 2.0, 1)))
+    first = Sliced((Sample("rate", 1.0, 0), Sample("rate", 2.0, 1)))
     other = Sliced((Sample("rate", 3.0, 1), Sample("cost", 3.0, 0)))
-    assert density.by_round([one, other], "rate") == {1: [2.0, 3.0]}
+    assert density.by_round([first, other], "rate") == {1: [2.0, 3.0]}
 
 
 def test_an_instance_that_does_not_start_fails_the_trial_and_no_other(tmp_path, probed):
@@ -231,10 +231,10 @@ def test_the_least_memory_is_what_starts_and_is_not_slow(tmp_path, probed, needs
     trials, samples, outputs = _run(tmp_path, registry.get("memory-least"), launcher)
     assert {row["status"] for row in trials.values()} == {"ok"}, "starts that fail are answers"
     assert set(samples.filter(samples["metric"] == "limit")["value"]) == {found_mib}
-    told = outputs["tries"].data.decode().splitlines()
-    assert told[:3] == ["1024 MiB: 1203 a second"] * 3
-    assert len({line.split()[0] for line in told}) == 8, "the whole, and seven steps of the bisection"
-    assert any("does not come up" in line for line in told) == (needs_mib > 8)
+    lines = outputs["tries"].data.decode().splitlines()
+    assert lines[:3] == ["1024 MiB: 1203 a second"] * 3
+    assert len({line.split()[0] for line in lines}) == 8, "the whole, and seven steps of the bisection"
+    assert any("does not come up" in line for line in lines) == (needs_mib > 8)
     assert launcher.numbers == 0
     assert launcher.most == 1
 
@@ -252,8 +252,8 @@ def test_neither_bad_luck_nor_good_makes_another_least(tmp_path, monkeypatch, lu
     monkeypatch.setattr(density, "run_slices", run_slices)
     workload = registry.get("memory-least")
     pool = InstancePool(FakePlatform("runc"), Arm("runc"), FakeLauncher(least=96 * MIB), pytest.fail, pytest.fail)
-    told = minimum.least_memory(workload, workload.profiles["quick"], pool)
-    assert [(sample.metric, sample.value) for sample in told.samples] == [("limit", 96.0)]
+    result = minimum.least_memory(workload, workload.profiles["quick"], pool)
+    assert [(sample.metric, sample.value) for sample in result.samples] == [("limit", 96.0)]
 
 
 def test_an_instance_that_does_not_work_with_all_of_the_memory_has_no_least(tmp_path, probed):
@@ -279,10 +279,13 @@ class Filed(FakePlatform):
 def _with_cold(tmp_path):
     """The usual fake campaign and a cold start; of docker it is not known what its starts read."""
     plan = a_plan(1, more=(Cold(), FakeFresh("gamma")))
-    platforms = tuple(one if one.name == "docker" else Filed(one.name, baseline=one.baseline) for one in plan.platforms)
-    for one in platforms:
-        one.file = tmp_path / f"{one.name}.ext4"
-        one.file.write_bytes(b"x")
+    platforms = tuple(
+        platform if platform.name == "docker" else Filed(platform.name, baseline=platform.baseline)
+        for platform in plan.platforms
+    )
+    for platform in platforms:
+        platform.file = tmp_path / f"{platform.name}.ext4"
+        platform.file.write_bytes(b"x")
     return replace(plan, platforms=platforms)
 
 
@@ -305,8 +308,8 @@ def test_cold_starts_come_last_each_after_its_files_left_the_cache(tmp_path, mon
             assert launcher.log[place + 1].split("#")[0] == f"start {line.split()[1]} measured".split("#")[0] or (
                 launcher.log[place + 1].startswith(f"start {line.split()[1]}#2")
             )
-            living = [one for one in launcher.log[:place] if one.startswith("start")]
-            gone = [one for one in launcher.log[:place] if one.startswith("stop")]
+            living = [entry for entry in launcher.log[:place] if entry.startswith("start")]
+            gone = [entry for entry in launcher.log[:place] if entry.startswith("stop")]
             assert len(living) == len(gone), "nobody else is alive"
     warm = [line for line in launcher.log if line.endswith("measured")]
     assert len(warm) == 4 + 3, "every arm's start of the block, and the cold ones"

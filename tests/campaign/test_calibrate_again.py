@@ -45,11 +45,11 @@ def test_an_interrupted_search_for_added_work_goes_on_with_its_slowed_copies(tmp
         assert store.status == "complete"
         after = store.trials()
         added = calibrate.added(store.record)
-        told = injected(store.record, store.samples(), added)
-        found = {one.share: one.found for one in told if one.metric != "cpu-cost"}
+        additions = injected(store.record, store.samples(), added)
+        measured = {addition.share: addition.measured for addition in additions if addition.metric != "cpu-cost"}
         assert [event.text for event in store.events() if event.level == "warning"] == warnings
     assert after.height == 4 * (2 + len(calibrate.ADDED))
     assert set(before["seq"]) < set(after["seq"])
     assert set(after["status"]) == {"ok"}
     assert [name for _, name, _ in added] == [f"native+{100 * share:g}%" for share in calibrate.ADDED]
-    assert found[0.05].point == pytest.approx(0.05, abs=0.03), "the copies do more after the resume too"
+    assert measured[0.05].point == pytest.approx(0.05, abs=0.03), "the copies do more after the resume too"

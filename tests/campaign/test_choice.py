@@ -41,9 +41,9 @@ class Missing(FakePlatform):
 
 def test_what_does_not_run_is_left_out_with_its_reason_unless_it_was_named():
     platforms = [FakePlatform("here"), Missing("missing")]
-    found, left_out = available(platforms, asked=("all", "here"), progress=lambda _: None, keep=pytest.fail)
-    assert [one.name for one, _ in found] == ["here"]
-    assert [(one.platform, one.reason, one.fix) for one in left_out] == [
+    ready, left_out = available(platforms, asked=("all", "here"), progress=lambda _: None, keep=pytest.fail)
+    assert [platform.name for platform, _ in ready] == ["here"]
+    assert [(omission.platform, omission.reason, omission.fix) for omission in left_out] == [
         ("missing", "it is not installed", "apt-get install it")
     ]
     with pytest.raises(HostError, match="missing does not run here: it is not installed") as refused:

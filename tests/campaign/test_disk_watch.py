@@ -53,8 +53,8 @@ def _instance(watch, disk, name):
     return SimpleNamespace(data=folder / "data", session=session, killed=killed)
 
 
-def _write(one, mib):
-    with (one.data / os.urandom(4).hex()).open("wb") as file:
+def _write(instance, mib):
+    with (instance.data / os.urandom(4).hex()).open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, mib * MIB)
 
 
@@ -92,12 +92,12 @@ def test_when_the_reserve_is_touched_the_largest_ends(disk):
 
 def test_nobody_ends_for_what_others_have_taken(disk):
     watch = DiskWatch()
-    one = _instance(watch, disk, "one")
-    _write(one, 5)
+    instance = _instance(watch, disk, "one")
+    _write(instance, 5)
     disk.others = Room(950 * MIB, 0)
     watch.look()
     assert disk.counts == 1
-    assert one.session.why is None
+    assert instance.session.why is None
 
 
 def test_a_look_goes_on_after_the_first_instance_is_stopped(disk):

@@ -333,12 +333,12 @@ def test_a_fault_where_a_trial_has_instances_of_its_own(tmp_path):
 
 def test_a_dirty_instance_is_not_grown_on():
     launcher = FakeLauncher()
-    told = []
-    pool = InstancePool(FakePlatform("runc"), Arm("runc"), launcher, told.append, pytest.fail)
+    failures = []
+    pool = InstancePool(FakePlatform("runc"), Arm("runc"), launcher, failures.append, pytest.fail)
     first, _ = pool.grow(2)
     first.dirty.append(Failed(ParseError("rm: busy")))
     assert all(running is not first for running in pool.grow(2))
-    assert [str(failed.error) for failed in told] == ["rm: busy"]
+    assert [str(failed.error) for failed in failures] == ["rm: busy"]
     assert launcher.numbers == 2
 
 
@@ -368,8 +368,10 @@ class Faulty(FakePlatform):
 def test_a_platform_whose_detection_fails_is_left_out_also_where_it_was_asked_for():
     kept = []
     platforms = [FakePlatform("native", baseline=True), Faulty("odd", "detect")]
-    found, left_out = available(platforms, asked=("odd",), progress=lambda _: None, keep=lambda *one: kept.append(one))
-    assert [platform.name for platform, _ in found] == ["native"]
+    detected, left_out = available(
+        platforms, asked=("odd",), progress=lambda _: None, keep=lambda *fault: kept.append(fault)
+    )
+    assert [platform.name for platform, _ in detected] == ["native"]
     assert left_out[0].reason.startswith("AttributeError: odd has no detect (in fail, test_faults.py:")
     assert kept[0][0] == "the detection of odd"
     assert b"Traceback" in kept[0][1].traceback
@@ -380,12 +382,14 @@ def test_a_platform_that_answers_something_else_than_it_should_is_left_out_also_
     odd = FakePlatform("odd")
     odd.detect = lambda: None
     platforms = [FakePlatform("native", baseline=True), odd]
-    found, left_out = available(platforms, asked=("odd",), progress=lambda _: None, keep=lambda *one: kept.append(one))
-    assert [platform.name for platform, _ in found] == ["native"]
+    detected, left_out = available(
+        platforms, asked=("odd",), progress=lambda _: None, keep=lambda *fault: kept.append(fault)
+    )
+    assert [platform.name for platform, _ in detected] == ["native"]
     assert "the detect of odd gave NoneType, and not Availability" in left_out[0].reason
     odd.prepare = lambda image: None
-    arguments = {"asked": ("odd",), "progress": lambda _: None, "keep": lambda *one: kept.append(one)}
-    ready, left_out = try_each([(odd, found[0][1])], None, FakeLauncher(), **arguments)
+    arguments = {"asked": ("odd",), "progress": lambda _: None, "keep": lambda *fault: kept.append(fault)}
+    ready, left_out = try_each([(odd, detected[0][1])], None, FakeLauncher(), **arguments)
     assert (ready, len(kept)) == ([], 2)
     assert "the prepare of odd gave NoneType, and not Prepared" in left_out[0].reason
 
@@ -393,7 +397,7 @@ def test_a_platform_that_answers_something_else_than_it_should_is_left_out_also_
 def test_a_platform_whose_preparation_fails_is_left_out():
     kept = []
     odd = Faulty("odd", "prepare")
-    arguments = {"asked": ("odd",), "progress": lambda _: None, "keep": lambda *one: kept.append(one)}
+    arguments = {"asked": ("odd",), "progress": lambda _: None, "keep": lambda *fault: kept.append(fault)}
     ready, left_out = try_each([(odd, odd.detect())], None, FakeLauncher(), **arguments)
     assert ready == []
     assert left_out[0].reason.startswith("AttributeError: odd has no prepare")

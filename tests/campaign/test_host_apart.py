@@ -46,18 +46,18 @@ def pool(request, launcher):
 
 def _told(name, pool, client):
     workload = workloads.get(name)
-    told = run_apart(workload, {**workload.profiles["quick"], **TINY[name]}, pool, client)
-    return {sample.metric: sample.value for sample in told.samples}, told
+    result = run_apart(workload, {**workload.profiles["quick"], **TINY[name]}, pool, client)
+    return {sample.metric: sample.value for sample in result.samples}, result
 
 
 @pytest.mark.host
 @pytest.mark.parametrize("name", ["density-primes", "density-stream", "density-network"])
 def test_two_at_once_have_figures_each_and_together(name, pool, prepared):
-    figures, told = _told(name, pool, prepared[1])
+    figures, result = _told(name, pool, prepared[1])
     assert {"each-1", "each-2", "total-2", "cpu-cost"} <= set(figures)
     assert figures["each-2"] > 0
     assert figures["each-2"] * 2 == pytest.approx(figures["total-2"])
-    assert told.cpu_ns > 0
+    assert result.cpu_ns > 0
 
 
 @pytest.mark.host
@@ -88,10 +88,10 @@ def test_one_more_instance_takes_some_memory(pool, prepared):
 
 @pytest.mark.host
 def test_the_least_memory_is_a_step_and_not_all(pool, prepared):
-    figures, told = _told("memory-least", pool, prepared[1])
+    figures, result = _told("memory-least", pool, prepared[1])
     assert figures["limit"] % 8 == 0
     assert 8 <= figures["limit"] < 512
-    assert told.outputs["tries"].startswith(b"512 MiB: ")
+    assert result.outputs["tries"].startswith(b"512 MiB: ")
 
 
 @pytest.mark.host
@@ -103,9 +103,9 @@ def test_arrays_need_their_own_memory_besides(pool, prepared):
 @pytest.mark.host
 @pytest.mark.parametrize("pool", OF_PLATFORMS, indirect=True)
 def test_the_image_takes_about_what_is_in_it(pool, prepared):
-    figures, told = _told("image-size", pool, prepared[1])
+    figures, result = _told("image-size", pool, prepared[1])
     assert 0.5 * figures["unpacked"] < figures["disk"] < 2 * figures["unpacked"]
-    assert told.outputs["form"]
+    assert result.outputs["form"]
 
 
 @pytest.mark.host
@@ -143,9 +143,9 @@ def test_a_start_whose_files_are_not_known_cannot_be_cold(launcher):
 
 
 def test_a_program_is_linked_with_libraries_that_are_there():
-    found = list(libraries(Path("/bin/sh").resolve()))
-    assert any(path.name.startswith("libc") for path in found)
-    assert all(path.is_file() for path in found)
+    paths = list(libraries(Path("/bin/sh").resolve()))
+    assert any(path.name.startswith("libc") for path in paths)
+    assert all(path.is_file() for path in paths)
     assert list(libraries(Path(__file__))) == []
 
 

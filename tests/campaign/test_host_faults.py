@@ -94,21 +94,21 @@ def _conduct(names, jobs, file, blocks=2, work=None, resumed=False):
 
 
 @pytest.fixture
-def told(request):
+def note_outcome(request):
     """Takes down what a fault came to; the host is compared with what it was before the fault."""
     before = host_state.snapshot()
     line = []
-    yield lambda result, platform, said: line.extend((result, platform, said))
+    yield lambda result, platform, reason: line.extend((result, platform, reason))
     left = host_state.settled(before, ignored="|".join(filter(None, (*OWN, OTHERS))))
     if not line:
         return  # the test has failed by then
-    result, platform, said = line
+    result, platform, reason = line
     ok = sum(row["status"] == "ok" for row in result.rows)
     fault = request.node.name.removeprefix("test_").replace("_", " ")
     host = "as it was" if not left else f"{len(left)} differences"
     reporter = request.config.pluginmanager.getplugin("terminalreporter")
     counted = f"{ok:3} ok {len(result.rows) - ok:3} failed"
-    reporter.write_line(f"\n{fault:32} {platform:12} {counted}  host: {host}  said: {said}")
+    reporter.write_line(f"\n{fault:32} {platform:12} {counted}  host: {host}  said: {reason}")
     assert left == []
 
 
@@ -147,19 +147,21 @@ def _shell_fault(script, limit_s, names, tmp_path, expected, **more):
     return result, _only_the_fault_failed(result, expected)
 
 
-def test_hang(told, tmp_path):
-    told(*_named(_shell_fault("sleep 1000", 1, ["native", "runc"], tmp_path, "time limit"), "runc"))
+def test_hang(note_outcome, tmp_path):
+    note_outcome(*_named(_shell_fault("sleep 1000", 1, ["native", "runc"], tmp_path, "time limit"), "runc"))
 
 
-def test_flood(told, tmp_path):
-    told(*_named(_shell_fault("yes", 1, ["native", "runc"], tmp_path, "time limit"), "runc"))
+def test_flood(note_outcome, tmp_path):
+    note_outcome(*_named(_shell_fault("yes", 1, ["native", "runc"], tmp_path, "time limit"), "runc"))
 
 
-def test_memory_that_runs_out(told, tmp_path):
-    told(*_named(_shell_fault("tail /dev/zero", 30, ["native", "runc"], tmp_path, "signal 9|ended|137"), "runc"))
+def test_memory_that_runs_out(note_outcome, tmp_path):
+    note_outcome(
+        *_named(_shell_fault("tail /dev/zero", 30, ["native", "runc"], tmp_path, "signal 9|ended|137"), "runc")
+    )
 
 
-def test_panic(told, tmp_path, monkeypatch):
+def test_panic(note_outcome, tmp_path, monkeypatch):
     """A guest whose kernel gives up, by what it boots from: nothing that could reach the host's own kernel."""
     made, initramfs = guest.ensure(), tmp_path / "initramfs"
     initramfs.write_bytes(b"not an archive" * 100)
@@ -170,19 +172,23 @@ def test_panic(told, tmp_path, monkeypatch):
     jobs = [Shell("well", "echo 42"), Strikes(break_it)]
     result = _conduct(["native", "qemu-tcg"], jobs, tmp_path / "fault.tare")
     assert {row["status"] for row in result.rows if row["platform"] == "native" or row["block"] == 0} == {"ok"}
-    [said] = set(result.reasons("well", "qemu-tcg")[:1])
-    assert "Kernel panic" in said
-    told(result, "qemu-tcg", said)
+    [reason] = set(result.reasons("well", "qemu-tcg")[:1])
+    assert "Kernel panic" in reason
+    note_outcome(result, "qemu-tcg", reason)
 
 
-def test_full_disk(small_disk, told, tmp_path):
+def test_full_disk(small_disk, note_outcome, tmp_path):
     script = "fallocate -l 3G /data/x; cat /dev/zero >/data/fill; sleep 100"
-    told(*_named(_shell_fault(script, 60, ["native", "runc"], tmp_path, "of the host's disk", work=small_disk), "runc"))
+    note_outcome(
+        *_named(_shell_fault(script, 60, ["native", "runc"], tmp_path, "of the host's disk", work=small_disk), "runc")
+    )
 
 
-def test_out_of_inodes(small_disk, told, tmp_path):
+def test_out_of_inodes(small_disk, note_outcome, tmp_path):
     script = "n=0; while n=$((n+1)); touch $(seq -f $n.%.0f 5000); do :; done; sleep 100"
-    told(*_named(_shell_fault(script, 60, ["native", "runc"], tmp_path, "of the host's disk", work=small_disk), "runc"))
+    note_outcome(
+        *_named(_shell_fault(script, 60, ["native", "runc"], tmp_path, "of the host's disk", work=small_disk), "runc")
+    )
 
 
 def _named(outcome, platform):
@@ -190,7 +196,7 @@ def _named(outcome, platform):
 
 
 @loses_sockets
-def test_death_of_a_daemon(told, tmp_path, monkeypatch):
+def test_death_of_a_daemon(note_outcome, tmp_path, monkeypatch):
     journal, folder = Journal(state.journal()), state.work() / f"dockerd-{secrets.token_hex(3)}"
     folder.mkdir()
     with CleanupStack(journal) as cleanup:
@@ -210,18 +216,18 @@ def test_death_of_a_daemon(told, tmp_path, monkeypatch):
     assert result.reasons("strikes", "native") == []
     reasons = [*result.reasons("strikes", "docker-none"), *result.reasons("well", "docker-none")]
     assert all("the Docker daemon does not answer" in reason for reason in reasons)
-    told(result, "docker-none", reasons[0])
+    note_outcome(result, "docker-none", reasons[0])
 
 
-def test_loss_of_the_bridge(told, tmp_path):
+def test_loss_of_the_bridge(note_outcome, tmp_path):
     strikes = Strikes(lambda: processes.run(["ip", "link", "del", "tare0"]).require())
     result = _conduct(["native", "runc"], [Shell("well", "echo 42"), strikes], tmp_path / "fault.tare")
-    said = (result.reasons("strikes") + result.reasons("well"))[:1] or ["nothing failed"]
+    reasons = (result.reasons("strikes") + result.reasons("well"))[:1] or ["nothing failed"]
     assert [row["status"] for row in result.rows if row["platform"] == "native"] == ["ok"] * 8
-    told(result, "runc", said[0])
+    note_outcome(result, "runc", reasons[0])
 
 
-def test_clock_that_jumps(told, tmp_path, monkeypatch):
+def test_clock_that_jumps(note_outcome, tmp_path, monkeypatch):
     usual, began = time.time, time.monotonic()
     strikes = Strikes(lambda: monkeypatch.setattr(time, "time", lambda: usual() - 7200))
     result = _conduct(["native", "runc"], [Shell("well", "echo 42"), strikes], tmp_path / "fault.tare")
@@ -229,14 +235,14 @@ def test_clock_that_jumps(told, tmp_path, monkeypatch):
     turns = [row["turn_s"] for row in result.rows]
     assert min(turns) >= 0
     assert sum(turns) < time.monotonic() - began
-    told(result, "runc", f"nothing; turns of {sum(turns):.1f} s in all")
+    note_outcome(result, "runc", f"nothing; turns of {sum(turns):.1f} s in all")
 
 
 def test_full_disk_of_the_campaign_file(tmp_path, request):
     place = tmp_path / "small"
     place.mkdir()
     processes.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]).require()
-    told = request.getfixturevalue("told")
+    note_outcome = request.getfixturevalue("note_outcome")
     file, filler = place / "fault.tare", place / "filler"
 
     def fill():
@@ -258,11 +264,11 @@ def test_full_disk_of_the_campaign_file(tmp_path, request):
     assert {
         seq: started for seq, started in ((row["seq"], row["started"]) for row in after.rows) if seq in kept
     } == kept
-    told(after, "runc", str(result.error).replace(str(place), "..."))
+    note_outcome(after, "runc", str(result.error).replace(str(place), "..."))
     request.addfinalizer(lambda: processes.run(["umount", str(place)]).require())
 
 
-def test_read_only_home(small_disk, told, tmp_path):
+def test_read_only_home(small_disk, note_outcome, tmp_path):
     def strike():
         processes.run(["mount", "--bind", str(small_disk), str(small_disk)]).require()
         processes.run(["mount", "-o", "remount,ro,bind", str(small_disk)]).require()
@@ -277,7 +283,7 @@ def test_read_only_home(small_disk, told, tmp_path):
     for entry in reversed((journal := Journal(small_disk / "journal")).entries()):
         removers.remove(entry.resource)
         journal.forget(entry)
-    told(result, "runc", reasons[0])
+    note_outcome(result, "runc", reasons[0])
 
 
 WRAP = """
@@ -301,7 +307,7 @@ echo "process $stranger was the campaign's and then a stranger's"
 """
 
 
-def test_process_ids_that_wrap(told, tmp_path):
+def test_process_ids_that_wrap(note_outcome, tmp_path):
     """The journal names a killed campaign by its process id, which is another's by now: that one is left alone."""
     argv = [
         "unshare",
@@ -321,4 +327,4 @@ def test_process_ids_that_wrap(told, tmp_path):
     assert " removed, 0 kept" in done.stdout
     with read_store(tmp_path / "fault.tare") as store:
         result = Result(list(store.trials().iter_rows(named=True)))
-    told(result, "runc", done.stdout.splitlines()[-1])
+    note_outcome(result, "runc", done.stdout.splitlines()[-1])

@@ -45,9 +45,9 @@ def test_what_a_killed_run_left_and_nobody_can_remove_is_told(tmp_path):
     try:
         done = tare("run", "-p", "native", "-w", "primes", "--blocks", "1", "-o", str(tmp_path / "x.tare"))
         assert done.code == 0, done.stderr
-        said = done.stderr.decode()
-        assert said.count(f"left on this host: file {folder} (") == 1
-        assert said.count("\nfix: `tare clean` tries again") == 1
+        errors = done.stderr.decode()
+        assert errors.count(f"left on this host: file {folder} (") == 1
+        assert errors.count("\nfix: `tare clean` tries again") == 1
         with read_store(tmp_path / "x.tare") as store:
             [warning] = [event.text for event in store.events() if f"file {folder}" in event.text]
         assert warning.startswith("left on this host")

@@ -96,5 +96,5 @@ def test_a_child_inherits_nothing_of_it(prepared):
         assert seen == ",".join(map(str, launcher.resources.cpus))
     finally:
         running.stop()
-    told = client.run(["grep", "Cpus_allowed_list", "/proc/self/status"], time_limit_s=10).text.split()[1]
-    assert told == ",".join(str(cpu) for cpu in sorted(everywhere - set(launcher.resources.cpus)))
+    allowed = client.run(["grep", "Cpus_allowed_list", "/proc/self/status"], time_limit_s=10).text.split()[1]
+    assert allowed == ",".join(str(cpu) for cpu in sorted(everywhere - set(launcher.resources.cpus)))

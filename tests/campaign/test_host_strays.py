@@ -33,7 +33,7 @@ def test_what_a_sandbox_that_stayed_runs_is_foreign(launcher, tmp_path, monkeypa
                 time.sleep(1.5)
                 noted = time.time()
                 entry = next(
-                    one.file for one in launcher.journal.entries() if one.resource.facts.get("path") == group.path
+                    entry.file for entry in launcher.journal.entries() if entry.resource.facts.get("path") == group.path
                 )
                 unremoved.note(unremoved.Unremoved(entry, f"cgroup {group.path}", "it stays", group.path))
                 time.sleep(1.5)
@@ -48,6 +48,6 @@ def test_what_a_sandbox_that_stayed_runs_is_foreign(launcher, tmp_path, monkeypa
     assert after_ns < 0.1 * before_ns
     with create_store(tmp_path / "x.tare", a_record(a_plan(others=()))) as store:
         store.commit_trials((), ticks)
-        found = contamination.windows(store.telemetry(), [cpu])
-    after = found.filter(pl.col("begin") > noted + 0.2)["foreign-cpu"].mean()
+        windows = contamination.windows(store.telemetry(), [cpu])
+    after = windows.filter(pl.col("begin") > noted + 0.2)["foreign-cpu"].mean()
     assert after > 0.8

@@ -44,11 +44,11 @@ def test_an_instance_is_counted_and_a_neighbour_is_told_apart_from_it(launcher, 
     plan = a_plan(others=())
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         store.commit_trials((), sampler.drain())
-        found = store.telemetry()
-    counted = found.instances["cpu_ns"]
+        telemetry = store.telemetry()
+    counted = telemetry.instances["cpu_ns"]
     assert counted[-1] - counted[0] == pytest.approx(used, rel=0.2)  # the first reading may come within the loop
-    assert found.instances["memory_bytes"].min() > 0
-    windows = contamination.windows(found, [cpu]).with_columns(pl.col("end") < between)
+    assert telemetry.instances["memory_bytes"].min() > 0
+    windows = contamination.windows(telemetry, [cpu]).with_columns(pl.col("end") < between)
     alone = windows.filter(pl.col("end"))["foreign-cpu"].mean()
     beside = windows.filter(~pl.col("end")).slice(5)["foreign-cpu"].mean()  # Python takes a while to start
     assert beside > 0.8

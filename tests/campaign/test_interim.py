@@ -31,7 +31,7 @@ def _whole_file(store, blocks):
 
 def _decision(interim, left_s):
     known = interim.estimates.known()
-    missing = {name: one.missing(TARGET, MARGIN) for name, one in known.items()}
+    missing = {name: estimate.missing(TARGET, MARGIN) for name, estimate in known.items()}
     return missing, still_wanted(missing, workload_seconds(interim.trials()), left_s)
 
 
@@ -43,16 +43,16 @@ def _assert_same(interim, whole):
     for left_s in (None, 5.0, 500.0, 50_000.0):
         assert _decision(interim, left_s) == _decision(whole, left_s)
     record = whole.record
-    shown = [headlines(record, one.estimates, one.trials()) for one in (interim, whole)]
+    shown = [headlines(record, analysis.estimates, analysis.trials()) for analysis in (interim, whole)]
     assert shown[0] == shown[1]
 
 
 def _crooked(trial):
     """Every third block has fewer rounds, and one sample of docker's no logarithm."""
     key = trial.key
-    samples = [one for one in trial.samples if key.block % 3 != 1 or one.round < 3]
+    samples = [sample for sample in trial.samples if key.block % 3 != 1 or sample.round < 3]
     if (key.block, key.workload, key.arm.platform) == (4, "sysbench-cpu", "docker"):
-        samples = [replace(one, value=0.0) for one in samples]
+        samples = [replace(sample, value=0.0) for sample in samples]
     return replace(trial, samples=tuple(samples))
 
 

@@ -33,6 +33,6 @@ PANICKED = """\
     ],
 )
 def test_the_last_words_are_those_that_say_why(console, words):
-    said = _last_words(console.encode())
-    assert said.endswith(words)
-    assert said.count("|") <= 2
+    words_kept = _last_words(console.encode())
+    assert words_kept.endswith(words)
+    assert words_kept.count("|") <= 2

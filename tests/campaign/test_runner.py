@@ -160,7 +160,7 @@ def test_a_campaign_of_nothing_else_starts_no_instance_that_does_nothing(tmp_pat
 
 
 def test_a_lost_instance_is_told_with_what_ails_its_platform(plan, store, monkeypatch):
-    docker = next(one for one in plan.platforms if one.name == "docker")
+    docker = next(platform for platform in plan.platforms if platform.name == "docker")
     monkeypatch.setattr(docker, "daemon_failure", lambda: PlatformError("its daemon is gone", fix="start it"))
     _runner(plan, store, FakeLauncher(die={"docker": 1, "runc": 1})).run()
     trials = store.trials()
@@ -196,10 +196,10 @@ def test_one_after_the_other_goes_on_where_it_was_cut_off(tmp_path, after):
 def test_one_after_the_other_shares_the_time(store):
     class Blocks(Quiet):
         def block(self, number, spent_s, left_s, interim):
-            told.append((number, left_s))
+            offers.append((number, left_s))
 
-    told = []
+    offers = []
     plan = replace(_sequential(), blocks=None, budget_s=1e-9)
     _runner(plan, store, watcher=Blocks()).run()
-    assert [number for number, _ in told] == [0, 0, 0, 0], "one block each, however short the time is"
-    assert [round(left * 1e9, 2) for _, left in told] == [1.0, 0.75, 0.5, 0.25]
+    assert [number for number, _ in offers] == [0, 0, 0, 0], "one block each, however short the time is"
+    assert [round(left * 1e9, 2) for _, left in offers] == [1.0, 0.75, 0.5, 0.25]

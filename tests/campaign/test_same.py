@@ -36,12 +36,12 @@ def _host(**values):
 
 def _ready(*, version="0", details=None, **fairness):
     """The campaign's platforms, of which docker is otherwise."""
-    found = []
+    platforms = []
     for name in ("native", "runc", "docker"):
         other = name == "docker"
         record = PlatformRecord(name=name, title=name, version=version if other else "0", details=details or {})
-        found.append(Ready(FakePlatform(name), record, FAIRNESS | (fairness if other else {})))
-    return found
+        platforms.append(Ready(FakePlatform(name), record, FAIRNESS | (fairness if other else {})))
+    return platforms
 
 
 def test_the_same_bits_on_the_same_host_are_welcome_and_nothing_is_noted():
@@ -53,7 +53,7 @@ def test_the_same_bits_on_the_same_host_are_welcome_and_nothing_is_noted():
 
 
 @pytest.mark.parametrize(
-    ("other", "said"),
+    ("other", "message"),
     [
         (
             {"image": {"hash": "89abcdef" * 8}},
@@ -66,16 +66,16 @@ def test_the_same_bits_on_the_same_host_are_welcome_and_nothing_is_noted():
         ({"host": _host(mitigations={**HERE.mitigations, "meltdown": "nothing is done"})}, "meltdown: nothing is done"),
     ],
 )
-def test_others_are_refused_with_what_differs(other, said):
+def test_others_are_refused_with_what_differs(other, message):
     with pytest.raises(StoreError) as refused:
         same.check_same(_record(**other), IMAGE, HERE)
-    assert said in refused.value.what
+    assert message in refused.value.what
     assert refused.value.fix
     assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("otherwise", "said"),
+    ("otherwise", "message"),
     [
         ({"version": "27.1"}, "docker's version was 0, and is 27.1"),
         ({"memory limit": 1 << 29}, f"docker: memory limit was {1 << 30}, and is {1 << 29}"),
@@ -83,10 +83,10 @@ def test_others_are_refused_with_what_differs(other, said):
         ({"network path": "slirp"}, "docker: network path was bridge, veth, and is slirp"),
     ],
 )
-def test_a_platform_that_gives_something_else_is_refused(otherwise, said):
+def test_a_platform_that_gives_something_else_is_refused(otherwise, message):
     with pytest.raises(StoreError) as refused:
         same.check_platforms(_record(), _ready(**otherwise))
-    assert said in refused.value.what
+    assert message in refused.value.what
     assert refused.value.fix == "begin a new campaign, or put back what it had"
 
 
@@ -107,7 +107,7 @@ def test_what_a_record_does_not_tell_is_not_held_against_it():
 
 def test_another_version_of_a_plug_in_is_noted():
     record = _record()
-    plugged = [one.model_copy(update={"package": "tare-x 1.0"}) for one in record.platforms]
+    plugged = [platform.model_copy(update={"package": "tare-x 1.0"}) for platform in record.platforms]
     assert list(same.notes(record.model_copy(update={"platforms": plugged}), HERE, _ready()[2:])) == [
         "resumed: the package of docker was tare-x 1.0, and is tare itself"
     ]

@@ -70,9 +70,9 @@ def fake(monkeypatch):
 
 
 def test_it_reads_at_its_rate_and_once_more_at_the_end(fake):
-    one = Sampler((0,), interval_s=0.05)
-    with one.sampling(tuple):
-        while one.readings < 5:
+    sampler = Sampler((0,), interval_s=0.05)
+    with sampler.sampling(tuple):
+        while sampler.readings < 5:
             time.sleep(0.005)
         ended = time.monotonic_ns()
     [host] = fake.made
@@ -80,33 +80,33 @@ def test_it_reads_at_its_rate_and_once_more_at_the_end(fake):
     assert host.read_ns[-1] >= ended
     # Never sooner than planned; how much later is the machine's affair.
     assert host.read_ns[4] - host.read_ns[0] >= 4 * 50_000_000 - 5_000_000
-    ticks = one.drain()
+    ticks = sampler.drain()
     assert [tick.first for tick in ticks] == [True] + [False] * (len(host.read_ns) - 1)
-    assert one.drain() == []
+    assert sampler.drain() == []
 
 
 def test_a_fault_ends_it_and_nothing_else(fake):
     fake.fails_at = 2
-    one = Sampler((0,), interval_s=0.001)
-    with one.sampling(tuple):
-        while one.failed is None:
+    sampler = Sampler((0,), interval_s=0.001)
+    with sampler.sampling(tuple):
+        while sampler.failed is None:
             time.sleep(0.001)
-    assert one.failed.reason.startswith("OSError: [Errno 5] Input/output error (in ")
-    assert len(one.drain()) == 2
+    assert sampler.failed.reason.startswith("OSError: [Errno 5] Input/output error (in ")
+    assert len(sampler.drain()) == 2
     assert fake.made[0].closed
 
 
 def test_a_campaign_keeps_every_tick_in_order_with_the_instances_of_that_moment(fake, tmp_path):
     plan = a_plan()
-    one = Sampler((0,), interval_s=0.0005)
+    sampler = Sampler((0,), interval_s=0.0005)
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
-        Runner(plan, store, FakeLauncher(), None, Quiet(), sampler=one).run()
-        found = store.telemetry()
+        Runner(plan, store, FakeLauncher(), None, Quiet(), sampler=sampler).run()
+        telemetry = store.telemetry()
         assert store.events() == []
-    assert found.host["at_ns"].to_list() == list(range(1, len(fake.made[0].read_ns) + 1))
-    assert found.host["first"].sum() == 1
-    assert found.cpus.height == found.host.height
-    names = {(name, replica) for name, replica in found.instances.select("platform", "replica").iter_rows()}
+    assert telemetry.host["at_ns"].to_list() == list(range(1, len(fake.made[0].read_ns) + 1))
+    assert telemetry.host["first"].sum() == 1
+    assert telemetry.cpus.height == telemetry.host.height
+    names = {(name, replica) for name, replica in telemetry.instances.select("platform", "replica").iter_rows()}
     assert names <= {("native", 0), ("native", 1), ("runc", 0), ("docker", 0)}
 
 
@@ -114,9 +114,9 @@ def test_what_was_read_until_an_interrupt_is_kept_and_a_fault_is_told(fake, tmp_
     plan = a_plan()
     fake.fails_at = 1
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
-        one = Sampler((0,), interval_s=0.0005)
+        sampler = Sampler((0,), interval_s=0.0005)
         with pytest.raises(KeyboardInterrupt):
-            Runner(plan, store, FakeLauncher(), None, Quiet(interrupt_after=3), sampler=one).run()
+            Runner(plan, store, FakeLauncher(), None, Quiet(interrupt_after=3), sampler=sampler).run()
         assert store.telemetry().host.height == 1
         [event] = store.events()
         assert event.text.startswith("the telemetry: OSError: [Errno 5] Input/output error (in ")

@@ -11,7 +11,7 @@ ARMS = (Arm("native", 0), Arm("native", 1), Arm("runc"), Arm("docker"), Arm("gvi
 
 
 def _workloads():
-    return [(one, 8 if one.mode is Mode.SLICES else 0) for one in registry.all_workloads().values()]
+    return [(workload, 8 if workload.mode is Mode.SLICES else 0) for workload in registry.all_workloads().values()]
 
 
 def test_a_block_is_the_same_for_the_same_seed_and_another_for_another():
@@ -54,8 +54,8 @@ def test_every_arm_has_every_place_equally_often():
 def test_turns_do_not_overlap_and_leave_a_gap():
     turns = plan_turns([ARMS, ARMS[::-1]], first_ns=1_000, slice_ns=100_000_000)
     assert [turn.arm for turn in turns] == [*ARMS, *ARMS[::-1]]
-    for one, following in itertools.pairwise(turns):
-        assert following.start_ns - (one.start_ns + 100_000_000) == 10_000_000
+    for turn, following in itertools.pairwise(turns):
+        assert following.start_ns - (turn.start_ns + 100_000_000) == 10_000_000
 
 
 def test_a_duet_pairs_every_arm_with_the_baselines_first_and_draws_who_has_which_cpu():

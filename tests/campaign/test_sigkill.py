@@ -74,9 +74,9 @@ def _kill(file, until):
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    said = process.stderr.read().decode()
+    errors = process.stderr.read().decode()
     process.stderr.close()
-    assert process.returncode in {-signal.SIGKILL, 0}, said
+    assert process.returncode in {-signal.SIGKILL, 0}, errors
     return process.returncode != 0
 
 

@@ -25,7 +25,11 @@ def _record():
     plan, ready = conduct._plan(order, _ready(), a_plan().jobs, Resources((0,), 1 << 30))
     record = a_record(plan)
     return plan, record.model_copy(
-        update={"platforms": [one.record for one in ready], "slowed": list(plan.slowed), "targets": dict(plan.targets)}
+        update={
+            "platforms": [platform.record for platform in ready],
+            "slowed": list(plan.slowed),
+            "targets": dict(plan.targets),
+        }
     )
 
 

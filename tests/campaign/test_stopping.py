@@ -52,9 +52,9 @@ def test_a_precision_is_a_fraction(text, value):
 
 @pytest.mark.parametrize("text", ["", "%", "fine", "-1%", "100%", "nan", "inf"])
 def test_what_is_no_precision_is_said_with_the_fix(text):
-    with pytest.raises(UsageError, match="is not a precision") as said:
+    with pytest.raises(UsageError, match="is not a precision") as refused:
         parse_precision(text)
-    assert "0.5%" in said.value.fix
+    assert "0.5%" in refused.value.fix
 
 
 def test_half_of_the_margin_unless_asked_for():
@@ -96,8 +96,8 @@ def test_a_workload_leaves_when_it_is_known_and_the_campaign_ends_with_the_last(
         assert _blocks(store, "start") == set(range(15))
         assert _blocks(store, "beta") == set(range(25))
         assert store.trials()["seq"].to_list() == list(range(store.trials().height))
-        said = [event.text for event in store.events()]
-    assert said == [
+        texts = [event.text for event in store.events()]
+    assert texts == [
         "after 10 blocks, what goes on: start, beta",
         "after 15 blocks, what goes on: beta",
         "enough after 25 blocks: there is no interval left to be narrowed",

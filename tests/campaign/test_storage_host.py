@@ -40,7 +40,7 @@ def _try(launcher, name, chosen):
     running = launcher.start(platform, Arm(name), measured=False)
     reasons = {}
     try:
-        for workload, params in ((workloads.get(one), params) for one, params in chosen.items()):
+        for workload, params in ((workloads.get(name), params) for name, params in chosen.items()):
             try:
                 measured = run_trial(workload, {**workload.profiles["quick"], **params}, running, None)
             except UnsupportedError as error:
@@ -48,7 +48,7 @@ def _try(launcher, name, chosen):
                 continue
             samples = measured.outcome.as_samples()
             assert samples, workload.name
-            assert all(math.isfinite(one.value) and one.value > 0 for one in samples), workload.name
+            assert all(math.isfinite(sample.value) and sample.value > 0 for sample in samples), workload.name
             assert measured.cpu_ns > 0
             left = running.session.execute(["sh", "-c", "find /data /var/tmp -type f"], time_limit_s=60)
             assert left.stdout == b"", f"{workload.name} leaves files"

@@ -58,8 +58,8 @@ def test_the_users_own_options_go_before_the_studys():
 
 def test_what_a_study_had_and_tare_has_not_is_left_out_with_the_reason():
     order = ordered(CampaignRequest(profile="plauth-2017"))
-    assert {one.platform for one in order.left_out} == {"LXD in KVM", "Rumprun", "OSv", "MirageOS"}
-    assert all(one.reason for one in order.left_out)
+    assert {omission.platform for omission in order.left_out} == {"LXD in KVM", "Rumprun", "OSv", "MirageOS"}
+    assert all(omission.reason for omission in order.left_out)
 
 
 def test_other_profiles_stay_as_they_are_and_have_no_scale():
@@ -105,8 +105,8 @@ def test_in_order_the_workloads_of_every_block_run_as_listed():
     arms = (Arm("native"), Arm("docker"))
     # A start is a block's beginning, and a fresh instance comes after those that live already.
     for block in range(5):
-        found = schedule_block(7, block, arms, jobs, in_order=True)
-        assert [stage.workload for stage in found.stages] == [
+        schedule = schedule_block(7, block, arms, jobs, in_order=True)
+        assert [stage.workload for stage in schedule.stages] == [
             "startup", "sysbench-memory", "sysbench-cpu", "stream", "iperf3-tcp", "memory-footprint",
         ]  # fmt: skip
     drawn = {tuple(stage.workload for stage in schedule_block(7, block, arms, jobs).stages) for block in range(5)}
@@ -116,14 +116,14 @@ def test_in_order_the_workloads_of_every_block_run_as_listed():
 @STUDIES
 def test_every_platform_of_a_profile_is_one_of_tares(study):
     known = platforms.all_platforms()
-    named = [name for one in study.run.platform for name in (*one.run, *one.like)]
+    named = [name for entry in study.run.platform for name in (*entry.run, *entry.like)]
     assert set(named) <= known.keys()
     assert len(set(named)) == len(named), "a platform stands for one of the study's"
-    told = [one.study for one in study.run.platform]
-    assert told.count(study.source.baseline) == 1
-    (base,) = (one for one in study.run.platform if one.study == study.source.baseline)
+    names = [entry.study for entry in study.run.platform]
+    assert names.count(study.source.baseline) == 1
+    (base,) = (entry for entry in study.run.platform if entry.study == study.source.baseline)
     assert base.run == ["native"]
-    assert set(told) == set(study.source.platforms), "each of the study's platforms runs, or has a reason"
+    assert set(names) == set(study.source.platforms), "each of the study's platforms runs, or has a reason"
 
 
 @STUDIES
@@ -142,6 +142,6 @@ def test_every_metric_that_is_set_beside_a_studys_exists_and_has_its_direction(s
     run = {job.workload for job in study.run.job}
     for link in study.beside:
         assert link.workload in run
-        (metric,) = (one for one in workloads.get(link.workload).all_metrics if one.name == link.ours)
+        (metric,) = (metric for metric in workloads.get(link.workload).all_metrics if metric.name == link.ours)
         ways = {figure.direction for figure in study.figure if figure.metric == link.metric}
         assert (ways <= {metric.direction}) is (not ways or not link.inverse), link.metric

@@ -51,20 +51,20 @@ def test_a_fine_clock_and_a_few_slices_pass():
 
 def test_cpu_time_is_the_hosts_and_not_the_clocks_inside():
     samples = _read(_ticking(1)).samples
-    costs = {one.value for one in samples if one.metric == "cpu-cost"}
+    costs = {sample.value for sample in samples if sample.metric == "cpu-cost"}
     assert costs == {90 * MS / 1000}
 
 
 def test_a_slice_that_the_host_read_too_late_or_too_soon_has_no_cpu_time():
     result = _ticking(1, count=3)
     first, second, third = result.slices
-    in_time = [(one.start_ns, one.end_ns) for one in result.slices]
-    assert len([one for one in _read(result, in_time).samples if one.metric == "cpu-cost"]) == 3
+    in_time = [(turn.start_ns, turn.end_ns) for turn in result.slices]
+    assert len([sample for sample in _read(result, in_time).samples if sample.metric == "cpu-cost"]) == 3
     late = [in_time[0], (second.start_ns + 1, second.end_ns), (third.start_ns, third.end_ns - 1)]
     sliced = _read(result, late)
-    assert [one.cpu_ns for one in sliced.slices] == [90 * MS, None, None]
-    assert [one.round for one in sliced.samples if one.metric == "cpu-cost"] == [0]
-    assert len([one for one in sliced.samples if one.metric == "events-per-second"]) == 3
+    assert [turn.cpu_ns for turn in sliced.slices] == [90 * MS, None, None]
+    assert [sample.round for sample in sliced.samples if sample.metric == "cpu-cost"] == [0]
+    assert len([sample for sample in sliced.samples if sample.metric == "events-per-second"]) == 3
     assert sliced.cpu_ns == 270 * MS, "in all it is what was used"
     assert first.start_ns == 0
 
@@ -74,8 +74,8 @@ def test_a_slice_that_came_too_late_to_do_all_its_parts_has_no_figure_and_the_ot
     end_ns = second.start_ns + 20_000  # of the 100 ms there were 20 us left, on a busy CPU
     late = ProbeSlice(second.start_ns, end_ns, {"events": PartResult(0, end_ns - second.start_ns)})
     sliced = _read(ProbeResult((first, late, third), 0))
-    assert [one.round for one in sliced.samples if one.metric == "events-per-second"] == [0, 2]
-    assert [one.round for one in sliced.slices] == [0, 1, 2]
+    assert [sample.round for sample in sliced.samples if sample.metric == "events-per-second"] == [0, 2]
+    assert [turn.round for turn in sliced.slices] == [0, 1, 2]
     idle = ProbeSlice(second.start_ns, second.end_ns, {"events": PartResult(0, second.end_ns - second.start_ns)})
     with pytest.raises(ParseError, match="did no 'events' in a slice"):
         _read(ProbeResult((first, idle, third), 0))
@@ -88,20 +88,20 @@ NAMES = ("native", "runc", "docker", "gvisor", "bubblewrap")
 
 @pytest.mark.host
 def test_every_instance_is_in_a_sibling_group_of_the_same_weight(launcher):
-    found = {}
+    weights = {}
     for name in NAMES:
         [platform] = registry.choose([name])
         platform.prepare(launcher.image)
         running = launcher.start(platform, Arm(name), measured=False)
         try:
-            found[name] = [_weights(pid) for pid in running.instance.host_processes()]
+            weights[name] = [_weights(pid) for pid in running.instance.host_processes()]
         finally:
             running.stop()
             platform.close()
-    for name, chains in found.items():
+    for name, chains in weights.items():
         assert chains, name
         for chain in chains:
-            assert chain[:2] == found["native"][0][:2], f"{name}: {chain}"
+            assert chain[:2] == weights["native"][0][:2], f"{name}: {chain}"
 
 
 def _weights(pid):
@@ -134,13 +134,13 @@ def test_nothing_goes_over_the_stream_while_slices_run(launcher):
         first = time.monotonic_ns() + 200 * MS
         turns = [(offset.to_agent(first + number * 60 * MS), 50 * MS) for number in range(10)]
         probe.begin(turns)
-        told = len(sent)
+        sent_before = len(sent)
         time.sleep(0.9)
         result = probe.wait(10)
         assert len(result.slices) == 10
         last = offset.to_host(result.slices[-1].end_ns)
-        assert [at for at in sent[told:] if at < last] == []
-        assert all(at < first for at in sent[:told])
+        assert [at for at in sent[sent_before:] if at < last] == []
+        assert all(at < first for at in sent[:sent_before])
     finally:
         running.stop()
         platform.close()

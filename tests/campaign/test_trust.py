@@ -32,10 +32,10 @@ def home(tmp_path, monkeypatch):
 @pytest.fixture
 def record():
     """As a stranger might write it: a workload and a platform that there are."""
-    told = a_record(a_plan())
-    memory = told.workloads[0].model_copy(update={"name": "memory-footprint", "params": {"work_mib": 64}})
-    other = told.platforms[0].model_copy(update={"name": "ssh:root@192.0.2.1"})
-    return told.model_copy(update={"workloads": [memory], "platforms": [*told.platforms, other]})
+    made = a_record(a_plan())
+    memory = made.workloads[0].model_copy(update={"name": "memory-footprint", "params": {"work_mib": 64}})
+    other = made.platforms[0].model_copy(update={"name": "ssh:root@192.0.2.1"})
+    return made.model_copy(update={"workloads": [memory], "platforms": [*made.platforms, other]})
 
 
 def foreign(tmp_path, record):

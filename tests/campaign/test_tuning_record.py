@@ -19,7 +19,7 @@ def test_a_record_has_the_value_before_and_during_the_campaign():
 
 
 def test_what_a_resumed_campaign_has_otherwise_is_told():
-    before = [_setting_record(Tuned(one, "changed")) for one in (SWAP, KSM)]
+    before = [_setting_record(Tuned(setting, "changed")) for setting in (SWAP, KSM)]
     now = [Tuned(SWAP, "not changed", "the kernel refuses it"), Tuned(KSM, "as wanted")]
     assert list(_tuned_otherwise(before, now)) == [
         "swappiness is 60 since the campaign was resumed, and was 0",

@@ -66,7 +66,7 @@ LIMIT_S = 15.0
 def outcome(tmp_path_factory):
     """One block over real platforms; returns trials by workload and what is left on the host."""
     image = build.ensure(build.agent_path(), progress=lambda _: None)
-    platforms = tuple(one for one in registry.choose(["native", "runc", "docker", "gvisor"]))
+    platforms = tuple(platform for platform in registry.choose(["native", "runc", "docker", "gvisor"]))
     resources = Resources(default_cpus(), 512 << 20)
     plan = Plan("quick", secrets.randbelow(1000), platforms, tuple(Job(odd, {}) for odd in ODD), resources, 2, None)
     file = tmp_path_factory.mktemp("weather") / "odd.tare"
@@ -105,7 +105,7 @@ def test_every_trial_is_a_row(outcome):
 def test_it_fails_within_its_limit_with_a_reason(outcome, workload, status, reason):
     rows = _of(outcome, workload)
     assert set(rows["status"]) == {status}
-    assert all(said and reason in said for said in rows["reason"]), list(rows["reason"])
+    assert all(why and reason in why for why in rows["reason"]), list(rows["reason"])
     assert rows["wall_ns"].max() / 1e9 < LIMIT_S
 
 

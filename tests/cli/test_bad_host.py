@@ -21,10 +21,10 @@ def _as_user(monkeypatch, capsys, *arguments):
 def test_without_root_it_says_so(monkeypatch, capsys, tmp_path, command):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
-    code, said = _as_user(monkeypatch, capsys, *command)
+    code, errors = _as_user(monkeypatch, capsys, *command)
     assert code == 2
-    assert "root" in said
-    assert "fix: run tare as root (sudo)" in said
+    assert "root" in errors
+    assert "fix: run tare as root (sudo)" in errors
     assert not (tmp_path / "never.tare").exists()
 
 
@@ -58,7 +58,7 @@ def test_an_archive_that_is_not_reached_is_said_and_nothing_half_built_stays(tmp
     assert b"archive" in done.stderr
     assert b"fix:" in done.stderr
     assert not (tmp_path / "never.tare").exists()
-    assert [one.name for one in (home / "images").iterdir() if one.is_dir()] == []
+    assert [path.name for path in (home / "images").iterdir() if path.is_dir()] == []
 
 
 @pytest.mark.host

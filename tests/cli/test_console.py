@@ -47,9 +47,9 @@ def table():
     ],
 )
 def test_whatever_a_console_prints_is_cleaned(show):
-    said = printed(show)
-    assert KEPT in said
-    assert not [char for char in OBEYED if char in said]
+    output = printed(show)
+    assert KEPT in output
+    assert not [char for char in OBEYED if char in output]
 
 
 def test_a_picture_still_moves_its_own_cursor():
@@ -59,11 +59,11 @@ def test_a_picture_still_moves_its_own_cursor():
             running.update(Text(HOSTILE), refresh=True)
             running.refresh()
 
-    said = printed(show)
-    assert "\x1b[?25l" in said, "rich's own"
-    assert "\x1b[2J" not in said
-    assert "\x1b]0;" not in said
-    assert "\x9b" not in said
+    output = printed(show)
+    assert "\x1b[?25l" in output, "rich's own"
+    assert "\x1b[2J" not in output
+    assert "\x1b]0;" not in output
+    assert "\x9b" not in output
 
 
 def on_a_terminal(monkeypatch, write):
@@ -72,17 +72,17 @@ def on_a_terminal(monkeypatch, write):
     with os.fdopen(theirs, "w", encoding="utf-8") as terminal:
         monkeypatch.setattr(sys, "stdout", terminal)
         write()
-    said = b""
+    received = b""
     with os.fdopen(ours, "rb", buffering=0) as seen, contextlib.suppress(OSError):  # the end, as a terminal says it
         while piece := seen.read(4096):
-            said += piece
-    return said.decode().replace("\r\n", "\n")
+            received += piece
+    return received.decode().replace("\r\n", "\n")
 
 
 def test_data_is_cleaned_for_a_terminal(monkeypatch):
-    said = on_a_terminal(monkeypatch, lambda: emit(HOSTILE))
-    assert said.startswith(KEPT)
-    assert not [char for char in OBEYED if char in said]
+    output = on_a_terminal(monkeypatch, lambda: emit(HOSTILE))
+    assert output.startswith(KEPT)
+    assert not [char for char in OBEYED if char in output]
 
 
 def test_a_commands_output_is_cleaned_for_a_terminal_also_where_it_is_cut(monkeypatch):
@@ -91,10 +91,10 @@ def test_a_commands_output_is_cleaned_for_a_terminal_also_where_it_is_cut(monkey
         for byte in HOSTILE.replace("\udc80", "ü").encode():
             passing(1, bytes([byte]))
 
-    said = on_a_terminal(monkeypatch, write)
-    assert said.startswith(KEPT)
-    assert "ü" in said
-    assert not [char for char in OBEYED if char in said]
+    output = on_a_terminal(monkeypatch, write)
+    assert output.startswith(KEPT)
+    assert "ü" in output
+    assert not [char for char in OBEYED if char in output]
 
 
 def test_data_goes_into_files_as_it_is(capsysbinary):
@@ -108,7 +108,7 @@ def test_a_fault_is_shown_cleaned(capsys):
         raise ValueError(HOSTILE.replace("\udc80", ""))
     except ValueError as fault:
         console._show_fault(type(fault), fault, fault.__traceback__)
-    said = capsys.readouterr().err
-    assert "Traceback" in said
-    assert KEPT in said
-    assert not [char for char in OBEYED if char in said]
+    errors = capsys.readouterr().err
+    assert "Traceback" in errors
+    assert KEPT in errors
+    assert not [char for char in OBEYED if char in errors]

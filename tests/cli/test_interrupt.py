@@ -41,10 +41,10 @@ def test_what_was_made_is_removed_and_what_was_measured_is_kept(tmp_path, number
         time.sleep(0.1)
     time.sleep(1.0)  # in the middle of what follows
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
-    assert b"interrupted" in said
-    assert b"Traceback" not in said
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert b"interrupted" in errors
+    assert b"Traceback" not in errors
     assert Journal(state.journal()).entries() == []
     assert "tare" not in processes.run(["ip", "-o", "link"]).text
     with read_store(file) as store:

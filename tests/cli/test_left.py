@@ -55,27 +55,27 @@ def victim(tmp_path):
 
 
 def test_an_interrupt_says_removed_where_all_is(victim, tmp_path):
-    code, said = victim("interrupt")
+    code, errors = victim("interrupt")
     assert code == 130
-    assert "what tare made on this host is removed, what was measured is kept" in said
-    assert "left on this host" not in said
+    assert "what tare made on this host is removed, what was measured is kept" in errors
+    assert "left on this host" not in errors
 
 
 def test_an_interrupt_names_what_is_left_and_how_it_goes(victim, tmp_path):
-    code, said = victim("interrupt", "--second")
+    code, errors = victim("interrupt", "--second")
     assert code == 130
-    assert "is removed" not in said
-    assert f"interrupted: what was measured is kept; left on this host: file {tmp_path}/home/work/place; " in said
-    assert "`tare clean`" in said
+    assert "is removed" not in errors
+    assert f"interrupted: what was measured is kept; left on this host: file {tmp_path}/home/work/place; " in errors
+    assert "`tare clean`" in errors
     assert not (tmp_path / "home" / "work" / "place" / "goes").exists()
 
 
 @pytest.mark.parametrize(("how", "code"), [("error", 2), ("well", 2)])
 def test_what_stays_is_said_once_after_any_end(victim, tmp_path, how, code):
-    ended, said = victim(how, "--second")
+    ended, errors = victim(how, "--second")
     assert ended == code  # of a command that ends well, the removal's error is the error
-    assert said.count(f"warning: left on this host: file {tmp_path}/home/work/place (") == 1
-    assert said.count("fix: `tare clean`") == 1
-    assert "Traceback" not in said
+    assert errors.count(f"warning: left on this host: file {tmp_path}/home/work/place (") == 1
+    assert errors.count("fix: `tare clean`") == 1
+    assert "Traceback" not in errors
     if how == "error":
-        assert "error: it went wrong" in said
+        assert "error: it went wrong" in errors

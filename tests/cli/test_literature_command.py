@@ -21,10 +21,10 @@ def test_it_shows_every_figure_of_a_study(tare, name):
     done = tare("literature", name)
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
-    for platform in {one for figure in study.figure for one in figure.value}:
+    for platform in {platform for figure in study.figure for platform in figure.value}:
         assert all(word in text for word in platform.split())
-    for told in study.text.told:
-        assert told.words.split()[0] in text
+    for statement in study.text.told:
+        assert statement.words.split()[0] in text
     done = tare("literature", name, "--csv")
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     figures = [row for row in rows if row["value"]]
@@ -37,7 +37,7 @@ def test_it_shows_every_figure_of_a_study(tare, name):
 
 def test_csv_has_deviation_runs_unit_and_place(tare):
     rows = csv.DictReader(io.StringIO(tare("literature", "karna-2021", "--csv").stdout))
-    (row,) = (one for one in rows if (one["metric"], one["platform"]) == ("CPU events", "KVM"))
+    (row,) = (row for row in rows if (row["metric"], row["platform"]) == ("CPU events", "KVM"))
     assert (row["value"], row["sd"], row["n"], row["unit"], row["better"], row["where"]) == (
         "455.36", "52.18", "10", "event/s", "higher", "Appendix A",
     )  # fmt: skip
@@ -45,19 +45,19 @@ def test_csv_has_deviation_runs_unit_and_place(tare):
 
 
 def test_json_has_all_of_the_studies(tare):
-    told = json.loads(tare("literature", "--json").stdout)
-    assert told["schema"] == "tare.literature/1"
-    assert [study["name"] for study in told["studies"]] == list(names())
+    shown = json.loads(tare("literature", "--json").stdout)
+    assert shown["schema"] == "tare.literature/1"
+    assert [study["name"] for study in shown["studies"]] == list(names())
 
 
 def test_check_computes_again_and_lists_the_slips(tare):
     done = tare("literature", "--check")
     assert done.returncode == 0, done.stdout
     assert "karna-2021: 114 statements computed again, 5 do not follow" in done.stdout
-    told = json.loads(tare("literature", "li-2017", "--check", "--json").stdout)
-    (study,) = told["studies"]
+    shown = json.loads(tare("literature", "li-2017", "--check", "--json").stdout)
+    (study,) = shown["studies"]
     assert study["good"] is True
-    (line,) = (one for one in study["statements"] if one["wrong"])
+    (line,) = (statement for statement in study["statements"] if statement["wrong"])
     assert (line["printed"], line["follows"], line["listed"]) == (2.979, 2.978, True)
 
 

@@ -34,8 +34,8 @@ def run(monkeypatch, capsys, tmp_path):
             cli.main()
         except SystemExit as ended:
             code = ended.code
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     return _run
 
@@ -61,10 +61,10 @@ def test_a_report_does_not_replace_its_campaign(run, campaign, tmp_path):
     (tmp_path / "link.html").symlink_to(campaign)
     (tmp_path / "hard.html").hardlink_to(campaign)
     for name in ("night.tare", "link.html", "hard.html", "night.tare-wal"):
-        code, _, said = run("report", "night.tare", "--html", name)
+        code, _, errors = run("report", "night.tare", "--html", name)
         assert code == 2
-        assert "fix: give another name" in said
-        assert len(said.strip().splitlines()) == 2
+        assert "fix: give another name" in errors
+        assert len(errors.strip().splitlines()) == 2
         assert campaign.read_bytes() == before
     assert (tmp_path / "link.html").is_symlink()
 
@@ -72,15 +72,15 @@ def test_a_report_does_not_replace_its_campaign(run, campaign, tmp_path):
 def test_a_report_does_not_replace_another_campaign(run, campaign, tmp_path):
     other = fake_campaign.write(tmp_path / "other.tare", SHAPE)
     before = other.read_bytes()
-    code, _, said = run("report", "night.tare", "--html", "other.tare")
-    assert (code, "is no page of tare's" in said) == (2, True)
+    code, _, errors = run("report", "night.tare", "--html", "other.tare")
+    assert (code, "is no page of tare's" in errors) == (2, True)
     assert other.read_bytes() == before
 
 
 def test_a_page_is_replaced_by_a_page(run, campaign, tmp_path):
     for _ in range(2):
-        code, out, said = run("report", "night.tare", "--html", "night.html")
-        assert code == 0, said
+        code, out, errors = run("report", "night.tare", "--html", "night.html")
+        assert code == 0, errors
         assert "night.html" in out
     assert (tmp_path / "night.html").read_text().lower().startswith("<!doctype html>")
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "home") == ["night.html", "night.tare"]
@@ -94,9 +94,9 @@ def test_a_page_that_cannot_be_written_loses_no_table(monkeypatch, run, campaign
     page = tmp_path / "night.html"
     page.write_text("<!doctype html>old")
     monkeypatch.setattr(os, "fsync", full)
-    code, out, said = run("report", "night.tare", "--html", "night.html", *form)
+    code, out, errors = run("report", "night.tare", "--html", "night.html", *form)
     assert code == 2
-    assert "No space left on device" in said
+    assert "No space left on device" in errors
     assert "prime-slices" in out
     assert page.read_text() == "<!doctype html>old"
 
@@ -147,11 +147,11 @@ def test_what_cannot_be_is_said_before_anything_is_done(nothing_is_done, run, ca
     (tmp_path / "folder").mkdir()
     (tmp_path / "taken.html").write_text("<!doctype html>")
     before = sorted(tmp_path.iterdir())
-    code, _, said = run("run", *arguments)
-    assert code == 2, said
-    assert what in said
-    assert "fix:" in said
-    assert len(said.strip().splitlines()) == 2
+    code, _, errors = run("run", *arguments)
+    assert code == 2, errors
+    assert what in errors
+    assert "fix:" in errors
+    assert len(errors.strip().splitlines()) == 2
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -168,10 +168,10 @@ def _options():
     ("name", "values"), list(_options()), ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_resuming_takes_no_other_option(nothing_is_done, run, campaign, name, values):
-    code, _, said = run("run", "--resume", "night.tare", name, *values)
-    assert code == 2, said
-    assert f"takes no {name}" in said
-    assert "fix: give --resume alone" in said
+    code, _, errors = run("run", "--resume", "night.tare", name, *values)
+    assert code == 2, errors
+    assert f"takes no {name}" in errors
+    assert "fix: give --resume alone" in errors
 
 
 def test_every_option_of_a_run_is_tried_with_resume():
@@ -180,17 +180,17 @@ def test_every_option_of_a_run_is_tried_with_resume():
 
 def test_resuming_looks_where_the_page_goes_first(nothing_is_done, run, campaign, tmp_path):
     (tmp_path / "night.html").write_text("somebody's notes")
-    code, _, said = run("run", "--resume", "night.tare")
-    assert (code, "is no page of tare's" in said) == (2, True)
+    code, _, errors = run("run", "--resume", "night.tare")
+    assert (code, "is no page of tare's" in errors) == (2, True)
     assert (tmp_path / "night.html").read_text() == "somebody's notes"
 
 
 def test_samples_are_there_whole_or_not_at_all(monkeypatch, run, campaign, tmp_path):
-    code, _, said = run("export", "night.tare", "--format", "csv", "-o", "night.csv")
-    assert code == 0, said
+    code, _, errors = run("export", "night.tare", "--format", "csv", "-o", "night.csv")
+    assert code == 0, errors
     assert (tmp_path / "night.csv").read_text().startswith("campaign,")
-    code, _, said = run("export", "night.tare", "--format", "csv", "-o", "night.tare")
-    assert (code, "never overwritten" in said) == (2, True)
+    code, _, errors = run("export", "night.tare", "--format", "csv", "-o", "night.tare")
+    assert (code, "never overwritten" in errors) == (2, True)
     monkeypatch.setattr(SqliteStore, "trials", lambda _self: 1 / 0)
     monkeypatch.setattr("tare.cli.export.write", lambda *_args, **_named: 1 / 0)
     monkeypatch.setattr(sys, "argv", ["tare", "export", "night.tare", "--format", "csv", "-o", "half.csv"])
@@ -230,9 +230,9 @@ def test_other_commands_look_first_too(nothing_is_done, monkeypatch, run, campai
     monkeypatch.setattr("tare.lab.run.ensure", lambda *_args, **_kwargs: 1 / 0)
     monkeypatch.setattr("tare.lab.kernel.ensure", lambda *_args, **_kwargs: 1 / 0)
     before = sorted(path for path in tmp_path.iterdir() if path.name != "home")
-    code, _, said = run(*arguments)
-    assert code == 2, said
-    assert what in " ".join(said.split())
+    code, _, errors = run(*arguments)
+    assert code == 2, errors
+    assert what in " ".join(errors.split())
     assert sorted(path for path in tmp_path.iterdir() if path.name != "home") == before
 
 
@@ -253,9 +253,9 @@ def test_calibrating_asks_for_its_platforms_before_it_measures(monkeypatch, run,
 
     monkeypatch.setattr(conduct, "check_runs_here", missing)
     monkeypatch.setattr(campaigns, "same_with_same", lambda *_args: pytest.fail("it measured"))
-    code, _, said = run("calibrate", "-p", "docker", "--load", "quiet", "-o", "folder")
+    code, _, errors = run("calibrate", "-p", "docker", "--load", "quiet", "-o", "folder")
     assert code == 2
-    assert "the Docker daemon does not answer" in said
+    assert "the Docker daemon does not answer" in errors
     assert list((tmp_path / "folder").iterdir()) == []
 
 
@@ -268,8 +268,8 @@ def test_what_a_calibration_has_measured_is_shown_however_it_ends(monkeypatch, r
     monkeypatch.setattr(conduct, "check_runs_here", lambda *_args: None)
     monkeypatch.setattr(campaigns, "same_with_same", _as_if_measured)
     monkeypatch.setattr(campaigns, "with_added_work", ended)
-    code, out, said = run("calibrate", "--load", "quiet", "--comparisons", "1", "-o", "folder", *form)
-    assert code == (130 if isinstance(ends, KeyboardInterrupt) else 2), said
+    code, out, errors = run("calibrate", "--load", "quiet", "--comparisons", "1", "-o", "folder", *form)
+    assert code == (130 if isinstance(ends, KeyboardInterrupt) else 2), errors
     assert "tare.calibration/1" in out if form else re.search(r"wall time|rate|cpu-cost", out)
-    assert "go on: tare calibrate -o folder" in " ".join(said.split())
+    assert "go on: tare calibrate -o folder" in " ".join(errors.split())
     assert not (tmp_path / "home" / "calibration.json").exists()  # of what `tare run` tells, the last whole one stays

@@ -33,8 +33,10 @@ def test_every_command_is_tried():
 
 
 def test_the_list_of_commands_loads_none_of_them(loaded):
-    done, found = loaded("--help", watched=[f"tare.cli.commands.{one.module}" for one in app.COMMANDS.values()])
-    assert (done.returncode, found) == (0, [])
+    done, imported = loaded(
+        "--help", watched=[f"tare.cli.commands.{command.module}" for command in app.COMMANDS.values()]
+    )
+    assert (done.returncode, imported) == (0, [])
     for name, listed in app.COMMANDS.items():
         assert name in done.stdout
         assert listed.help.split()[0] in done.stdout
@@ -42,10 +44,10 @@ def test_the_list_of_commands_loads_none_of_them(loaded):
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_loads_nothing_heavy(loaded, command):
-    done, found = loaded(*command.split(), "--help")
+    done, imported = loaded(*command.split(), "--help")
     assert done.returncode == 0, done.stderr
     assert "Usage" in done.stdout
-    assert found == []
+    assert imported == []
 
 
 @pytest.mark.parametrize(
@@ -56,9 +58,9 @@ def test_help_loads_nothing_heavy(loaded, command):
 def test_short_commands_load_nothing_heavy(loaded, arguments):
     if arguments[0] == "clean" and os.geteuid() != 0:
         arguments = (*arguments, "--help")
-    done, found = loaded(*arguments)
+    done, imported = loaded(*arguments)
     assert done.returncode == 0, done.stderr
-    assert found == []
+    assert imported == []
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_short_commands_load_nothing_heavy(loaded, arguments):
     ids=" ".join,
 )
 def test_a_usage_error_loads_nothing_heavy(loaded, arguments):
-    done, found = loaded(*arguments)
+    done, imported = loaded(*arguments)
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
-    assert found == []
+    assert imported == []

@@ -23,11 +23,11 @@ PLAN = ("run", "-p", "native", "-w", "primes", "--blocks", "2", "--tune")
 @pytest.fixture
 def before():
     """The settings of this host, which must be the same afterwards."""
-    found = tune.look()
-    yield found
+    settings = tune.look()
+    yield settings
     for _ in sweep(Journal(state.journal())):  # a test that failed must not leave them set
         pass
-    assert tune.look() == found
+    assert tune.look() == settings
 
 
 def _journaled():
@@ -59,11 +59,11 @@ def _begun(file):
 def _set(before, file):
     """Which settings the campaign says that it changed; each is really so now."""
     with read_store(file) as store:
-        changed = {one.path: one for one in store.record.tuning if one.outcome == "changed"}
+        changed = {setting.path: setting for setting in store.record.tuning if setting.outcome == "changed"}
     now = tune.look()
     assert changed, "nothing can be set here: the test would show nothing"
-    assert {path: now[path] for path in changed} == {path: one.value for path, one in changed.items()}
-    assert {path: before[path] for path in changed} == {path: one.former for path, one in changed.items()}
+    assert {path: now[path] for path in changed} == {path: setting.value for path, setting in changed.items()}
+    assert {path: before[path] for path in changed} == {path: setting.former for path, setting in changed.items()}
     return changed
 
 
@@ -86,8 +86,8 @@ def test_after_sigkill_the_next_command_gives_all_settings_back(tare, tmp_path, 
     assert set(_set(before, file)) == set(changed)  # they are still so
     if how == "clean":
         done = tare("clean")
-        for path, one in changed.items():
-            assert f"removed setting /{path} {one.former}" in done.stdout
+        for path, setting in changed.items():
+            assert f"removed setting /{path} {setting.former}" in done.stdout
         assert "kept setting" not in done.stdout
     else:
         done = tare("run", "--resume", str(file))  # which sets them again meanwhile, and from what they were

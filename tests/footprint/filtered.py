@@ -12,8 +12,8 @@ from kernel_oracle import install
 
 seen = []
 signal.signal(signal.SIGUSR1, lambda number, _: seen.append(number))
-for one in sys.argv[1:]:
-    install(bytes.fromhex(one))
+for packed in sys.argv[1:]:
+    install(bytes.fromhex(packed))
 for _ in range(3):
     threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
 print("ready", flush=True)

@@ -48,7 +48,7 @@ def harmless(raw):
             program.append((code, jt, jf, ERRNO | STANDS_FOR[action]))
         else:
             program.append((code, jt, jf, k))
-    return b"".join(struct.pack("=HBBI", *one) for one in program)
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
 
 
 def install(raw):
@@ -61,7 +61,7 @@ def install(raw):
 
 def native(number, arguments):
     ctypes.set_errno(0)
-    result = libc.syscall(number, *(ctypes.c_long(one).value for one in arguments), MARK)
+    result = libc.syscall(number, *(ctypes.c_long(argument).value for argument in arguments), MARK)
     return ctypes.get_errno() if result == -1 else 0
 
 

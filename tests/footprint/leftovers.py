@@ -10,15 +10,15 @@ import time
 
 def _loaded(names):
     """Numbers and names of the BPF programs in the kernel that are called so."""
-    library, found, number = ctypes.CDLL("libbpf.so.1"), [], ctypes.c_uint32(0)
+    library, programs, number = ctypes.CDLL("libbpf.so.1"), [], ctypes.c_uint32(0)
     while library.bpf_prog_get_next_id(number, ctypes.byref(number)) == 0:
         descriptor = library.bpf_prog_get_fd_by_id(number)
         info, length = ctypes.create_string_buffer(232), ctypes.c_uint32(232)
         if descriptor >= 0 and library.bpf_obj_get_info_by_fd(descriptor, info, ctypes.byref(length)) == 0:
-            found.append((number.value, info.raw[64:80].rstrip(b"\0")))
+            programs.append((number.value, info.raw[64:80].rstrip(b"\0")))
         if descriptor >= 0:
             os.close(descriptor)
-    return {one for one in found if one[1] in names}
+    return {program for program in programs if program[1] in names}
 
 
 def _gone(names, before):

@@ -12,7 +12,7 @@ class Op(NamedTuple):
 
 
 def raw(program):
-    return b"".join(struct.pack("=HBBI", *one) for one in program)
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
 
 
 def run(program, words):

@@ -34,11 +34,13 @@ def test_numbers_and_architectures_are_libseccomps(abi, arch):
         assert table.architecture == token & 0xFFFFFFFF
     known = {}
     for name, number in table.numbers.items():
-        found = pyseccomp.resolve_syscall(token, name)
-        if found >= 0:  # else it is newer than the library, or another call in its stead
-            known[name] = (found, number)
+        theirs = pyseccomp.resolve_syscall(token, name)
+        if theirs >= 0:  # else it is newer than the library, or another call in its stead
+            known[name] = (theirs, number)
     assert len(known) > 250
-    assert {name: found for name, (found, _) in known.items()} == {name: number for name, (_, number) in known.items()}
+    assert {name: theirs for name, (theirs, _) in known.items()} == {
+        name: number for name, (_, number) in known.items()
+    }
 
 
 SYMBOLS = """\
@@ -52,7 +54,7 @@ ffffffff81000030 T __x64_sys_mseal
 def test_a_kernel_has_old_calls_and_of_new_ones_those_that_its_symbols_name():
     numbers = {"mseal": 462, "read": 0, "uselib": 134, "listmount": 458, "listns": 470}
     assert calls.in_kernel(numbers, SYMBOLS) == {"read": 0, "uselib": 134, "listmount": 458, "mseal": 462}
-    assert calls.in_kernel(numbers, "") == dict(sorted(numbers.items(), key=lambda one: one[1]))
+    assert calls.in_kernel(numbers, "") == dict(sorted(numbers.items(), key=lambda entry: entry[1]))
 
 
 def test_whether_a_kernel_has_another_abi():

@@ -17,8 +17,8 @@ WORDS = st.lists(NUMBERS | st.integers(0, 0xFFFFFFFF), min_size=16, max_size=16)
 @settings(max_examples=200, deadline=None)
 @given(programs(), WORDS, st.sets(OFFSETS))
 def test_what_a_program_returns_is_among_the_answers(program, words, known):
-    found = cbpf.returned(cbpf.parse(raw(program)), {offset: words[offset // 4] for offset in known})
-    assert run(program, words) in found or None in found
+    answers = cbpf.returned(cbpf.parse(raw(program)), {offset: words[offset // 4] for offset in known})
+    assert run(program, words) in answers or None in answers
 
 
 @settings(max_examples=200, deadline=None)
@@ -37,7 +37,7 @@ COMPARING = [0x15, 0x25, 0x35]
 def test_programs_that_only_compare_get_no_answer_too_many(program):
     # With constants below 4 no program can tell two words apart that are both above.
     possible = {
-        run(program, [0, 0, 0, 0, one, 0, other, *[0] * 9]) for one, other in itertools.product(range(8), repeat=2)
+        run(program, [0, 0, 0, 0, word, 0, other, *[0] * 9]) for word, other in itertools.product(range(8), repeat=2)
     }
     assert cbpf.returned(cbpf.parse(raw(program)), {}) == possible
 
@@ -45,15 +45,15 @@ def test_programs_that_only_compare_get_no_answer_too_many(program):
 @pytest.mark.parametrize("mask", [0xFFFFFFFF, 3, 2])
 @pytest.mark.parametrize(("first", "second"), list(itertools.product(JUMPS, repeat=2)))
 def test_what_one_test_told_is_right_for_the_next(first, second, mask):
-    for one, other in itertools.product(range(4), repeat=2):
-        program = [Op(0x20, k=16), Op(first, 0, 4, one)]
+    for word, other in itertools.product(range(4), repeat=2):
+        program = [Op(0x20, k=16), Op(first, 0, 4, word)]
         for at in (0, 2):
             program += [Op(0x54, k=mask), Op(second, 0, 1, other), Op(0x06, k=at), Op(0x06, k=at + 1)]
         possible = {run(program, [0, 0, 0, 0, word, *[0] * 11]) for word in range(8)}
-        found = cbpf.returned(cbpf.parse(raw(program)), {})
-        assert found >= possible, (one, other)
+        answers = cbpf.returned(cbpf.parse(raw(program)), {})
+        assert answers >= possible, (word, other)
         if mask == 0xFFFFFFFF and 0x45 not in (first, second):  # how large a word is says nothing of its bits here
-            assert found == possible, (one, other)
+            assert answers == possible, (word, other)
 
 
 @pytest.mark.parametrize("bits", [3, 6, 8])
@@ -67,9 +67,9 @@ def test_each_of_many_states_of_one_branch_is_followed(bits):
     for number in range(1 << bits):
         program += [Op(0x15, 0, 1, number), Op(0x06, k=number + 1)]
     program += [Op(0x06, k=0)]
-    found = cbpf.returned(cbpf.parse(raw(program)), {})
-    assert found >= set(range(1, (1 << bits) + 1))
-    assert 0 not in found or bits == 8
+    answers = cbpf.returned(cbpf.parse(raw(program)), {})
+    assert answers >= set(range(1, (1 << bits) + 1))
+    assert 0 not in answers or bits == 8
 
 
 def test_many_ways_are_bounded_and_none_is_lost():

@@ -35,30 +35,30 @@ def test_a_files_footprints_are_of_what_ran_and_more_come_into_the_same_file(tmp
     arguments = ["-p", "native", "-w", "call-getpid", "-w", "startup", "--repeats", "1", "-o", "some.tare"]
     done = _run(tmp_path, *arguments, "--idle", "0.2s", "--json")
     assert done.code == 0, done.stderr
-    found, status = _read(tmp_path / "some.tare")
+    prints, status = _read(tmp_path / "some.tare")
     assert status == "complete"
-    by = {(one.platform, one.phase, one.scope): one for one in found}
+    by = {(footprint.platform, footprint.phase, footprint.scope): footprint for footprint in prints}
     [start, steady] = [by["native", phase, Scope.INSTANCE] for phase in Phase]
     assert {"execve", "exit_group"} & start.hits.keys()
     assert steady.hits["getpid"] > 1_000
     assert "execve" not in steady.hits
     assert steady.hits["getpid"] <= by["native", Phase.STEADY, Scope.HOST].hits["getpid"]
     assert by[IDLE, Phase.STEADY, Scope.HOST].seconds >= 0.2
-    assert {one.lost for one in found} == {0}
+    assert {footprint.lost for footprint in prints} == {0}
     answer = json.loads(done.stdout)
     assert answer["schema"] == "tare.footprint/1"
-    assert answer["footprints"] == [one.model_dump(mode="json") for one in found]
-    assert [one["workload"] for one in answer["skipped"]] == ["startup"]
+    assert answer["footprints"] == [footprint.model_dump(mode="json") for footprint in prints]
+    assert [entry["workload"] for entry in answer["skipped"]] == ["startup"]
 
     again = _run(tmp_path, *arguments, "--idle", "0")
     assert again.code == 0, again.stderr
     more, _ = _read(tmp_path / "some.tare")
-    assert more[: len(found)] == found
-    assert [(one.phase, one.scope) for one in more[len(found) :]] == [
+    assert more[: len(prints)] == prints
+    assert [(footprint.phase, footprint.scope) for footprint in more[len(prints) :]] == [
         (phase, scope) for phase in Phase for scope in Scope
     ]
-    assert {one.repeat for one in found} == {0}
-    assert {one.repeat for one in more[len(found) :]} == {1}  # others, not the same again
+    assert {footprint.repeat for footprint in prints} == {0}
+    assert {footprint.repeat for footprint in more[len(prints) :]} == {1}  # others, not the same again
     assert "startup is left out" in again.text
     assert not [root for root in cgroup.hierarchies().mounted if (root / "tare").exists()]
 
@@ -71,14 +71,14 @@ def test_an_interrupt_keeps_what_is_there_and_leaves_nothing(tmp_path):
         if b"repeat 2 of 500" in line:
             break
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
-    assert b"what was measured is kept" in said
-    found, status = _read(tmp_path / "some.tare")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert b"what was measured is kept" in errors
+    prints, status = _read(tmp_path / "some.tare")
     assert status == "interrupted"
-    assert {one.repeat for one in found} >= {0}
+    assert {footprint.repeat for footprint in prints} >= {0}
     assert not [root for root in cgroup.hierarchies().mounted if (root / "tare").exists()]
-    assert not [one for one in state.work().iterdir() if not one.name.startswith("lab")]  # labs may run beside it
+    assert not [path for path in state.work().iterdir() if not path.name.startswith("lab")]  # labs may run beside it
 
 
 @pytest.mark.host
@@ -87,11 +87,11 @@ def test_a_campaigns_file_of_another_image_is_refused_before_anything_starts_and
     fake_campaign.write(tmp_path / "night.tare", fake_campaign.Shape(blocks=1, rounds=2, workloads=("sysbench-cpu",)))
     argv = [sys.executable, "-c", MAIN, *command, "-o", "night.tare"]
     done = processes.run(argv, cwd=tmp_path, env=dict(os.environ), time_limit_s=60)
-    said = done.stderr.decode()
-    assert done.code == 2, said
-    assert "the campaign ran image sha256:0123abcd, and now there is" in said
-    assert "other bits, other figures" in said
-    assert "starting" not in said
+    errors = done.stderr.decode()
+    assert done.code == 2, errors
+    assert "the campaign ran image sha256:0123abcd, and now there is" in errors
+    assert "other bits, other figures" in errors
+    assert "starting" not in errors
     with read_store(tmp_path / "night.tare") as store:
         assert store.attachments() == []
         assert store.status == "complete"
@@ -99,7 +99,7 @@ def test_a_campaigns_file_of_another_image_is_refused_before_anything_starts_and
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--repeats", "0"], "0 repeats cannot be counted"),
         (["--idle", "soon"], "'soon' is not a time"),
@@ -108,15 +108,15 @@ def test_a_campaigns_file_of_another_image_is_refused_before_anything_starts_and
         (["--cpus", "all"], "'all' is not a list of CPUs"),
     ],
 )
-def test_what_cannot_be_is_said_in_a_line_with_the_fix(tmp_path, monkeypatch, capsys, arguments, said):
+def test_what_cannot_be_is_said_in_a_line_with_the_fix(tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["tare", "footprint", *arguments])
     with pytest.raises(SystemExit) as ended:
         cli.main()
-    told = capsys.readouterr().err
+    errors = capsys.readouterr().err
     assert ended.value.code == 2
-    assert said in told
-    assert "fix:" in told
+    assert message in errors
+    assert "fix:" in errors
     assert list(tmp_path.iterdir()) == []
 
 
@@ -125,12 +125,12 @@ def test_stacks_of_a_reader_are_sampled_shown_and_exported_folded(tmp_path):
     arguments = ["-p", "native", "-w", "call-read-1b", "--level", "stacks", "--repeats", "1", "-o", "some.tare"]
     done = _run(tmp_path, *arguments, "--idle", "0.2s")
     assert done.code == 0, done.stderr
-    said = done.stdout.decode()
-    assert "Where the CPUs were: call-read-1b" in said
-    assert "native entered the kernel for read " in said
-    found, _ = _read(tmp_path / "some.tare")
-    assert {one.level for one in found} == {Level.STACKS}
-    [own] = [one for one in found if one.workload and one.scope is Scope.INSTANCE]
+    output = done.stdout.decode()
+    assert "Where the CPUs were: call-read-1b" in output
+    assert "native entered the kernel for read " in output
+    prints, _ = _read(tmp_path / "some.tare")
+    assert {footprint.level for footprint in prints} == {Level.STACKS}
+    [own] = [footprint for footprint in prints if footprint.workload and footprint.scope is Scope.INSTANCE]
     stacks = [stack for stack in own.hits if stack.startswith("tare-agent;") and ";vfs_read" in stack]
     assert sum(own.hits[stack] for stack in stacks) > 0.1 * sum(own.hits.values())
     argv = [sys.executable, "-c", MAIN, "export", "some.tare", "--table", "stacks", "--format", "folded"]

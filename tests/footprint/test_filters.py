@@ -31,15 +31,15 @@ def made(default, *rules, arches=(), tree=False):
         return cbpf.parse(file.read())
 
 
-def told(*programs, table=TABLE):
+def answers_of(*programs, table=TABLE):
     return filters.by_name(programs, table.numbers, table.architecture)
 
 
 def test_a_list_of_allowed_calls():
     names = ["read", "write", "openat", "futex", "exit_group", "mmap", "statx"]
-    found, words = told(made(E(38), *((ALLOW, name) for name in names)))
-    assert {name for name, call in found.items() if call is Call.ALLOWED} == set(names)
-    assert {name for name, call in found.items() if call is Call.ERRNO} == set(found) - set(names)
+    calls, words = answers_of(made(E(38), *((ALLOW, name) for name in names)))
+    assert {name for name, call in calls.items() if call is Call.ALLOWED} == set(names)
+    assert {name for name, call in calls.items() if call is Call.ERRNO} == set(calls) - set(names)
     assert words["mount"] == ("errno 38",)
     assert "read" not in words
 
@@ -57,9 +57,9 @@ def test_a_list_of_allowed_calls():
     ],
 )
 def test_each_action(action, call, word):
-    found, words = told(made(ALLOW, (action, "mount"), (action, "keyctl")))
-    assert {name for name, one in found.items() if name in words} == {"mount", "keyctl"}
-    assert found["mount"] is call
+    calls, words = answers_of(made(ALLOW, (action, "mount"), (action, "keyctl")))
+    assert {name for name, answer in calls.items() if name in words} == {"mount", "keyctl"}
+    assert calls["mount"] is call
     assert words["mount"] == (word,)
 
 
@@ -76,36 +76,36 @@ def test_each_action(action, call, word):
 )
 def test_calls_that_are_allowed_as_their_arguments_are(argument, tree):
     every = [(ALLOW, "read"), (ALLOW, "write"), (ALLOW, "clone", argument), (E(1), "mount")]
-    found, words = told(made(E(38), *every, tree=tree))
-    assert found["clone"] is Call.CONDITIONAL
+    calls, words = answers_of(made(E(38), *every, tree=tree))
+    assert calls["clone"] is Call.CONDITIONAL
     assert words["clone"] == ("allow", "errno 38")
-    assert [name for name, call in found.items() if call is Call.CONDITIONAL] == ["clone"]
+    assert [name for name, call in calls.items() if call is Call.CONDITIONAL] == ["clone"]
     assert words["mount"] == ("errno 1",)
 
 
 def test_rules_that_leave_nothing_out_are_no_condition():
     # Whatever the argument is, one of the two holds.
     rules = [(ALLOW, "personality", Arg(0, EQ, 8)), (ALLOW, "personality", Arg(0, NE, 8))]
-    found, _ = told(made(E(38), *rules))
-    assert found["personality"] is Call.ALLOWED
+    calls, _ = answers_of(made(E(38), *rules))
+    assert calls["personality"] is Call.ALLOWED
 
 
 def test_a_filter_may_forbid_what_another_allows_for_the_same_argument():
     # Each condition alone can hold. That both cannot is not seen: stacked filters are paired answer by answer.
-    one, other = (made(E(38), (ALLOW, "socket", Arg(0, EQ, family))) for family in (1, 2))
-    found, _ = told(one, other)
-    assert found["socket"] is Call.CONDITIONAL
+    first, other = (made(E(38), (ALLOW, "socket", Arg(0, EQ, family))) for family in (1, 2))
+    calls, _ = answers_of(first, other)
+    assert calls["socket"] is Call.CONDITIONAL
 
 
 def test_other_ways_into_the_kernel():
     alone = made(E(38), (ALLOW, "read"), (ALLOW, "openat"))
     for table in OTHERS.values():
-        found, _ = told(alone, table=table)
-        assert set(found.values()) == {Call.KILL}
+        calls, _ = answers_of(alone, table=table)
+        assert set(calls.values()) == {Call.KILL}
     both = made(E(38), (ALLOW, "read"), (ALLOW, "openat"), arches=(Arch.X86, Arch.X32))
     for table in OTHERS.values():
-        found, _ = told(both, table=table)
-        assert {name for name, call in found.items() if call is Call.ALLOWED} == {"read", "openat"}
+        calls, _ = answers_of(both, table=table)
+        assert {name for name, call in calls.items() if call is Call.ALLOWED} == {"read", "openat"}
 
 
 ACTIONS = [filters.KILL_PROCESS, filters.KILL_THREAD, filters.TRAP, filters.ERRNO, filters.USER_NOTIF, filters.TRACE,
@@ -136,10 +136,10 @@ def test_sets_are_combined_pair_by_pair():
 def test_stacked_programs():
     outer = made(ALLOW, (E(1), "mount"), (E(1), "bpf"))
     inner = made(TRAP, (ALLOW, "read"), (ALLOW, "mount"))
-    found, words = told(inner, outer)
-    assert found["read"] is Call.ALLOWED
-    assert (found["mount"], words["mount"]) == (Call.ERRNO, ("errno 1",))
-    assert (found["bpf"], words["bpf"]) == (Call.TRAP, ("trap",))
+    calls, words = answers_of(inner, outer)
+    assert calls["read"] is Call.ALLOWED
+    assert (calls["mount"], words["mount"]) == (Call.ERRNO, ("errno 1",))
+    assert (calls["bpf"], words["bpf"]) == (Call.TRAP, ("trap",))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tare.lab import kernel, recipe
 
 
 def _told(lab_state):
-    return {one.name: one for one in checks(Check("lab", lab_state, "this one"))}
+    return {check.name: check for check in checks(Check("lab", lab_state, "this one"))}
 
 
 def test_what_is_counted_in_a_lab_is_no_fault_of_the_host(monkeypatch):
@@ -20,22 +20,24 @@ def test_what_is_counted_in_a_lab_is_no_fault_of_the_host(monkeypatch):
     every = _told("ok")
     assert len(every) == len(Level) + 1
     assert every["lab"].found == "this one"
-    told = every["count lines"]
-    assert (told.state, told.advice) == ("ok", None)
-    assert told.found.startswith("in a lab, which tare footprint --level lines boots; on this host not: the kernel ")
+    lines_check = every["count lines"]
+    assert (lines_check.state, lines_check.advice) == ("ok", None)
+    assert lines_check.found.startswith(
+        "in a lab, which tare footprint --level lines boots; on this host not: the kernel "
+    )
 
 
 def test_without_a_lab_or_in_one_it_is_said_with_the_fix(monkeypatch):
     monkeypatch.delenv("TARE_LAB", raising=False)
-    told = _told("warn")["count lines"]
-    assert (told.state, told.advice) == ("warn", "see lab below: tare footprint --level lines boots one")
+    lines_check = _told("warn")["count lines"]
+    assert (lines_check.state, lines_check.advice) == ("warn", "see lab below: tare footprint --level lines boots one")
     monkeypatch.setenv("TARE_LAB", "1")
     inside = _told("warn")
     assert "lab" not in inside
-    told = inside["count lines"]
-    assert told.state == "warn"
-    assert "does not count its lines" in told.found
-    assert "on the host outside" in told.advice
+    lines_check = inside["count lines"]
+    assert lines_check.state == "warn"
+    assert "does not count its lines" in lines_check.found
+    assert "on the host outside" in lines_check.advice
 
 
 @pytest.fixture
@@ -46,12 +48,12 @@ def home(tmp_path, monkeypatch):
 
 
 def test_a_lab_that_is_not_built_will_be_unless_something_keeps_it_from_it(home):
-    told = lab_checks.check(lambda: None)
-    assert told.state == "ok"
-    assert told.found.startswith("not built yet; kvm, xen, lines: by what first needs it")
-    told = lab_checks.check(lambda: ImageError("mmdebstrap is not installed", fix="apt-get install mmdebstrap"))
-    assert (told.state, told.advice) == ("warn", "apt-get install mmdebstrap")
-    assert "cannot be: mmdebstrap is not installed" in told.found
+    check = lab_checks.check(lambda: None)
+    assert check.state == "ok"
+    assert check.found.startswith("not built yet; kvm, xen, lines: by what first needs it")
+    check = lab_checks.check(lambda: ImageError("mmdebstrap is not installed", fix="apt-get install mmdebstrap"))
+    assert (check.state, check.advice) == ("warn", "apt-get install mmdebstrap")
+    assert "cannot be: mmdebstrap is not installed" in check.found
     assert not (home / "lab").exists()  # looking makes nothing
 
 

@@ -41,8 +41,8 @@ def footprint(repeat):
 def written(path, *counted, warning=None):
     fake_campaign.write(path, fake_campaign.Shape(blocks=1))
     with open_store(path) as store:
-        for one in counted:
-            store.add_footprint(one)
+        for footprint in counted:
+            store.add_footprint(footprint)
         if warning:
             store.add_event("warning", warning)
     return path
@@ -50,10 +50,10 @@ def written(path, *counted, warning=None):
 
 class Watching:
     def __init__(self):
-        self.said, self.steps = [], []
+        self.lines, self.steps = [], []
 
     def doing(self, what):
-        self.said.append(what)
+        self.lines.append(what)
 
     def step(self, done, of, missed):
         self.steps.append((done, of, missed))
@@ -104,7 +104,7 @@ def test_a_request_is_the_same_in_the_lab_and_its_result_the_same_outside(reques
     assert requests == [request_sent]
     assert result == RESULT
     assert watcher.steps == [(3, 9, 1)]
-    assert watcher.said[-2:] == ["in the lab: starting kata, repeat 1 of 2", "in the lab: docker is there"]
+    assert watcher.lines[-2:] == ["in the lab: starting kata, repeat 1 of 2", "in the lab: docker is there"]
     assert [word for word in commands[0].argv if "primes" in word or "level" in word] == [], "nothing of it is argv"
     assert [path.name for path in tmp_path.iterdir()] == ["x.tare"]
     with read_store(tmp_path / "x.tare") as store:
@@ -254,9 +254,9 @@ def test_what_comes_back_is_added_to_a_file_that_is_there(tmp_path):
     assert brought == (footprint(2),)
     with read_store(here) as store:
         assert list(store.footprints()) == [footprint(0), footprint(2)], "repeats go on: they are others, not again"
-        said = [event.text for event in store.events()]
-    assert "in the lab: no footprint of kata: no KVM" in said
-    assert "footprints that came from a lab on Linux 6.1.0-fake: 1" in said
+        texts = [event.text for event in store.events()]
+    assert "in the lab: no footprint of kata: no KVM" in texts
+    assert "footprints that came from a lab on Linux 6.1.0-fake: 1" in texts
 
 
 def test_what_a_lab_says_is_passed_on_whatever_pieces_it_comes_in():
@@ -268,7 +268,7 @@ def test_what_a_lab_says_is_passed_on_whatever_pieces_it_comes_in():
     )  # fmt: skip
     for channel, data in pieces:
         output(channel, data)
-    assert watcher.said == [
+    assert watcher.lines == [
         "in the lab: starting native",
         "in the lab: tare: no disk (fix: free some)",
         "in the lab: time",
@@ -293,4 +293,4 @@ def test_what_is_no_progress_is_a_line_like_any_other(line):
     output = lab._LabOutput(watcher)
     output(STDOUT, line + b"\n")
     assert output.last == line.decode(errors="replace")
-    assert watcher.said == [f"in the lab: {output.last}"]
+    assert watcher.lines == [f"in the lab: {output.last}"]

@@ -65,12 +65,12 @@ def known(number, architecture, arguments):
 
 def asks_from_where(program):
     """Whether it looks at the address that a call comes from, as gVisor's stubs do: that is not told here."""
-    return any(one.code == 0x20 and one.k in (8, 12) for one in program)
+    return any(op.code == 0x20 and op.k in (8, 12) for op in program)
 
 
 def seen(program, rng):
     """An argument that the program may ask for: one of its numbers, or near one; in one half or in both."""
-    constants = [one.k + rng.choice([-1, 0, 0, 0, 1]) for one in program if one.code & 7 in (4, 5)]
+    constants = [op.k + rng.choice([-1, 0, 0, 0, 1]) for op in program if op.code & 7 in (4, 5)]
     low, high = (max(rng.choice([0, *constants]), 0) & 0xFFFFFFFF for _ in range(2))
     return low | rng.choice([0, 0, high, 0xFFFFFFFF]) << 32
 
@@ -85,11 +85,11 @@ def test_a_real_filter_is_answered_alike(kernel, file):
         for number, values in whole.items()
         for _ in range(1 if len(values) == 1 else 20)
     ]
-    found = kernel.answers(file.read_bytes(), asked)
-    for (number, *arguments), said in zip(asked, found, strict=True):
-        told = cbpf.returned(program, known(number, TABLE.architecture, arguments))
-        assert told == {said} or (said in told and asks_from_where(program))
-        assert said in whole[number]
+    answers = kernel.answers(file.read_bytes(), asked)
+    for (number, *arguments), answer in zip(asked, answers, strict=True):
+        computed = cbpf.returned(program, known(number, TABLE.architecture, arguments))
+        assert computed == {answer} or (answer in computed and asks_from_where(program))
+        assert answer in whole[number]
     assert len({filters.outcome(values) for values in whole.values()}) > 1
 
 
@@ -97,9 +97,9 @@ def test_a_real_filter_is_answered_alike(kernel, file):
 def test_numbers_of_x32_are_answered_alike(kernel, file):
     program, table = cbpf.parse(file.read_bytes()), OTHERS["x32"]
     asked = [(number, 0, 0, 0, 0, 0) for number in table.numbers.values()]
-    for (number, *arguments), said in zip(asked, kernel.answers(file.read_bytes(), asked), strict=True):
-        assert cbpf.returned(program, known(number, table.architecture, arguments)) == {said}
-        assert said in filters.answers([program], number, table.architecture)
+    for (number, *arguments), answer in zip(asked, kernel.answers(file.read_bytes(), asked), strict=True):
+        assert cbpf.returned(program, known(number, table.architecture, arguments)) == {answer}
+        assert answer in filters.answers([program], number, table.architecture)
 
 
 @pytest.mark.skipif(not calls.has_abi(OTHERS["i386"], calls.symbols()), reason="this kernel has no calls of i386")
@@ -107,23 +107,23 @@ def test_numbers_of_x32_are_answered_alike(kernel, file):
 def test_calls_of_i386_are_answered_alike(kernel, file):
     program, table = cbpf.parse(file.read_bytes()), OTHERS["i386"]
     asked = [(number, 0, 0, 0, 0, 0) for number in table.numbers.values()]
-    for (number, *arguments), said in zip(asked, kernel.answers(file.read_bytes(), asked, "i386"), strict=True):
-        assert cbpf.returned(program, known(number, table.architecture, arguments)) == {said}
-        assert said in filters.answers([program], number, table.architecture)
+    for (number, *arguments), answer in zip(asked, kernel.answers(file.read_bytes(), asked, "i386"), strict=True):
+        assert cbpf.returned(program, known(number, table.architecture, arguments)) == {answer}
+        assert answer in filters.answers([program], number, table.architecture)
 
 
 @settings(max_examples=25, deadline=None, database=None, phases=[Phase.generate])
 @given(programs(tests=JUMPS, calculates=False))
 def test_filters_of_chance_are_answered_alike(kernel, program):
     # What it returns, by where: an error of that number.
-    errors = [one._replace(k=filters.ERRNO | one.k + 1) if one.code == 0x06 else one for one in program]
+    errors = [op._replace(k=filters.ERRNO | op.k + 1) if op.code == 0x06 else op for op in program]
     parsed = cbpf.parse(raw(errors))
     rng = random.Random(str(program))
     asked = [(number, *(seen(parsed, rng) for _ in range(5))) for number in [0, 1, 2, 3, 4, 8, 16, 39]]
-    for (number, *arguments), said in zip(asked, kernel.answers(raw(errors), asked), strict=True):
-        found = cbpf.returned(parsed, known(number, TABLE.architecture, arguments))
-        assert said in found
-        assert len(found) == 1 or asks_from_where(parsed)
+    for (number, *arguments), answer in zip(asked, kernel.answers(raw(errors), asked), strict=True):
+        computed = cbpf.returned(parsed, known(number, TABLE.architecture, arguments))
+        assert answer in computed
+        assert len(computed) == 1 or asks_from_where(parsed)
 
 
 def test_there_are_filters_of_real_sandboxes():

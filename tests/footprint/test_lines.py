@@ -74,7 +74,7 @@ def read(counters, tmp_path):
 def test_a_reading_has_all_counters_as_they_were(counters, tmp_path):
     [name] = read(counters, tmp_path)
     packed = (tmp_path / "readings" / name.removeprefix(READING)).read_bytes()
-    assert gcov.counters_in(packed) == {one: (CAPTURED / f"{one}.gcda").read_bytes() for one in OBJECTS}
+    assert gcov.counters_in(packed) == {name: (CAPTURED / f"{name}.gcda").read_bytes() for name in OBJECTS}
 
 
 def test_each_reading_is_a_file_of_its_own_and_counts_from_the_last_reset(counters, tmp_path):
@@ -109,13 +109,13 @@ def test_a_kernel_of_somebody_elses_that_counts_is_not_ours(tmp_path):
 def test_lines_come_in_the_place_of_a_reading(counters, tmp_path, kernel):
     raw = footprint(read(counters, tmp_path))
     other = footprint({"read": 3}, level=Level.SYSCALLS)
-    [one, same] = completed([raw, footprint({}, scope=Scope.INSTANCE), other], tmp_path / "readings", kernel)
+    [reading, same] = completed([raw, footprint({}, scope=Scope.INSTANCE), other], tmp_path / "readings", kernel)
     assert same == other
     expected = gcov.Coverage()
     expected.add((CAPTURED / f"{RAN}.json").read_bytes(), TOP)
-    assert one.hits == expected.hits()
-    assert one.known == sum(map(len, kernel.lines().values()))
-    assert (one.platform, one.phase, one.seconds) == (raw.platform, raw.phase, raw.seconds)
+    assert reading.hits == expected.hits()
+    assert reading.known == sum(map(len, kernel.lines().values()))
+    assert (reading.platform, reading.phase, reading.seconds) == (raw.platform, raw.phase, raw.seconds)
     assert list(state.work().iterdir()) == [], "the folder with the notes is gone"
     assert list(Journal(state.journal()).entries()) == []
 

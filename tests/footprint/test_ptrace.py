@@ -48,19 +48,19 @@ def threads(pid):
 
 def standing(pid):
     """Threads that are stopped or traced."""
-    found = []
+    standing_threads = []
     for thread in threads(pid):
         text = Path(f"/proc/{pid}/task/{thread}/status").read_text()
         if "\nTracerPid:\t0\n" not in text or "State:\tt" in text or "State:\tT" in text:
-            found.append(thread)
-    return found
+            standing_threads.append(thread)
+    return standing_threads
 
 
 def test_stacked_filters_come_back_the_newest_first():
     with filtered(ALLOW, LONGER) as process:
-        found = ptrace.installed(threads(process.pid))
-        assert len(found) == 4
-        assert set(found.values()) == {(LONGER, ALLOW)}
+        filters = ptrace.installed(threads(process.pid))
+        assert len(filters) == 4
+        assert set(filters.values()) == {(LONGER, ALLOW)}
         assert standing(process.pid) == []
         assert signals(process) == 0
 

@@ -32,13 +32,13 @@ def test_a_status_of_an_old_kernel_has_no_number_of_filters():
 def test_the_writable_places_of_a_container():
     theirs = rights.parse_mountinfo((CAPTURED / "docker.mountinfo").read_text())
     ours = rights.parse_mountinfo((CAPTURED / "host.mountinfo").read_text())
-    found = {place.path: place for place in rights.writable_places(theirs, ours)}
-    assert {"/", "/data", "/proc", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"} <= found.keys()
-    assert found["/proc"].host is None
-    assert found["/data"].host.endswith("/data")
-    assert found["/etc/hosts"].host.endswith("/hosts")
+    places = {place.path: place for place in rights.writable_places(theirs, ours)}
+    assert {"/", "/data", "/proc", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"} <= places.keys()
+    assert places["/proc"].host is None
+    assert places["/data"].host.endswith("/data")
+    assert places["/etc/hosts"].host.endswith("/hosts")
     # Read-only, its own, or hidden by what is mounted above it.
-    assert not found.keys() & {"/sys", "/proc/sys", "/dev", "/dev/shm", "/dev/pts", "/proc/kcore"}
+    assert not places.keys() & {"/sys", "/proc/sys", "/dev", "/dev/shm", "/dev/pts", "/proc/kcore"}
 
 
 def mount(point, *, device="8:1", root="/", kind="ext4", writable=True):
@@ -79,15 +79,15 @@ def test_a_filesystem_that_is_read_only_is_so_wherever_it_is_mounted():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("7 (a) b) S 3 7 7 0 -1 4194560 1 2", rights.Descent(3, ended=False, kernels=False)),
         ("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0", rights.Descent(0, ended=False, kernels=True)),
         ("9 (gone) Z 3 9 9 0 -1 4228364 0 0", rights.Descent(3, ended=True, kernels=False)),
     ],
 )
-def test_where_a_process_comes_from(text, told):
-    assert rights.parse_stat(text) == told
+def test_where_a_process_comes_from(text, expected):
+    assert rights.parse_stat(text) == expected
 
 
 def test_capabilities_that_the_library_does_not_know_are_numbers():

@@ -7,12 +7,12 @@ def seen(program, parent=1, own=False, kernels=False):
     return Seen(program, parent, own, kernels)
 
 
-def told(processes):
+def sides(processes):
     return {side.pid: (side.role, side.counted) for side in judge(processes)}
 
 
 def test_a_container_counts_and_what_watches_it_does_not():
-    assert told(
+    assert sides(
         {
             10: seen("containerd-shim-runc-v2"),
             11: seen("docker-proxy"),
@@ -28,7 +28,7 @@ def test_a_container_counts_and_what_watches_it_does_not():
 
 
 def test_gvisors_sentry_gofer_and_stubs():
-    assert told(
+    assert sides(
         {
             20: seen("runsc"),
             21: seen("runsc-gofer", 20, own=True),
@@ -46,14 +46,14 @@ def test_gvisors_sentry_gofer_and_stubs():
 
 
 def test_the_same_program_inside_and_outside():
-    assert told({30: seen("bwrap"), 31: seen("bwrap", 30, own=True)}) == {
+    assert sides({30: seen("bwrap"), 31: seen("bwrap", 30, own=True)}) == {
         31: ("sandboxed", True),
         30: ("outside", False),
     }
 
 
 def test_a_device_in_user_space_counts_wherever_it_is():
-    assert told({40: seen("conmon"), 41: seen("slirp4netns"), 42: seen("agent", 40, own=True)}) == {
+    assert sides({40: seen("conmon"), 41: seen("slirp4netns"), 42: seen("agent", 40, own=True)}) == {
         41: ("device", True),
         42: ("sandboxed", True),
         40: ("outside", False),
@@ -61,8 +61,8 @@ def test_a_device_in_user_space_counts_wherever_it_is():
 
 
 def test_without_a_namespace_of_its_own_all_counts_but_the_kernels_own():
-    assert told({50: seen("qemu-system-x86_64"), 51: seen("vhost-50", 2, kernels=True)}) == {
+    assert sides({50: seen("qemu-system-x86_64"), 51: seen("vhost-50", 2, kernels=True)}) == {
         50: ("monitor", True),
         51: ("kernel thread", False),
     }
-    assert told({60: seen("tare-agent")}) == {60: ("sandboxed", True)}
+    assert sides({60: seen("tare-agent")}) == {60: ("sandboxed", True)}

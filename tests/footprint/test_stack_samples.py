@@ -40,9 +40,9 @@ def group():
 
 @pytest.fixture
 def counter():
-    one = StackCounter()
-    yield one
-    one.stop()
+    stack_counter = StackCounter()
+    yield stack_counter
+    stack_counter.stop()
 
 
 @pytest.fixture(scope="module")
@@ -105,14 +105,18 @@ def test_nothing_of_it_is_in_the_kernel_after_a_kill_nor_after_a_stop(counter):
 @pytest.mark.host
 def test_what_tare_starts_inherits_nothing_and_a_stop_leaves_no_descriptor(counter):
     def held():
-        there = [one for one in list(Path("/proc/self/fd").iterdir()) if one.exists()]
-        return [int(one.name) for one in there if any(word in str(one.readlink()) for word in ("bpf", "perf_event"))]
+        there = [descriptor for descriptor in list(Path("/proc/self/fd").iterdir()) if descriptor.exists()]
+        return [
+            int(descriptor.name)
+            for descriptor in there
+            if any(word in str(descriptor.readlink()) for word in ("bpf", "perf_event"))
+        ]
 
     before = held()
     counter.start("tare-test/inherited")
-    ours = [one for one in held() if one not in before]
+    ours = [number for number in held() if number not in before]
     assert len(ours) >= 4 + 2 * len(clock.online())  # programs and maps; a clock and what attaches it, each CPU's
-    assert not any(os.get_inheritable(one) for one in ours)
+    assert not any(os.get_inheritable(number) for number in ours)
     counter.stop()
     assert held() == before
 
@@ -121,21 +125,21 @@ def test_what_tare_starts_inherits_nothing_and_a_stop_leaves_no_descriptor(count
 def test_without_the_capabilities_it_says_so():
     code = "from tare.footprint.stacks import StackCounter; StackCounter().start('tare-test/none')"
     argv = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-c", code]
-    said = processes.run(argv, env=dict(os.environ)).stderr.decode()
-    assert "the kernel hides the addresses of its functions" in said or "perf events are locked" in said
-    assert "as root" in said
+    errors = processes.run(argv, env=dict(os.environ)).stderr.decode()
+    assert "the kernel hides the addresses of its functions" in errors or "perf events are locked" in errors
+    assert "as root" in errors
 
 
 @pytest.mark.host
 def test_the_running_kernels_functions_have_names_and_its_entry_is_known():
-    found = symbols.read()
+    kernel_symbols = symbols.read()
     place = next(
         int(line.split()[0], 16)
         for line in Path("/proc/kallsyms").read_text().splitlines()
         if line.endswith(" T vfs_read")
     )
-    assert found.names(np.array([place, place + 3], np.uint64)) == ["vfs_read", "vfs_read"]
-    assert not found.begins(place, "vfs_read")
+    assert kernel_symbols.names(np.array([place, place + 3], np.uint64)) == ["vfs_read", "vfs_read"]
+    assert not kernel_symbols.begins(place, "vfs_read")
 
 
 def test_captured_paths_fold_as_the_kernel_had_called(captured, kernel):
@@ -158,7 +162,7 @@ def test_a_guests_time_is_one_frame_unless_the_kernel_had_left_it_for_interrupts
     paths, counts = captured[0].copy(), captured[1]
     paths["mode"][paths["mode"] == stacks.IN_KERNEL] = stacks.IN_GUEST
     own = folded(paths, counts, kernel, {})[Scope.INSTANCE]
-    assert own.keys() == {f"dd;{USER}", f"dd;{GUEST}"} | {one for one in own if "softirq" in one}
+    assert own.keys() == {f"dd;{USER}", f"dd;{GUEST}"} | {stack for stack in own if "softirq" in stack}
     assert Parts.of(own).guest == 142  # of 143
 
 
@@ -189,11 +193,11 @@ def test_whose_grandchild_a_process_is_says_what_it_is_though_nobody_between_was
         while Path(f"/proc/{sleeper}/comm").read_text() != "sleep\n":  # until then it is the shell that starts it
             time.sleep(0.01)
         paths["number"] = sleeper, sentry.pid, 0
-        found = stacks.programs(paths)
+        programs = stacks.programs(paths)
     finally:
         processes.kill_group(sentry)
         sentry.communicate()
-    assert found == {int(paths["number"][0]): "sleep (stub)", sentry.pid: "runsc-sandbox"}
+    assert programs == {int(paths["number"][0]): "sleep (stub)", sentry.pid: "runsc-sandbox"}
     assert stacks.programs(paths) == {}  # they have ended
 
 
@@ -223,13 +227,13 @@ def test_of_several_names_the_plain_one_is_taken_and_what_is_no_function_is_none
         "ffffffff81001080 d data_of_it",
         "ffffffffc0000000 t helper\t[some_module]",
     ]
-    found = Symbols(lines)
+    kernel_symbols = Symbols(lines)
     asked = [0x10, 0xFFFFFFFF81000010, 0xFFFFFFFF81001000, 0xFFFFFFFF810010FF, 0xFFFFFFFFC0000020, 0xFFFFFFFFD0000000]
     named = [UNKNOWN, "entry_SYSCALL_64", "do_it", "do_it", "helper [some_module]", UNKNOWN]
-    assert found.names(np.array(asked, np.uint64)) == named
-    assert found.begins(asked[1], "entry_SYSCALL_64")
-    assert not found.begins(asked[2], "do_it")
-    assert found.begins(asked[2], "ret_from_fork_asm")
+    assert kernel_symbols.names(np.array(asked, np.uint64)) == named
+    assert kernel_symbols.begins(asked[1], "entry_SYSCALL_64")
+    assert not kernel_symbols.begins(asked[2], "do_it")
+    assert kernel_symbols.begins(asked[2], "ret_from_fork_asm")
 
 
 def test_a_kernel_that_hides_its_addresses_is_told_with_the_fix():

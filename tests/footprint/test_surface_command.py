@@ -42,17 +42,17 @@ def test_of_a_process_that_runs():
     with restricted() as process:
         done = tare("--pid", str(process.pid), "--json")
         assert done.returncode == 0, done.stderr
-        [found] = json.loads(done.stdout)["platforms"]
-        of = found["of"]
-        assert found["counts"] == {
+        [platform] = json.loads(done.stdout)["platforms"]
+        of = platform["of"]
+        assert platform["counts"] == {
             "allowed": of - 4, "conditional": 1, "errno": 1, "trap": 1, "kill": 1, "notify": 0, "trace": 0,
         }  # fmt: skip
-        assert found["calls"]["personality"] == "conditional"
-        [tasks] = found["tasks"]
+        assert platform["calls"]["personality"] == "conditional"
+        [tasks] = platform["tasks"]
         assert sum(tasks["threads"].values()) == 4
         assert (tasks["seccomp"], tasks["filters"], tasks["no_new_privs"]) == ("filter", 1, True)
         assert tasks["outcomes"]["mount"] == ["errno 1"]
-        assert found["abis"]["i386"]["reachable"] == 0  # the filter kills what comes by another architecture
+        assert platform["abis"]["i386"]["reachable"] == 0  # the filter kills what comes by another architecture
         assert signals(process) == 0
         assert standing(process.pid) == []
 
@@ -74,11 +74,11 @@ def test_of_a_process_in_strict_mode():
         process.stdout.readline()
         while "Seccomp:\t1" not in Path(f"/proc/{process.pid}/status").read_text():
             assert process.poll() is None
-        [found] = json.loads(tare("--pid", str(process.pid), "--json").stdout)["platforms"]
+        [platform] = json.loads(tare("--pid", str(process.pid), "--json").stdout)["platforms"]
         process.kill()
-    allowed = {name for name, call in found["calls"].items() if call == "allowed"}
+    allowed = {name for name, call in platform["calls"].items() if call == "allowed"}
     assert allowed == {"read", "write", "exit", "rt_sigreturn"}
-    assert found["tasks"][0]["seccomp"] == "strict"
+    assert platform["tasks"][0]["seccomp"] == "strict"
 
 
 @pytest.mark.host
@@ -107,20 +107,20 @@ def test_a_file_keeps_the_surfaces_and_takes_more_beside_its_figures(tmp_path):
     file = tmp_path / "some.tare"
     done = tare("runc", "-o", str(file), "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)["platforms"]
-    assert [one["platform"] for one in told] == ["native", "runc"]
+    platforms = json.loads(done.stdout)["platforms"]
+    assert [entry["platform"] for entry in platforms] == ["native", "runc"]
     again = tare("native", "-o", str(file))
     assert again.returncode == 0, again.stderr
     assert again.stdout.endswith(f"in {file}\n")
     with read_store(file) as store:
-        found = list(store.surfaces())
+        surfaces = list(store.surfaces())
         assert (store.status, store.record.blocks) == ("complete", 0)
-        assert [one.name for one in store.record.platforms] == ["native", "runc"]
-    assert [one.platform for one in found] == ["native", "runc", "native"]
-    assert [one.model_dump(mode="json") for one in found[:2]] == [
-        {key: value for key, value in one.items() if key != "counts"} for one in told
+        assert [platform.name for platform in store.record.platforms] == ["native", "runc"]
+    assert [surface.platform for surface in surfaces] == ["native", "runc", "native"]
+    assert [surface.model_dump(mode="json") for surface in surfaces[:2]] == [
+        {key: value for key, value in entry.items() if key != "counts"} for entry in platforms
     ]
-    assert 0 < found[0].at <= found[1].at <= found[2].at
+    assert 0 < surfaces[0].at <= surfaces[1].at <= surfaces[2].at
 
 
 @pytest.mark.parametrize(

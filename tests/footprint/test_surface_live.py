@@ -35,18 +35,18 @@ def looked_at(launcher, reader, name):
 
 
 def roles(surface):
-    return {one.role for one in surface.tasks if one.counted}
+    return {process.role for process in surface.tasks if process.counted}
 
 
 def test_native_and_runc_have_no_filter(launcher, reader):
     for name in ("native", "runc"):
         surface, tried = looked_at(launcher, reader, name)
         assert set(surface.calls.values()) == {Call.ALLOWED}
-        assert all(one.seccomp == "none" for one in surface.tasks)
+        assert all(process.seccomp == "none" for process in surface.tasks)
         if name == "runc":
             assert tried.code == 0, tried.stderr
-            assert any(one.role == "outside" for one in surface.tasks)
-            [inside] = [one for one in surface.tasks if one.counted]
+            assert any(process.role == "outside" for process in surface.tasks)
+            [inside] = [process for process in surface.tasks if process.counted]
             assert {"mnt", "net", "pid"} <= set(inside.namespaces)
             assert "/data" in [place.path for place in inside.writable]
             assert len(inside.effective) == 14

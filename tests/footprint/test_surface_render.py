@@ -34,26 +34,26 @@ def published(*surfaces):
 
 
 def test_one_line_for_what_counts_and_one_for_what_does_not():
-    found = lines(render(surface()))
-    assert ["docker", "1", "1", "1", "1", "0", "0", "filter", "2", "0", "mnt", "pid", "no", EMPTY] in found
-    assert ["not", "counted", "of", "docker:", "shim"] in found
+    printed = lines(render(surface()))
+    assert ["docker", "1", "1", "1", "1", "0", "0", "filter", "2", "0", "mnt", "pid", "no", EMPTY] in printed
+    assert ["not", "counted", "of", "docker:", "shim"] in printed
 
 
 def test_several_kinds_of_processes_below_what_they_have_together():
     together = {**CALLS, "mount": Call.ALLOWED}
     every = (tasks("sentry"), tasks("stub", pid=9, uid=65534), tasks("stub", pid=10, uid=65534))
-    found = lines(render(surface("gvisor", *every, calls=together)))
-    assert ["gvisor", "2", "1", "0", "1", "0", "0"] in found
-    assert any(line[:1] == ["sentry"] for line in found)
-    assert any(line[:3] == ["stub", "\N{MULTIPLICATION SIGN}", "2"] and "65534" in line for line in found)
+    printed = lines(render(surface("gvisor", *every, calls=together)))
+    assert ["gvisor", "2", "1", "0", "1", "0", "0"] in printed
+    assert any(line[:1] == ["sentry"] for line in printed)
+    assert any(line[:3] == ["stub", "\N{MULTIPLICATION SIGN}", "2"] and "65534" in line for line in printed)
 
 
 def test_what_could_not_be_read_is_marked_with_the_reason():
     every = (tasks("sentry"), tasks("stub", None, pid=9))
-    found = text(render(surface("gvisor", *every, unread=("stub: another process (exe) traces it",))))
-    assert "1?" in found
-    assert "? gvisor: filters of the stub: another process (exe) traces it" in found
-    assert EMPTY in found
+    printed = text(render(surface("gvisor", *every, unread=("stub: another process (exe) traces it",))))
+    assert "1?" in printed
+    assert "? gvisor: filters of the stub: another process (exe) traces it" in printed
+    assert EMPTY in printed
 
 
 def test_what_a_tenant_calls_itself_does_not_move_the_cursor():
@@ -62,31 +62,31 @@ def test_what_a_tenant_calls_itself_does_not_move_the_cursor():
 
 
 def test_other_ways_and_places():
-    found = text(render(surface()))
+    printed = text(render(surface()))
     for part in ("i386: 3 of 9", "x32: not in this kernel", "/data (ext4)", "/dev/kvm"):
-        assert part in found
+        assert part in printed
 
 
 def test_the_studys_table_beside_ours():
-    found = lines(published(surface("docker"), surface("gvisor-host")))
-    assert ["LXC", "all", "except", "44", "docker", "1", "1", "4"] in found
-    assert ["gVisor,", "host", "networking", "68", "gvisor-host", "1", "1", "4"] in found
-    assert ["Firecracker", "36", EMPTY, EMPTY, EMPTY, EMPTY] in found
+    printed = lines(published(surface("docker"), surface("gvisor-host")))
+    assert ["LXC", "all", "except", "44", "docker", "1", "1", "4"] in printed
+    assert ["gVisor,", "host", "networking", "68", "gvisor-host", "1", "1", "4"] in printed
+    assert ["Firecracker", "36", EMPTY, EMPTY, EMPTY, EMPTY] in printed
     assert surfaces_report([surface("qemu")]).beside is None
 
 
 def test_a_study_counts_the_sentry_alone_and_so_does_a_line_of_ours():
     together = {**CALLS, "mount": Call.ALLOWED}
     every = (tasks("sentry"), tasks("gofer", together, pid=9))
-    found = lines(published(surface("gvisor", *every, calls=together)))
-    assert ["gVisor", "53", "gvisor", "2", "1", "4"] in found
-    assert ["its", "sentry", "1", "1", "4"] in found
+    printed = lines(published(surface("gvisor", *every, calls=together)))
+    assert ["gVisor", "53", "gvisor", "2", "1", "4"] in printed
+    assert ["its", "sentry", "1", "1", "4"] in printed
 
 
 def test_calls_are_listed_with_the_answers_of_their_filters():
-    found = text(shown.listed([surface()]))
-    assert "conditional (1)\n    clone (allow, errno 38)" in found
-    assert "allowed (1)\n    read\n" in found
+    printed = text(shown.listed([surface()]))
+    assert "conditional (1)\n    clone (allow, errno 38)" in printed
+    assert "allowed (1)\n    read\n" in printed
 
 
 def test_json_has_all_of_it():

@@ -40,15 +40,15 @@ def callers():
         return started[-1]
 
     yield start
-    for one in started:
-        one.end()
+    for caller in started:
+        caller.end()
 
 
 @pytest.fixture
 def counter():
-    one = SyscallCounter()
-    yield one
-    one.stop()
+    syscall_counter = SyscallCounter()
+    yield syscall_counter
+    syscall_counter.stop()
 
 
 @pytest.mark.host
@@ -74,8 +74,8 @@ def test_a_group_that_is_made_later_is_known_by_its_path_and_no_other_is(callers
     mine, longer = cgroup.Group(f"{parent}/one"), cgroup.Group(f"{parent}/one2")
     counter.start(mine.path)
     try:
-        for one in (longer, mine):
-            one.create(Resources((0,), 256 << 20))
+        for group in (longer, mine):
+            group.create(Resources((0,), 256 << 20))
         callers(*longer.leaf("tool")).make(500)
         assert counter.read().hits[Scope.INSTANCE] == {}
         callers(*mine.leaf("tool")).make(300)
@@ -166,19 +166,19 @@ def test_nothing_of_it_is_in_the_kernel_after_a_kill_nor_after_a_stop(counter):
 def test_what_tare_starts_inherits_nothing_that_would_keep_it_in_the_kernel(counter):
     counter.start("tare-test/inherited")
     # The descriptor by which they are listed is among them, and gone when it is looked at.
-    there = [one for one in list(Path("/proc/self/fd").iterdir()) if one.exists()]
-    held = [int(one.name) for one in there if "bpf" in str(one.readlink())]
+    there = [descriptor for descriptor in list(Path("/proc/self/fd").iterdir()) if descriptor.exists()]
+    held = [int(descriptor.name) for descriptor in there if "bpf" in str(descriptor.readlink())]
     assert len(held) >= 4  # two programs, two maps, and what attaches them
-    assert not any(os.get_inheritable(one) for one in held)
+    assert not any(os.get_inheritable(number) for number in held)
 
 
 @pytest.mark.host
 def test_without_the_capabilities_it_says_so():
     code = "from tare.footprint.syscalls import SyscallCounter; SyscallCounter().start('tare-test/none')"
     argv = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-c", code]
-    said = processes.run(argv, env=dict(os.environ)).stderr.decode()
-    assert "BPF is locked: tare lacks the capabilities BPF and PERFMON" in said
-    assert "tare lab run" in said
+    errors = processes.run(argv, env=dict(os.environ)).stderr.decode()
+    assert "BPF is locked: tare lacks the capabilities BPF and PERFMON" in errors
+    assert "tare lab run" in errors
 
 
 def test_without_a_compiler_it_says_what_to_install(monkeypatch, tmp_path):
@@ -213,10 +213,10 @@ def test_counts_by_number_are_named_and_strange_numbers_are_one():
 
 
 def test_what_the_program_is_told_of_an_instance_is_its_group_as_the_kernel_writes_it():
-    told = instance(7, "tare/abcx1")
-    assert told[:8] == (7).to_bytes(8, "little")
-    assert told[8:].rstrip(b"\0") == b"/tare/abcx1"
-    assert len(told) == 8 + PATH
+    key = instance(7, "tare/abcx1")
+    assert key[:8] == (7).to_bytes(8, "little")
+    assert key[8:].rstrip(b"\0") == b"/tare/abcx1"
+    assert len(key) == 8 + PATH
 
 
 def test_a_group_that_is_not_there_has_no_number():

@@ -54,11 +54,11 @@ class FakeCounter:
 
 @dataclass
 class Watching:
-    said: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     steps: list[tuple[int, int, int]] = field(default_factory=list)
 
     def doing(self, what):
-        self.said.append(what)
+        self.lines.append(what)
 
     def step(self, done, of, missed):
         self.steps.append((done, of, missed))
@@ -68,33 +68,36 @@ class Prepared(FakeRun):
     """Has a preparation and a clean-up, which are nobody's figure."""
 
     def plan(self, params, around):
-        one, another = (Command(("work", word)) for word in ("before", "after"))
-        return RunPlan(measures=(Command(("work", self.name)),), prepare=(one,), cleanup=(another,))
+        before, another = (Command(("work", word)) for word in ("before", "after"))
+        return RunPlan(measures=(Command(("work", self.name)),), prepare=(before,), cleanup=(another,))
 
 
 def _walk(*workloads, others=("runc", "docker"), repeats=1, idle_s=0.0, launcher=None, seed=5, **of_counter):
     launcher = launcher or FakeLauncher()
     platforms = tuple(FakePlatform(name) for name in ("native", *others))
-    route = Route(platforms, tuple(Job(one, {}) for one in workloads), repeats, idle_s, seed)
+    route = Route(platforms, tuple(Job(workload, {}) for workload in workloads), repeats, idle_s, seed)
     watcher, warnings = Watching(), []
     return Walk(route, FakeCounter(launcher.log, **of_counter), launcher, None, watcher, warnings.append)
 
 
 def _found(brought, **facts):
     return [
-        one
-        for one in brought
-        if isinstance(one, Footprint) and all(getattr(one, name) == value for name, value in facts.items())
+        footprint
+        for footprint in brought
+        if isinstance(footprint, Footprint) and all(getattr(footprint, name) == value for name, value in facts.items())
     ]
 
 
 def test_every_platform_has_a_start_and_every_workload_a_footprint_in_each_repeat_and_each_scope():
     walk = _walk(FakeRun("alpha"), FakeRun("beta"), repeats=3)
     brought = list(walk.run())
-    keys = {(one.platform, one.phase, one.workload, one.scope, one.repeat) for one in brought}
+    keys = {
+        (footprint.platform, footprint.phase, footprint.workload, footprint.scope, footprint.repeat)
+        for footprint in brought
+    }
     assert len(brought) == len(keys) == 3 * 2 * 3 * 3
-    assert {one.workload for one in _found(brought, phase=Phase.START)} == {None}
-    assert {one.workload for one in _found(brought, phase=Phase.STEADY)} == {"alpha", "beta"}
+    assert {footprint.workload for footprint in _found(brought, phase=Phase.START)} == {None}
+    assert {footprint.workload for footprint in _found(brought, phase=Phase.STEADY)} == {"alpha", "beta"}
     assert walk.launcher.living == set()
     assert not walk.counter.running
 
@@ -120,9 +123,9 @@ def test_orders_are_random_by_the_seed_and_the_same_again():
     def orders(seed):
         route = _walk(FakeRun("alpha"), FakeRun("beta"), FakeRun("gamma"), idle_s=1.0, seed=seed).route
         names = [
-            (one.name if one else IDLE, tuple(job.workload.name for job in jobs))
+            (platform.name if platform else IDLE, tuple(job.workload.name for job in jobs))
             for repeat in range(20)
-            for one, jobs in route.stops(repeat)
+            for platform, jobs in route.stops(repeat)
         ]
         return names, {tuple(name for name, _ in names[at : at + 4]) for at in range(0, 80, 4)}
 
@@ -137,12 +140,12 @@ def test_orders_are_random_by_the_seed_and_the_same_again():
 def test_the_idle_host_is_counted_for_everybody_alone_while_no_instance_lives():
     walk = _walk(FakeRun("alpha"), repeats=2, idle_s=0.01)
     brought = list(walk.run())
-    idle = [one for one in brought if one.platform == IDLE]
-    assert [(one.scope, one.phase, one.workload, one.repeat) for one in idle] == [
+    idle = [footprint for footprint in brought if footprint.platform == IDLE]
+    assert [(footprint.scope, footprint.phase, footprint.workload, footprint.repeat) for footprint in idle] == [
         (Scope.HOST, Phase.STEADY, None, 0),
         (Scope.HOST, Phase.STEADY, None, 1),
     ]
-    assert all(one.seconds >= 0.01 for one in idle)
+    assert all(footprint.seconds >= 0.01 for footprint in idle)
     assert walk.counter.groups.count(NO_GROUP) == 2
     for at, line in enumerate(walk.launcher.log):
         if line == f"count {NO_GROUP}":
@@ -153,24 +156,27 @@ def test_the_idle_host_is_counted_for_everybody_alone_while_no_instance_lives():
 
 def test_what_a_reading_leaves_is_counted_on_the_idle_host_where_it_is_in_what_it_reads():
     brought = list(_walk(FakeRun("alpha"), repeats=2, idle_s=0.01, reads_itself=True).run())
-    empty = [one for one in brought if one.platform == EMPTY]
-    assert [(one.scope, one.phase, one.workload, one.repeat, one.hits) for one in empty] == [
-        (Scope.HOST, Phase.STEADY, None, repeat, {"read": 1}) for repeat in (0, 0, 0, 1, 1, 1)
-    ]
-    after = [brought[at - 1].platform for at, one in enumerate(brought) if one.platform == EMPTY]
+    empty = [footprint for footprint in brought if footprint.platform == EMPTY]
+    assert [
+        (footprint.scope, footprint.phase, footprint.workload, footprint.repeat, footprint.hits) for footprint in empty
+    ] == [(Scope.HOST, Phase.STEADY, None, repeat, {"read": 1}) for repeat in (0, 0, 0, 1, 1, 1)]
+    after = [brought[at - 1].platform for at, footprint in enumerate(brought) if footprint.platform == EMPTY]
     assert after == [IDLE, EMPTY, EMPTY] * 2, "no instance is alive"
     assert _found(brought, workload="alpha")[0].hits == {"alpha": 1, "read": 1}, "footprints are as they were read"
     for other in (_walk(FakeRun("alpha"), idle_s=0.01), _walk(FakeRun("alpha"), reads_itself=True)):
-        assert EMPTY not in {one.platform for one in other.run()}
+        assert EMPTY not in {footprint.platform for footprint in other.run()}
 
 
 def test_a_platform_that_does_not_start_is_a_line_in_each_repeat_and_the_walk_goes_on():
     walk = _walk(FakeRun("alpha"), repeats=2, launcher=FakeLauncher(refuse={"docker"}))
     brought = list(walk.run())
-    missed = [one for one in brought if isinstance(one, Missed)]
-    assert [(one.platform, one.workload, one.repeat) for one in missed] == [("docker", None, 0), ("docker", None, 1)]
+    missed = [miss for miss in brought if isinstance(miss, Missed)]
+    assert [(miss.platform, miss.workload, miss.repeat) for miss in missed] == [
+        ("docker", None, 0),
+        ("docker", None, 1),
+    ]
     assert "the start of docker in repeat 1: docker does not want to" in str(missed[0])
-    assert {one.platform for one in _found(brought)} == {"native", "runc"}
+    assert {footprint.platform for footprint in _found(brought)} == {"native", "runc"}
     assert walk.watcher.steps[-1][1] == walk.route.steps == 12
     assert max(missing for _, _, missing in walk.watcher.steps) == 2
 
@@ -190,9 +196,9 @@ def test_a_workload_that_fails_is_a_line_with_the_reason_and_the_others_run(monk
             raise error
 
     brought = list(_walk(Failing("alpha"), FakeRun("beta"), others=()).run())
-    missed = [one for one in brought if isinstance(one, Missed)]
-    assert [(one.workload, one.reason) for one in missed] == [("alpha", error.what)]
-    assert {one.workload for one in _found(brought, phase=Phase.STEADY)} == {"beta"}
+    missed = [miss for miss in brought if isinstance(miss, Missed)]
+    assert [(miss.workload, miss.reason) for miss in missed] == [("alpha", error.what)]
+    assert {footprint.workload for footprint in _found(brought, phase=Phase.STEADY)} == {"beta"}
 
 
 @pytest.mark.parametrize(("command", "has_run"), [("work", True), ("fail", False)])
@@ -205,8 +211,8 @@ def test_what_ran_well_has_a_footprint_though_what_it_printed_is_strange(command
             raise ParseError("it contradicts itself")
 
     brought = list(_walk(Strange("alpha"), others=()).run())
-    assert [one.hits for one in _found(brought, workload="alpha")] == [{"alpha": 1}] * (2 if has_run else 0)
-    missed = [one.reason for one in brought if isinstance(one, Missed)]
+    assert [footprint.hits for footprint in _found(brought, workload="alpha")] == [{"alpha": 1}] * (2 if has_run else 0)
+    missed = [miss.reason for miss in brought if isinstance(miss, Missed)]
     assert missed == ([] if has_run else ["it contradicts itself"])
 
 
@@ -214,7 +220,7 @@ def test_an_instance_that_dies_is_replaced_and_its_second_start_is_not_counted()
     launcher = FakeLauncher(die={"native": 1})
     brought = list(_walk(FakeRun("alpha"), FakeRun("beta"), others=(), launcher=launcher).run())
     assert [line for line in launcher.log if line.startswith("start")] == ["start native"] * 2
-    assert len([one for one in brought if isinstance(one, Missed)]) == 1
+    assert len([miss for miss in brought if isinstance(miss, Missed)]) == 1
     assert len(_found(brought, phase=Phase.START)) == len(Scope)
     assert len(_found(brought, phase=Phase.STEADY)) == len(Scope)
     assert launcher.living == set()
@@ -240,7 +246,7 @@ def test_what_the_host_does_not_see_in_a_group_has_everybodys_footprint_alone(mo
             return live
 
     brought = list(_walk(FakeRun("alpha"), others=(), launcher=Unseen()).run())
-    assert {one.scope for one in brought} == {Scope.HOST}
+    assert {footprint.scope for footprint in brought} == {Scope.HOST}
 
 
 def test_what_runs_on_another_host_is_a_line():
@@ -260,12 +266,12 @@ def test_where_counting_is_not_possible_the_walk_ends_with_the_reason():
 
 def test_a_counter_that_knows_no_groups_gives_everybodys_footprint_alone():
     brought = list(_walk(FakeRun("alpha"), others=(), scopes=(Scope.HOST,)).run())
-    assert {one.scope for one in brought} == {Scope.HOST}
+    assert {footprint.scope for footprint in brought} == {Scope.HOST}
 
 
 def test_what_was_lost_is_told():
     brought = list(_walk(FakeRun("alpha"), others=(), lost=7).run())
-    assert {one.lost for one in brought} == {7}
+    assert {footprint.lost for footprint in brought} == {7}
 
 
 @pytest.mark.parametrize("after", range(1, 8))
@@ -281,6 +287,6 @@ def test_a_walk_that_is_closed_in_between_leaves_nothing_alive(after):
 
 def test_starts_and_what_starts_instances_are_skipped_with_the_reason():
     usable, others = countable([FakeRun("alpha"), FakeStart(), registry.get("density-primes"), registry.get("primes")])
-    assert [one.name for one in usable] == ["alpha", "primes"]
-    assert [one.workload for one in others] == ["start", "density-primes"]
+    assert [workload.name for workload in usable] == ["alpha", "primes"]
+    assert [skipped.workload for skipped in others] == ["start", "density-primes"]
     assert "counted anyway" in str(others[0])

@@ -18,22 +18,22 @@ cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0
 
 
 def test_a_hybrid_host_is_limited_by_v1():
-    found = cgroup.parse_mounts(HYBRID)
-    assert not found.unified
-    assert found.v1["cpuacct"] == Path("/sys/fs/cgroup/cpuacct")
-    assert found.v2 == Path("/sys/fs/cgroup/unified")
-    assert Path("/sys/fs/cgroup/systemd") in found.mounted
+    layout = cgroup.parse_mounts(HYBRID)
+    assert not layout.unified
+    assert layout.v1["cpuacct"] == Path("/sys/fs/cgroup/cpuacct")
+    assert layout.v2 == Path("/sys/fs/cgroup/unified")
+    assert Path("/sys/fs/cgroup/systemd") in layout.mounted
 
 
 def test_controllers_that_are_mounted_together_share_a_folder():
-    found = cgroup.parse_mounts("cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,nosuid,cpu,cpuacct 0 0\n")
-    assert found.v1["cpu"] == found.v1["cpuacct"] == Path("/sys/fs/cgroup/cpu,cpuacct")
+    layout = cgroup.parse_mounts("cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,nosuid,cpu,cpuacct 0 0\n")
+    assert layout.v1["cpu"] == layout.v1["cpuacct"] == Path("/sys/fs/cgroup/cpu,cpuacct")
 
 
 def test_a_unified_host():
-    found = cgroup.parse_mounts("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec,relatime,nsdelegate 0 0\n")
-    assert found.unified
-    assert found.v2 == Path("/sys/fs/cgroup")
+    layout = cgroup.parse_mounts("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec,relatime,nsdelegate 0 0\n")
+    assert layout.unified
+    assert layout.v2 == Path("/sys/fs/cgroup")
 
 
 def test_cpu_time_of_v2_is_in_nanoseconds():

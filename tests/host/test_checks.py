@@ -43,7 +43,7 @@ QUIET = HostFacts(
 )
 
 
-def found(facts):
+def by_name(facts):
     return {check.name: check for check in checks(facts)}
 
 
@@ -92,7 +92,7 @@ def test_a_quiet_machine_needs_no_advice():
     ],
 )
 def test_a_fault_is_found_and_has_a_fix(facts, name, state, says, advises):
-    check = found(facts)[name]
+    check = by_name(facts)[name]
     assert check.state == state
     assert says in check.found
     assert advises in check.advice
@@ -108,16 +108,16 @@ def test_what_the_host_does_not_show_is_not_judged():
         steal=None,
         aslr=None,
     )
-    assert {"smt", "turbo", "clock", "huge pages", "steal", "aslr", "mitigations"}.isdisjoint(found(hidden))
+    assert {"smt", "turbo", "clock", "huge pages", "steal", "aslr", "mitigations"}.isdisjoint(by_name(hidden))
     assert {check.state for check in checks(hidden)} == {"ok"}
 
 
 def test_where_there_are_other_cores_the_measured_ones_other_thread_is_left_idle():
-    check = found(with_cpu(siblings=((0, 2), (1, 3))))["siblings"]
+    check = by_name(with_cpu(siblings=((0, 2), (1, 3))))["siblings"]
     assert (check.state, check.advice) == ("ok", None)
     assert check.found == "tare leaves the other threads of measured cores idle"
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_every_tool_has_its_package(tool):
-    assert "apt-get install " in found(changed(tools={tool: False}))["tools"].advice
+    assert "apt-get install " in by_name(changed(tools={tool: False}))["tools"].advice

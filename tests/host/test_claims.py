@@ -80,10 +80,10 @@ def test_every_kind_has_a_remover_and_a_claim():
 @pytest.mark.parametrize("machine", [machines.LAPTOP, machines.SERVER], ids=["laptop", "server"])
 def test_every_setting_that_is_tuned_may_be_given_back(tmp_path, machine):
     seen = tune.look(machines.write(tmp_path, machine))
-    planned = [one for one in tune.plan(seen, (1,)) if one.wanted is not None]
+    planned = [setting for setting in tune.plan(seen, (1,)) if setting.wanted is not None]
     assert len(planned) > 5
-    for one in planned:
-        assert fault(removers.setting(Path("/", one.path), one.present, one.wanted), Bounds(HOME)) is None
+    for setting in planned:
+        assert fault(removers.setting(Path("/", setting.path), setting.present, setting.wanted), Bounds(HOME)) is None
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def mutated(draw):
             facts[name] = draw(st.text(max_size=30))
         elif isinstance(value, str):
             at = draw(st.integers(0, len(value)))
-            piece = draw(st.sampled_from([str(one) for one in EVIL]))
+            piece = draw(st.sampled_from([str(text) for text in EVIL]))
             facts[name] = {"append": value + piece, "insert": value[:at] + piece + value[at:], "cut": value[:at]}[how]
     return json.dumps({"kind": kind, "facts": facts})
 
@@ -357,8 +357,8 @@ def watched(tmp_path, monkeypatch):
 def test_no_entry_makes_tare_touch_what_is_not_its_own(watched, text, flip):
     watched.furnish()
     text = text.replace("{home}", str(watched.home)).replace("{work}", str(watched.home / "work"))
-    told = json.loads(text.replace("{outside}", str(watched.outside)))
-    [file] = plant(watched.home / "journal", HostResource(told["kind"], told["facts"]))
+    entry = json.loads(text.replace("{outside}", str(watched.outside)))
+    [file] = plant(watched.home / "journal", HostResource(entry["kind"], entry["facts"]))
     if flip is not None:
         data = bytearray(file.read_bytes())
         data[flip[0] % len(data)] = flip[1]

@@ -38,11 +38,11 @@ def test_a_flood_leaves_its_end_and_never_more_than_two_mebibytes(log):
         flood = processes.start(["sh", "-c", "seq 1 800000; echo the last word >&2"], stdout=pipe, stderr=pipe)
     while flood.poll() is None:
         most = max(most, len(console.read(log)), log.stat().st_size)
-    said = console.read(log)
-    assert said.startswith(console.CUT)
-    assert said.endswith(b"800000\nthe last word\n")
-    assert console.CAP - 100 < len(said) <= console.CAP + len(console.CUT)
-    numbers = [int(word) for word in said.split(b"\n")[2:-2]]
+    kept = console.read(log)
+    assert kept.startswith(console.CUT)
+    assert kept.endswith(b"800000\nthe last word\n")
+    assert console.CAP - 100 < len(kept) <= console.CAP + len(console.CUT)
+    numbers = [int(word) for word in kept.split(b"\n")[2:-2]]
     assert numbers == list(range(numbers[0], 800_001)), "a hole in what was kept"
     assert max(most, log.stat().st_size) <= 2 * console.CAP + 65_536 + len(console.CUT)
 
@@ -81,9 +81,9 @@ def test_a_file_that_others_write_gives_back_its_blocks(log):
         other.write(b"the end")
         _wait(lambda: log.stat().st_blocks * 512 <= 2 * console.CAP)
         assert log.stat().st_size == 24 * console.CAP + 7
-        said = console.read(log)
-    assert said.startswith(console.CUT + b"yyy")
-    assert said.endswith(b"yyythe end")
+        kept = console.read(log)
+    assert kept.startswith(console.CUT + b"yyy")
+    assert kept.endswith(b"yyythe end")
 
 
 def test_a_follower_reads_each_byte_once_though_the_file_is_cut_meanwhile(log):

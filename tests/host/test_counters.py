@@ -16,12 +16,12 @@ def captured(name):
 
 
 def test_cpu_times_are_by_cpu_and_kind_in_milliseconds():
-    found = counters.parse_cpu_times(captured("stat"), 10)
-    assert found[1] == (533690, 30080, 176880, 3175310, 31200, 0, 10140, 990)
-    assert set(found) == {0, 1}
+    times = counters.parse_cpu_times(captured("stat"), 10)
+    assert times[1] == (533690, 30080, 176880, 3175310, 31200, 0, 10140, 990)
+    assert set(times) == {0, 1}
     whole = [int(word) for word in captured("stat").splitlines()[0].split()[1:9]]
-    assert [10 * one for one in whole] == pytest.approx(
-        [sum(kind) for kind in zip(*found.values(), strict=True)], abs=20
+    assert [10 * ticks for ticks in whole] == pytest.approx(
+        [sum(kind) for kind in zip(*times.values(), strict=True)], abs=20
     )
 
 
@@ -48,8 +48,8 @@ def test_swapped_pages():
 
 
 def test_a_disk_by_its_number():
-    found = counters.parse_diskstats(captured("diskstats"), (254, 0))
-    assert found == counters.Disk(163737242 * 512, 366701008 * 512, 439500)
+    disk = counters.parse_diskstats(captured("diskstats"), (254, 0))
+    assert disk == counters.Disk(163737242 * 512, 366701008 * 512, 439500)
     assert counters.parse_diskstats(captured("diskstats"), (0, 38)) is None  # what btrfs gives
 
 

@@ -90,21 +90,21 @@ def test_cgroup_versions(mounts, version):
 
 def test_this_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
-    found = machine.gather()
-    assert found.kernel == os.uname().release
-    assert found.cpu.threads >= found.cpu.cores >= found.cpu.sockets >= 1
-    assert found.memory_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert found.disk_free_bytes > 0
-    assert set(found.tools) == set(machine.TOOLS)
-    assert machine.HostFacts.model_validate_json(found.model_dump_json()) == found
+    gathered = machine.gather()
+    assert gathered.kernel == os.uname().release
+    assert gathered.cpu.threads >= gathered.cpu.cores >= gathered.cpu.sockets >= 1
+    assert gathered.memory_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert gathered.disk_free_bytes > 0
+    assert set(gathered.tools) == set(machine.TOOLS)
+    assert machine.HostFacts.model_validate_json(gathered.model_dump_json()) == gathered
 
 
 def test_campaign_files_are_shared_so_the_machine_is_not_named(tmp_path, monkeypatch):
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
     # As a word of its own: short names such as "vm" are also parts of other words.
     name = re.compile(rf"(?<![\w-]){re.escape(os.uname().nodename)}(?![\w-])")
-    said = [str(value) for value in machine.gather().model_dump(exclude={"mitigations"}).values()]
-    assert not [text for text in said if name.search(text)]
+    texts = [str(value) for value in machine.gather().model_dump(exclude={"mitigations"}).values()]
+    assert not [text for text in texts if name.search(text)]
 
 
 def _gathered(monkeypatch, tmp_path, texts):
@@ -116,20 +116,20 @@ def _gathered(monkeypatch, tmp_path, texts):
 
 
 def test_the_captured_guest(monkeypatch, tmp_path):
-    found = _gathered(monkeypatch, tmp_path, machines.captured())
-    assert (found.huge_pages, found.aslr, found.clock_source) == ("madvise", 2, "tsc")
-    assert (found.cpu.governors, found.cpu.turbo, found.cpu.smt) == ((), None, False)
-    assert len(found.mitigations) == 19
-    judged = {check.name: check for check in checks(found)}
+    gathered = _gathered(monkeypatch, tmp_path, machines.captured())
+    assert (gathered.huge_pages, gathered.aslr, gathered.clock_source) == ("madvise", 2, "tsc")
+    assert (gathered.cpu.governors, gathered.cpu.turbo, gathered.cpu.smt) == ((), None, False)
+    assert len(gathered.mitigations) == 19
+    judged = {check.name: check for check in checks(gathered)}
     assert judged["mitigations"].found == "2 of 19 known flaws without: spec_rstack_overflow, spec_store_bypass"
     assert (judged["mitigations"].state, judged["aslr"].state, judged["aslr"].found) == ("warn", "ok", "full")
     assert judged["governor"].found == "not set by this kernel"
 
 
 def test_a_laptop_has_every_noise_that_can_be_tuned_away(monkeypatch, tmp_path):
-    found = _gathered(monkeypatch, tmp_path, machines.LAPTOP)
-    assert (found.cpu.threads, found.cpu.cores, found.cpu.sockets) == (4, 2, 1)
-    judged = {check.name: check for check in checks(found)}
+    gathered = _gathered(monkeypatch, tmp_path, machines.LAPTOP)
+    assert (gathered.cpu.threads, gathered.cpu.cores, gathered.cpu.sockets) == (4, 2, 1)
+    judged = {check.name: check for check in checks(gathered)}
     warned = {name for name in ("governor", "turbo", "smt", "huge pages", "aslr") if judged[name].state == "warn"}
     assert warned == {"governor", "turbo", "smt", "huge pages", "aslr"}
     assert all(judged[name].advice for name in warned)
@@ -137,7 +137,7 @@ def test_a_laptop_has_every_noise_that_can_be_tuned_away(monkeypatch, tmp_path):
 
 
 def test_a_server_that_is_tuned_needs_no_advice_on_its_settings(monkeypatch, tmp_path):
-    found = _gathered(monkeypatch, tmp_path, machines.SERVER)
-    judged = {check.name: check for check in checks(found)}
+    gathered = _gathered(monkeypatch, tmp_path, machines.SERVER)
+    judged = {check.name: check for check in checks(gathered)}
     assert {judged[name].state for name in ("governor", "turbo", "smt", "huge pages", "aslr")} == {"ok"}
-    assert found.cpu.turbo is False
+    assert gathered.cpu.turbo is False

@@ -188,7 +188,7 @@ def packed(address):
 
 def neighbour(namespace, address):
     words = ["ip", *(["-n", namespace] if namespace else []), "-j", "neigh", "show", address]
-    return {(one["lladdr"], *one["state"]) for one in json.loads(processes.run(words).require().text)}
+    return {(entry["lladdr"], *entry["state"]) for entry in json.loads(processes.run(words).require().text)}
 
 
 @pytest.mark.host

@@ -34,7 +34,7 @@ def test_things_go_in_reverse_order_and_one_failure_does_not_keep_the_others(tmp
     journal = Journal(tmp_path / "journal")
     seen = []
 
-    one, two, three = (tmp_path / "work" / name for name in ("one", "two", "three"))
+    first, two, three = (tmp_path / "work" / name for name in ("one", "two", "three"))
 
     def remove(resource):
         seen.append(resource)
@@ -43,11 +43,11 @@ def test_things_go_in_reverse_order_and_one_failure_does_not_keep_the_others(tmp
 
     monkeypatch.setattr(removers, "remove", remove)
     cleanup = CleanupStack(journal)
-    cleanup.own(removers.folder(one), removers.folder(two))
+    cleanup.own(removers.folder(first), removers.folder(two))
     cleanup.own(removers.folder(three))
     with pytest.raises(HostError, match="two stays"):
         cleanup.release()
-    assert seen == [removers.folder(three), removers.folder(two), removers.folder(one)]
+    assert seen == [removers.folder(three), removers.folder(two), removers.folder(first)]
     assert [entry.resource for entry in journal.entries()] == [removers.folder(two)]
 
 

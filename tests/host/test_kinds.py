@@ -77,9 +77,9 @@ def test_facts_beyond_its_rules_are_neither_written_nor_obeyed(plugged, journal,
 def test_a_kind_that_nobody_registers_is_told_by_name_and_never_removed(plugged, journal, monkeypatch):
     [entry] = journal.write(KIND.resource(name="tare-a", mode="soft"))
     monkeypatch.setattr(kinds, "registered", dict)
-    [told] = journal.unreadable()
-    assert "'tare-x:box', which no plug-in that is installed here registers" in told.why
-    assert "install the package tare-x again, and then `tare clean`" in told.why
+    [unread] = journal.unreadable()
+    assert "'tare-x:box', which no plug-in that is installed here registers" in unread.why
+    assert "install the package tare-x again, and then `tare clean`" in unread.why
     with pytest.raises(HostError, match="no plug-in that is installed here"):
         removers.remove(entry.resource)
     assert next(iter(sweep(journal))).kept is not None

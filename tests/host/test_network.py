@@ -23,12 +23,12 @@ def test_the_first_free_candidate_is_taken(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
+    ("wanted", "message"),
     [("10.77.5.0/24", "is taken"), ("10.1.2.3/8", "is not a subnet"), ("10.9.0.0/28", "too small"), ("x", "not a sub")],
 )
-def test_a_subnet_that_cannot_be_had_is_said_with_the_fix(monkeypatch, wanted, said):
+def test_a_subnet_that_cannot_be_had_is_said_with_the_fix(monkeypatch, wanted, message):
     monkeypatch.setattr(bridge, "_routes", lambda: bridge.parse_routes(ROUTES))
-    with pytest.raises(HostError, match=said) as caught:
+    with pytest.raises(HostError, match=message) as caught:
         bridge.choose_subnet(wanted)
     assert caught.value.fix
 

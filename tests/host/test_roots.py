@@ -239,10 +239,10 @@ def test_a_guest_s_tree_has_no_privilege_on_the_host_and_goes_whole(tmp_path):
     ],
 )
 def test_what_the_system_refuses_is_one_line_with_the_fix(number, what, fix):
-    with pytest.raises(HostError) as said, roots.translated("an instance of native", Path("/work")):
+    with pytest.raises(HostError) as refused, roots.translated("an instance of native", Path("/work")):
         raise OSError(number, os.strerror(number), "/work/x/data")
-    assert said.value.what == f"an instance of native cannot be made: {what} (/work/x/data)"
-    assert said.value.fix.startswith(fix)
+    assert refused.value.what == f"an instance of native cannot be made: {what} (/work/x/data)"
+    assert refused.value.fix.startswith(fix)
 
 
 def test_a_disk_with_space_is_not_full_and_one_that_is_not_there_neither(tmp_path):

@@ -121,8 +121,8 @@ def test_the_facts_are_completed_and_say_how(machine, tmp_path, monkeypatch):
     completed = beside.completed(facts.gather(), (1,))
     assert (completed.cpu.siblings, completed.cpu.tried) == (((0, 1),), True)
     machine(always | machines.TWO_SOCKETS, range(16))
-    said = facts.gather()
-    assert beside.completed(said, (15,)) is said
+    gathered = facts.gather()
+    assert beside.completed(gathered, (15,)) is gathered
 
 
 def test_a_trial_that_shows_nothing_proves_nothing(machine):

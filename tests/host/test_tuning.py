@@ -23,11 +23,15 @@ def journal_of(tmp_path):
 
 def wanted(seen, measured=(1,)):
     """What changes: the wanted values by path."""
-    return {one.path: one.wanted for one in tune.plan(seen, measured) if one.wanted not in {None, one.present}}
+    return {
+        setting.path: setting.wanted
+        for setting in tune.plan(seen, measured)
+        if setting.wanted not in {None, setting.present}
+    }
 
 
 def lacking(seen, measured=(1,)):
-    return {one.name: one.why for one in tune.plan(seen, measured) if one.wanted is None}
+    return {setting.name: setting.why for setting in tune.plan(seen, measured) if setting.wanted is None}
 
 
 def seen(tmp_path, texts):
@@ -35,8 +39,8 @@ def seen(tmp_path, texts):
 
 
 def test_a_laptop_is_made_quiet(tmp_path):
-    found = seen(tmp_path, machines.LAPTOP)
-    assert wanted(found, (2, 3)) == {
+    settings = seen(tmp_path, machines.LAPTOP)
+    assert wanted(settings, (2, 3)) == {
         **{f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor": "performance" for cpu in range(4)},
         "sys/devices/system/cpu/intel_pstate/no_turbo": "1",
         "sys/kernel/mm/transparent_hugepage/enabled": "madvise",
@@ -49,24 +53,24 @@ def test_a_laptop_is_made_quiet(tmp_path):
         "proc/irq/8/smp_affinity_list": "0-1",
         "proc/irq/120/smp_affinity_list": "0-1",  # it was the measured CPU's alone; 9 was none of theirs
     }
-    assert lacking(found) == {}
+    assert lacking(settings) == {}
 
 
 def test_a_server_that_is_tuned_already_is_left_alone(tmp_path):
-    found = seen(tmp_path, machines.SERVER)
-    assert wanted(found) == {}
-    assert lacking(found) == {}
+    settings = seen(tmp_path, machines.SERVER)
+    assert wanted(settings) == {}
+    assert lacking(settings) == {}
 
 
 def test_the_captured_guest_has_no_frequency_and_most_of_the_rest_already(tmp_path):
-    found = seen(tmp_path, machines.captured())
-    changes = wanted(found)
+    settings = seen(tmp_path, machines.captured())
+    changes = wanted(settings)
     assert {path for path in changes if "irq" not in path} == {
         "proc/sys/vm/swappiness",
         "proc/sys/kernel/timer_migration",
     }
     assert {changes[path] for path in changes if "irq" in path} == {"0"}
-    assert set(lacking(found)) == {"governor", "turbo"}
+    assert set(lacking(settings)) == {"governor", "turbo"}
 
 
 def test_a_machine_that_shows_nothing_is_told_setting_by_setting():
@@ -75,8 +79,8 @@ def test_a_machine_that_shows_nothing_is_told_setting_by_setting():
 
 
 def test_instances_on_all_cpus_leave_none_for_interrupts(tmp_path):
-    found = seen(tmp_path, machines.SERVER)
-    assert "none is left" in lacking(found, (0, 1))["interrupts"]
+    settings = seen(tmp_path, machines.SERVER)
+    assert "none is left" in lacking(settings, (0, 1))["interrupts"]
 
 
 def test_a_driver_without_the_governor_is_not_written_to():
@@ -92,7 +96,7 @@ def test_what_was_set_is_given_back_at_the_end(tmp_path):
         during = tune.look(root)
         assert {path: during[path] for path in wanted(before, (2, 3))} == wanted(before, (2, 3))
         assert len(journal.entries()) == len(wanted(before, (2, 3)))
-    assert {one.outcome for one in outcomes} == {"changed", "as wanted"}
+    assert {outcome.outcome for outcome in outcomes} == {"changed", "as wanted"}
     assert tune.look(root) == before
     assert journal.entries() == []
 
@@ -147,9 +151,9 @@ def test_what_the_kernel_refuses_is_told_and_nothing_else_is_left_out(tmp_path, 
 
     monkeypatch.setattr(settings, "write", refuse)
     with tune.tuned(journal_of(tmp_path), (2, 3), tmp_path / "root") as outcomes:
-        told = tune.described(outcomes)
-    assert told == ["interrupt 8, interrupt 120: the kernel refuses it: Input/output error"]
-    assert sum(one.outcome == "changed" for one in outcomes) == 12
+        lines = tune.described(outcomes)
+    assert lines == ["interrupt 8, interrupt 120: the kernel refuses it: Input/output error"]
+    assert sum(outcome.outcome == "changed" for outcome in outcomes) == 12
 
 
 def test_a_value_that_the_kernel_does_not_keep_is_a_refusal(tmp_path, monkeypatch):

@@ -55,9 +55,9 @@ def test_an_instance_may_take_a_share_of_what_is_free(tmp_path):
     assert may.files < free.files
 
 
-@pytest.mark.parametrize(("size", "said"), [(MIB, "too small"), (1 << 60, "does not fit")])
-def test_a_size_that_cannot_be_is_refused_with_the_fix(tmp_path, size, said):
-    with pytest.raises(HostError, match=said) as refused:
+@pytest.mark.parametrize(("size", "message"), [(MIB, "too small"), (1 << 60, "does not fit")])
+def test_a_size_that_cannot_be_is_refused_with_the_fix(tmp_path, size, message):
+    with pytest.raises(HostError, match=message) as refused:
         volumes.check_size(size, tmp_path)
     assert refused.value.fix
 

@@ -82,7 +82,9 @@ def test_the_hash_covers_recipe_packages_and_agent():
         manifest.model_copy(update={"packages": {"a": "1", "b": "3"}}),
         manifest.model_copy(update={"packages": {"a": "1"}}),
     ]
-    hashes = {build.image_hash(one, "agent") for one in [manifest, *others]} | {build.image_hash(manifest, "other")}
+    hashes = {build.image_hash(variant, "agent") for variant in [manifest, *others]} | {
+        build.image_hash(manifest, "other")
+    }
     assert len(hashes) == 5
     reordered = manifest.model_copy(update={"packages": {"b": "2", "a": "1"}})
     assert build.image_hash(reordered, "agent") == build.image_hash(manifest, "agent")

@@ -52,5 +52,5 @@ def test_modules_come_after_those_that_they_need(tmp_path, monkeypatch):
     needs = {"bridge": "stp,llc", "stp": "llc", "llc": "", "br_netfilter": "bridge", "nf-x": ""}
     for name, others in needs.items():
         (folder / f"{name}.ko").write_bytes(b"\x7fELF\0depends=" + others.encode() + b"\0")
-    found = [file.stem for file in guest.with_needed(["br_netfilter", "nf_x", "ext4"])]
-    assert found == ["llc", "stp", "bridge", "br_netfilter", "nf-x"]
+    modules = [file.stem for file in guest.with_needed(["br_netfilter", "nf_x", "ext4"])]
+    assert modules == ["llc", "stp", "bridge", "br_netfilter", "nf-x"]

@@ -31,10 +31,10 @@ KERNEL_HASH = "b5513113d16254dd1e884eb3bf524743079a87b58891c226ca2273bd38b67ff9"
 
 class Watcher:
     def __init__(self):
-        self.said = []
+        self.lines = []
 
     def doing(self, what):
-        self.said.append(what)
+        self.lines.append(what)
 
 
 def test_a_layer_adds_to_the_recipe_and_is_in_its_hash():
@@ -120,7 +120,7 @@ def test_a_campaign_gets_the_layers_that_its_workloads_ask_for(bench, monkeypatc
 
 
 def test_every_layer_that_a_workload_asks_for_is_there():
-    asked = {one.layer for one in registry.all_workloads().values()} - {None}
+    asked = {workload.layer for workload in registry.all_workloads().values()} - {None}
     assert asked == {KERNEL}
     assert recipe.load(asked).hash == KERNEL_HASH, "bases that were built by earlier versions are built anew"
 

@@ -6,4 +6,9 @@ import sys
 
 from tare.platforms import registry
 
-print(json.dumps({one.name: dataclasses.asdict(one.detect()) for one in registry.choose(sys.argv[1:])}, default=dict))
+print(
+    json.dumps(
+        {platform.name: dataclasses.asdict(platform.detect()) for platform in registry.choose(sys.argv[1:])},
+        default=dict,
+    )
+)

@@ -105,16 +105,16 @@ def respected():
     """What is said where somebody else traces."""
     tracer = TRACING[0] / "current_tracer"
     tracer.write_text("function")
-    said = [refusal(FunctionCounter())]
+    refusals = [refusal(FunctionCounter())]
     tracer.write_text("nop")
     probe = TRACING[0] / "kprobe_events"
     probe.write_text("p:tare_test __x64_sys_getsid")
     enable = TRACING[0] / "events/kprobes/tare_test/enable"
     enable.write_text("1")
-    said.append(refusal(FunctionCounter()))
+    refusals.append(refusal(FunctionCounter()))
     enable.write_text("0")
     probe.write_text("")
-    return [*said, refusal(FunctionCounter())]
+    return [*refusals, refusal(FunctionCounter())]
 
 
 if __name__ == "__main__":

@@ -29,9 +29,9 @@ def reading(counter, platform, repeat, times=0):
 def main():
     counter = LineCounter()
     counter.start("tare/none")
-    found = [reading(counter, EMPTY, repeat) for repeat in range(EMPTIES)]
-    found += [reading(counter, "native", repeat, times) for repeat, times in enumerate(ASKED)]
-    print("\n".join(one.model_dump_json() for one in found))
+    prints = [reading(counter, EMPTY, repeat) for repeat in range(EMPTIES)]
+    prints += [reading(counter, "native", repeat, times) for repeat, times in enumerate(ASKED)]
+    print("\n".join(footprint.model_dump_json() for footprint in prints))
 
 
 if __name__ == "__main__":

@@ -23,23 +23,23 @@ early.create(Resources((0,), 256 << 20))
 late = cgroup.Group("tare-test/late")
 seen = {"unified": cgroup.hierarchies().unified}
 counter.start(early.path)
-one, below = Caller(*early.leaf("tool")), early.leaf("more")[0].parent / "below"
+inside, below = Caller(*early.leaf("tool")), early.leaf("more")[0].parent / "below"
 below.mkdir()
 another, outside = Caller(below / "cgroup.procs"), Caller()
 counter.reset()
-for process, count in ((one, 1000), (another, 234), (outside, 77)):
+for process, count in ((inside, 1000), (another, 234), (outside, 77)):
     process.make(count)
 counts = counter.read()
 seen |= {"early": counts.hits[Scope.INSTANCE], "lost": counts.lost, "known": counts.known}
 counter.start(late.path)
 late.create(Resources((0,), 256 << 20))
-one.make(55)
+inside.make(55)
 third = Caller(*late.leaf("tool"))
 counter.reset()
 third.make(66)
 seen["late"] = counter.read().hits[Scope.INSTANCE]
 counter.stop()
-for process in (one, another, outside, third):
+for process in (inside, another, outside, third):
     process.end()
 cgroup.destroy("tare-test")
 print(json.dumps(seen))

@@ -70,6 +70,6 @@ def test_links_devices_and_ways_out_are_passed_over():
         _info("../out", 1), _info("/abs", 1), _info("link", type=tarfile.SYMTYPE, linkname="/etc"),
         _info("hard", type=tarfile.LNKTYPE, linkname="a"), _info("null", type=tarfile.CHRTYPE), _info("a", 1),
     ]  # fmt: skip
-    found = [(str(name), contents and contents.read()) for name, contents in archives.members(
+    members = [(str(name), contents and contents.read()) for name, contents in archives.members(
         io.BytesIO(_tar(*infos, data=b"x")), 1 << 20)]  # fmt: skip
-    assert found == [("a", b"x")]
+    assert members == [("a", b"x")]

@@ -37,8 +37,8 @@ CONFIG = "CONFIG_NET=y\n# CONFIG_IPV6 is not set\n"
 
 
 def test_each_cve_is_a_fix_once_with_its_whole_title():
-    found = fixes.fixes(CHANGELOG.read_text())
-    assert [one.cve for one in found] == [
+    found_fixes = fixes.fixes(CHANGELOG.read_text())
+    assert [fix.cve for fix in found_fixes] == [
         "CVE-2026-68480",
         "CVE-2026-53361",
         "CVE-2026-72237",
@@ -50,7 +50,7 @@ def test_each_cve_is_a_fix_once_with_its_whole_title():
         "CVE-2026-31431",
         "CVE-2019-1125",
     ]
-    assert found[4].title == "[x86] KVM: x86/mmu: Fix use-after-free on vendor module reload (CVE-2026-68428)"
+    assert found_fixes[4].title == "[x86] KVM: x86/mmu: Fix use-after-free on vendor module reload (CVE-2026-68428)"
     assert fixes.versions(CHANGELOG.read_text()) == ("5.2.7-1", "6.1.187-1")  # before that one there is no fix
 
 
@@ -87,26 +87,26 @@ def test_a_title_s_words_are_looked_up_one_below_the_other(title, places):
 
 
 def test_all_lines_together_have_as_many_fixes_as_were_found(tmp_path):
-    found = fixes.densities(CHANGELOG.read_text(), LINES, CONFIG)
-    assert (found.found, found.of) == (5, 10)
+    densities = fixes.densities(CHANGELOG.read_text(), LINES, CONFIG)
+    assert (densities.placed, densities.of) == (5, 10)
     file = tmp_path / "cves.toml"
-    file.write_text(fixes.as_toml(found))
-    told = load_weights(file)
-    assert "5.2.7-1 to 6.1.187-1" in told.title
+    file.write_text(fixes.as_toml(densities))
+    weights = load_weights(file)
+    assert "5.2.7-1 to 6.1.187-1" in weights.title
     cleanup = {f"{path}:{number}" for path, count in LINES.items() for number in range(count)}
-    whole = attack_profile(cleanup, told, lambda thing: thing.partition(":")[0])
+    whole = attack_profile(cleanup, weights, lambda thing: thing.partition(":")[0])
     assert whole.score == pytest.approx(5, rel=1e-4)
     # One fix in 10 lines; one in 100, of which 40 are this file's; none.
     assert tomllib.loads(file.read_text())["density"]["arch/x86/kernel/cpu/bugs.c"] == pytest.approx(0.1)
     part = {f"arch/x86/kvm/mmu/mmu.c:{number}" for number in range(40)} | {"kernel/sched/core.c:1"}
-    assert attack_profile(part, told, lambda thing: thing.partition(":")[0]).score == pytest.approx(0.4)
+    assert attack_profile(part, weights, lambda thing: thing.partition(":")[0]).score == pytest.approx(0.4)
 
 
 def test_what_is_known_of_a_folder_holds_for_the_files_in_it_too():
     text = "linux (6.1.1-1)\n\n    - net: Fix (CVE-2026-1)\n    - net: bridge: Fix (CVE-2026-2)\n"
-    found = fixes.densities(text, {"net/bridge/br.c": 10, "net/core/dev.c": 30})
-    assert found.by_path == {"net/": pytest.approx(1 / 40), "net/bridge/": pytest.approx(1 / 40 + 1 / 10)}
-    assert math.isclose(30 * found.by_path["net/"] + 10 * found.by_path["net/bridge/"], 2)
+    densities = fixes.densities(text, {"net/bridge/br.c": 10, "net/core/dev.c": 30})
+    assert densities.by_path == {"net/": pytest.approx(1 / 40), "net/bridge/": pytest.approx(1 / 40 + 1 / 10)}
+    assert math.isclose(30 * densities.by_path["net/"] + 10 * densities.by_path["net/bridge/"], 2)
 
 
 def test_a_changelog_without_fixes_and_one_that_is_not_there_are_refused(tmp_path):

@@ -16,7 +16,7 @@ CAPTURED = Path(__file__).parent.parent / "footprint" / "captured" / "lines"
 RAN, RESTED = "fs/eventfd", "lib/sort"
 
 
-def said(name):
+def report_of(name):
     return (CAPTURED / f"{name}.json").read_bytes()
 
 
@@ -32,8 +32,8 @@ def covered(*documents):
 
 
 def test_lines_of_a_source_and_of_the_headers_that_it_has():
-    coverage = covered(said(RAN))
-    assert set(coverage.lines) == {source(one["file"]) for one in json.loads(said(RAN))["files"]}
+    coverage = covered(report_of(RAN))
+    assert set(coverage.lines) == {source(file["file"]) for file in json.loads(report_of(RAN))["files"]}
     assert "fs/eventfd.c" in coverage.lines
     assert any(path.startswith("include/linux/") for path in coverage.lines)
     assert not [path for path in coverage.lines if path.startswith((".", "/"))]
@@ -45,30 +45,30 @@ def source(file):
 
 
 def test_hits_are_lines_that_ran_by_path_and_number():
-    document = json.loads(said(RAN))
-    [mine] = [one for one in document["files"] if source(one["file"]) == "fs/eventfd.c"]
+    document = json.loads(report_of(RAN))
+    [mine] = [file for file in document["files"] if source(file["file"]) == "fs/eventfd.c"]
     expected = {f"fs/eventfd.c:{line['line_number']}": line["count"] for line in mine["lines"] if line["count"]}
-    hits = covered(said(RAN)).hits()
+    hits = covered(report_of(RAN)).hits()
     assert expected
     assert {name: count for name, count in hits.items() if name.startswith("fs/eventfd.c:")} == expected
     assert min(hits.values()) > 0
-    assert covered(said(RESTED)).hits() == {}
+    assert covered(report_of(RESTED)).hits() == {}
 
 
 def test_a_line_of_a_header_is_added_up_over_the_objects_that_have_it():
-    once, twice = covered(said(RAN)), covered(said(RAN), said(RAN))
+    once, twice = covered(report_of(RAN)), covered(report_of(RAN), report_of(RAN))
     assert twice.hits() == {name: 2 * count for name, count in once.hits().items()}
     assert twice.known == once.known
 
 
 def test_calls_of_functions_are_kept_by_source():
-    calls = covered(said(RAN)).functions["fs/eventfd.c"]
+    calls = covered(report_of(RAN)).functions["fs/eventfd.c"]
     assert calls["eventfd_write"] > 0
     assert "eventfd_show_fdinfo" in calls
 
 
 def test_negative_hits_are_none_and_are_counted():
-    document = json.loads(said(RESTED))
+    document = json.loads(report_of(RESTED))
     document["files"][0]["lines"][0]["count"] = -3
     coverage = covered(json.dumps(document).encode())
     assert coverage.negative == 1

@@ -56,15 +56,15 @@ def started(*words):
 
 def left(label):
     """Processes, folders and groups of one lab on this host."""
-    found = [str(path) for path in state.work().glob(label)]
-    found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/tare-{label}")]
+    paths = [str(path) for path in state.work().glob(label)]
+    paths += [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/tare-{label}")]
     for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if label.encode() in cmdline.read_bytes():
-                found.append(str(cmdline))
+                paths.append(str(cmdline))
         except OSError:
             continue
-    return found
+    return paths
 
 
 def test_output_results_files_and_the_exit_code_come_through(tmp_path):
@@ -92,8 +92,8 @@ def test_an_interrupted_lab_leaves_nothing(after_s):
     process, label = started("--", "sleep", "1000")
     time.sleep(after_s)
     process.send_signal(signal.SIGINT)
-    said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
+    output = process.communicate(timeout=60)
+    assert process.returncode == 130, output
     assert left(label) == []
 
 

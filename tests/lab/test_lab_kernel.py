@@ -97,7 +97,7 @@ def test_a_function_is_of_the_one_source_that_has_it():
 
 
 @pytest.mark.parametrize(
-    ("said", "code", "what"),
+    ("log", "code", "what"),
     [
         (
             "  CC      mm/mmap.o\nmm/mmap.c:12:1: error: unknown type name 'u3'\n"
@@ -115,18 +115,18 @@ def test_a_function_is_of_the_one_source_that_has_it():
         ("", -9, "failed with -9: no message"),
     ],
 )
-def test_a_build_that_fails_says_why(said, code, what):
-    assert what in kernel._failed(said, "compile", code, 4 * 3600).what
+def test_a_build_that_fails_says_why(log, code, what):
+    assert what in kernel._failed(log, "compile", code, 4 * 3600).what
 
 
 def test_progress_is_said_by_the_share_of_files():
-    said = []
-    share = kernel._Share(40, said.append)
+    lines = []
+    share = kernel._Share(40, lines.append)
     for done in range(0, 51, 3):
         share(b"  CC      a.o\n  AR      built-in.a\n" * done)
-    assert len(said) == 9, said
-    assert "of about 40 files compiled (15 %)" in said[0]
-    assert all("100" not in line for line in said), "it is not done until it boots"
+    assert len(lines) == 9, lines
+    assert "of about 40 files compiled (15 %)" in lines[0]
+    assert all("100" not in line for line in lines), "it is not done until it boots"
 
 
 def test_a_host_whose_apt_has_no_source_is_told_so(tmp_path, monkeypatch):

@@ -200,5 +200,5 @@ def test_results_come_back_as_plain_files_within_their_folder(tmp_path):
     (tmp_path / "out.tar").write_bytes(tar)
     run.unpack(tmp_path / "out.tar", tmp_path / "out")
     (tmp_path / "out.tar").unlink()
-    found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
-    assert found == ["out", "out/below", "out/below/good"]
+    paths = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
+    assert paths == ["out", "out/below", "out/below/good"]

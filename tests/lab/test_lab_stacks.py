@@ -26,7 +26,11 @@ def test_the_guests_time_is_a_frame_and_natives_has_none(tmp_path):
     assert lab_run.run(command, output, lambda _: None) == 0, printed[2].decode()
     answer = json.loads(printed[1])
     assert answer["missed"] == []
-    own = {one["platform"]: one["hits"] for one in answer["footprints"] if one["workload"] and one["scope"] != "host"}
+    own = {
+        footprint["platform"]: footprint["hits"]
+        for footprint in answer["footprints"]
+        if footprint["workload"] and footprint["scope"] != "host"
+    }
     assert set(own) == {"native", "gvisor-kvm"}
     native, gvisor = Parts.of(own["native"]), Parts.of(own["gvisor-kvm"])
     assert native.guest == 0

@@ -29,9 +29,9 @@ def done(*words):
 def test_it_boots_with_all_that_platforms_need_and_nothing_to_load():
     asked = "test -c /dev/kvm; iptables -t nat -L -n; test ! -e /proc/modules"
     script = f"uname -r; cat /sys/fs/cgroup/cgroup.controllers; {asked}"
-    said = done("lab", "run", "--flavour", "lines", "--", "sh", "-ec", script).splitlines()
-    assert said[0].endswith("-tare-lines")
-    assert {"cpu", "cpuset", "io", "memory", "pids"} <= set(said[1].split())
+    lines = done("lab", "run", "--flavour", "lines", "--", "sh", "-ec", script).splitlines()
+    assert lines[0].endswith("-tare-lines")
+    assert {"cpu", "cpuset", "io", "memory", "pids"} <= set(lines[1].split())
 
 
 def test_lines_of_a_start_and_of_a_workload_come_back(tmp_path):
@@ -52,18 +52,18 @@ def test_lines_of_a_start_and_of_a_workload_come_back(tmp_path):
         str(file),
     )
     with read_store(file) as store:
-        found = list(store.footprints())
-    assert {(one.platform, one.phase) for one in found} == {
+        prints = list(store.footprints())
+    assert {(footprint.platform, footprint.phase) for footprint in prints} == {
         (IDLE, Phase.STEADY),
         (EMPTY, Phase.STEADY),
         *((name, phase) for name in ("native", "gvisor") for phase in Phase),
     }
-    assert {(one.level, one.scope) for one in found} == {(Level.LINES, Scope.HOST)}
-    for one in found:
-        assert 5_000 < len(one.hits) < one.known
-        paths = {name.rpartition(":")[0] for name in one.hits}
+    assert {(footprint.level, footprint.scope) for footprint in prints} == {(Level.LINES, Scope.HOST)}
+    for footprint in prints:
+        assert 5_000 < len(footprint.hits) < footprint.known
+        paths = {name.rpartition(":")[0] for name in footprint.hits}
         assert {"kernel/sched/core.c", "fs/open.c", "include/linux/list.h"} <= paths
-    exposure = Exposure(found)
+    exposure = Exposure(prints)
     started = exposure.cleanup("gvisor", View.BEYOND_IDLE, Phase.START)
     assert in_files("kernel/seccomp.c", started)
     assert not in_files("fs/debugfs/file.c", started), "the reading alone opens these files"
@@ -74,18 +74,18 @@ def in_files(prefix, cleanup):
 
 
 def test_what_ran_besides_a_reading_is_counted_exactly_and_what_the_reading_ran_is_not(tmp_path):
-    said = done(
+    output = done(
         "lab", "run", "--flavour", "lines", "--out", str(tmp_path / "out"), "--", "python3", "tests/lab/lines.py"
     )
-    raw = [Footprint.model_validate_json(line) for line in said.splitlines()]
+    raw = [Footprint.model_validate_json(line) for line in output.splitlines()]
     counting = kernel.ensure("lines", lambda _: None)
-    found = list(completed(raw, tmp_path / "out" / READINGS.name, counting))
-    exposure = Exposure(found)
+    prints = list(completed(raw, tmp_path / "out" / READINGS.name, counting))
+    exposure = Exposure(prints)
     hits = exposure.pool("native", Scope.HOST).hits
     asked = {name for name, times in hits.items() if times == sum(ASKED)}
     assert in_files("kernel/sys.c:", asked), "the lines of getsid, which nobody else called"
-    empty = [one for one in found if one.platform == EMPTY]
-    assert all(in_files("fs/debugfs/file.c:", one.hits) for one in empty)
+    empty = [footprint for footprint in prints if footprint.platform == EMPTY]
+    assert all(in_files("fs/debugfs/file.c:", footprint.hits) for footprint in empty)
     assert not in_files("fs/debugfs/file.c:", hits)
     assert in_files("fs/exec.c:", hits), "a process was started"
-    assert not any(in_files("fs/exec.c:", one.hits) for one in empty)
+    assert not any(in_files("fs/exec.c:", footprint.hits) for footprint in empty)

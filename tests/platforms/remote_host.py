@@ -147,6 +147,6 @@ def _await(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
             if connection.recv(4) == b"SSH-":
                 return
         if process.poll() is not None or time.monotonic() > deadline:
-            said = log.read_text(errors="replace").strip().splitlines()
-            raise HostError(f"sshd does not start: {said[-1] if said else 'it said nothing'}")
+            log_lines = log.read_text(errors="replace").strip().splitlines()
+            raise HostError(f"sshd does not start: {log_lines[-1] if log_lines else 'it said nothing'}")
         time.sleep(0.05)

@@ -60,7 +60,7 @@ def test_the_example_in_the_documentation_is_a_file_that_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("memory = 64", 'memory = "64"', "memory: Input should be a valid integer"),
         ("memory = 64", "memory = 1", "memory: Input should be greater than or equal to 8"),
@@ -84,11 +84,11 @@ def test_the_example_in_the_documentation_is_a_file_that_is_read(tmp_path):
         ("memory = 64", "memory = = 64", "is not TOML"),
     ],
 )
-def test_a_wrong_file_is_one_line_that_names_the_field(file, old, new, said):
+def test_a_wrong_file_is_one_line_that_names_the_field(file, old, new, message):
     file.write_text(GOOD.replace(old, new))
     with pytest.raises(UsageError) as caught:
         registry.choose([f"blackbox:{file}"])
-    assert said in caught.value.what
+    assert message in caught.value.what
     assert "\n" not in str(caught.value)
     assert caught.value.fix
 
@@ -105,11 +105,11 @@ def setup(tmp_path, **changes):
 
 def test_firecracker_is_told_of_the_same_box(tmp_path):
     box = Box(vmm="firecracker", kernel=Path("/k"), cmdline="{ip}", memory=64, answers=Answers(udp=7))
-    told = firecracker_settings(box, setup(tmp_path), tmp_path / "disk")
-    assert told["boot-source"] == {"kernel_image_path": "/k", "boot_args": "ip=192.0.2.9 -- a"}
-    assert told["machine-config"] == {"vcpu_count": 1, "mem_size_mib": 64}
-    assert [one["path_on_host"] for one in told["drives"]] == [str(tmp_path / "disk")]
-    assert told["network-interfaces"][0]["host_dev_name"] == "tareab1x2"
+    settings = firecracker_settings(box, setup(tmp_path), tmp_path / "disk")
+    assert settings["boot-source"] == {"kernel_image_path": "/k", "boot_args": "ip=192.0.2.9 -- a"}
+    assert settings["machine-config"] == {"vcpu_count": 1, "mem_size_mib": 64}
+    assert [drive["path_on_host"] for drive in settings["drives"]] == [str(tmp_path / "disk")]
+    assert settings["network-interfaces"][0]["host_dev_name"] == "tareab1x2"
 
 
 def test_xen_is_told_of_the_same_box(tmp_path):
@@ -214,7 +214,7 @@ def test_every_service_answers(running):
     services = [
         Service(kind, running.instance.address.host, port) for kind, port in running.instance.address.services.items()
     ]
-    assert {one.kind for one in services} == {"udp-echo", "tcp-echo", "http"}
+    assert {service.kind for service in services} == {"udp-echo", "tcp-echo", "http"}
     assert FirstAnswer(services).wait(20) is not None
 
 

@@ -114,8 +114,8 @@ def _slow(name, check):
 
 PROMISES = [
     pytest.param(name, check, id=f"{name}-{check.name}", marks=[pytest.mark.slow] * _slow(name, check))
-    for name, one in sorted(PLATFORMS.items())
-    if one.has_agent
+    for name, platform in sorted(PLATFORMS.items())
+    if platform.has_agent
     for check in CHECKS
 ]
 

@@ -104,7 +104,9 @@ class Dockerd:
 
     def shims(self):
         seen = processes_by_pid().values()
-        return [one.argv for one in seen if "shim" in one.argv[0] and str(self.folder) in " ".join(one.argv)]
+        return [
+            process.argv for process in seen if "shim" in process.argv[0] and str(self.folder) in " ".join(process.argv)
+        ]
 
 
 def _journaled(label):
@@ -118,11 +120,11 @@ def dockerd():
     folder.mkdir()
     with CleanupStack(Journal(state.journal())) as cleanup, pytest.MonkeyPatch.context() as patch:
         cleanup.own(removers.folder(folder), removers.mount(folder / "data"))
-        one = Dockerd(folder, cleanup)
-        patch.setenv("DOCKER_HOST", one.host)
-        yield one
-        one.daemon.stop()
-        for mount in one.mounts():
+        daemon = Dockerd(folder, cleanup)
+        patch.setenv("DOCKER_HOST", daemon.host)
+        yield daemon
+        daemon.daemon.stop()
+        for mount in daemon.mounts():
             processes.run(["umount", "-l", mount.split()[1]])
 
 
@@ -198,8 +200,8 @@ def test_nothing_of_a_killed_dockerds_containers_stays_and_clean_copes(outcome, 
     assert entry.resource.kind == "container"
     _disown(entry)
     name = f"container {entry.resource.facts['name']} unix:"
-    assert f"kept {name}" in (said := _clean(monkeypatch, capsys))
-    assert f"{ANSWERS_NOT} (fix: start the dockerd that has it, then `tare clean`)" in said
+    assert f"kept {name}" in (output := _clean(monkeypatch, capsys))
+    assert f"{ANSWERS_NOT} (fix: start the dockerd that has it, then `tare clean`)" in output
     dockerd.start()
     listed = ["docker", "ps", "-aq", "--filter", f"name={label}"]
     assert processes.run(listed).require().text.split()

@@ -69,15 +69,15 @@ def test_what_is_begun_and_then_silent_never_waits(attached, begun):
     assert time.monotonic() - began < 5
 
 
-@pytest.mark.parametrize("said", [_frame(2, b"x"), _frame(2, bytes(60_000))], ids=["trickle", "flood"])
-def test_stderr_without_end_does_not_put_off_the_limit(attached, said):
+@pytest.mark.parametrize("noise", [_frame(2, b"x"), _frame(2, bytes(60_000))], ids=["trickle", "flood"])
+def test_stderr_without_end_does_not_put_off_the_limit(attached, noise):
     stream, theirs = attached
     over = threading.Event()
 
     def talk():
         try:
-            while not over.wait(0.05 if len(said) < 100 else 0):
-                theirs.sendall(said)
+            while not over.wait(0.05 if len(noise) < 100 else 0):
+                theirs.sendall(noise)
         except OSError:
             pass  # closed
 

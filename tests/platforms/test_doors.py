@@ -195,7 +195,7 @@ def test_runs_on_several_hosts_make_one_table():
     before = [surveyed("b", State.OPEN), surveyed("c", not_tried="it does not run here")]
     after = [surveyed("b"), surveyed("a", State.OPEN, "so"), surveyed("d", State.OPEN), surveyed("c")]
     joined = survey.merged([*before, *after, surveyed("d", not_tried="gone")])
-    assert [(one.platform, bool(one.doors)) for one in joined] == [("a", True), ("b", True), ("c", True), ("d", True)]
+    assert [(row.platform, bool(row.doors)) for row in joined] == [("a", True), ("b", True), ("c", True), ("d", True)]
     table = survey.table([*joined, surveyed("e", not_tried="no a|b")])
     assert "| core-pattern | a program run as the host's root when any process crashes | a | d |" in table
     assert "| b | 1 | 0 | 0 | 0 | 0 |" in table

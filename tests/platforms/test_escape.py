@@ -64,7 +64,7 @@ def test_where_all_is_open_it_is_found_and_the_host_is_left_as_it_was(bench_of):
 def test_a_container_reaches_none_of_the_bait(bench_of):
     bench = bench_of(Runc("runc"))
     try:
-        seen = {one.door.name: one.state for one in try_doors(bench)}
+        seen = {attempt.door.name: attempt.state for attempt in try_doors(bench)}
     finally:
         bench.close()
     for name in ("files", "proc-root", "chroot", "file-handles", "hostfs", "shares", "processes", "ptrace", "limits"):
@@ -92,13 +92,13 @@ def test_bait_is_there_while_it_lies_and_then_gone(bench_of):
             assert laid.host.secret not in laid.given.values()
             assert mark in Path("/proc/keys").read_text()
             assert f"@{mark}" in Path("/proc/net/unix").read_text()
-            assert any(mark.encode() in _command(one) for one in Path("/proc").glob("[0-9]*"))
+            assert any(mark.encode() in _command(process) for process in Path("/proc").glob("[0-9]*"))
     finally:
         bench.close()
     assert not Path(laid.given["canary"]).parent.exists()
     assert mark not in Path("/proc/keys").read_text()
     assert f"@{mark}" not in Path("/proc/net/unix").read_text()
-    assert not any(mark.encode() in _command(one) for one in Path("/proc").glob("[0-9]*"))
+    assert not any(mark.encode() in _command(process) for process in Path("/proc").glob("[0-9]*"))
 
 
 def _command(process):

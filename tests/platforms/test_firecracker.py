@@ -48,8 +48,8 @@ def test_the_agent_connects_where_the_host_listens():
 
 
 def test_the_api_is_told_the_same_and_then_to_start():
-    told = microvm.requests(GOLDEN)
-    assert [path for path, _ in told] == [
+    requests = microvm.requests(GOLDEN)
+    assert [path for path, _ in requests] == [
         "/machine-config",
         "/boot-source",
         "/drives/root",
@@ -58,8 +58,8 @@ def test_the_api_is_told_the_same_and_then_to_start():
         "/vsock",
         "/actions",
     ]
-    assert told[3][1] == GOLDEN["drives"][1]
-    assert told[-1][1] == {"action_type": "InstanceStart"}
+    assert requests[3][1] == GOLDEN["drives"][1]
+    assert requests[-1][1] == {"action_type": "InstanceStart"}
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def test_a_broken_one_is_left_out_with_one_line_that_says_whose_it_is(plugin, tm
     monkeypatch.delitem(sys.modules, "tare_unshare", raising=False)
     (tmp_path / "tare_unshare.py").write_text(source)
     assert "unshare" not in registry.all_platforms()
-    assert [one.name for one in registry.choose(["native", "runc"])] == ["native", "runc"]
+    assert [platform.name for platform in registry.choose(["native", "runc"])] == ["native", "runc"]
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("the plug-in 'unshare' of tare-unshare 1 (tare.platforms: tare_unshare) is left out: it ")
     assert BROKEN[source] in line

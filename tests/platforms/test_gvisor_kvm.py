@@ -10,9 +10,9 @@ from tare.platforms import gvisor
 def platform(monkeypatch):
     monkeypatch.setattr(gvisor, "find_runsc", lambda: "/nowhere/runsc")
     monkeypatch.setattr(gvisor.os, "geteuid", lambda: 0)
-    said = processes.Finished(("runsc", "--version"), 0, b"runsc version v0\n", b"", 1)
-    monkeypatch.setattr(gvisor.processes, "run", lambda *_, **__: said)
-    return next(one for one in gvisor.PLATFORMS if one.name == "gvisor-kvm")
+    answer = processes.Finished(("runsc", "--version"), 0, b"runsc version v0\n", b"", 1)
+    monkeypatch.setattr(gvisor.processes, "run", lambda *_, **__: answer)
+    return next(platform for platform in gvisor.PLATFORMS if platform.name == "gvisor-kvm")
 
 
 def test_no_kvm_is_said_with_the_lab_as_the_fix(platform, monkeypatch):

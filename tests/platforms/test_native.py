@@ -18,5 +18,5 @@ def test_programs_on_a_filesystem_of_their_own_keep_the_userland_out(monkeypatch
 
 
 def test_only_the_baseline_is_the_baseline():
-    assert [one.name for one in native.PLATFORMS if one.baseline] == ["native"]
-    assert [one.name for one in native.PLATFORMS if one.by_default] == ["native"]
+    assert [platform.name for platform in native.PLATFORMS if platform.baseline] == ["native"]
+    assert [platform.name for platform in native.PLATFORMS if platform.by_default] == ["native"]

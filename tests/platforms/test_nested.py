@@ -51,10 +51,10 @@ def test_only_the_guest_knows_when_its_userspace_began():
     order = runtime("crun").order(TASK)
     # As the guest's shell runs it, but for the file's place and the runtime.
     here = order.replace("mkdir /run/bundle\n", "").replace(">/run/bundle/config.json", "")
-    said = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", "began=3.25; crun() { :; }\n" + here], capture_output=True, check=True, text=True
     ).stdout
-    assert json.loads(said)["process"]["args"][-2:] == ["--userspace-at", "3.25"]
+    assert json.loads(result)["process"]["args"][-2:] == ["--userspace-at", "3.25"]
 
 
 def test_docker_publishes_the_port_of_both_kinds_and_runs_the_agent():
@@ -135,12 +135,12 @@ BAD = {
 
 
 @pytest.mark.host
-@pytest.mark.parametrize(("order", "said"), BAD.values(), ids=BAD)
-def test_an_inner_platform_that_fails_ends_the_machine_with_its_words(launcher, order, said):
+@pytest.mark.parametrize(("order", "message"), BAD.values(), ids=BAD)
+def test_an_inner_platform_that_fails_ends_the_machine_with_its_words(launcher, order, message):
     broken = Nested("runc-in-qemu", replace(runtime("runc"), order=lambda _: order))
     with pytest.raises(PlatformError) as caught:
         launcher.start(broken, Arm(broken.name), measured=True)
-    assert said in caught.value.console.decode()
+    assert message in caught.value.console.decode()
     assert "the platform inside has ended with" in caught.value.what
     assert left_on_host(f"{launcher.campaign}x") == []
 
@@ -159,9 +159,9 @@ def test_a_docker_daemon_that_does_not_start_in_the_guest_says_why(launcher):
 def test_what_a_program_is_linked_with_is_taken_from_the_loader(tmp_path):
     system = inner.runtime("runc").programs()
     assert system == ("runc",)
-    found = outer.with_libraries("/bin/sh")
-    assert found[0] == "/bin/sh"
-    assert any("ld-linux" in file for file in found)
+    files = outer.with_libraries("/bin/sh")
+    assert files[0] == "/bin/sh"
+    assert any("ld-linux" in file for file in files)
     static = tmp_path / "script"
     static.write_text("no program\n")
     assert outer.with_libraries(str(static)) == [str(static)]

@@ -54,8 +54,8 @@ def test_a_network_of_qemus_own_hands_one_port_of_the_hosts_on():
 
 
 def test_a_guest_is_told_its_counters_speed_or_finds_out():
-    [told] = _value(command(replace(MACHINE, tsc_khz=2_596_000)), "-append")
-    assert "tsc_early_khz=2596000 tsc=reliable" in told.partition(" -- ")[0]
+    [append] = _value(command(replace(MACHINE, tsc_khz=2_596_000)), "-append")
+    assert "tsc_early_khz=2596000 tsc=reliable" in append.partition(" -- ")[0]
     [left] = _value(command(MACHINE), "-append")
     assert "tsc" not in left
 

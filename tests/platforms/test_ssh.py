@@ -94,7 +94,7 @@ def test_what_a_host_lacks_is_one_line_with_the_fix(monkeypatch, change, what, f
 
 
 @pytest.mark.parametrize(
-    ("said", "what"),
+    ("message", "what"),
     [
         ("ssh: Could not resolve hostname far: Name or service not known", "its name is not known"),
         ("ssh: connect to host far port 22: Connection timed out", "it is not reached"),
@@ -106,15 +106,15 @@ def test_what_a_host_lacks_is_one_line_with_the_fix(monkeypatch, change, what, f
         ("some new trouble", "some new trouble"),
     ],
 )
-def test_what_ssh_says_becomes_one_line_with_a_fix(said, what):
-    error = explain(said, TARGET)
+def test_what_ssh_says_becomes_one_line_with_a_fix(message, what):
+    error = explain(message, TARGET)
     assert what in error.what
     assert error.fix
     assert "\n" not in str(error)
 
 
 def test_families_are_offered():
-    [offer] = [one for one in registry.offers() if one["name"].startswith("ssh:")]
+    [offer] = [offer for offer in registry.offers() if offer["name"].startswith("ssh:")]
     assert offer["asks"].startswith("name a host: -p ssh:")
 
 
@@ -166,13 +166,13 @@ def bench(remote):
 
 def _left(remote, label):
     """All on the far host that carries the label."""
-    found = [str(path) for path in remote.disk.glob(f"remote/work/*{label}*")]
-    found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/tare-remote-*{label}*")]
-    found += re.findall(f".*{label}.*", Path(f"/proc/{_sshd(remote)}/mounts").read_text())
+    left = [str(path) for path in remote.disk.glob(f"remote/work/*{label}*")]
+    left += [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/tare-remote-*{label}*")]
+    left += re.findall(f".*{label}.*", Path(f"/proc/{_sshd(remote)}/mounts").read_text())
     for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            found += [str(cmdline)] if label.encode() in cmdline.read_bytes() else []
-    return found
+            left += [str(cmdline)] if label.encode() in cmdline.read_bytes() else []
+    return left
 
 
 def _sshd(remote):
@@ -230,8 +230,8 @@ def test_a_connection_that_is_cut_cleans_up_there(bench, remote):
 def test_what_was_killed_there_is_swept_by_the_next_campaign(bench, remote):
     running = bench.start()
     name = f"tare-{running.instance.spec.id}"
-    for pid, one in processes_by_pid().items():
-        if one.argv[0] == "/bin/sh" and {"launch", name} <= set(one.argv):
+    for pid, process in processes_by_pid().items():
+        if process.argv[0] == "/bin/sh" and {"launch", name} <= set(process.argv):
             os.kill(pid, signal.SIGKILL)
     running.stop()
     left = remote.disk / "remote" / "work" / name

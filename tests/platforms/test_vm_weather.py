@@ -44,18 +44,18 @@ def _fails(launcher, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("qemu", "the image cannot be mounted"),
         ("qemu-microvm", "the image cannot be mounted"),
         ("uml-ubd", "Unable to mount root fs"),
     ],
 )
-def test_a_root_disk_that_is_broken(launcher, broken_disk, name, said):
+def test_a_root_disk_that_is_broken(launcher, broken_disk, name, message):
     error = _fails(launcher, name)
     assert isinstance(error, PlatformError)
-    assert said in error.what
-    assert said.encode() in error.console
+    assert message in error.what
+    assert message.encode() in error.console
 
 
 def test_a_guest_kernel_that_panics(launcher, tmp_path, monkeypatch):
@@ -116,10 +116,12 @@ def test_a_host_without_tun_says_so_and_what_needs_none_runs():
     """)
     hidden = 'mount -t tmpfs tmpfs /dev/net && exec "$0" -c "$1"'
     argv = ["unshare", "-m", "--propagation", "private", "sh", "-c", hidden, sys.executable, asked]
-    said = dict(line.split("|", 1) for line in processes.run(argv).require().text.splitlines())
+    answers = dict(line.split("|", 1) for line in processes.run(argv).require().text.splitlines())
     for name in ("uml", "uml-ubd", "qemu-tcg", "qemu-microvm"):
-        assert said[name].startswith("False|no TAP can be made: /dev/net/tun: No such file or directory|modprobe tun")
-    assert said["qemu-user"].startswith("True|")
+        assert answers[name].startswith(
+            "False|no TAP can be made: /dev/net/tun: No such file or directory|modprobe tun"
+        )
+    assert answers["qemu-user"].startswith("True|")
 
 
 def test_kvm_that_runs_no_guest_is_told_with_the_way_out():

@@ -51,8 +51,8 @@ def result(workload: str, metric: str, *platforms: PlatformReport) -> ResultRepo
 
 
 def rows(study, *results: ResultReport) -> dict[tuple[str, str, str], BesideRow]:
-    found = beside(study, results, "native")
-    return {(row.metric, row.platform, row.what): row for row in found.rows}
+    table = beside(study, results, "native")
+    return {(row.metric, row.platform, row.what): row for row in table.rows}
 
 
 def test_a_study_is_compared_in_per_cent_of_its_own_baseline() -> None:
@@ -86,38 +86,38 @@ def test_how_their_figure_lies_to_ours(ratio: tuple[float, float, float] | None,
 
 def test_a_kindred_platform_is_set_beside_and_a_strange_one_is_not() -> None:
     arms = [platform(name, (1.0, 0.9, 1.1)) for name in ("runc", "gvisor", "docker-gvisor-ptrace", "uml", "qemu")]
-    found = rows(KARNA, result("sysbench-cpu", "events-per-second", *arms))
-    assert {(row.platform, row.study_platform) for row in found.values()} == {
+    by_key = rows(KARNA, result("sysbench-cpu", "events-per-second", *arms))
+    assert {(row.platform, row.study_platform) for row in by_key.values()} == {
         ("runc", "Docker"), ("gvisor", "gVisor"), ("docker-gvisor-ptrace", "gVisor"), ("qemu", "KVM"),
     }  # fmt: skip
 
 
 def test_words_and_variability_stand_beside_ours_too() -> None:
     docker = platform("docker", (0.97, 0.96, 0.98), variability=40.0)
-    found = rows(LI, result("stream", "triad", docker), result("iperf3-tcp", "from-instance", docker))
-    equal = found["Triad", "docker", "per cent of the baseline"]
+    by_key = rows(LI, result("stream", "triad", docker), result("iperf3-tcp", "from-instance", docker))
+    equal = by_key["Triad", "docker", "per cent of the baseline"]
     assert (equal.study_low, equal.study_high, equal.agreement) == (100.0, 100.0, "nearer")
     assert equal.words == "as well as the physical machine on average"
-    more = found["Triad", "docker", "variability overhead"]
+    more = by_key["Triad", "docker", "variability overhead"]
     assert (more.study_low, more.our_percent, more.our_low, more.agreement) == (500.0, 40.0, None, "no-figure")
-    sheet = found["Communication throughput", "docker", "variability overhead"]
+    sheet = by_key["Communication throughput", "docker", "variability overhead"]
     assert sheet.study_low == 54.27986481
 
 
 def test_a_deviation_in_per_cent_of_the_value_becomes_one_of_the_baseline() -> None:
-    link = next(one for one in GIALLORENZO.beside if one.metric == "Input per char")
-    found = rows(GIALLORENZO, result("bonnie", link.ours, platform("docker", (0.6, 0.5, 0.7))))
-    row = found["Input per char", "docker", "per cent of the baseline"]
+    link = next(candidate for candidate in GIALLORENZO.beside if candidate.metric == "Input per char")
+    by_key = rows(GIALLORENZO, result("bonnie", link.ours, platform("docker", (0.6, 0.5, 0.7))))
+    row = by_key["Input per char", "docker", "per cent of the baseline"]
     assert (row.study_low, row.study_sd) == (58.7, pytest.approx(58.7 * 2.05 / 100))
 
 
 def test_what_was_not_measured_and_what_is_not_comparable_is_said() -> None:
-    found = beside(KARNA, [], "native", "2 blocks instead of 10")
-    assert found.rows == []
-    assert len(found.absent) == len(KARNA.beside)
-    assert any(one.startswith("Boot time: ") for one in found.apart)
-    assert any("MySQL" in one for one in found.apart)
-    assert found.scaled == "2 blocks instead of 10"
+    table = beside(KARNA, [], "native", "2 blocks instead of 10")
+    assert table.rows == []
+    assert len(table.absent) == len(KARNA.beside)
+    assert any(sentence.startswith("Boot time: ") for sentence in table.apart)
+    assert any("MySQL" in sentence for sentence in table.apart)
+    assert table.scaled == "2 blocks instead of 10"
     assert beside(KARNA, [], "native").scaled is None
 
 
@@ -150,8 +150,8 @@ def test_the_terminal_and_the_page_have_the_table(tmp_path: Path, campaign: Path
     file = of_karnas(tmp_path)
     report = build(file)
     assert report.beside is not None
-    told = list(lines(report.beside))
-    assert {line[1] for line in told} == {"docker", "runc (as Docker)", "gvisor-ptrace (as gVisor)"}
+    cells = list(lines(report.beside))
+    assert {line[1] for line in cells} == {"docker", "runc (as Docker)", "gvisor-ptrace (as gVisor)"}
     with Console(width=140, record=True, file=io.StringIO()) as console:
         console.print(render(report, width=140))
     text = console.export_text()
@@ -159,8 +159,8 @@ def test_the_terminal_and_the_page_have_the_table(tmp_path: Path, campaign: Path
     assert "Beside the figures of karna-2021 (Kärnä, 2021)" in text
     write_html([file], tmp_path / "page.html")
     page = html.unescape((tmp_path / "page.html").read_text())
-    for line in told:
+    for line in cells:
         assert all(part in text and part in page for part in line)
-    for said in (*report.beside.apart, *report.beside.notes, *report.beside.absent):
-        assert said in page
+    for sentence in (*report.beside.apart, *report.beside.notes, *report.beside.absent):
+        assert sentence in page
     assert build(campaign).beside is None, "its profile is no study's"

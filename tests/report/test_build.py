@@ -30,8 +30,8 @@ DOCS = Path(__file__).parents[2] / "docs" / "report-schema.md"
 
 def entry(report: Report, workload: str, metric: str, platform: str) -> PlatformReport:
     (result,) = (r for r in report.results if (r.workload, r.metric) == (workload, metric))
-    (found,) = (p for p in result.platforms if p.platform == platform)
-    return found
+    (match,) = (p for p in result.platforms if p.platform == platform)
+    return match
 
 
 def test_the_report_has_every_metric_and_platform(report: Report) -> None:
@@ -69,13 +69,13 @@ def test_figures_agree_with_each_other(report: Report) -> None:
 
 
 def test_failures_are_told_with_their_reason_and_blocks(report: Report) -> None:
-    told = {(f.workload, f.platform, f.status): (f.n_trials, f.blocks, f.reason) for f in report.failures}
-    assert told[("iperf3-tcp", "gvisor-ptrace", "failed")] == (
+    failures = {(f.workload, f.platform, f.status): (f.n_trials, f.blocks, f.reason) for f in report.failures}
+    assert failures[("iperf3-tcp", "gvisor-ptrace", "failed")] == (
         4,
         [1, 4, 7, 10],
         "iperf3 took longer than 60 s: connection refused",
     )
-    assert told[("fileio-seqwr", "gvisor-ptrace", "unsupported")][0] == 12
+    assert failures[("fileio-seqwr", "gvisor-ptrace", "unsupported")][0] == 12
     assert report.left_out[0].platform == "kata"
     assert report.contaminated.n_trials == sum(
         p.n_contaminated for r in report.results if r.headline for p in r.platforms
@@ -98,11 +98,11 @@ def test_a_figure_that_the_baseline_lacks_is_shown_without_a_ratio(report: Repor
 
 
 def test_failed_trials_stand_in_the_cell_and_take_the_verdict(report: Report) -> None:
-    [result] = [one for one in report.results if (one.workload, one.metric) == ("iperf3-tcp", "throughput")]
+    [result] = [result for result in report.results if (result.workload, result.metric) == ("iperf3-tcp", "throughput")]
     failing = entry(report, "iperf3-tcp", "throughput", "gvisor-ptrace")
     assert cell(result, failing).below == ("4 of 12 failed",)
     assert failing.verdict == "inconclusive"  # 3.3 times slower, in the two thirds that did not fail
-    [finding] = [one for one in failing.findings if one.kind == "failures"]
+    [finding] = [finding for finding in failing.findings if finding.kind == "failures"]
     assert (finding.numbers["failed"], finding.numbers["trials"]) == (4, 12)
     assert finding.text in failing.notes
     assert "failed" not in cell(result, entry(report, "iperf3-tcp", "throughput", "docker")).span
@@ -165,10 +165,10 @@ def test_contamination_is_in_the_report_by_reason_with_what_leaving_it_out_would
     hit = fake_campaign.Disturbance("foreign-cpu", 8, 9, 0.3)  # runc's trial of the second block
     shape = fake_campaign.Shape(rounds=10, workloads=("prime-slices",), telemetry=True, stolen=False, disturbed=(hit,))
     report = build(fake_campaign.write(tmp_path / "a.tare", shape))
-    told = report.contaminated
-    assert (told.n_trials, told.reasons, told.n_all_trials) == (1, {"foreign-cpu": 1}, 72)
-    assert told.limits["foreign-cpu"] == 0.05
-    assert told.n_ticks > 100
+    contamination = report.contaminated
+    assert (contamination.n_trials, contamination.reasons, contamination.n_all_trials) == (1, {"foreign-cpu": 1}, 72)
+    assert contamination.limits["foreign-cpu"] == 0.05
+    assert contamination.n_ticks > 100
     runc = entry(report, "prime-slices", "rate", "runc")
     assert (runc.n_contaminated, runc.contaminated_by, runc.n_blocks) == (1, {"foreign-cpu": 1}, 12)
     assert runc.unmarked is not None

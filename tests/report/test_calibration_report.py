@@ -36,8 +36,8 @@ def _report(trusts=(), injections=()):
         machine=MACHINE,
         at=1_763_712_000.0,
         workload="primes",
-        conditions=[condition("quiet", one) for one in trusts],
-        injected=[injection(one) for one in injections],
+        conditions=[condition("quiet", trusted) for trusted in trusts],
+        injected=[injection(addition) for addition in injections],
     )
 
 
@@ -65,7 +65,7 @@ def test_an_instrument_that_holds_is_shown_without_a_complaint():
 
 
 @pytest.mark.parametrize(
-    ("otherwise", "said"),
+    ("otherwise", "sentence"),
     [
         ({"false_alarms": Rate.of_counts(20, 200)}, "more than 1 % false alarms"),
         ({"covered": Rate.of_counts(120, 200)}, "hold zero in 60 %"),
@@ -73,9 +73,9 @@ def test_an_instrument_that_holds_is_shown_without_a_complaint():
         ({"bias": Interval(-0.004, -0.006, -0.002)}, "the mean of no difference is \N{MINUS SIGN}0.400 ± 0.20 %"),
     ],
 )
-def test_what_does_not_hold_is_said(otherwise, said):
+def test_what_does_not_hold_is_said(otherwise, sentence):
     [line] = [line for line in _shown(_report([_trust(**otherwise)])).splitlines() if line.startswith("✗ quiet, rate:")]
-    assert said in line
+    assert sentence in line
 
 
 def test_a_mean_that_is_not_known_well_enough_is_not_called_off():
@@ -86,9 +86,9 @@ def test_a_mean_that_is_not_known_well_enough_is_not_called_off():
 
 def test_longer_comparisons_that_prove_equality_are_shown_by_length_where_there_are_some():
     longer = [(30.0, _trust(equivalent=Rate.of_counts(32, 39))), (180.0, _trust(equivalent=Rate.of_counts(5, 5)))]
-    one = condition("quiet", _trust(), [*longer, (30.0, _trust(metric="other"))])
-    assert [proof.seconds for proof in one.proofs] == [30.0]
-    text = _shown(_report([_trust()]).model_copy(update={"conditions": [one]}))
+    quiet = condition("quiet", _trust(), [*longer, (30.0, _trust(metric="other"))])
+    assert [proof.seconds for proof in quiet.proofs] == [30.0]
+    text = _shown(_report([_trust()]).model_copy(update={"conditions": [quiet]}))
     assert "32 of 39 (82 %" in text
     assert text.count("too few") == 2
 
@@ -120,10 +120,10 @@ def test_the_line_is_of_the_widest_figure_of_this_very_machine(tmp_path):
     report = _report([_trust(), _trust(metric="cpu-cost", block_sd=0.012)])
     (tmp_path / LATEST_CALIBRATION).write_text(report.model_dump_json(by_alias=True))
     assert line(tmp_path, "another").startswith("calibrated on another processor or kernel")
-    told = line(tmp_path, MACHINE)
+    sentence = line(tmp_path, MACHINE)
     newer = json.loads(report.model_dump_json(by_alias=True)) | {"weather": "sun"}
     (tmp_path / LATEST_CALIBRATION).write_text(json.dumps(newer))
-    assert line(tmp_path, MACHINE) == told, "a newer tare's has a field more, and is one all the same"
+    assert line(tmp_path, MACHINE) == sentence, "a newer tare's has a field more, and is one all the same"
     widest = report.conditions[1].resolves[0].smallest_effect
-    assert told.startswith("calibrated 2025-11-21, quiet: primes of one platform tells from none ")
-    assert f"{100 * widest:.2f}".rstrip("0") + " % in 1 min 00 s" in told
+    assert sentence.startswith("calibrated 2025-11-21, quiet: primes of one platform tells from none ")
+    assert f"{100 * widest:.2f}".rstrip("0") + " % in 1 min 00 s" in sentence

@@ -59,7 +59,7 @@ def test_every_pair_is_compared_once_and_true_differences_are_found(campaign):
     assert (rate.metric, cost.metric, first_byte.metric) == ("rate", "cpu-cost", "first-byte")
     assert rate.pairs.method is Method.MAX_T
     assert len(rate.pairs.pairs) == 10
-    by_names = {(one.first, one.second): one for one in rate.pairs.pairs}
+    by_names = {(pair.first, pair.second): pair for pair in rate.pairs.pairs}
     known = by_names["gvisor-systrap", "gvisor-ptrace"]
     assert known.difference.low < np.log(3.3 / 1.041) < known.difference.high
     assert known.p < 0.01
@@ -71,14 +71,14 @@ def test_every_pair_is_compared_once_and_true_differences_are_found(campaign):
 
 def test_some_platforms_only(campaign):
     rate = compare(*campaign, platforms=["docker"])[0]
-    assert [(one.first, one.second) for one in rate.pairs.pairs] == [("native", "docker")]
+    assert [(pair.first, pair.second) for pair in rate.pairs.pairs] == [("native", "docker")]
 
 
 def test_one_after_the_other_are_groups_with_the_tests_of_the_studies(campaign):
     record, samples = campaign
     rate = compare(record.model_copy(update={"design": Design.SEQUENTIAL}), samples)[0]
     assert rate.pairs is None
-    assert [one.pairwise for one in rate.tests] == [Procedure.GAMES_HOWELL, Procedure.TUKEY, Procedure.RANK_SUMS]
+    assert [test.pairwise for test in rate.tests] == [Procedure.GAMES_HOWELL, Procedure.TUKEY, Procedure.RANK_SUMS]
     [data] = compare_report.to_data([rate])["results"]
     assert [test["pairwise"] for test in data["tests"]] == ["Games-Howell", "Tukey's HSD", "rank sums with Holm"]
     text = _shown(compare_report.render([rate]))
@@ -93,9 +93,9 @@ def test_three_blocks_one_after_the_other_have_the_tests_that_can_answer(campaig
     rate = compare(record.model_copy(update={"design": Design.SEQUENTIAL}), few)[0]
     assert rate.reason is None
     howell, tukey, ranks = rate.tests
-    assert howell.found is not None
+    assert howell.result is not None
     assert len(howell.pairs) == len(tukey.pairs) == 10
-    assert ranks.found is not None
+    assert ranks.result is not None
     assert ranks.pairs == ()
     assert "at least 4 are needed" in ranks.pairs_reason
     text = _shown(compare_report.render([rate]))
@@ -132,8 +132,8 @@ def test_what_has_no_answer_says_why(campaign):
 
 def test_a_lower_rate_and_a_longer_time_are_both_worse(campaign):
     rate, _, first_byte = compare(*campaign, platforms=["gvisor-ptrace"])
-    for one in (rate, first_byte):
-        line = next(line for line in _shown(compare_report.render([one])).splitlines() if "gvisor-ptrace" in line)
+    for result in (rate, first_byte):
+        line = next(line for line in _shown(compare_report.render([result])).splitlines() if "gvisor-ptrace" in line)
         assert "\N{MINUS SIGN}" in line, "native is less bad than gvisor-ptrace"
 
 
@@ -141,7 +141,7 @@ def test_scores_are_those_of_the_profile_and_what_was_not_measured_has_none(camp
     record, samples = campaign
     profile = profiles.parse(PROFILE, "mine")
     sheet = score(record, samples, profile)
-    points = {one.platform: one for one in sheet.points}
+    points = {point.platform: point for point in sheet.points}
     assert points["runc"].points == {"rate": 3, "not there": None}
     assert points["gvisor-systrap"].points["rate"] == 2
     assert points["gvisor-ptrace"].unacceptable == ("rate",)

@@ -86,12 +86,14 @@ def test_telemetry_goes_out_as_its_frames(tmp_path: Path, table: Table, rows: in
         assert export_telemetry(store, table, Format.CSV, text) == rows * ticks
         assert export_telemetry(store, table, Format.JSONL, lines) == rows * ticks
         campaign = store.record.id
-    found = list(csv.DictReader(io.StringIO(text.getvalue())))
-    assert len(found) == rows * ticks > 10
-    assert list(found[0])[:2] == ["campaign", "tick"]
-    assert list(found[0])[-1] == last
-    assert {row["campaign"] for row in found} == {campaign}
-    assert [json.loads(line)["tick"] for line in lines.getvalue().splitlines()] == [int(row["tick"]) for row in found]
+    rows_read = list(csv.DictReader(io.StringIO(text.getvalue())))
+    assert len(rows_read) == rows * ticks > 10
+    assert list(rows_read[0])[:2] == ["campaign", "tick"]
+    assert list(rows_read[0])[-1] == last
+    assert {row["campaign"] for row in rows_read} == {campaign}
+    assert [json.loads(line)["tick"] for line in lines.getvalue().splitlines()] == [
+        int(row["tick"]) for row in rows_read
+    ]
 
 
 HOSTILE_TEXTS = ["=HYPERLINK(0)", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1"]
@@ -107,18 +109,18 @@ def test_a_text_that_a_spreadsheet_takes_for_a_formula_is_guarded_unless_it_is_a
             out = io.StringIO()
             export_module.export(store, Format.CSV, out, raw=raw)
             written[raw] = list(csv.DictReader(io.StringIO(out.getvalue(), newline="")))
-    assert [one["reason"] for one in written[False]] == [f"'{text}" for text in HOSTILE_TEXTS]
-    assert [one["reason"] for one in written[True]] == HOSTILE_TEXTS
-    assert {one["value"] for one in written[False]} == {"-1.5"}, "a number stays one"
+    assert [row["reason"] for row in written[False]] == [f"'{text}" for text in HOSTILE_TEXTS]
+    assert [row["reason"] for row in written[True]] == HOSTILE_TEXTS
+    assert {row["value"] for row in written[False]} == {"-1.5"}, "a number stays one"
 
 
 def test_frames_are_guarded_too():
     frame = pl.DataFrame({"thing": [*HOSTILE_TEXTS, "read", None], "hits": range(-9, 0)})
     frame = frame.with_columns(pl.col("thing").cast(pl.Enum(["read", *HOSTILE_TEXTS])).alias("named"))
     rows = list(csv.DictReader(io.StringIO(export_module._csv(frame, raw=False), newline="")))
-    assert [one["thing"] for one in rows] == [*(f"'{text}" for text in HOSTILE_TEXTS), "read", ""]
-    assert [one["named"] for one in rows] == [one["thing"] for one in rows]
-    assert [one["hits"] for one in rows] == [str(number) for number in range(-9, 0)]
+    assert [row["thing"] for row in rows] == [*(f"'{text}" for text in HOSTILE_TEXTS), "read", ""]
+    assert [row["named"] for row in rows] == [row["thing"] for row in rows]
+    assert [row["hits"] for row in rows] == [str(number) for number in range(-9, 0)]
 
 
 @pytest.mark.parametrize("form", [Format.CSV, Format.JSONL])

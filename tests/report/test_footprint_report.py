@@ -30,12 +30,12 @@ from tare.store import read_store
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with footprints of lines and calls, and no trials."""
-    found = [*fake_footprints.invented(Level.LINES), *fake_footprints.invented(Level.SYSCALLS, repeats=1)]
-    return fake_footprints.write(tmp_path_factory.mktemp("lines") / "kernel.tare", found)
+    prints = [*fake_footprints.invented(Level.LINES), *fake_footprints.invented(Level.SYSCALLS, repeats=1)]
+    return fake_footprints.write(tmp_path_factory.mktemp("lines") / "kernel.tare", prints)
 
 
-def report_of(*found: Footprint, asked: Asked | None = None) -> FootprintsReport:
-    report = footprints_report(exposures(found), "native", asked or Asked())
+def report_of(*prints: Footprint, asked: Asked | None = None) -> FootprintsReport:
+    report = footprints_report(exposures(prints), "native", asked or Asked())
     assert report is not None
     return report
 
@@ -43,7 +43,7 @@ def report_of(*found: Footprint, asked: Asked | None = None) -> FootprintsReport
 def level_of(path: Path, level: str = "lines") -> LevelReport:
     report = build(path).footprints
     assert report is not None
-    return next(one for one in report.levels if one.level == level)
+    return next(report for report in report.levels if report.level == level)
 
 
 def test_sets_are_those_of_the_analysis(lines: Path) -> None:
@@ -53,12 +53,12 @@ def test_sets_are_those_of_the_analysis(lines: Path) -> None:
     assert level.view == "beyond-idle"
     for platform in fake_footprints.PLATFORMS:
         for phase, at in (("start", Phase.START), ("steady", Phase.STEADY), ("both", None)):
-            told = level.set_of(platform, "beyond-idle", phase)
-            things = len(exposure.things(platform, View.BEYOND_IDLE, at))
-            assert (told.things, told.share_percent) == (things, pytest.approx(100 * things / 5_000))
-            assert told.n_repeats == 3
-            assert told.jaccard_least <= told.jaccard_mean <= 1
-            assert told.things <= told.estimate_low <= told.estimate <= told.estimate_high
+            counted = level.set_of(platform, "beyond-idle", phase)
+            size = len(exposure.things(platform, View.BEYOND_IDLE, at))
+            assert (counted.things, counted.share_percent) == (size, pytest.approx(100 * size / 5_000))
+            assert counted.n_repeats == 3
+            assert counted.jaccard_least <= counted.jaccard_mean <= 1
+            assert counted.things <= counted.estimate_low <= counted.estimate <= counted.estimate_high
     assert (
         level.set_of("docker", "beyond-idle", "both", "sysbench-cpu").things
         < level.set_of("docker", "beyond-idle", "both").things
@@ -79,31 +79,31 @@ def test_regions_add_up_to_the_sets_everywhere(lines: Path) -> None:
     level = level_of(lines)
     for overlap in level.overlaps:
         for platform in overlap.platforms:
-            told = level.set_of(platform, overlap.view, overlap.phase, overlap.workload)
-            assert told.things == sum(one.things for one in overlap.regions if platform in one.platforms)
+            counted = level.set_of(platform, overlap.view, overlap.phase, overlap.workload)
+            assert counted.things == sum(region.things for region in overlap.regions if platform in region.platforms)
     for row in level.directories:
-        assert row.union == sum(one.things for one in row.regions)
-        for platform, things in row.things.items():
-            assert things == sum(one.things for one in row.regions if platform in one.platforms)
-    by_name = {one.directory: one for one in level.directories}
+        assert row.union == sum(region.things for region in row.regions)
+        for platform, count in row.things.items():
+            assert count == sum(region.things for region in row.regions if platform in region.platforms)
+    by_name = {directory.directory: directory for directory in level.directories}
     assert by_name["fs/overlayfs"].things == {"native": 0, "docker": 30, "gvisor": 0}
     assert by_name["mm"].in_all == 10
 
 
 def test_one_repeat_has_no_estimate_and_says_so(lines: Path) -> None:
     level = level_of(lines, "syscalls")
-    told = level.set_of("native", "instance", "both")
-    assert (told.jaccard_mean, told.estimate) == (None, None)
-    assert "not enough repeats" in told.why_no_estimate
+    counted = level.set_of("native", "instance", "both")
+    assert (counted.jaccard_mean, counted.estimate) == (None, None)
+    assert "not enough repeats" in counted.why_no_estimate
     assert level.directories == []
     assert level.files == []
 
 
 def test_files_that_one_platform_alone_runs_come_first(lines: Path) -> None:
     level = level_of(lines)
-    assert [one.file for one in level.files][:2] == ["kernel/seccomp.c", "fs/overlayfs/super.c"]
+    assert [file.file for file in level.files][:2] == ["kernel/seccomp.c", "fs/overlayfs/super.c"]
     assert level.files[0].exclusive == {"native": 0, "docker": 0, "gvisor": 35}
-    alone = [sum(one.exclusive.values()) for one in level.files]
+    alone = [sum(file.exclusive.values()) for file in level.files]
     assert alone == sorted(alone, reverse=True)
     assert level.n_files >= len(level.files)
 
@@ -111,11 +111,11 @@ def test_files_that_one_platform_alone_runs_come_first(lines: Path) -> None:
 def test_the_attack_profile_counts_or_weighs(lines: Path) -> None:
     level = level_of(lines)
     for row in level.attack_profiles:
-        told = level.set_of(row.platform, "beyond-idle", row.phase)
-        assert (row.score, row.share_percent) == (told.things, told.share_percent)
+        counted = level.set_of(row.platform, "beyond-idle", row.phase)
+        assert (row.score, row.share_percent) == (counted.things, counted.share_percent)
     weights = Weights(title="fixes", default=0.0, density={"fs/": 2.0})
     report = build(lines, asked=Asked(weights=weights)).footprints
-    rows = {(one.platform, one.phase): one for one in report.levels[-1].attack_profiles}
+    rows = {(profile.platform, profile.phase): profile for profile in report.levels[-1].attack_profiles}
     assert rows["native", "both"].score == 2 * 60
     assert rows["docker", "both"].score == 2 * 90
     assert rows["docker", "both"].of_baseline == 1.5
@@ -124,7 +124,7 @@ def test_the_attack_profile_counts_or_weighs(lines: Path) -> None:
 
 
 def test_our_lines_stand_beside_the_papers(lines: Path) -> None:
-    beside = {one.what: one for one in build(lines).footprints.beside}
+    beside = {line.what: line for line in build(lines).footprints.beside}
     lxc = beside["LXC: lines executed, all workloads"]
     assert (lxc.study_lines, lxc.study_share_percent) == (90595, 11.23)
     assert (lxc.platforms, lxc.lines) == (["docker"], level_of(lines).set_of("docker", "beyond-idle", "both").things)
@@ -132,7 +132,7 @@ def test_our_lines_stand_beside_the_papers(lines: Path) -> None:
     assert (firecracker.platforms, firecracker.lines) == ([], None)
     bridge = beside["LXC, gVisor: Lines of /net/bridge that both execute"]
     assert (bridge.study_lines, bridge.platforms, bridge.lines) == (1426, ["docker", "gvisor"], 20)
-    shared = next(one for what, one in beside.items() if "Firecracker does not" in what)
+    shared = next(line for what, line in beside.items() if "Firecracker does not" in what)
     assert (shared.study_lines, shared.lines) == (33557, None)
 
 
@@ -140,12 +140,12 @@ def test_what_a_text_says_of_a_directory_stands_beside_the_same_region_of_ours()
     kvm = [f"arch/x86/kvm/x86.c:{line}" for line in range(1, 11)]
     ran = {"firecracker": [*kvm, "virt/kvm/kvm_main.c:1"], "gvisor": [*kvm[6:], "virt/kvm/kvm_main.c:1", "fs/open.c:2"]}
     ran["docker"] = ["fs/open.c:1", "fs/open.c:2", "fs/ext4/inode.c:3"]
-    found = [
+    prints = [
         fake_footprints.footprint(dict.fromkeys(lines, 9), platform=name, workload=workload)
         for name, lines in ran.items()
         for workload in ("sysbench-cpu", "sysbench-fileio-seqwr")
     ]
-    beside = {one.what: (one.study_lines, one.lines) for one in report_of(*found).beside}
+    beside = {line.what: (line.study_lines, line.lines) for line in report_of(*prints).beside}
     assert beside["Firecracker: Lines of arch/x86/kvm more than gVisor's, CPU workload"] == (2550, 10 - 4)
     assert beside["LXC: Lines of /virt, CPU workload"] == (0, 0)
     assert beside["Firecracker, gVisor: Lines of /virt that Firecracker and gVisor share, CPU workload"] == (649, 1)
@@ -157,10 +157,13 @@ def test_what_a_text_says_of_a_directory_stands_beside_the_same_region_of_ours()
 def test_functions_have_directories_where_their_files_are_told(tmp_path: Path) -> None:
     listed = tmp_path / "functions.csv"
     listed.write_text("name,file\ndo_mmap,mm/mmap.c\n")
-    found = fake_footprints.footprint({"do_mmap": 5, "vfs_read": 7}, level=Level.FUNCTIONS)
-    (level,) = report_of(found, asked=Asked(files=read_files(listed))).levels
-    assert {one.directory: one.things["native"] for one in level.directories} == {"mm": 1, "unknown": 1}
-    assert report_of(found).levels[0].directories == []
+    footprint = fake_footprints.footprint({"do_mmap": 5, "vfs_read": 7}, level=Level.FUNCTIONS)
+    (level,) = report_of(footprint, asked=Asked(files=read_files(listed))).levels
+    assert {directory.directory: directory.things["native"] for directory in level.directories} == {
+        "mm": 1,
+        "unknown": 1,
+    }
+    assert report_of(footprint).levels[0].directories == []
     listed.write_text("a,b\n")
     with pytest.raises(UsageError, match="two columns name and file"):
         read_files(listed)
@@ -179,7 +182,10 @@ def test_only_an_idle_host_is_a_report_too(tmp_path: Path) -> None:
 
 def test_what_readings_leave_is_told_and_is_in_no_figure(tmp_path: Path) -> None:
     left = {f"fs/seq_file.c:{line}": 400 for line in range(30)}
-    read = [one.model_copy(update={"hits": one.hits | left}) for one in fake_footprints.invented(Level.LINES)]
+    read = [
+        footprint.model_copy(update={"hits": footprint.hits | left})
+        for footprint in fake_footprints.invented(Level.LINES)
+    ]
     empty = [fake_footprints.footprint(left, platform=EMPTY, workload=None, repeat=at, seconds=1e-6) for at in range(3)]
     (clean,) = report_of(*fake_footprints.invented(Level.LINES)).levels
     (level,) = report_of(*read, *empty).levels
@@ -221,13 +227,13 @@ def test_an_attachment_that_is_no_footprint_is_refused(tmp_path: Path) -> None:
 
 
 def test_lost_events_and_lacking_workloads_are_told() -> None:
-    found = [
+    prints = [
         fake_footprints.footprint({"a": 1}, workload="cpu", lost=12),
         fake_footprints.footprint({"a": 1}, workload="net"),
         fake_footprints.footprint({"a": 1}, workload="cpu", platform="docker"),
         fake_footprints.footprint({"b": 1}, workload="cpu", scope=Scope.INSTANCE),
     ]
-    (level,) = report_of(*found).levels
+    (level,) = report_of(*prints).levels
     assert level.set_of("native", "host", "steady").lost == 12
     assert level.set_of("docker", "host", "steady").lacking == ["net"]
     assert level.set_of("docker", "instance", "steady") is None
@@ -270,22 +276,26 @@ def test_the_page_has_the_figures_of_the_report(page: Page, lines: Path) -> None
 
 
 def test_every_upset_plot_has_the_regions(page: Page, lines: Path) -> None:
-    drawn = [one for one in page.figures() if one.get("kind") == "upset"]
+    drawn = [figure for figure in page.figures() if figure.get("kind") == "upset"]
     assert len(drawn) == 6  # three phases at two levels
     whole = next(
-        one for one in level_of(lines).overlaps if (one.view, one.phase, one.workload) == ("beyond-idle", "both", None)
+        overlap
+        for overlap in level_of(lines).overlaps
+        if (overlap.view, overlap.phase, overlap.workload) == ("beyond-idle", "both", None)
     )
-    found = {
-        tuple(one["platforms"][at] for at in bar["in"]): bar["things"] for one in drawn[3:4] for bar in one["bars"]
+    sizes = {
+        tuple(figure["platforms"][at] for at in bar["in"]): bar["things"]
+        for figure in drawn[3:4]
+        for bar in figure["bars"]
     }
-    assert found == {tuple(one.platforms): one.things for one in whole.regions}
+    assert sizes == {tuple(region.platforms): region.things for region in whole.regions}
     assert drawn[3]["hidden"] == 0
 
 
 def test_sources_have_hits_side_by_side(page: Page, lines: Path) -> None:
-    shown = [one for one in page.figures() if "rows" in one and "seconds" in one]
+    shown = [figure for figure in page.figures() if "rows" in figure and "seconds" in figure]
     assert len(shown) == 2
-    seccomp = next(one for one in shown if one["rows"][0] is not None)
+    seccomp = next(figure for figure in shown if figure["rows"][0] is not None)
     assert seccomp["platforms"] == list(fake_footprints.PLATFORMS)
     number, text, *hits = seccomp["rows"][0]
     assert (number, text) == (1, "\tif (</script> 1)")
@@ -303,11 +313,11 @@ def test_a_name_in_a_file_never_leads_out_of_the_source_tree(tmp_path: Path, tre
     (tmp_path / "secret.c").write_text("the secret\n")
     outside = f"../../{tmp_path.name}/secret.c:1"
     absolute = f"{tmp_path}/secret.c:1"
-    found = [
+    prints = [
         fake_footprints.footprint({outside: 5, absolute: 5, "mm/mmap.c:1": 5}, seconds=1.0),
         fake_footprints.footprint({"mm/mmap.c:1": 5}, platform="docker", seconds=1.0),
     ]
-    path = fake_footprints.write(tmp_path / "odd.tare", found)
+    path = fake_footprints.write(tmp_path / "odd.tare", prints)
     write_html([path], tmp_path / "odd.html", asked=Asked(sources=tree))
     page = (tmp_path / "odd.html").read_text()
     assert "the secret" not in page
@@ -335,31 +345,31 @@ def test_a_campaign_with_trials_keeps_its_own_page(tmp_path: Path) -> None:
 
 def test_names_from_a_store_stay_text(tmp_path: Path) -> None:
     evil = "<script>alert(1)</script>"
-    found = [
+    prints = [
         fake_footprints.footprint({evil: 500}, platform=evil, workload=evil, level=Level.FUNCTIONS),
         fake_footprints.footprint({evil: 100}, workload=evil, level=Level.FUNCTIONS),
     ]
-    path = fake_footprints.write(tmp_path / "evil.tare", found)
+    path = fake_footprints.write(tmp_path / "evil.tare", prints)
     write_html([path], tmp_path / "evil.html")
     text = (tmp_path / "evil.html").read_text()
     assert evil not in text
     Page(text)
 
 
-def said(path: Path, width: int = 120) -> str:
+def printed(path: Path, width: int = 120) -> str:
     console = Console(width=width, record=True, file=io.StringIO())
     console.print(render(build(path), width=width))
     return console.export_text()
 
 
 def test_a_terminal_shows_a_row_a_platform(lines: Path) -> None:
-    text = said(lines)
+    text = printed(lines)
     level = level_of(lines)
     for platform in level.platforms:
-        told = level.set_of(platform, "beyond-idle", "both")
+        counted = level.set_of(platform, "beyond-idle", "both")
         (row,) = (line for line in text.split("Kernel lines")[1].splitlines() if line.split()[:1] == [platform])
-        assert f"{told.things:,}" in row
-        assert f"{told.share_percent:.2f} %" in text
+        assert f"{counted.things:,}" in row
+        assert f"{counted.share_percent:.2f} %" in text
     assert "not enough repeats" in text
     assert "no-data" not in text
     assert "kata" in text  # what was left out is told as ever
@@ -369,7 +379,7 @@ def test_a_terminal_is_not_told_what_to_do_by_a_store(tmp_path: Path) -> None:
     path = fake_footprints.write(
         tmp_path / "odd.tare", [fake_footprints.footprint({"a": 1}, platform="\x1b[2Jbad", workload="x\x1by")]
     )
-    assert "\x1b" not in said(path)
+    assert "\x1b" not in printed(path)
 
 
 # --- exports and JSON ----------------------------------------------------------------------------------------
@@ -381,13 +391,13 @@ def test_the_export_has_a_row_a_thing_and_footprint(lines: Path) -> None:
         count = export_footprints(store, Format.CSV, text)
         assert export_footprints(store, Format.JSONL, more) == count
     rows = list(csv.DictReader(io.StringIO(text.getvalue())))
-    found = [*fake_footprints.invented(Level.LINES), *fake_footprints.invented(Level.SYSCALLS, repeats=1)]
+    prints = [*fake_footprints.invented(Level.LINES), *fake_footprints.invented(Level.SYSCALLS, repeats=1)]
     assert tuple(rows[0]) == FOOTPRINT_COLUMNS
-    told = [(one["platform"], one["phase"], one["workload"], one["thing"], int(one["hits"])) for one in rows]
-    assert told == [
-        (one.platform, one.phase.value, one.workload or "", thing, hits)
-        for one in found
-        for thing, hits in one.hits.items()
+    exported = [(row["platform"], row["phase"], row["workload"], row["thing"], int(row["hits"])) for row in rows]
+    assert exported == [
+        (footprint.platform, footprint.phase.value, footprint.workload or "", thing, hits)
+        for footprint in prints
+        for thing, hits in footprint.hits.items()
     ]
     plain = [
         {key: "" if value is None else str(value) for key, value in json.loads(line).items()}

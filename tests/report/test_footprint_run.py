@@ -52,11 +52,11 @@ def test_what_only_one_platform_does_is_of_its_start_and_of_this_workload():
 
 def test_a_workload_has_its_own_table_and_without_one_there_is_the_start():
     assert [set(row.steady.hits) for row in rows(Exposure(FOUND), "disk") if row.steady] == [{"fsync"}]
-    starts = Exposure(one for one in FOUND if one.phase is Phase.START)
+    starts = Exposure(footprint for footprint in FOUND if footprint.phase is Phase.START)
     assert [(row.platform, row.steady) for row in rows(starts, None)] == [
         (name, None) for name in ("native", "gvisor", "xen")
     ]
-    assert rows(Exposure(one for one in FOUND if one.platform != IDLE), "cpu")[-1].platform == "xen"
+    assert rows(Exposure(footprint for footprint in FOUND if footprint.platform != IDLE), "cpu")[-1].platform == "xen"
 
 
 def text(footprints):

@@ -95,7 +95,7 @@ def test_many_platforms_get_a_row_each(tmp_path: Path) -> None:
     out = tmp_path / "many.html"
     (report,) = write_html([fake_campaign.write(tmp_path / "many.tare", shape)], out)
     matrix = out.read_text().split('<table class="matrix">')[1].split("</table>")[0]
-    assert re.findall(r'<th scope="row">([^<]+)<', matrix) == [one.name for one in report.platforms]
+    assert re.findall(r'<th scope="row">([^<]+)<', matrix) == [platform.name for platform in report.platforms]
     assert matrix.count('<td class="cell') == 3 * len(names)
     assert "#c1-iperf3-tcp" in matrix.split("<tbody>")[0]
 
@@ -166,29 +166,29 @@ def test_text_of_a_hostile_store_stays_text(tmp_path: Path) -> None:
     shape = fake_campaign.Shape(blocks=3, rounds=2)
     with create_store(tmp_path / "a.tare", evil_record(fake_campaign.record(shape))) as store:
         for block, trials in fake_campaign._blocks(shape):
-            told = [replace(trial, reason=EVIL) if trial.reason else trial for trial in trials]
-            store.plan_block(block, [trial.key for trial in told])
-            store.commit_trials(told)
+            failing = [replace(trial, reason=EVIL) if trial.reason else trial for trial in trials]
+            store.plan_block(block, [trial.key for trial in failing])
+            store.commit_trials(failing)
         store.add_event("warning", EVIL)
         store.set_status(EVIL)
     write_html([tmp_path / "a.tare"], tmp_path / "a.html")
-    found = Page((tmp_path / "a.html").read_text())
-    assert "img" not in found.tags
-    assert not [name for _, name, _ in found.attributes if name.startswith("on")]
-    harmless = sum(attrs.get("type") == "application/json" for attrs, _ in found.scripts)
-    assert len(found.scripts) - harmless == 2  # plotly's and ours
-    assert EVIL in " ".join(found.text)
-    assert any(EVIL in figure.get("label", "") for figure in found.figures())
+    page = Page((tmp_path / "a.html").read_text())
+    assert "img" not in page.tags
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+    harmless = sum(attrs.get("type") == "application/json" for attrs, _ in page.scripts)
+    assert len(page.scripts) - harmless == 2  # plotly's and ours
+    assert EVIL in " ".join(page.text)
+    assert any(EVIL in figure.get("label", "") for figure in page.figures())
 
 
 def test_several_campaigns_on_one_page(campaign: Path, tmp_path: Path) -> None:
     reports = write_html([campaign, campaign], tmp_path / "two.html")
-    found = Page((tmp_path / "two.html").read_text())
-    assert len(reports) == found.tags.count("main") == 2
-    assert "nothing is pooled" in " ".join(found.text)
-    ids = [value for _, name, value in found.attributes if name == "id"]
+    page = Page((tmp_path / "two.html").read_text())
+    assert len(reports) == page.tags.count("main") == 2
+    assert "nothing is pooled" in " ".join(page.text)
+    ids = [value for _, name, value in page.attributes if name == "id"]
     assert len(ids) == len(set(ids))
-    anchors = {value[1:] for tag, name, value in found.attributes if name == "href" and value.startswith("#")}
+    anchors = {value[1:] for tag, name, value in page.attributes if name == "href" and value.startswith("#")}
     assert anchors <= set(ids)
 
 

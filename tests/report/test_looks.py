@@ -24,8 +24,8 @@ QUIET = fake_campaign.Shape(stolen=False, failing=None, unsupported=None)
 
 def of(report: Report, workload: str, metric: str, platform: str) -> tuple[ResultReport, PlatformReport]:
     (result,) = (r for r in report.results if (r.workload, r.metric) == (workload, metric))
-    (found,) = (p for p in result.platforms if p.platform == platform)
-    return result, found
+    (match,) = (p for p in result.platforms if p.platform == platform)
+    return result, match
 
 
 def printed(report: Report, width: int = 100) -> str:

@@ -23,13 +23,13 @@ from tare.analysis.comparisons.verdicts import (
     too_few,
 )
 from tare.analysis.exposure.stacks import Entered, Entry
+from tare.analysis.hidden import Hidden
 from tare.analysis.results import Counts, Description, FloorReason, NoiseFloor, PlatformResult, Unmarked
 from tare.analysis.studies.published import Line, Statement
 from tare.analysis.trust.contamination import Disturbance
 from tare.analysis.trust.dependence import Dependence
 from tare.analysis.trust.fairness import ALIKE
 from tare.analysis.trust.findings import Finding, FindingKind
-from tare.analysis.trust.hidden import Hidden
 from tare.analysis.trust.steadiness import NoParts
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead
@@ -60,7 +60,7 @@ def logs(low: float, high: float) -> LogIntervals:
     return LogIntervals(wide, Interval(wide.point, wide.point - half, wide.point + half), wide)
 
 
-def said(subject: Subject, verdict: Verdict) -> str:
+def verdict_line(subject: Subject, verdict: Verdict) -> str:
     return verdict_text(verdict, subject, "docker")
 
 
@@ -86,16 +86,16 @@ def said(subject: Subject, verdict: Verdict) -> str:
 )
 def test_the_words_are_those_of_the_metric(subject: Subject, interval: LogIntervals, text: str) -> None:
     question = Question(subject.metric, subject.direction, subject.margin)
-    assert said(subject, judge(question, interval)) == text
+    assert verdict_line(subject, judge(question, interval)) == text
 
 
 def test_memory_is_told_by_what_is_added() -> None:
     question = Question(MEMORY.metric, MEMORY.direction, MEMORY.margin)
     added = Amount("MiB", 45.87, Interval(45.87, 45.72, 46.02), 15)
-    text = said(MEMORY, judge(question, logs(26.1, 26.6), amount=added))
+    text = verdict_line(MEMORY, judge(question, logs(26.1, 26.6), amount=added))
     assert text == "+45.87 MiB (45.72 to 46.02): 26.3 times as much, 26.1 to 26.6"
     small = Amount("MiB", 0.01, Interval(0.01, -0.02, 0.04), 15)
-    text = said(MEMORY, judge(question, logs(0.995, 1.006), amount=small))
+    text = verdict_line(MEMORY, judge(question, logs(0.995, 1.006), amount=small))
     assert text == f"equivalent within 2 % (+10 KiB ({MINUS}20 to +41): 0.0 %, {MINUS}0.5 to +0.6)"
 
 
@@ -198,7 +198,7 @@ VERDICTS: list[tuple[Verdict, str]] = [
 
 @pytest.mark.parametrize(("verdict", "text"), VERDICTS, ids=[verdict.reason for verdict, _ in VERDICTS])
 def test_every_reason_has_its_sentence(verdict: Verdict, text: str) -> None:
-    assert said(TIME, verdict) == text
+    assert verdict_line(TIME, verdict) == text
 
 
 def test_no_reason_is_left_without_one() -> None:
@@ -207,12 +207,15 @@ def test_no_reason_is_left_without_one() -> None:
 
 def test_one_block_tells_what_was_measured_with_what_it_adds() -> None:
     verdict = too_few(1, math.log(3.3), Amount("MiB", 12.0, None, 1))
-    assert said(MEMORY, verdict) == "inconclusive: +12.0 MiB: 3.3 times as much in 1 block, and an interval needs 2"
+    assert (
+        verdict_line(MEMORY, verdict)
+        == "inconclusive: +12.0 MiB: 3.3 times as much in 1 block, and an interval needs 2"
+    )
 
 
 def test_where_only_whole_blocks_are_sure_that_is_said() -> None:
     verdict = _open(Reason.SIZE_OPEN, SMALL, certain=Side.BETTER)
-    assert "better for sure over whole blocks; whether" in said(TIME, verdict)
+    assert "better for sure over whole blocks; whether" in verdict_line(TIME, verdict)
 
 
 # --- what stands beside them -------------------------------------------------------------------------------------

@@ -31,8 +31,8 @@ def _shown(group):
 
 def test_noise_of_starts_and_of_rounds_are_told_apart(tmp_path):
     shape = replace(SHAPE, blocks=60, noise=0.004, block_noise=0.01)
-    found = steadiness(*_read(tmp_path, shape))
-    docker = next(one for one in found if (one.metric, one.platform) == ("rate", "docker"))
+    spreads = steadiness(*_read(tmp_path, shape))
+    docker = next(spread for spread in spreads if (spread.metric, spread.platform) == ("rate", "docker"))
     # A ratio to the mean of two arms has 1.5 times the variance of one.
     assert docker.n_blocks == 60
     assert docker.parts.between == pytest.approx(1.5 * 0.01**2, rel=0.45)
@@ -41,26 +41,28 @@ def test_noise_of_starts_and_of_rounds_are_told_apart(tmp_path):
     assert 0.97 < docker.twice_rounds < 1
     assert docker.best_rounds >= 1
     assert docker.changes == ()
-    twice = next(one for one in found if (one.metric, one.platform) == ("rate", "native"))
+    twice = next(spread for spread in spreads if (spread.metric, spread.platform) == ("rate", "native"))
     assert twice.parts.within == pytest.approx(2 * 0.004**2, rel=0.15)
 
 
 def test_one_figure_a_block_has_a_spread_and_no_parts(tmp_path):
-    found = steadiness(*_read(tmp_path, SHAPE))
-    one = next(one for one in found if (one.workload, one.platform) == ("sysbench-cpu", "docker"))
-    assert (one.parts, one.best_rounds, one.reason) == (None, None, NoParts.ONE_ROUND)
-    assert one.sd > 0
+    spreads = steadiness(*_read(tmp_path, SHAPE))
+    docker = next(spread for spread in spreads if (spread.workload, spread.platform) == ("sysbench-cpu", "docker"))
+    assert (docker.parts, docker.best_rounds, docker.reason) == (None, None, NoParts.ONE_ROUND)
+    assert docker.sd > 0
 
 
 def test_a_ratio_that_changes_on_the_way_is_found_where_it_does(tmp_path):
     record, samples, slices, trials = _read(tmp_path, replace(SHAPE, blocks=30))
     slower = (pl.col("platform") == "docker") & (pl.col("block") >= 18) & (pl.col("metric") == "rate")
     bent = samples.with_columns(pl.when(slower).then(pl.col("value") * 0.95).otherwise(pl.col("value")).alias("value"))
-    found = {one.platform: one for one in steadiness(record, bent, slices, trials) if one.metric == "rate"}
-    [change] = found["docker"].changes
+    by_platform = {
+        spread.platform: spread for spread in steadiness(record, bent, slices, trials) if spread.metric == "rate"
+    }
+    [change] = by_platform["docker"].changes
     assert change.at == 18
     assert change.after - change.before == pytest.approx(-0.0513, abs=0.01)
-    assert "block 19: by" in _shown(spread_report.render([found["docker"]], [], "native"))
+    assert "block 19: by" in _shown(spread_report.render([by_platform["docker"]], [], "native"))
 
 
 def test_a_trajectory_within_a_trial(tmp_path):
@@ -74,18 +76,18 @@ def test_a_trajectory_within_a_trial(tmp_path):
             for at in range(24)
         ]
     )
-    found = trajectories(record, many)
-    assert {one.platform for one in found} == {name for name, _ in record.arms}
-    for one in found:
-        assert (one.n, [change.at for change in one.changes]) == (24, [12])
-        assert one.last == pytest.approx(0.8 * one.first)
-    assert "iteration 13: to" in _shown(spread_report.render([], found, "native"))
+    courses = trajectories(record, many)
+    assert {course.platform for course in courses} == {name for name, _ in record.arms}
+    for course in courses:
+        assert (course.n, [change.at for change in course.changes]) == (24, [12])
+        assert course.last == pytest.approx(0.8 * course.first)
+    assert "iteration 13: to" in _shown(spread_report.render([], courses, "native"))
 
 
 def test_the_command(tmp_path):
     fake_campaign.write(tmp_path / "x.tare", SHAPE)
-    told = CliRunner().invoke(app, ["spread", "--json", str(tmp_path / "x.tare")])
-    data = json.loads(told.stdout)
+    result = CliRunner().invoke(app, ["spread", "--json", str(tmp_path / "x.tare")])
+    data = json.loads(result.stdout)
     assert data["schema"] == "tare.spread/1"
     assert {row["workload"] for row in data["results"]} == {"prime-slices", "sysbench-cpu"}
     shown = CliRunner().invoke(app, ["spread", str(tmp_path / "x.tare")])

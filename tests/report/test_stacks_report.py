@@ -29,8 +29,8 @@ EVIL = "</script><script>alert(1)</script>"
 
 
 def sampled(hits: dict[str, int], **facts: object) -> Footprint:
-    told = {"level": Level.STACKS, "scope": Scope.INSTANCE, "workload": "call-read-1b", "seconds": 2.0} | facts
-    return fake_footprints.footprint(hits, **told)
+    known = {"level": Level.STACKS, "scope": Scope.INSTANCE, "workload": "call-read-1b", "seconds": 2.0} | facts
+    return fake_footprints.footprint(hits, **known)
 
 
 def invented() -> list[Footprint]:
@@ -63,8 +63,10 @@ def page(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
 def row(file: Path, platform: str, scope: str = "instance", phase: str = "steady") -> StacksReport:
     report = build(file).footprints
     assert report is not None
-    [found] = [one for one in report.stacks if (one.platform, one.scope, one.phase) == (platform, scope, phase)]
-    return found
+    [match] = [
+        stack for stack in report.stacks if (stack.platform, stack.scope, stack.phase) == (platform, scope, phase)
+    ]
+    return match
 
 
 def test_a_row_has_all_repeats_together(file: Path) -> None:
@@ -72,15 +74,18 @@ def test_a_row_has_all_repeats_together(file: Path) -> None:
     assert (native.samples, native.seconds, native.n_repeats, native.lost) == (200, 4.0, 2, 3)
     assert (native.kernel_percent, native.user_percent, native.guest_percent) == (80.0, 20.0, 0.0)
     assert native.cpus == pytest.approx(200 / 4.0 / SAMPLES_A_SECOND)
-    assert [(one.name, one.percent) for one in native.entries] == [("read", 60.0), ("the gate itself", 20.0)]
-    assert [(one.name, one.percent) for one in native.own_time] == [("vfs_read", 60.0), ("do_syscall_64", 20.0)]
+    assert [(entry.name, entry.percent) for entry in native.entries] == [("read", 60.0), ("the gate itself", 20.0)]
+    assert [(function.name, function.percent) for function in native.own_time] == [
+        ("vfs_read", 60.0),
+        ("do_syscall_64", 20.0),
+    ]
 
 
 def test_stacks_are_no_sets(file: Path) -> None:
     report = build(file).footprints
     assert report is not None
     assert report.levels == []
-    assert [one.platform for one in report.stacks if one.scope == "instance"][:2] == ["native", "gvisor"]
+    assert [stack.platform for stack in report.stacks if stack.scope == "instance"][:2] == ["native", "gvisor"]
     assert row(file, "idle", "host").kernel_percent is None
 
 
@@ -94,11 +99,11 @@ def test_other_levels_stay_as_they_are_beside_them(tmp_path: Path) -> None:
     assert len(both.stacks) == 7
     out = tmp_path / "both.html"
     write_html([tmp_path / "both.tare"], out)
-    assert {"upset", "flame"} <= {one.get("kind") for one in Page(out.read_text()).figures()}
+    assert {"upset", "flame"} <= {figure.get("kind") for figure in Page(out.read_text()).figures()}
 
 
 def test_the_page_has_a_graph_of_each_that_adds_up(page: Page, file: Path) -> None:
-    drawn = [one for one in page.figures() if one.get("kind") == "flame"]
+    drawn = [figure for figure in page.figures() if figure.get("kind") == "flame"]
     assert len(drawn) == 6  # the idle host has no sample
     native = drawn[0]
     frames = [(native["names"][name], parent, samples) for name, parent, samples in native["frames"]]
@@ -112,24 +117,26 @@ def test_the_page_has_a_graph_of_each_that_adds_up(page: Page, file: Path) -> No
     assert "120 samples in 2.0 s; none were lost" in text
     assert "do_futex 20.8 %" in text
     assert ("input", "type", "search") in page.attributes
-    assert not [one for one in page.attributes if one[0] == "a" and one[2].endswith("-footprints")]
+    assert not [
+        attribute for attribute in page.attributes if attribute[0] == "a" and attribute[2].endswith("-footprints")
+    ]
 
 
 def test_a_process_cannot_write_into_the_page(page: Page) -> None:
     assert all("alert(1)" not in script for attrs, script in page.scripts if attrs.get("type") != "application/json")
-    assert any(EVIL in one["names"] for one in page.figures() if one.get("kind") == "flame")
+    assert any(EVIL in figure["names"] for figure in page.figures() if figure.get("kind") == "flame")
 
 
 def test_the_terminal_says_where_the_cpus_were(file: Path) -> None:
     console = Console(file=io.StringIO(), width=140)
     console.print(render(build(file)))
-    said = console.file.getvalue()
-    assert "Where the CPUs were: call-read-1b" in said
-    assert "Where the CPUs were: the start" in said
-    assert "do_futex 20.8 %" in said
-    assert "xen (everybody)" in said
-    assert "native (everybody)" not in said
-    assert "Different things" not in said
+    text = console.file.getvalue()
+    assert "Where the CPUs were: call-read-1b" in text
+    assert "Where the CPUs were: the start" in text
+    assert "do_futex 20.8 %" in text
+    assert "xen (everybody)" in text
+    assert "native (everybody)" not in text
+    assert "Different things" not in text
 
 
 def test_folded_stacks_are_those_of_the_instances_and_once(file: Path) -> None:
@@ -147,7 +154,7 @@ def test_folded_stacks_are_those_of_the_instances_and_once(file: Path) -> None:
 def test_the_download_is_the_export(file: Path, page: Page) -> None:
     links = [value for tag, name, value in page.attributes if (tag, name) == ("a", "href")]
     names = [value for tag, name, value in page.attributes if (tag, name) == ("a", "download")]
-    data = [one for one in links if one.startswith("data:")][names.index("flames-stacks.folded.gz")]
+    data = [link for link in links if link.startswith("data:")][names.index("flames-stacks.folded.gz")]
     out = io.StringIO()
     with read_store(file) as store:
         export_stacks(store, out)

@@ -33,7 +33,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(file: Path) -> SurfacesReport:
+def surfaces_report(file: Path) -> SurfacesReport:
     report = build(file).surfaces
     assert report is not None
     return report
@@ -46,46 +46,60 @@ def text(report: Report) -> str:
     return captured.get()
 
 
-def test_platforms_come_as_the_record_lists_them_with_the_counts_of_their_filters(found: SurfacesReport) -> None:
-    assert [one.platform for one in found.surfaces] == ["native", "runc", "docker", "gvisor"]
-    by_name = {one.platform: one for one in found.surfaces}
+def test_platforms_come_as_the_record_lists_them_with_the_counts_of_their_filters(
+    surfaces_report: SurfacesReport,
+) -> None:
+    assert [entry.platform for entry in surfaces_report.surfaces] == ["native", "runc", "docker", "gvisor"]
+    by_name = {entry.platform: entry for entry in surfaces_report.surfaces}
     of = by_name["native"].of
     assert by_name["native"].counts["allowed"] == of
     assert by_name["docker"].counts["conditional"] == 2
     gvisor = by_name["gvisor"]
     assert sum(gvisor.counts.values()) == of == len(gvisor.calls)
-    assert [(one.role, one.counts["allowed"]) for one in gvisor.processes] == [("sentry", 48), ("gofer", 38)]
+    assert [(process.role, process.counts["allowed"]) for process in gvisor.processes] == [
+        ("sentry", 48),
+        ("gofer", 38),
+    ]
     assert gvisor.counts["allowed"] > 48
-    assert [(one.role, one.counted) for one in by_name["docker"].processes] == [("sandboxed", True), ("outside", False)]
+    assert [(process.role, process.counted) for process in by_name["docker"].processes] == [
+        ("sandboxed", True),
+        ("outside", False),
+    ]
 
 
-def test_every_call_is_in_one_region_and_a_region_is_what_its_platforms_let_through(found: SurfacesReport) -> None:
-    calls = [call for region in found.regions for call in region.calls]
-    assert sorted(calls) == sorted(found.surfaces[0].calls)
-    for one in found.surfaces:
-        through = {name for name, call in one.calls.items() if call in ("allowed", "conditional")}
+def test_every_call_is_in_one_region_and_a_region_is_what_its_platforms_let_through(
+    surfaces_report: SurfacesReport,
+) -> None:
+    calls = [call for region in surfaces_report.regions for call in region.calls]
+    assert sorted(calls) == sorted(surfaces_report.surfaces[0].calls)
+    for entry in surfaces_report.surfaces:
+        through = {name for name, call in entry.calls.items() if call in ("allowed", "conditional")}
         assert through == {
-            call for region in found.regions if one.platform in region.platforms for call in region.calls
+            call for region in surfaces_report.regions if entry.platform in region.platforms for call in region.calls
         }
-    [alone] = [one for one in found.regions if one.platforms == ["native", "runc"]]
+    [alone] = [region for region in surfaces_report.regions if region.platforms == ["native", "runc"]]
     assert {"mount", "keyctl", "bpf"} <= set(alone.calls)
 
 
-def test_the_studys_table_stands_beside(found: SurfacesReport) -> None:
-    rows = {row.platform: row for row in found.beside.rows}
+def test_the_studys_table_stands_beside(surfaces_report: SurfacesReport) -> None:
+    rows = {row.platform: row for row in surfaces_report.beside.rows}
     assert (rows["LXC"].blocked, rows["Firecracker"].allowed, rows["Firecracker"].ours) == (44, 36, [])
-    assert [(one.platform, one.part, one.allowed) for one in rows["gVisor"].ours] == [
-        ("gvisor", "whole", next(one for one in found.surfaces if one.platform == "gvisor").counts["allowed"]),
+    assert [(platform.platform, platform.part, platform.allowed) for platform in rows["gVisor"].ours] == [
+        (
+            "gvisor",
+            "whole",
+            next(entry for entry in surfaces_report.surfaces if entry.platform == "gvisor").counts["allowed"],
+        ),
         ("gvisor", "sentry", 48),
     ]
-    assert [one.platform for one in rows["LXC"].ours] == ["docker", "runc"]  # what stands for it first
+    assert [platform.platform for platform in rows["LXC"].ours] == ["docker", "runc"]  # what stands for it first
 
 
 def test_of_several_surfaces_of_a_platform_the_last_counts_and_all_are_exported(tmp_path: Path) -> None:
     less = {**CALLS, "read": Call.KILL}
     path = fake_surfaces.write(tmp_path / "a.tare", [surface(calls=less), surface("native"), surface(at=1763800000.0)])
     report = build(path).surfaces
-    docker = next(one for one in report.surfaces if one.platform == "docker")
+    docker = next(entry for entry in report.surfaces if entry.platform == "docker")
     assert (docker.counts["kill"], docker.n_read, docker.at) == (0, 2, 1763800000.0)
     assert "docker was read 2 times: this is the last" in text(build(path))
     out, lines = io.StringIO(), io.StringIO()
@@ -121,12 +135,12 @@ def test_what_could_not_be_read_is_in_no_region_and_says_so(tmp_path: Path) -> N
 def test_a_file_of_surfaces_or_footprints_alone_says_so_and_no_profile(file: Path, tmp_path: Path) -> None:
     both = fake_surfaces.write(tmp_path / "b.tare", fake_surfaces.captured())
     with open_store(both) as store:
-        for one in fake_footprints.invented(repeats=1):
-            store.add_footprint(one)
+        for footprint in fake_footprints.invented(repeats=1):
+            store.add_footprint(footprint)
     footprints = fake_footprints.write(tmp_path / "f.tare", fake_footprints.invented(repeats=1))
     timed = fake_surfaces.write(tmp_path / "t.tare", fake_surfaces.captured(), trials=True)
-    said = {file: "surfaces", both: "surfaces and footprints", footprints: "footprints", timed: None}
-    for path, held in said.items():
+    contents = {file: "surfaces", both: "surfaces and footprints", footprints: "footprints", timed: None}
+    for path, held in contents.items():
         report = build(path)
         assert report.alone() == held
         head = text(report).splitlines()[0]
@@ -137,7 +151,9 @@ def test_a_file_of_surfaces_or_footprints_alone_says_so_and_no_profile(file: Pat
             assert held is None or f"{held} alone" in shown
 
 
-def test_the_page_has_the_tables_the_figure_and_every_call(file: Path, found: SurfacesReport, tmp_path: Path) -> None:
+def test_the_page_has_the_tables_the_figure_and_every_call(
+    file: Path, surfaces_report: SurfacesReport, tmp_path: Path
+) -> None:
     write_html([file], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     shown = "".join(Page(page).text)
@@ -151,7 +167,7 @@ def test_the_page_has_the_tables_the_figure_and_every_call(file: Path, found: Su
     assert page.count("<circle class=") == 3  # native and runc are one
     assert "native, runc only" in shown
     assert 'data-plot="c1-surfaces-o"' in page
-    for region in found.regions:
+    for region in surfaces_report.regions:
         assert f": {len(region.calls)}</summary>" in page
         assert all(f"<code>{call}" in page for call in region.calls)
     assert "kernel-surfaces.csv.gz" in page
@@ -171,9 +187,9 @@ def test_a_region_is_named_by_the_fewer_platforms_and_calls_with_conditions_are_
 
 def test_names_from_a_file_are_text_everywhere(tmp_path: Path) -> None:
     nasty = "<script>alert(1)</script>\x1b[2J"
-    one = tasks(program=nasty, label=nasty, devices=(nasty,), effective=(nasty,), namespaces=(nasty,))
+    nasty_tasks = tasks(program=nasty, label=nasty, devices=(nasty,), effective=(nasty,), namespaces=(nasty,))
     path = fake_surfaces.write(
-        tmp_path / "a.tare", [surface(nasty, one, calls={nasty: Call.ALLOWED}), surface("native")]
+        tmp_path / "a.tare", [surface(nasty, nasty_tasks, calls={nasty: Call.ALLOWED}), surface("native")]
     )
     write_html([path], tmp_path / "page.html")
     assert "<script>alert(1)" not in (tmp_path / "page.html").read_text()
@@ -187,14 +203,14 @@ def test_json_has_it_and_a_file_without_has_none(file: Path, campaign: Path) -> 
     assert build(campaign).surfaces is None
 
 
-@pytest.mark.parametrize(("change", "said"), [({"at": -1}, "at"), ({"calls": {"read": "perhaps"}}, "calls.read")])
-def test_what_is_no_surface_is_refused_with_its_place(tmp_path: Path, change: dict[str, object], said: str) -> None:
-    told = surface().model_dump(mode="json")
-    attached = [("surface", json.dumps(one).encode()) for one in (told, told | change)]
+@pytest.mark.parametrize(("change", "message"), [({"at": -1}, "at"), ({"calls": {"read": "perhaps"}}, "calls.read")])
+def test_what_is_no_surface_is_refused_with_its_place(tmp_path: Path, change: dict[str, object], message: str) -> None:
+    whole = surface().model_dump(mode="json")
+    attached = [("surface", json.dumps(body).encode()) for body in (whole, whole | change)]
     path = old_files.as_version(3, fake_surfaces.write(tmp_path / "a.tare", []), *attached)
     with pytest.raises(StoreError, match="surface 2 does not hold") as refused:
         build(path)
-    assert said in refused.value.what
+    assert message in refused.value.what
 
 
 def test_what_a_newer_tare_tells_of_a_surface_beside_is_read_past(tmp_path: Path) -> None:

@@ -61,10 +61,10 @@ def test_many_platforms_get_a_row_each(tmp_path: Path) -> None:
 def test_what_comes_from_a_plug_in_is_said(tmp_path: Path) -> None:
     record = fake_campaign.record(fake_campaign.Shape())
     first, *others = record.platforms
-    platforms = [first, *(one.model_copy(update={"package": "tare-x 1.0"}) for one in others)]
+    platforms = [first, *(platform.model_copy(update={"package": "tare-x 1.0"}) for platform in others)]
     with create_store(tmp_path / "a.tare", record.model_copy(update={"platforms": platforms})):
         report = build(tmp_path / "a.tare")
-    assert report.plugins == {"tare-x 1.0": [one.name for one in others]}
+    assert report.plugins == {"tare-x 1.0": [platform.name for platform in others]}
     assert "from tare-x 1.0: " in printed(report)
 
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from tare.report.footprint.venn import HEIGHT, WIDTH, Venn, distance, lens, venn
 
 
-def drawn_areas(found: Venn) -> dict[tuple[str, ...], float]:
+def drawn_areas(diagram: Venn) -> dict[tuple[str, ...], float]:
     """Areas of the drawing's regions, counted on a fine grid: another way than the one that drew it."""
     x, y = np.meshgrid(np.linspace(0, WIDTH, 1_000), np.linspace(0, HEIGHT, 1_000))
     cell = WIDTH * HEIGHT / 999**2
-    names = {one.number: one.name for one in found.keys}
-    inside = {names[one.number]: np.hypot(x - one.x, y - one.y) < one.r for one in found.circles}
+    names = {key.number: key.name for key in diagram.keys}
+    inside = {names[circle.number]: np.hypot(x - circle.x, y - circle.y) < circle.r for circle in diagram.circles}
     areas = {}
     for size in range(1, len(inside) + 1):
         for names in itertools.combinations(inside, size):
@@ -24,10 +24,10 @@ def drawn_areas(found: Venn) -> dict[tuple[str, ...], float]:
     return areas
 
 
-def proportions(found: Venn, regions: dict[tuple[str, ...], int], names: tuple[str, ...]) -> tuple[float, float]:
+def proportions(diagram: Venn, regions: dict[tuple[str, ...], int], names: tuple[str, ...]) -> tuple[float, float]:
     """What ``names`` share of the first circle: as drawn, and as it should be."""
-    areas = drawn_areas(found)
-    first = found.keys[0].name
+    areas = drawn_areas(diagram)
+    first = diagram.keys[0].name
 
     def of(wanted: tuple[str, ...]) -> int:
         return sum(count for region, count in regions.items() if set(wanted) <= set(region))
@@ -46,11 +46,11 @@ def test_circles_that_touch_or_hold_one_another() -> None:
 
 def test_two_sets_are_in_proportion() -> None:
     regions = {("A",): 300, ("B",): 100, ("A", "B"): 200}
-    found = venn(["A", "B"], regions)
-    areas = drawn_areas(found)
+    diagram = venn(["A", "B"], regions)
+    areas = drawn_areas(diagram)
     assert areas[("B",)] / areas[("A",)] == pytest.approx(300 / 500, rel=0.01)
     assert areas[("A", "B")] / areas[("A",)] == pytest.approx(200 / 500, rel=0.01)
-    assert [(one.names, one.things) for one in found.numbers] == list(regions.items())
+    assert [(number.names, number.things) for number in diagram.numbers] == list(regions.items())
 
 
 def test_three_sets_are_in_proportion_two_by_two() -> None:
@@ -58,12 +58,12 @@ def test_three_sets_are_in_proportion_two_by_two() -> None:
     regions = {
         ("N", "C"): 1226, ("N", "C", "G"): 740, ("C",): 254, ("G",): 231, ("C", "G"): 62, ("N",): 26, ("N", "G"): 8,
     }  # fmt: skip
-    found = venn(["N", "C", "G"], regions)
+    diagram = venn(["N", "C", "G"], regions)
     for pair in (("N", "C"), ("N", "G"), ("C", "G")):
-        drawn, true = proportions(found, regions, pair)
+        drawn, true = proportions(diagram, regions, pair)
         assert drawn == pytest.approx(true, rel=0.02)
-    assert {one.names for one in found.numbers} | {names for names, _ in found.below} == set(regions)
-    assert ("N", "C") in {one.names for one in found.numbers}
+    assert {number.names for number in diagram.numbers} | {names for names, _ in diagram.below} == set(regions)
+    assert ("N", "C") in {number.names for number in diagram.numbers}
 
 
 @pytest.mark.parametrize(
@@ -77,27 +77,27 @@ def test_three_sets_are_in_proportion_two_by_two() -> None:
     ],
 )
 def test_sets_in_one_another_or_apart_are_drawn_too(regions: dict[tuple[str, ...], int]) -> None:
-    found = venn(["A", "B", "C"], regions)
-    said = [(one.names, one.things) for one in found.numbers] + list(found.below)
-    assert sorted(said) == sorted(regions.items())
+    diagram = venn(["A", "B", "C"], regions)
+    shown = [(number.names, number.things) for number in diagram.numbers] + list(diagram.below)
+    assert sorted(shown) == sorted(regions.items())
 
 
 def test_more_than_three_sets_and_none_at_all_are_not_drawn() -> None:
     assert venn(["A", "B", "C", "D"], {("A",): 1}) is None
     assert venn(["A", "B"], {}) is None
-    found = venn(["A", "B"], {("A",): 3})
-    assert [one.number for one in found.circles] == [1]
-    assert [(one.number, one.name, one.things) for one in found.keys] == [(1, "A", 3), (2, "B", 0)]
-    assert [one.number for one in venn(["A", "B"], {("B",): 3}).circles] == [2]
-    assert [one.number for one in venn(["A", "C"], {("C",): 3}, ["A", "B", "C"]).keys] == [1, 3]
+    diagram = venn(["A", "B"], {("A",): 3})
+    assert [circle.number for circle in diagram.circles] == [1]
+    assert [(key.number, key.name, key.things) for key in diagram.keys] == [(1, "A", 3), (2, "B", 0)]
+    assert [circle.number for circle in venn(["A", "B"], {("B",): 3}).circles] == [2]
+    assert [key.number for key in venn(["A", "C"], {("C",): 3}, ["A", "B", "C"]).keys] == [1, 3]
 
 
 def test_a_set_in_another_and_a_third_across_both_is_no_triangle_and_overlaps_all_the_same() -> None:
     """Lines of mm: native in docker, gvisor shares a part of both."""
     regions = {("N", "D"): 30, ("G",): 20, ("N", "D", "G"): 10, ("D", "G"): 10}
-    found = venn(["N", "D", "G"], regions)
+    diagram = venn(["N", "D", "G"], regions)
     for pair in (("N", "D"), ("N", "G")):
-        drawn, true = proportions(found, regions, pair)
+        drawn, true = proportions(diagram, regions, pair)
         assert drawn == pytest.approx(true, abs=0.06)
 
 
@@ -109,22 +109,26 @@ SUBSETS = [names for size in (1, 2, 3) for names in itertools.combinations("ABC"
 @given(COUNTS)
 def test_every_number_is_told_once_and_stands_in_its_region(counts: list[int]) -> None:
     regions = {names: count for names, count in zip(SUBSETS, counts, strict=True) if count}
-    found = venn(["A", "B", "C"], regions)
+    diagram = venn(["A", "B", "C"], regions)
     if not regions:
-        assert found is None
+        assert diagram is None
         return
-    said = [(one.names, one.things) for one in found.numbers] + list(found.below)
-    assert sorted(said) == sorted(regions.items())
-    for circle in found.circles:
+    shown = [(number.names, number.things) for number in diagram.numbers] + list(diagram.below)
+    assert sorted(shown) == sorted(regions.items())
+    for circle in diagram.circles:
         assert circle.r <= circle.x <= WIDTH - circle.r
         assert circle.r <= circle.y <= HEIGHT - circle.r
-    for number in found.numbers:
+    for number in diagram.numbers:
         inside = {
-            "ABC"[one.number - 1] for one in found.circles if math.hypot(number.x - one.x, number.y - one.y) < one.r
+            "ABC"[circle.number - 1]
+            for circle in diagram.circles
+            if math.hypot(number.x - circle.x, number.y - circle.y) < circle.r
         }
         assert inside == set(number.names)
         for side in (-1, 1):  # the whole number is, and not only its middle
             end = number.x + side * 4 * len(f"{number.things:,}")
             assert {
-                "ABC"[one.number - 1] for one in found.circles if math.hypot(end - one.x, number.y - one.y) < one.r
+                "ABC"[circle.number - 1]
+                for circle in diagram.circles
+                if math.hypot(end - circle.x, number.y - circle.y) < circle.r
             } == inside

@@ -18,7 +18,7 @@ METRICS = [
 ]  # 360 of 86 workloads
 
 
-def said(metric: str, unit: str, direction: Direction, factor: float, family: Family | None = None) -> str:
+def wording_for(metric: str, unit: str, direction: Direction, factor: float, family: Family | None = None) -> str:
     """What is said of a platform that has so many times the baseline's figure."""
     subject = Subject(metric, unit, direction, 0.01, family)
     log = math.log(factor)
@@ -49,12 +49,12 @@ def said(metric: str, unit: str, direction: Direction, factor: float, family: Fa
 def test_the_words_are_those_of_the_metric(
     metric: str, unit: str, direction: Direction, texts: tuple[str, ...]
 ) -> None:
-    assert tuple(said(metric, unit, direction, factor) for factor in (3, 1.5, 2 / 3, 1 / 3)) == texts
+    assert tuple(wording_for(metric, unit, direction, factor) for factor in (3, 1.5, 2 / 3, 1 / 3)) == texts
 
 
 def test_memory_is_never_slower_and_jitter_neither() -> None:
     for family, metric in METRICS:
-        text = said(metric.name, metric.unit, metric.direction, 26.0, family)
+        text = wording_for(metric.name, metric.unit, metric.direction, 26.0, family)
         if metric.unit == "MiB":
             assert text == "26.0 times as much", metric
         if metric.unit == "%" or metric.name.startswith("jitter"):

@@ -29,8 +29,8 @@ def test_it_says_where_it_is(session: Session) -> None:
 
 
 def test_it_is_static(agent_binary: Path) -> None:
-    said = processes.run(["ldd", str(agent_binary)])
-    assert "statically linked" in said.text or b"not a dynamic executable" in said.stderr
+    linked = processes.run(["ldd", str(agent_binary)])
+    assert "statically linked" in linked.text or b"not a dynamic executable" in linked.stderr
 
 
 def test_it_tells_its_version_and_refuses_what_it_does_not_know(agent_binary: Path) -> None:
@@ -221,9 +221,9 @@ def test_a_flood_neither_fills_the_agent_nor_keeps_others_waiting(run_agent: Cal
     time.sleep(0.3)  # the host reads nothing, and the agent may not hold it all
     assert resident_bytes(agent.process.pid) < 24 << 20
     assert session.execute(["echo", "here"]).stdout == b"here\n"
-    for one in (*floods, stuck):
-        one.kill()
-    assert all(one.wait(20).signal == signal.SIGKILL for one in (*floods, stuck))
+    for command in (*floods, stuck):
+        command.kill()
+    assert all(command.wait(20).signal == signal.SIGKILL for command in (*floods, stuck))
     assert resident_bytes(agent.process.pid) < 24 << 20
 
 

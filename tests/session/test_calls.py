@@ -23,8 +23,10 @@ from tare.workloads.kernel.unit import UnitCost
 
 MS = 1_000_000
 MIB = 2**20
-WORKLOADS = {name: one for name, one in registry.all_workloads().items() if isinstance(one, SliceWorkload)}
-UNITS = [name for name, one in WORKLOADS.items() if isinstance(one, UnitCost)]
+WORKLOADS = {
+    name: workload for name, workload in registry.all_workloads().items() if isinstance(workload, SliceWorkload)
+}
+UNITS = [name for name, workload in WORKLOADS.items() if isinstance(workload, UnitCost)]
 ARM = Arm("native")
 
 
@@ -140,18 +142,20 @@ def sliced(session: Session, name: str, memory_bytes: int = 2**30, rounds: int =
 def test_a_campaign_runs_them(session: Session) -> None:
     done = sliced(session, "call-getpid")
     assert done.error is None
-    assert [one.metric for one in done.samples if one.metric == "rate"] == ["rate", "rate"]
+    assert [sample.metric for sample in done.samples if sample.metric == "rate"] == ["rate", "rate"]
 
 
 def test_more_slices_than_one_probe_takes_are_run_in_parts(session: Session) -> None:
     rounds = MAX_SLICES + 2
     done = sliced(session, "call-getpid", rounds=rounds, slice_ms=1)
     assert done.error is None
-    assert [one.round for one in done.slices] == list(range(rounds))
-    counted = {one.round for one in done.samples if one.metric == "rate"}  # one that came too late has no figure
+    assert [turn.round for turn in done.slices] == list(range(rounds))
+    counted = {
+        sample.round for sample in done.samples if sample.metric == "rate"
+    }  # one that came too late has no figure
     assert counted <= set(range(rounds))
     assert min(counted) < MAX_SLICES // 2 < max(counted)
-    assert all(one.start_ns < other.start_ns for one, other in pairwise(done.slices))
+    assert all(turn.start_ns < other.start_ns for turn, other in pairwise(done.slices))
     assert done.work > 0
 
 

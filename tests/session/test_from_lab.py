@@ -62,9 +62,9 @@ def test_a_full_disk_keeps_what_there_is_room_for(session, lab, tmp_path, monkey
 def test_a_lab_that_lies_about_the_size_is_no_endless_work(session, lab, tmp_path, monkeypatch):
     (lab / "stat").write_text("#!/bin/sh\necho 99999999999\n")
     (lab / "stat").chmod(0o755)
-    told = session.execute
+    execute = session.execute
     monkeypatch.setattr(
-        session, "execute", lambda argv, **more: told([str(lab / "stat")] if argv[0] == "stat" else argv, **more)
+        session, "execute", lambda argv, **more: execute([str(lab / "stat")] if argv[0] == "stat" else argv, **more)
     )
     with pytest.raises(PlatformError, match="of 99999999999 bytes of results came out of the lab"):
         run.fetch(session, tmp_path / "here", lab)

@@ -31,10 +31,10 @@ cuts = st.lists(st.integers(0, 10_000), max_size=12)
 
 def encode(many: list[frames.Frame]) -> bytes:
     return b"".join(
-        frames.encode_message(one.payload)
-        if isinstance(one, frames.MessageFrame)
-        else frames.encode_data(one.id, one.channel, one.data)
-        for one in many
+        frames.encode_message(frame.payload)
+        if isinstance(frame, frames.MessageFrame)
+        else frames.encode_data(frame.id, frame.channel, frame.data)
+        for frame in many
     )
 
 
@@ -114,7 +114,7 @@ def test_any_json_is_a_reply_or_refused_in_one_line(payload: bytes) -> None:
 
 @UNTIMED
 @given(st.lists(likely_reply | st.binary(max_size=40), max_size=6), st.binary(max_size=20))
-def test_a_session_survives_anything_with_a_session_error(said: list[Any], rest: bytes) -> None:
+def test_a_session_survives_anything_with_a_session_error(answers: list[Any], rest: bytes) -> None:
     """The whole stream is in a file, so that its end is sure to come."""
     hello = {
         "type": "hello",
@@ -131,8 +131,10 @@ def test_a_session_survives_anything_with_a_session_error(said: list[Any], rest:
         "image": None,
         "probes": [],
     }
-    parts = [frames.encode_message(json.dumps(one).encode()) for one in [hello, *said] if isinstance(one, dict)]
-    parts += [frames.encode_data(1, 1 + len(one) % 2, one) for one in said if isinstance(one, bytes)]
+    parts = [
+        frames.encode_message(json.dumps(answer).encode()) for answer in [hello, *answers] if isinstance(answer, dict)
+    ]
+    parts += [frames.encode_data(1, 1 + len(answer) % 2, answer) for answer in answers if isinstance(answer, bytes)]
     with tempfile.TemporaryFile() as file:
         file.write(b"".join(parts) + rest)
         file.seek(0)

@@ -19,9 +19,9 @@ def test_a_command_has_as_much_longer_as_everything_else(session, monkeypatch):
     assert done.code == 0
 
 
-@pytest.mark.parametrize(("told", "waited_s"), [("", 0.1), ("6", 0.6)])
-def test_the_host_waits_longer_too(session, monkeypatch, told, waited_s):
-    monkeypatch.setenv("TARE_PATIENCE", told)
+@pytest.mark.parametrize(("patience", "waited_s"), [("", 0.1), ("6", 0.6)])
+def test_the_host_waits_longer_too(session, monkeypatch, patience, waited_s):
+    monkeypatch.setenv("TARE_PATIENCE", patience)
     sleeping = session.start(["sleep", "5"], time_limit_s=20)
     began = time.monotonic()
     with pytest.raises(SessionTimeout, match=f"within {waited_s:.3g}"):
@@ -30,9 +30,9 @@ def test_the_host_waits_longer_too(session, monkeypatch, told, waited_s):
     sleeping.kill()
 
 
-@pytest.mark.parametrize(("told", "in_time"), [("", False), ("12", True)])
-def test_a_workloads_command_has_it_once(session, monkeypatch, told, in_time):
-    monkeypatch.setenv("TARE_PATIENCE", told)
+@pytest.mark.parametrize(("patience", "in_time"), [("", False), ("12", True)])
+def test_a_workloads_command_has_it_once(session, monkeypatch, patience, in_time):
+    monkeypatch.setenv("TARE_PATIENCE", patience)
     running = SimpleNamespace(session=session)
     sleeping = Command(("sleep", "1"), time_limit_s=0.3, cwd="/")
     assert runs._inside(sleeping, running).timed_out is not in_time

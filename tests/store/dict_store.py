@@ -137,7 +137,9 @@ class DictStore:
         kept.ticks.extend(telemetry)
 
     def _require_known(self, key: TrialKey) -> None:
-        if key.arm not in self.record.all_arms() or key.workload not in {one.name for one in self.record.workloads}:
+        if key.arm not in self.record.all_arms() or key.workload not in {
+            workload.name for workload in self.record.workloads
+        }:
             raise StoreError(f"{key} is not of this campaign: its record does not name it")
 
     def _require_whole(self, trial: Trial) -> None:
@@ -154,7 +156,7 @@ class DictStore:
             raise StoreError(f"{what}: does not hold")
 
     def _metrics(self, workload: str) -> list[str]:
-        return [metric.name for one in self.record.workloads if one.name == workload for metric in one.metrics]
+        return [metric.name for record in self.record.workloads if record.name == workload for metric in record.metrics]
 
     def add_footprint(self, footprint: Footprint) -> None:
         self._to_write().footprints.append(footprint)
@@ -197,8 +199,8 @@ class DictStore:
         return {trial.key for trial in self._kept.trials}
 
     def outputs(self, key: TrialKey) -> dict[str, Output]:
-        found = (trial.outputs for trial in self._kept.trials if trial.key == key)
-        return {name: Output(data[:OUTPUT_CAP], len(data)) for outputs in found for name, data in outputs.items()}
+        kept = (trial.outputs for trial in self._kept.trials if trial.key == key)
+        return {name: Output(data[:OUTPUT_CAP], len(data)) for outputs in kept for name, data in outputs.items()}
 
     def samples(self, first: int = 0, end: int | None = None) -> pl.DataFrame:
         rows = [
@@ -219,30 +221,30 @@ class DictStore:
 
     def slices(self) -> pl.DataFrame:
         rows = [
-            (*_key(trial.key), *asdict(one).values())
+            (*_key(trial.key), *asdict(turn).values())
             for trial in self._kept.trials
-            for one in sorted(trial.slices, key=lambda one: one.round)
+            for turn in sorted(trial.slices, key=lambda turn: turn.round)
         ]
         names = "block workload platform replica round position start_ns wall_ns cpu_ns daemon_cpu_ns late_ns"
         return self._frame(rows, names)
 
     def telemetry(self) -> Telemetry:
-        host = [one.name for one in fields(Tick) if one.name not in {"cpus", "instances"}]
+        host = [field.name for field in fields(Tick) if field.name not in {"cpus", "instances"}]
         numbered = list(enumerate(self._kept.ticks, 1))
-        instances = " ".join(one.name for one in fields(InstanceTick) if one.name != "arm")
+        instances = " ".join(field.name for field in fields(InstanceTick) if field.name != "arm")
         return Telemetry(
             self._frame(
                 [(n, *(getattr(tick, name) for name in host)) for n, tick in numbered], " ".join(["tick", *host])
             ),
             self._frame(
                 [(n, *asdict(cpu).values()) for n, tick in numbered for cpu in tick.cpus],
-                " ".join(["tick", *(one.name for one in fields(CpuTick))]),
+                " ".join(["tick", *(field.name for field in fields(CpuTick))]),
             ),
             self._frame(
                 [
-                    (n, one.arm.platform, one.arm.replica, *list(asdict(one).values())[1:])
+                    (n, instance.arm.platform, instance.arm.replica, *list(asdict(instance).values())[1:])
                     for n, tick in numbered
-                    for one in tick.instances
+                    for instance in tick.instances
                 ],
                 f"tick platform replica {instances}",
             ),
@@ -263,7 +265,7 @@ class DictStore:
 
     def _frame(self, rows: list[tuple], names: str) -> pl.DataFrame:
         """With names as Enums of what the record names, as a cell of a million costs a byte or four."""
-        workloads = [one.name for one in self.record.workloads]
+        workloads = [workload.name for workload in self.record.workloads]
         enums = {
             "workload": workloads,
             "platform": [arm.platform for arm in self.record.all_arms()],
@@ -283,11 +285,11 @@ def _key(key: TrialKey) -> tuple[int, str, str, int]:
 
 def _facts(trial: Trial) -> dict[str, object]:
     block, workload, platform, replica = _key(trial.key)
-    told = {
+    facts = {
         "block": block,
         "workload": workload,
         "platform": platform,
         "replica": replica,
         "status": trial.status.value,
     }
-    return {name: told[name] if name in told else getattr(trial, name) for name in _TRIAL.split()}
+    return {name: facts[name] if name in facts else getattr(trial, name) for name in _TRIAL.split()}

@@ -230,11 +230,11 @@ def footprints_of_one_thing_four_million_times(path: Path) -> None:
 @maker
 def attachments_that_unpack_to_gigabytes(path: Path) -> None:
     """Of some KiB each, and every one of them holds."""
-    told = {
+    document = {
         "level": "syscalls", "scope": "host", "platform": "native", "phase": "start", "workload": None, "repeat": 0,
         "seconds": 1.0, "hits": {"read": 1},
     }  # fmt: skip
-    packed = zstandard.ZstdCompressor().compress(json.dumps(told).encode() + b" " * (60 << 20))
+    packed = zstandard.ZstdCompressor().compress(json.dumps(document).encode() + b" " * (60 << 20))
     with _real(path, _ATTACHED) as db:
         for _ in range(20):
             db.execute("INSERT INTO attachment (at, name, zstd) VALUES (1.0, 'footprint', ?)", (packed,))

@@ -50,7 +50,7 @@ def test_there_are_some_of_every_version_that_is_read():
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (["report", "{}", "--json"], '"schema": "tare.report/2"'),
         (["report", "{}"], "workload"),
@@ -62,9 +62,9 @@ def test_there_are_some_of_every_version_that_is_read():
     ],
     ids=lambda part: " ".join(part) if isinstance(part, list) else "",
 )
-def test_every_command_that_reads_reads_it_and_changes_nothing(tare, file, words, said):
+def test_every_command_that_reads_reads_it_and_changes_nothing(tare, file, words, expected):
     before = file.read_bytes()
-    assert said in tare(*(str(file) if word == "{}" else word for word in words))
+    assert expected in tare(*(str(file) if word == "{}" else word for word in words))
     assert file.read_bytes() == before
 
 
@@ -134,6 +134,6 @@ def test_a_campaign_that_was_cut_off_goes_on_in_it(released, tmp_path):
 def test_a_report_tells_how_long_a_campaign_worked(released, tare):
     report = build(released)
     assert len(report.segments) == 2
-    assert report.active_s == pytest.approx(sum(one.ended - one.began for one in report.segments))
+    assert report.active_s == pytest.approx(sum(segment.ended - segment.began for segment in report.segments))
     assert 0 < report.active_s < report.segments[1].ended - report.segments[0].began
     assert ", pauses left out" in " ".join(tare("report", str(released)).split())

@@ -66,10 +66,10 @@ def test_a_pause_in_a_block_is_no_work_of_it_nor_of_its_workload(path, clock):
         trial(store, clock, 1, "iperf3-tcp", 12.0)
     with read_store(path) as store:
         trials, segments = store.trials(), store.segments()
-    assert [(one.seconds, one.boot) for one in segments] == [(68.0, "boot one"), (41.0, "boot two")]
+    assert [(segment.seconds, segment.boot) for segment in segments] == [(68.0, "boot one"), (41.0, "boot two")]
     assert block_durations(trials) == pytest.approx({0: 39.0, 1: 70.0})
     assert workload_seconds(trials) == pytest.approx({"sysbench-cpu": 43.5, "iperf3-tcp": 11.0})
-    assert trials["turn_s"].sum() == pytest.approx(sum(one.seconds for one in segments))
+    assert trials["turn_s"].sum() == pytest.approx(sum(segment.seconds for segment in segments))
 
 
 def test_what_is_done_between_trials_is_the_next_ones(path, clock):
@@ -86,7 +86,7 @@ def test_a_machine_that_slept_did_not_work_meanwhile(path, clock):
         trial(store, clock, 0, "sysbench-cpu", 10.0)
         clock.sleep(3 * HOURS)
         trial(store, clock, 0, "iperf3-tcp", 10.0)
-        assert [one.seconds for one in store.segments()] == [10.0, 10.0]
+        assert [segment.seconds for segment in store.segments()] == [10.0, 10.0]
         assert block_durations(store.trials()) == pytest.approx({0: 20.0})
 
 
@@ -95,7 +95,7 @@ def test_after_a_clock_was_set_back_time_goes_on(path, clock):
         trial(store, clock, 0, "sysbench-cpu", 10.0)
         clock.sleep(-1 * HOURS)
         trial(store, clock, 0, "iperf3-tcp", 12.0)
-        assert [one.seconds for one in store.segments()] == [10.0, 12.0]
+        assert [segment.seconds for segment in store.segments()] == [10.0, 12.0]
         assert all(turn >= 0 for turn in store.trials()["turn_s"])
 
 
@@ -177,4 +177,4 @@ def test_a_write_that_fails_leaves_the_segment_as_it_was(path, clock):
         clock.work_for(7.0)
         with pytest.raises(Exception, match="already"):
             trial(store, clock, 0, "sysbench-cpu", 5.0)
-        assert [one.seconds for one in store.segments()] == [10.0]
+        assert [segment.seconds for segment in store.segments()] == [10.0]

@@ -47,7 +47,7 @@ def shared(file, copy, **names):
 
 
 @pytest.fixture
-def told(tmp_path):
+def personal(tmp_path):
     """A campaign whose every place for a text names somebody."""
     file = write(tmp_path / "night.tare")
     with open_store(file) as store:
@@ -64,10 +64,10 @@ def told(tmp_path):
     return file
 
 
-def test_nothing_that_names_somebody_is_in_the_copy(told, tmp_path):
-    before = all_bytes(told)
+def test_nothing_that_names_somebody_is_in_the_copy(personal, tmp_path):
+    before = all_bytes(personal)
     assert all(secret.encode() in before for secret in SECRETS)
-    done = shared(told, tmp_path / "shared.tare", hosts={HOST}, users={USER})
+    done = shared(personal, tmp_path / "shared.tare", hosts={HOST}, users={USER})
     after = all_bytes(tmp_path / "shared.tare")
     assert [secret for secret in SECRETS if secret.encode() in after] == []
     assert set(done.removed) == {"host", "user", "address", "hardware-address", "serial", "id"}
@@ -76,21 +76,21 @@ def test_nothing_that_names_somebody_is_in_the_copy(told, tmp_path):
     assert b"12:34:56" in after
 
 
-def test_the_copy_is_a_campaign_with_the_same_figures(told, tmp_path):
-    shared(told, tmp_path / "shared.tare", hosts={HOST}, users={USER})
-    with read_store(told) as store, read_store(tmp_path / "shared.tare") as copy:
+def test_the_copy_is_a_campaign_with_the_same_figures(personal, tmp_path):
+    shared(personal, tmp_path / "shared.tare", hosts={HOST}, users={USER})
+    with read_store(personal) as store, read_store(tmp_path / "shared.tare") as copy:
         assert copy.record == store.record
         assert copy.samples().equals(store.samples())
         assert copy.trials().drop("reason").equals(store.trials().drop("reason"))
 
 
-def test_this_machine_is_not_named_either(told, tmp_path):
+def test_this_machine_is_not_named_either(personal, tmp_path):
     name = socket.gethostname()
-    with open_store(told) as store:
+    with open_store(personal) as store:
         store.add_event("warning", f"it was {name} that did it")
-    shared(told, tmp_path / "shared.tare", hosts=identity.hosts(), users=identity.users())
+    shared(personal, tmp_path / "shared.tare", hosts=identity.hosts(), users=identity.users())
     word = rb"(?<![\w-])" + re.escape(name).encode() + rb"(?![\w-])"
-    assert re.search(word, unpacked(told))
+    assert re.search(word, unpacked(personal))
     assert re.search(word, unpacked(tmp_path / "shared.tare")) is None
 
 
@@ -123,4 +123,4 @@ def test_footprints_and_surfaces_are_the_same_in_a_copy(tmp_path):
     shared(file, tmp_path / "shared.tare", hosts={HOST}, users={USER})
     with read_store(file) as store, read_store(tmp_path / "shared.tare") as copy:
         assert list(copy.footprints()) == list(store.footprints())
-        assert [one.calls for one in copy.surfaces()] == [one.calls for one in store.surfaces()]
+        assert [surface.calls for surface in copy.surfaces()] == [surface.calls for surface in store.surfaces()]

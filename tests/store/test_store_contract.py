@@ -114,7 +114,7 @@ def test_a_doubled_trial_is_refused_and_nothing_of_its_transaction_stays(stores:
 
 
 @pytest.mark.parametrize(
-    ("trial", "said"),
+    ("trial", "message"),
     [
         (replace(TRIAL, key=replace(KEY, workload="fortune")), "does not name it"),
         (replace(TRIAL, key=replace(KEY, arm=Arm("kata"))), "does not name it"),
@@ -124,9 +124,9 @@ def test_a_doubled_trial_is_refused_and_nothing_of_its_transaction_stays(stores:
         (replace(TRIAL, status=Status.FAILED), "does not hold"),
     ],
 )
-def test_a_trial_that_makes_no_sense_is_refused(stores: Backend, trial: Trial, said: str) -> None:
+def test_a_trial_that_makes_no_sense_is_refused(stores: Backend, trial: Trial, message: str) -> None:
     with stores.create(PLACE, RECORD) as store:
-        with pytest.raises(StoreError, match=said):
+        with pytest.raises(StoreError, match=message):
             store.commit_trials([trial])
         assert store.done() == set()
 
@@ -172,7 +172,9 @@ def test_footprints_and_surfaces_come_back_in_order(stores: Backend) -> None:
     with stores.read(PLACE) as store:
         footprints = list(store.footprints())
         assert footprints == counted
-        assert [list(one.hits) for one in footprints] == [list(one.hits) for one in counted], "in their order"
+        assert [list(footprint.hits) for footprint in footprints] == [list(footprint.hits) for footprint in counted], (
+            "in their order"
+        )
         assert list(store.surfaces()) == read
 
 
@@ -209,17 +211,17 @@ def test_ticks_come_back_as_they_were_written(stores: Backend) -> None:
         store.commit_trials([TRIAL], ticks[:3])
         store.commit_trials((), ticks[3:])
     with stores.read(PLACE) as store:
-        found = store.telemetry()
-    assert found.host.height == len(ticks)
-    assert found.host.row(4, named=True) == {
+        telemetry = store.telemetry()
+    assert telemetry.host.height == len(ticks)
+    assert telemetry.host.row(4, named=True) == {
         "tick": 5,
         **{name: value for name, value in asdict(ticks[4]).items() if name not in {"cpus", "instances"}},
     }
-    of_fifth = found.cpus.filter(found.cpus["tick"] == 5).drop("tick")
+    of_fifth = telemetry.cpus.filter(telemetry.cpus["tick"] == 5).drop("tick")
     assert list(of_fifth.iter_rows(named=True)) == [asdict(cpu) for cpu in ticks[4].cpus]
-    arms = [(row["platform"], row["replica"]) for row in found.instances.tail(6).iter_rows(named=True)]
+    arms = [(row["platform"], row["replica"]) for row in telemetry.instances.tail(6).iter_rows(named=True)]
     assert arms == [(arm.platform, arm.replica) for arm in fake_campaign.arms(SHAPE)]
-    assert found.instances["memory_bytes"].to_list() == [1 << 20] * (6 * len(ticks))
+    assert telemetry.instances["memory_bytes"].to_list() == [1 << 20] * (6 * len(ticks))
 
 
 def test_ticks_go_with_their_trials_or_not_at_all(stores: Backend) -> None:
@@ -325,19 +327,22 @@ def both(stores: Backend, tmp_path: Path) -> Iterator[tuple[Store, Store]]:
 
 @pytest.mark.parametrize("what", ["samples", "trials", "slices"])
 def test_frames_are_those_of_a_file_to_the_type(both: tuple[Store, Store], what: str) -> None:
-    file, store = (getattr(one, what)() for one in both)
+    file, store = (getattr(backend, what)() for backend in both)
     assert file.schema == store.schema
     assert file.equals(store)
     assert file.height > 0
 
 
 def test_telemetry_and_rows_are_those_of_a_file(both: tuple[Store, Store]) -> None:
-    file, store = (one.telemetry() for one in both)
+    file, store = (backend.telemetry() for backend in both)
     for what in ("host", "cpus", "instances"):
         assert getattr(file, what).equals(getattr(store, what))
     assert list(both[0].rows()) == list(both[1].rows())
 
 
 def test_analysis_and_report_need_no_file(both: tuple[Store, Store]) -> None:
-    file, store = (report_on(one, one.samples(), of_store(one)).model_dump(exclude={"file", "events"}) for one in both)
+    file, store = (
+        report_on(backend, backend.samples(), of_store(backend)).model_dump(exclude={"file", "events"})
+        for backend in both
+    )
     assert file == store

@@ -83,7 +83,7 @@ def test_a_name_is_one_object_throughout(edited):
 
 
 @pytest.mark.parametrize(
-    ("statement", "said"),
+    ("statement", "message"),
     [
         ("UPDATE footprint SET hits = x'0200' WHERE id = 2", "hits is 0"),
         (
@@ -110,30 +110,30 @@ def test_a_name_is_one_object_throughout(edited):
         ("UPDATE footprint SET repeat = -1 WHERE id = 2", "repeat is -1"),
     ],
 )
-def test_rows_that_do_not_hold_are_refused_in_one_line(edited, statement, said):
+def test_rows_that_do_not_hold_are_refused_in_one_line(edited, statement, message):
     file = edited(statement)
     with pytest.raises(StoreError) as refused:
         footprints(file)
-    assert said in refused.value.what
+    assert message in refused.value.what
     assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("statement", "said"),
+    ("statement", "message"),
     [
         ("UPDATE surface_call SET outcome = 'perhaps' WHERE task IS NULL", "surface 1 does not hold: calls."),
         ("UPDATE surface_task SET pid = 'init'", "not of the columns' types"),
         ("UPDATE surface SET at = 9e999", "at is inf"),
     ],
 )
-def test_rows_of_a_surface_that_do_not_hold_are_refused_in_one_line(file, statement, said):
+def test_rows_of_a_surface_that_do_not_hold_are_refused_in_one_line(file, statement, message):
     with open_store(file) as store:
         store.add_surface(fake_surfaces.surface())
     with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as db:
         db.execute(statement)
     with read_store(file) as store, pytest.raises(StoreError) as refused:
         list(store.surfaces())
-    assert said in refused.value.what
+    assert message in refused.value.what
 
 
 # --- how hits are packed --------------------------------------------------------------------------------------------
@@ -141,22 +141,22 @@ def test_rows_of_a_surface_that_do_not_hold_are_refused_in_one_line(file, statem
 
 @given(st.lists(st.tuples(st.integers(0, 2**31 - 2), st.integers(1, MAX))))
 def test_hits_come_back_from_their_packing_in_order(pairs):
-    things, hits = (np.array(numbers, np.int64) for numbers in (zip(*pairs, strict=True) if pairs else ((), ())))
-    unpacked = unpack_hits(pack_hits(things, hits))
-    assert [numbers.tolist() for numbers in unpacked] == [things.tolist(), hits.tolist()]
+    ids, hits = (np.array(numbers, np.int64) for numbers in (zip(*pairs, strict=True) if pairs else ((), ())))
+    unpacked = unpack_hits(pack_hits(ids, hits))
+    assert [numbers.tolist() for numbers in unpacked] == [ids.tolist(), hits.tolist()]
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_hits_or_refused(data):
     with contextlib.suppress(BrokenError):
-        things, hits = unpack_hits(data)
-        assert len(things) == len(hits) <= len(data) / 2
+        ids, hits = unpack_hits(data)
+        assert len(ids) == len(hits) <= len(data) / 2
         assert hits.min(initial=1) >= 1
 
 
 def test_hits_are_packed_as_they_were_released():
-    things, hits = np.array([1, 2, 70, 3, 2**31 - 2]), np.array([1, 127, 128, 16384, MAX])
-    assert pack_hits(things, hits).hex(" ") == (
+    ids, hits = np.array([1, 2, 70, 3, 2**31 - 2]), np.array([1, 127, 128, 16384, MAX])
+    assert pack_hits(ids, hits).hex(" ") == (
         "02 01 02 7f 88 01 80 01 85 01 80 80 01 f6 ff ff ff 0f ff ff ff ff ff ff ff ff 7f"
     )
 
@@ -226,7 +226,7 @@ def attached(file):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"hits": {"read": 0}}, "hits.read: Input should be greater than 0"),
         ({"hits": {"read": -1}}, "hits.read"),
@@ -239,11 +239,11 @@ def attached(file):
         ({"repeat": -1}, "repeat"),
     ],
 )
-def test_an_attachment_that_does_not_hold_is_refused_with_its_place(attached, change, said):
+def test_an_attachment_that_does_not_hold_is_refused_with_its_place(attached, change, message):
     file = attached(FACTS, FACTS | change)
     with pytest.raises(StoreError, match="footprint 2 does not hold") as refused:
         footprints(file)
-    assert said in refused.value.what
+    assert message in refused.value.what
     with open_store(file) as store, pytest.raises(StoreError, match="footprint 2 does not hold"):
         store.set_status("running")
     assert version(file) == 3
@@ -289,12 +289,12 @@ def test_what_a_released_tare_counted_is_the_same_before_and_after_the_migration
     with read_store(file) as store:
         before = list(store.footprints()), list(store.surfaces())
         kept = [(name, json.loads(data)) for name, data in store.attachments() if name in {"footprint", "surface"}]
-    told = {name: [data for its, data in kept if its == name] for name in ("footprint", "surface")}
-    assert len(told["footprint"]) > 10
-    assert len(told["surface"]) > 2
-    assert [one.model_dump(mode="json") for one in before[0]] == told["footprint"]
-    assert [one.model_dump(mode="json") for one in before[1]] == told["surface"]
-    assert {one.level for one in before[0]} == {Level.SYSCALLS, Level.STACKS}
+    documents = {name: [data for its, data in kept if its == name] for name in ("footprint", "surface")}
+    assert len(documents["footprint"]) > 10
+    assert len(documents["surface"]) > 2
+    assert [reading.model_dump(mode="json") for reading in before[0]] == documents["footprint"]
+    assert [reading.model_dump(mode="json") for reading in before[1]] == documents["surface"]
+    assert {footprint.level for footprint in before[0]} == {Level.SYSCALLS, Level.STACKS}
     with open_store(file) as store:
         store.set_status(store.status)
     with read_store(file) as store:

@@ -39,8 +39,8 @@ def test_every_locked_version_has_hashes(name):
 def test_what_builds_the_wheel_is_locked_too():
     wanted = tomllib.loads((HERE / "pyproject.toml").read_text())["build-system"]["requires"]
     locked = (HERE / "requirements.lock").read_text()
-    for one in wanted:
-        name = re.match(r"[\w-]+", one)[0].lower()
+    for requirement in wanted:
+        name = re.match(r"[\w-]+", requirement)[0].lower()
         assert f"\n{name}==" in locked
 
 

@@ -4,6 +4,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+from tare.testing import Capture
 from tare.workloads.base import Completed
 
 FOLDER = Path(__file__).parent / "captured"
@@ -45,3 +46,8 @@ def completed(stdout="", *, stderr="", code=0, signal=None, timed_out=False, arg
 def captured(name, **ended):
     """A command that left the captured output of this name."""
     return completed(text(name), stderr=text(name, ".err"), **{"wall_s": wall_s(name), **ended})
+
+
+def outputs_of(names):
+    """The captured outputs of these names as `tare.testing` takes them."""
+    return [Capture(stdout=text(name), stderr=text(name, ".err"), wall_s=wall_s(name)) for name in names]

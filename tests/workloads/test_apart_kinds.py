@@ -12,14 +12,14 @@ from tare.workloads.base import Side, Surroundings, Weight
 from workloads.captures import captured
 
 MIB = 2**20
-DENSITY = [one for one in registry.all_workloads().values() if isinstance(one, DensityWorkload)]
-COUNTED = [one for one in DENSITY if one.name != "density-memory"]
+DENSITY = [workload for workload in registry.all_workloads().values() if isinstance(workload, DensityWorkload)]
+COUNTED = [workload for workload in DENSITY if workload.name != "density-memory"]
 AROUND = Surroundings(2**30, 1, 2**30, "192.0.2.3", 20107, 5201)
 
 
 def test_the_family_density_has_what_is_asked_of_several_instances():
-    found = [one.name for one in registry.all_workloads().values() if one.family is Family.DENSITY]
-    assert found == [
+    names = [workload.name for workload in registry.all_workloads().values() if workload.family is Family.DENSITY]
+    assert names == [
         "density-llc",
         "density-memory",
         "density-network",
@@ -27,7 +27,7 @@ def test_the_family_density_has_what_is_asked_of_several_instances():
         "density-start",
         "density-stream",
     ]
-    assert all(isinstance(registry.get(name), DensityWorkload) for name in found)
+    assert all(isinstance(registry.get(name), DensityWorkload) for name in names)
 
 
 @pytest.mark.parametrize(
@@ -37,14 +37,14 @@ def test_the_numbers_double_up_to_the_most(most, counts):
     assert registry.get("density-primes").counts({"most": most}) == counts
 
 
-@pytest.mark.parametrize("workload", DENSITY, ids=lambda one: one.name)
+@pytest.mark.parametrize("workload", DENSITY, ids=lambda workload: workload.name)
 def test_the_headline_is_among_what_both_profiles_give(workload):
     for params in workload.profiles.values():
         counts = workload.counts(params)
         assert counts[-1] == params["most"] >= 4
 
 
-@pytest.mark.parametrize("workload", COUNTED, ids=lambda one: one.name)
+@pytest.mark.parametrize("workload", COUNTED, ids=lambda workload: workload.name)
 def test_all_figures_are_metrics(workload):
     names = [metric.name for metric in workload.metrics]
     assert names[0] == "total-4"
@@ -66,7 +66,9 @@ def test_an_instance_without_a_figure_is_no_figure(each):
 
 
 @pytest.mark.parametrize(
-    "workload", [one for one in DENSITY if isinstance(one, ProbeDensity | RunDensity)], ids=lambda one: one.name
+    "workload",
+    [workload for workload in DENSITY if isinstance(workload, ProbeDensity | RunDensity)],
+    ids=lambda workload: workload.name,
 )
 def test_what_runs_in_all_is_another_workload_with_its_own_parameters(workload):
     for params in workload.profiles.values():
@@ -88,7 +90,7 @@ def test_density_network_is_one_stream_to_the_instance():
     workload = registry.get("density-network")
     params = workload.inner_params(workload.profiles["quick"])
     plan = workload.inner.plan(params, AROUND)
-    assert [" ".join(one.argv) for one in plan.servers] == ["iperf3 -s --forceflush -p 5201"]
+    assert [" ".join(server.argv) for server in plan.servers] == ["iperf3 -s --forceflush -p 5201"]
     [forth] = plan.measures
     assert forth.side is Side.CLIENT
     assert " ".join(forth.argv) == "iperf3 -c 192.0.2.3 -p 20107 -J -t 1 -O 0 --connect-timeout 5000"

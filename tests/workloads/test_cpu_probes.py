@@ -38,7 +38,9 @@ def test_rates_are_of_the_parts_own_time_and_the_cost_of_all_work(name, parts, f
     workload = registry.get(name)
     assert workload.family is Family.CPU
     assert not workload.by_default
-    assert workload.read_slice(parts, cpu_ns=90_000_000) == {key: pytest.approx(one) for key, one in figures.items()}
+    assert workload.read_slice(parts, cpu_ns=90_000_000) == {
+        key: pytest.approx(figure) for key, figure in figures.items()
+    }
     for part in parts:
         with pytest.raises(ParseError, match=f"the probe {name} did no '{part}' in a slice"):
             workload.read_slice({**parts, part: (0, TENTH)}, cpu_ns=1)
@@ -46,7 +48,7 @@ def test_rates_are_of_the_parts_own_time_and_the_cost_of_all_work(name, parts, f
 
 def test_the_agent_has_a_probe_for_every_workload_in_slices():
     known = set(re.findall(r'\("([a-z-]+)", [a-z_:]+make[a-z_]*\)', (AGENT / "mod.rs").read_text()))
-    asked = {one.probe for one in registry.all_workloads().values() if isinstance(one, SliceWorkload)}
+    asked = {workload.probe for workload in registry.all_workloads().values() if isinstance(workload, SliceWorkload)}
     assert asked == known
 
 

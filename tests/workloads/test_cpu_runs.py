@@ -113,10 +113,10 @@ def test_damaged_reports_are_refused_or_give_the_same_figure():
     damaged += [whole[: at.start()] + digit + whole[at.end() :] for at in re.finditer(r"\d", whole) for digit in "09"]
     for report in damaged:
         try:
-            found = linpack(completed(report))
+            outcome = linpack(completed(report))
         except ParseError:
             continue
-        assert found.samples == pytest.approx(good.samples, rel=0.05), report
+        assert outcome.samples == pytest.approx(good.samples, rel=0.05), report
     for end in range(1, 160):
         with pytest.raises(ParseError):
             linpack(completed(whole.rstrip()[:-end]))

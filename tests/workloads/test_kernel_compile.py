@@ -20,12 +20,12 @@ def around(free=100 * GIB, cpus=1):
 def test_a_copy_of_the_prepared_tree_is_built_with_as_many_jobs_as_cpus():
     plan = KERNEL.plan(QUICK, around(cpus=2))
     make = "make -C /usr/src/tare-kernel/source O=/data/tare-kernel ARCH=x86_64"
-    assert [" ".join(one.argv) for one in plan.measures] == [f"{make} -j2 lib/math/"]
-    assert [" ".join(one.argv) for one in plan.prepare] == [
+    assert [" ".join(command.argv) for command in plan.measures] == [f"{make} -j2 lib/math/"]
+    assert [" ".join(command.argv) for command in plan.prepare] == [
         'sh -c rm -rf "$2" && cp -a "$1" "$2" copy /usr/src/tare-kernel/build /data/tare-kernel',
         f"{make} -s prepare",
     ]
-    assert [" ".join(one.argv) for one in plan.cleanup] == ["rm -rf /data/tare-kernel"]
+    assert [" ".join(command.argv) for command in plan.cleanup] == ["rm -rf /data/tare-kernel"]
     assert " ".join(KERNEL.plan(FULL, around()).measures[0].argv) == f"{make} -j1 bzImage"
     assert KERNEL.layer.name == "kernel"
 

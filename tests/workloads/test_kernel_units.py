@@ -11,14 +11,16 @@ from tare.workloads.memory.sweep import SIZES
 
 MIB = 2**20
 WORKLOADS = registry.all_workloads()
-UNITS = {name: one for name, one in WORKLOADS.items() if isinstance(one, UnitCost)}
+UNITS = {name: workload for name, workload in WORKLOADS.items() if isinstance(workload, UnitCost)}
 
 
 def test_every_kind_of_call_has_its_workloads():
     kinds = {name.split("-")[0] for name in UNITS}
     assert kinds == {"call", "mem", "proc", "ipc", "file", "net"}
     assert len(UNITS) == 28
-    assert len({one.profiles["quick"]["call"] for one in UNITS.values()}) == len(UNITS), "each is another call"
+    assert len({workload.profiles["quick"]["call"] for workload in UNITS.values()}) == len(UNITS), (
+        "each is another call"
+    )
 
 
 @pytest.mark.parametrize("name", UNITS)
@@ -52,8 +54,8 @@ def test_units(name, rate, cost):
 
 
 def test_workloads_of_one_making_keep_their_own():
-    one, other = unit_cost("one", "the one", "getpid"), unit_cost("other", "the other", "fork", "process")
-    assert (one.name, other.name, one.work_unit, other.work_unit) == ("one", "other", "call", "process")
+    first, other = unit_cost("one", "the one", "getpid"), unit_cost("other", "the other", "fork", "process")
+    assert (first.name, other.name, first.work_unit, other.work_unit) == ("one", "other", "call", "process")
 
 
 # Sweeps

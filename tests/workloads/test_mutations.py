@@ -1,15 +1,13 @@
 """Damaged output of real tools gives an error or the same figures, never wrong ones."""
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tare.errors import ParseError
+from tare.testing import NEAR, Capture, changed_digits, changed_lines, cuts, junk
 from tare.workloads import registry
-from tare.workloads.output import ROUNDING
-from workloads.captures import CAPTURED_WITH, captured, completed, text, wall_s
+from workloads.captures import CAPTURED_WITH, captured, completed, outputs_of, text, wall_s
 
 WORKLOADS = registry.all_workloads()
 
@@ -34,15 +32,18 @@ EACH = [
 ]
 
 
+def params_of(name, params):
+    """All parameters of a captured run: its own above those that its workload was captured with."""
+    return {**WORKLOADS[name].profiles["quick"], **CAPTURED_WITH.get(name, {}), **params}
+
+
 def outcome_of(name, params, captures, at=0, damaged=None):
-    """The outcome with the output at one place replaced; None when it is refused."""
-    results = [captured(capture) for capture in captures]
+    """The outcome with the output at one place replaced; None when the parser by itself refuses it."""
+    outputs = outputs_of(captures)
     if damaged is not None:
-        results[at] = completed(damaged, wall_s=wall_s(captures[at]))
+        outputs[at] = Capture(stdout=damaged, wall_s=outputs[at].wall_s)
     try:
-        return WORKLOADS[name].parse(
-            {**WORKLOADS[name].profiles["quick"], **CAPTURED_WITH.get(name, {}), **params}, results
-        )
+        return WORKLOADS[name].parse(params_of(name, params), [output.completed() for output in outputs])
     except ParseError:
         return None
 
@@ -52,45 +53,47 @@ def test_cut_off_anywhere(name, params, captures, at):
     whole = text(captures[at])
     good = outcome_of(name, params, captures)
     assert good is not None
-    accepted = [end for end in range(len(whole)) if outcome_of(name, params, captures, at, whole[:end]) is not None]
-    assert all(outcome_of(name, params, captures, at, whole[:end]) == good for end in accepted)
+    accepted = [cut for _, cut in cuts(whole) if outcome_of(name, params, captures, at, cut) is not None]
+    assert all(outcome_of(name, params, captures, at, cut) == good for cut in accepted)
     # Only the very end holds nothing: blank lines, and the last digits of sysbench's last line, which is not used.
     last_line = whole.rstrip().rfind("\n")
-    assert all(end > last_line for end in accepted)
+    assert all(len(cut) > last_line for cut in accepted)
 
 
 @pytest.mark.parametrize(("name", "params", "captures", "at"), EACH)
 def test_a_line_that_is_missing_or_twice(name, params, captures, at):
-    lines = text(captures[at]).splitlines(keepends=True)
+    whole = text(captures[at])
     good = outcome_of(name, params, captures)
-    for number, line in enumerate(lines):
-        for copies in (0, 2):
-            damaged = "".join([*lines[:number], line * copies, *lines[number + 1 :]])
-            found = outcome_of(name, params, captures, at, damaged)
-            assert found in (None, good)
-            if line.strip() and captures[at].startswith("sysbench"):
-                assert found is None, f"{copies} times {line!r}"
+    each_twice = (line for line in whole.splitlines() for _ in range(2))  # it is left out, and doubled
+    for line, (how, damaged) in zip(each_twice, changed_lines(whole), strict=True):
+        result = outcome_of(name, params, captures, at, damaged)
+        assert result in (None, good), how
+        if line.strip() and captures[at].startswith("sysbench"):
+            assert result is None, f"{how}: {line!r}"
 
 
 @pytest.mark.parametrize(("name", "params", "captures", "at"), EACH)
 def test_one_other_digit_is_seen_or_below_the_tools_rounding(name, params, captures, at):
-    whole = text(captures[at])
     good = outcome_of(name, params, captures)
-    for place in (match.start() for match in re.finditer(r"\d", whole)):
-        for digit in ("0", "9"):
-            damaged = whole[:place] + digit + whole[place + 1 :]
-            found = outcome_of(name, params, captures, at, damaged)
-            if found is not None:
-                # Two figures that are compared may each be off by the tolerance before they contradict each other.
-                near = pytest.approx(good.samples, rel=3 * ROUNDING)
-                assert found.samples == near, damaged[max(0, place - 40) : place + 20]
-                assert found.work == pytest.approx(good.work, rel=3 * ROUNDING)
+    for how, damaged in changed_digits(text(captures[at])):
+        result = outcome_of(name, params, captures, at, damaged)
+        if result is not None:
+            assert result.samples == pytest.approx(good.samples, rel=NEAR), how
+            assert result.work == pytest.approx(good.work, rel=NEAR), how
 
 
-@given(junk=st.one_of(st.binary(max_size=400), st.text(max_size=400)))
-def test_junk_is_refused(junk):
+@given(noise=st.binary(max_size=400))
+def test_bytes_of_chance_are_refused(noise):
     for name, params, captures in GOOD:
-        assert outcome_of(name, params, captures, damaged=junk) is None
+        results = [completed(noise, wall_s=wall_s(captures[0])), *map(captured, captures[1:])]
+        with pytest.raises(ParseError):
+            WORKLOADS[name].parse(params_of(name, params), results)
+
+
+@given(noise=st.text(max_size=400))
+def test_text_of_chance_is_refused(noise):
+    for name, params, captures in GOOD:
+        assert junk(WORKLOADS[name], params_of(name, params), outputs_of(captures), noise) is None
 
 
 @given(data=st.data())
@@ -98,6 +101,6 @@ def test_junk_in_the_middle_is_refused_or_harmless(data):
     name, params, captures = data.draw(st.sampled_from(GOOD))
     whole = text(captures[0])
     place = data.draw(st.integers(0, len(whole)))
-    junk = data.draw(st.text(alphabet="abcxyz:/()%<>\x00\x1b", min_size=1, max_size=20))
-    found = outcome_of(name, params, captures, damaged=whole[:place] + junk + whole[place:])
-    assert found in (None, outcome_of(name, params, captures))
+    noise = data.draw(st.text(alphabet="abcxyz:/()%<>\x00\x1b", min_size=1, max_size=20))
+    result = outcome_of(name, params, captures, damaged=whole[:place] + noise + whole[place:])
+    assert result in (None, outcome_of(name, params, captures))

@@ -51,9 +51,9 @@ def plan(name, profile="quick", around=AROUND):
     return workload.plan(workload.profiles[profile], around)
 
 
-def clients(one):
-    assert all(command.side is Side.CLIENT for command in one.measures)
-    return [" ".join(command.argv) for command in one.measures]
+def clients(planned):
+    assert all(command.side is Side.CLIENT for command in planned.measures)
+    return [" ".join(command.argv) for command in planned.measures]
 
 
 # Plans
@@ -67,9 +67,9 @@ def test_udp_as_fast_as_it_goes_and_slowly():
         ("iperf3-jitter", "quick", (1, 0, "1M")),
         ("iperf3-jitter", "full", (10, 0, "1M")),
     ]:
-        one = plan(name, profile)
-        assert clients(one) == [forth.format(*asked), f"{forth.format(*asked)} -R"]
-        assert one.servers == plan("iperf3-tcp", profile).servers or profile == "full"
+        planned = plan(name, profile)
+        assert clients(planned) == [forth.format(*asked), f"{forth.format(*asked)} -R"]
+        assert planned.servers == plan("iperf3-tcp", profile).servers or profile == "full"
 
 
 def test_streams_are_four():
@@ -98,9 +98,9 @@ def test_without_a_network_they_are_refused(name):
 
 def test_what_echoes_by_itself_is_asked_on_one_connection_only():
     own = Surroundings(2**30, 1, 2**40, "192.0.2.3", 20107, 5201, services={"tcp-echo": 7})
-    one = plan("tcp-rr", around=own)
-    assert one.servers == ()
-    assert one.measures[0].argv[4] == "7"
+    planned = plan("tcp-rr", around=own)
+    assert planned.servers == ()
+    assert planned.measures[0].argv[4] == "7"
     assert len(plan("tcp-crr", around=own).servers) == 1, "which no black box runs: it ends no connection by itself"
 
 
@@ -320,9 +320,9 @@ class Servers:
 
     def stop(self):
         while self.running:
-            one = self.running.pop()
-            one.kill()
-            one.communicate()
+            process = self.running.pop()
+            process.kill()
+            process.communicate()
 
 
 @pytest.fixture

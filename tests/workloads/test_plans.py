@@ -17,7 +17,7 @@ ROOMY = Surroundings(
     instance_port=5201,
     ping="192.0.2.3",
 )
-RUNS = [name for name, one in registry.all_workloads().items() if one.mode is Mode.RUN]
+RUNS = [name for name, workload in registry.all_workloads().items() if workload.mode is Mode.RUN]
 
 
 def plan(name, profile="quick", around=ROOMY):
@@ -48,9 +48,9 @@ def test_sysbench_memory():
 
 
 def test_memory_footprint():
-    one = plan("memory-footprint")
-    assert lines(one.prepare) == ["sleep 0.3"]
-    assert lines(one.measures) == [
+    planned = plan("memory-footprint")
+    assert lines(planned.prepare) == ["sleep 0.3"]
+    assert lines(planned.measures) == [
         'sh -c head -c "$1" /dev/zero | tail -c "$1" | tee footprint | wc -c && wc -c <footprint && rm footprint'
         " work 64m",
         "sleep 0.3",
@@ -121,8 +121,8 @@ def test_iperf3_connects_to_the_open_port_and_serves_the_instances_own():
 
 def test_the_server_outlives_both_tests():
     for profile in ("quick", "full"):
-        one = plan("iperf3-tcp", profile)
-        assert one.servers[0].time_limit_s >= sum(command.time_limit_s for command in one.measures)
+        planned = plan("iperf3-tcp", profile)
+        assert planned.servers[0].time_limit_s >= sum(command.time_limit_s for command in planned.measures)
 
 
 def test_iperf3_without_a_network_is_refused():
@@ -133,20 +133,22 @@ def test_iperf3_without_a_network_is_refused():
 @pytest.mark.parametrize("profile", ["quick", "full"])
 @pytest.mark.parametrize("name", RUNS)
 def test_every_plan_measures_something_and_gives_it_time(name, profile):
-    one = plan(name, profile)
+    planned = plan(name, profile)
     asked_s = float(registry.get(name).profiles[profile].get("time_s", 0))
-    assert one.measures
-    for command in (*one.prepare, *one.measures, *one.cleanup, *one.servers):
+    assert planned.measures
+    for command in (*planned.prepare, *planned.measures, *planned.cleanup, *planned.servers):
         assert all(command.argv)
         assert command.time_limit_s > 0
-    assert all(command.time_limit_s > asked_s + 5 for command in one.measures)
-    assert plan(name, profile) == one, "a plan is pure"
+    assert all(command.time_limit_s > asked_s + 5 for command in planned.measures)
+    assert plan(name, profile) == planned, "a plan is pure"
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_programs_are_of_the_packages_that_the_workload_names(name):
-    one = plan(name)
-    programs = {command.argv[0] for command in (*one.prepare, *one.measures, *one.cleanup, *one.servers)}
+    planned = plan(name)
+    programs = {
+        command.argv[0] for command in (*planned.prepare, *planned.measures, *planned.cleanup, *planned.servers)
+    }
     # A shell and what coreutils has come under names of their own.
     package = {"sh": "coreutils", "sleep": "coreutils", "rm": "coreutils", "ping": "iputils-ping"}
     named = {package.get(program, program) for program in programs}

@@ -113,13 +113,13 @@ def test_all_workloads_by_family_and_name():
     ]
 
 
-@pytest.mark.parametrize("workload", registry.all_workloads().values(), ids=lambda one: one.name)
+@pytest.mark.parametrize("workload", registry.all_workloads().values(), ids=lambda workload: workload.name)
 def test_every_workload_keeps_the_contract(workload):
     assert problems(workload) == []
 
 
 def test_every_family_has_a_workload():
-    assert {one.family for one in registry.all_workloads().values()} == set(Family)
+    assert {workload.family for workload in registry.all_workloads().values()} == set(Family)
 
 
 def test_every_timed_workload_has_the_cpu_cost_of_its_work():
@@ -255,10 +255,10 @@ def test_a_broken_plugin_is_left_out_with_one_line_that_says_whose_it_is(plugin,
 
 
 def test_a_family_stands_for_its_workloads_each_once():
-    chosen = [one.name for one in registry.choose(["udp-rtt", "network", "startup"])]
+    chosen = [workload.name for workload in registry.choose(["udp-rtt", "network", "startup"])]
     assert chosen[0] == "udp-rtt"
     assert chosen[-1] == "startup"  # a workload has its name before a family has it
-    of_family = [one.name for one in registry.all_workloads().values() if one.family is Family.NETWORK]
+    of_family = [workload.name for workload in registry.all_workloads().values() if workload.family is Family.NETWORK]
     assert sorted(chosen[:-1]) == sorted(of_family)
     with pytest.raises(UsageError, match="there is no workload 'network '"):
         registry.choose(["network "])
@@ -268,5 +268,5 @@ def test_the_documentation_has_every_workload_and_no_other():
     page = Path(__file__).parents[2] / "docs" / "workloads.md"
     listed = re.findall(r"^\| `([^`]+)`( \*)? \|", page.read_text(), re.MULTILINE)
     assert {name: bool(star) for name, star in listed} == {
-        name: one.by_default for name, one in registry.all_workloads().items()
+        name: workload.by_default for name, workload in registry.all_workloads().items()
     }

@@ -1,10 +1,9 @@
 """Bonnie++: its commands, the figures of captured runs, and the refusals."""
 
-import re
-
 import pytest
 
 from tare.errors import HostError, ParseError
+from tare.testing import changed_digits, changed_lines
 from tare.workloads import registry
 from tare.workloads.base import Surroundings
 from workloads import test_mutations as damage
@@ -56,11 +55,11 @@ def test_a_disk_that_is_too_small_for_twice_the_memory_is_refused(name):
 @pytest.mark.parametrize(("capture", "params"), GOOD)
 def test_the_figures_are_the_lines(capture, params):
     outcome = parse("bonnie", params, captured(capture))
-    told = text(capture).splitlines()[-1].split(",")[9:21:2]
+    cells = text(capture).splitlines()[-1].split(",")[9:21:2]
     order = ("char-write", "block-write", "rewrite", "char-read", "block-read", "seeks")
     units = {metric.name: 1024 if metric.unit == "MiB/s" else 1 for metric in registry.get("bonnie").metrics}
     assert outcome.samples == {
-        phase: float(cell) / units[phase] for phase, cell in zip(order, told, strict=True) if cell != "+++++"
+        phase: float(cell) / units[phase] for phase, cell in zip(order, cells, strict=True) if cell != "+++++"
     }
     size, char = (({"size_mib": 1024, "char_mib": 3} | params)[key] for key in ("size_mib", "char_mib"))
     assert outcome.work == 2 * char + 4 * size + 64
@@ -115,22 +114,18 @@ def test_cut_off_anywhere(name, params, captures, at):
 
 @pytest.mark.parametrize(("name", "params", "captures", "at"), EACH)
 def test_a_line_that_is_missing_or_twice_is_refused(name, params, captures, at):
-    lines = text(captures[at]).splitlines(keepends=True)
-    for number, line in enumerate(lines):
-        for copies in (0, 2):
-            damaged = "".join([*lines[:number], line * copies, *lines[number + 1 :]])
-            assert (damage.outcome_of(name, params, captures, at, damaged) is None) == bool(line.strip())
+    whole = text(captures[at])
+    each_twice = (line for line in whole.splitlines() for _ in range(2))  # it is left out, and doubled
+    for line, (how, damaged) in zip(each_twice, changed_lines(whole), strict=True):
+        assert (damage.outcome_of(name, params, captures, at, damaged) is None) == bool(line.strip()), how
 
 
 @pytest.mark.parametrize(("name", "params", "captures", "at"), EACH)
 def test_one_other_digit_is_seen_or_below_the_tables_rounding(name, params, captures, at):
-    whole = text(captures[at])
     good = damage.outcome_of(name, params, captures)
-    for place in (match.start() for match in re.finditer(r"\d", whole)):
-        for digit in ("0", "9"):
-            changed = whole[:place] + digit + whole[place + 1 :]
-            found = damage.outcome_of(name, params, captures, at, changed)
-            if found is not None:
-                # The table has two digits of a GiB: 1.1 is anything between 1.05 and 1.15.
-                assert found.samples == pytest.approx(good.samples, rel=0.1), changed[max(0, place - 40) : place + 20]
-                assert found.work == good.work
+    for how, damaged in changed_digits(text(captures[at])):
+        outcome = damage.outcome_of(name, params, captures, at, damaged)
+        if outcome is not None:
+            # The table has two digits of a GiB: 1.1 is anything between 1.05 and 1.15.
+            assert outcome.samples == pytest.approx(good.samples, rel=0.1), how
+            assert outcome.work == good.work, how

@@ -44,13 +44,13 @@ def parse(name, results, **params):
     ],
 )
 def test_one_two_four_and_eight_clients(name, folder, option):
-    one = plan(name, "full")
-    assert [" ".join(command.argv[3:]) for command in one.measures] == [
+    planned = plan(name, "full")
+    assert [" ".join(command.argv[3:]) for command in planned.measures] == [
         f"dbench -t 180 -c /usr/share/dbench/client.txt -D {folder}/tare-dbench {option}{clients}"
         for clients in (1, 2, 4, 8)
     ]
-    assert one.cleanup[0].argv[-1] == one.prepare[1].argv[-2] == f"{folder}/tare-dbench"
-    assert one.drop is Drop.NONE
+    assert planned.cleanup[0].argv[-1] == planned.prepare[1].argv[-2] == f"{folder}/tare-dbench"
+    assert planned.drop is Drop.NONE
 
 
 def prepare(folder, room=ROOM_MIB):
@@ -75,7 +75,7 @@ def test_a_place_that_cannot_be_written_or_is_full_is_unsupported_with_the_reaso
 
 
 @pytest.mark.parametrize(
-    ("starts", "code", "said", "times"),
+    ("starts", "code", "output", "times"),
     [
         ([0], 0, "Throughput", 1),
         ([1, 1, 0], 0, "Throughput", 3),
@@ -83,9 +83,9 @@ def test_a_place_that_cannot_be_written_or_is_full_is_unsupported_with_the_reaso
         ([2, 0], 2, "another failure", 1),
     ],
 )
-def test_a_start_that_lost_its_semaphore_is_made_again(tmp_path, starts, code, said, times):
+def test_a_start_that_lost_its_semaphore_is_made_again(tmp_path, starts, code, output, times):
     """With a program in dbench's place that ends as it is told, and leaves a client that ends after it."""
-    (tmp_path / "starts").write_text("".join(f"{one}\n" for one in starts))
+    (tmp_path / "starts").write_text("".join(f"{start}\n" for start in starts))
     (tmp_path / "dbench").write_text(
         """#!/bin/sh
         read -r code <starts; sed -i 1d starts; echo "$*" >>ran
@@ -106,13 +106,13 @@ def test_a_start_that_lost_its_semaphore_is_made_again(tmp_path, starts, code, s
     argv = plan("dbench").measures[0].argv
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stdout) == (code, f"{said}\n")
+    assert (done.returncode, done.stdout) == (code, f"{output}\n")
     assert (tmp_path / "ran").read_text().splitlines() == [" ".join(argv[4:])] * times
 
 
 def test_a_platform_whose_clients_always_come_too_late_is_unsupported():
-    said = b"failed to use the barrier semaphore in child 1\n"
-    late = dataclasses.replace(captured("dbench-1"), stdout=said, exit_code=1)
+    stderr = b"failed to use the barrier semaphore in child 1\n"
+    late = dataclasses.replace(captured("dbench-1"), stdout=stderr, exit_code=1)
     with pytest.raises(UnsupportedError, match="too late for its semaphore, in each of 12 starts"):
         parse("dbench", [*map(captured, PLAIN[:3]), late])
 
@@ -120,8 +120,11 @@ def test_a_platform_whose_clients_always_come_too_late_is_unsupported():
 @pytest.mark.parametrize(("name", "captures"), [("dbench", PLAIN), ("dbench-osync", OSYNC), ("dbench", UML)])
 def test_throughput_and_the_longest_operation_by_clients(name, captures):
     outcome = parse(name, list(map(captured, captures)))
-    told = [re.search(r"^Throughput (\S+) MB/sec.*max_latency=(\S+) ms$", text(one), re.MULTILINE) for one in captures]
-    rates, latencies = ([float(match[group]) for match in told] for group in (1, 2))
+    matches = [
+        re.search(r"^Throughput (\S+) MB/sec.*max_latency=(\S+) ms$", text(capture), re.MULTILINE)
+        for capture in captures
+    ]
+    rates, latencies = ([float(match[group]) for match in matches] for group in (1, 2))
     assert [outcome.samples[f"clients-{clients}"] for clients in CLIENTS] == rates
     assert [outcome.samples[f"latency-{clients}"] for clients in CLIENTS] == latencies
     assert outcome.work == pytest.approx(2 * sum(rates))

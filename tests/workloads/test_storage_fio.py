@@ -55,18 +55,18 @@ def job(capture, way):
 
 
 def test_random_reads_go_past_the_cache_over_real_data():
-    one = plan("fio-randread")
-    assert lines(one.prepare) == [
+    planned = plan("fio-randread")
+    assert lines(planned.prepare) == [
         COMMON.format("layout") + "--filename=fio-random --size=128m --rw=read --bs=1m --create_only=1"
     ]
-    assert lines(one.measures) == [
+    assert lines(planned.measures) == [
         COMMON.format("random")
         + "--filename=fio-random --size=128m --rw=randread --bs=4k --ioengine=psync --iodepth=1 "
         "--direct=1 --runtime=2 --time_based=1 --norandommap=1"
     ]
-    assert lines(one.cleanup) == ['sh -c rm -f "$@" rm fio-random']
-    assert one.drop is Drop.HOST
-    assert one.uncached == ("fio-random",)
+    assert lines(planned.cleanup) == ['sh -c rm -f "$@" rm fio-random']
+    assert planned.drop is Drop.HOST
+    assert planned.uncached == ("fio-random",)
     assert "--size=1024m" in plan("fio-randread", profile="full").measures[0].argv
     assert "--runtime=30" in plan("fio-randwrite", profile="full").measures[0].argv
 
@@ -77,10 +77,10 @@ def test_more_requests_at_once_take_an_engine_that_can():
 
 
 def test_buffered_requests_find_their_file_in_the_cache():
-    one = plan("fio-randwrite-buffered", Surroundings(GIB // 4, 1, 100 * GIB, None, None, None))
-    assert {"--rw=randwrite", "--direct=0", "--size=64m"} <= set(one.measures[0].argv), "a quarter of 256 MiB"
-    assert (one.drop, one.uncached) == (Drop.NONE, ())
-    assert lines(one.prepare)[1:] == ['sh -c cat "$1" >/dev/null cat fio-random']
+    planned = plan("fio-randwrite-buffered", Surroundings(GIB // 4, 1, 100 * GIB, None, None, None))
+    assert {"--rw=randwrite", "--direct=0", "--size=64m"} <= set(planned.measures[0].argv), "a quarter of 256 MiB"
+    assert (planned.drop, planned.uncached) == (Drop.NONE, ())
+    assert lines(planned.prepare)[1:] == ['sh -c cat "$1" >/dev/null cat fio-random']
     with pytest.raises(
         HostError, match=r"a file of 32 MiB is more than a quarter of the memory limit, which is 64 MiB"
     ):
@@ -97,11 +97,11 @@ def test_buffered_requests_find_their_file_in_the_cache():
     ],
 )
 def test_a_read_by_size_drops_what_its_name_says_before_each(name, drop):
-    one = plan(name)
-    assert one.drop is drop
-    assert one.fetched == ("seq-sizes",)
-    assert lines(one.prepare)[1:] == ['sh -c cat "$1" >/dev/null cat seq-sizes']
-    assert lines(one.measures) == [
+    planned = plan(name)
+    assert planned.drop is drop
+    assert planned.fetched == ("seq-sizes",)
+    assert lines(planned.prepare)[1:] == ['sh -c cat "$1" >/dev/null cat seq-sizes']
+    assert lines(planned.measures) == [
         COMMON.format("read") + f"--filename=seq-sizes --size=128m --ioengine=psync --rw=read --bs={size}"
         for size in SIZES
     ]
@@ -111,14 +111,14 @@ def test_a_read_by_size_drops_what_its_name_says_before_each(name, drop):
 
 
 def test_a_write_by_size_makes_the_file_and_flushes_it():
-    one = plan("seq-write-sizes")
-    assert lines(one.measures) == [
+    planned = plan("seq-write-sizes")
+    assert lines(planned.measures) == [
         COMMON.format("write")
         + "--filename=seq-sizes --size=256m --ioengine=psync --unlink=1 --rw=write --end_fsync=1 "
         f"--bs={size}"
         for size in SIZES
     ]
-    assert one.drop is Drop.NONE
+    assert planned.drop is Drop.NONE
     assert "--size=1024m" in plan("seq-write-sizes", profile="full").measures[0].argv
 
 
@@ -147,12 +147,12 @@ def test_a_small_disk_has_smaller_files_and_a_full_one_is_refused(name):
 def test_random_requests(name, params, capture, way):
     outcome = parse(name, params, captured(capture))
     shown = job(capture, way)
-    told = shown["lat_ns"]["percentile"]
+    percentiles = shown["lat_ns"]["percentile"]
     assert outcome.samples == {
         "iops": pytest.approx(shown["iops"], rel=0.001),
-        "p50": told["50.000000"] / 1000,
-        "p99": told["99.000000"] / 1000,
-        "p99-9": told["99.900000"] / 1000,
+        "p50": percentiles["50.000000"] / 1000,
+        "p99": percentiles["99.000000"] / 1000,
+        "p99-9": percentiles["99.900000"] / 1000,
     }
     assert outcome.work == shown["total_ios"]
     assert list(outcome.samples) == [metric.name for metric in registry.get(name).metrics]
@@ -255,8 +255,8 @@ def test_one_other_digit_is_seen_or_below_the_tools_rounding(name, params, captu
     for place in [match.start() for match in re.finditer(r"\d", whole)][::3]:
         for digit in ("0", "9"):
             changed = whole[:place] + digit + whole[place + 1 :]
-            found = damage.outcome_of(name, params, captures, at, changed)
-            if found is not None:
+            outcome = damage.outcome_of(name, params, captures, at, changed)
+            if outcome is not None:
                 near = pytest.approx(good.samples, rel=3 * ROUNDING)
-                assert found.samples == near, changed[max(0, place - 40) : place + 20]
-                assert found.work == good.work
+                assert outcome.samples == near, changed[max(0, place - 40) : place + 20]
+                assert outcome.work == good.work

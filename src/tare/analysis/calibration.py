@@ -95,18 +95,18 @@ class Injected:
     platform: str
     metric: str
     share: float  # that was added, of the work
-    found: Interval  # 95 %, as a share of the time or cost
+    measured: Interval  # 95 %, as a share of the time or cost
     n_blocks: int
 
     @property
     def is_found(self) -> bool:
         """Whether the interval excludes zero on the right side."""
-        return self.found.low > 0
+        return self.measured.low > 0
 
     @property
     def miss(self) -> float:
         """The measured share less the added one."""
-        return self.found.point - self.share
+        return self.measured.point - self.share
 
 
 def trust(record: CampaignRecord, samples: pl.DataFrame, block_s: float, blocks_each: int) -> list[Trust]:

@@ -6,9 +6,9 @@ from collections import defaultdict
 
 import polars as pl
 
+from tare.analysis.hidden import Trials
 from tare.analysis.results import Counts
 from tare.analysis.trust import contamination
-from tare.analysis.trust.hidden import Trials
 
 CountsByArm = dict[tuple[str, str], Counts]
 

@@ -22,8 +22,8 @@ from tare.analysis.comparisons.verdicts import (
     too_few,
 )
 from tare.analysis.counts import trials_of
+from tare.analysis.hidden import Hidden, hidden
 from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
-from tare.analysis.trust.hidden import Hidden, hidden
 from tare.estimates.intervals import MIN_BLOCKS, t_interval
 from tare.estimates.overhead import overhead, ratio
 from tare.estimates.running import BlockFigures, RunningEstimates

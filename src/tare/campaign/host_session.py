@@ -111,7 +111,7 @@ class HostSession:
         self.enter_context(pinning.kept_off(pinning.usable() - set(harness_cpus(resources.cpus))))
         cleanup = self.enter_context(CleanupStack(self._journal))
         datagram = self.enter_context(contextlib.closing(Datagram(net.host)))
-        cleanup.own(removers.control_group(PARENT_GROUP))
+        cleanup.own(removers.control_group(cgroup.path_of(PARENT_GROUP)))
         net.create(cleanup)
         with roots.translated("the client", work):
             client = _client(cleanup, image, resources, work / f"{label}client")
@@ -149,7 +149,7 @@ def default_cpus(count: int = 1) -> tuple[int, ...]:
 
 
 def _client(cleanup: CleanupStack, image: Image, resources: Resources, folder: Path) -> Client:
-    group = cgroup.Group(f"{PARENT_GROUP}/client")
+    group = cgroup.named(f"{PARENT_GROUP}/client")
     cleanup.own(removers.control_group(group.path))
     group.create(Resources(harness_cpus(resources.cpus), resources.memory_bytes))
     space = roots.new_workspace(cleanup, folder)

@@ -53,7 +53,7 @@ def write_weights(file: Path, changelog: Path) -> None:
     weights = fixes.densities(history, lines, counting.config)
     with written(file, new=True) as out:
         out.write(fixes.as_toml(weights))
-    summary = f"{weights.found} of {weights.of} CVEs are in code of this kernel, {len(weights.by_path)} places"
+    summary = f"{weights.placed} of {weights.of} CVEs are in code of this kernel, {len(weights.by_path)} places"
     Console().print(summary, markup=False)
 
 

@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 from tare.contract.bench import promise
 from tare.contract.leftovers import left_on_host, named_after, notes
 from tare.host import cgroup, processes, state
 from tare.host.network.fence import BRIDGE
+from tare.host.network.links import links
 from tare.host.resources.journal import Journal, sweep
 
 #: Seconds from the begin of the first start to the kill: a fast start is hit in all of its parts, a slow one early.
@@ -57,10 +57,12 @@ def killed_after(name: str, delay_s: float) -> None:
     promise(not remaining, f"not removed: {remaining}")
     leftovers = left_on_host(label) + named_after(pids, notes() - before)
     promise(not leftovers, f"left on the host: {leftovers}")
-    promise(not Path("/sys/class/net", BRIDGE).exists(), f"the bridge {BRIDGE} is still there")
+    promise(BRIDGE not in links(), f"the bridge {BRIDGE} is still there")
 
 
 def _pids(label: str) -> list[int]:
     """The processes of all instances with the label; none where the label is empty."""
-    groups = {folder.name for root in cgroup.hierarchies().mounted for folder in root.glob(f"tare/{label}x*") if label}
-    return [pid for name in groups for pid in cgroup.Group(f"tare/{name}").pids()]
+    pattern = cgroup.path_of(f"tare/{label}x*")
+    roots = cgroup.hierarchies().mounted if label else ()
+    paths = {str(folder.relative_to(root)) for root in roots for folder in root.glob(pattern)}
+    return [pid for path in paths for pid in cgroup.Group(path).pids()]

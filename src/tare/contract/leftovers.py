@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from tare.host import cgroup, processes, state
+from tare.host.network.links import links
 
 #: Where programs keep the state of what they run, in files named after it or after the id of its process.
 NOTED_IN = Path("/run")
@@ -44,11 +45,14 @@ def named_after(pids: Collection[int], paths: Collection[str]) -> list[str]:
 
 def _resources(label: str) -> Iterator[str]:
     yield from (line for line in Path("/proc/mounts").read_text().splitlines() if label in line)
-    yield from (link.name for link in Path("/sys/class/net").iterdir() if label in link.name)
+    yield from (link for link in links() if label in link)
     yield from map(str, state.work().glob(f"*{label}*"))
     for root in cgroup.hierarchies().mounted:
-        yield from map(str, root.glob(f"tare/*{label}*"))
+        yield from map(str, root.glob(cgroup.path_of(f"tare/*{label}*")))
     yield from (path for path in notes() if label in path.rpartition("/")[2])
+    if cgroup.kept_by_systemd():
+        units = ["systemctl", "list-units", "--all", "--plain", "--no-legend", f"tare*{label}*"]
+        yield from processes.run(units).text.splitlines()
     for command in LISTS:
         if processes.find(command[0]) is not None:
             yield from processes.run([*command, f"name={label}"]).text.split()

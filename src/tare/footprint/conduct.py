@@ -15,6 +15,7 @@ from tare.footprint.request import WORKLOADS, FootprintRequest
 from tare.footprint.result import FootprintResult, Missed
 from tare.footprint.site import PROFILE, SiteRequest, opened
 from tare.footprint.walk import NO_GROUP, Route, Walk, Watcher, countable
+from tare.host.cgroup import path_of
 from tare.store import LeftOut, Store
 from tare.workloads import registry as workloads
 
@@ -78,6 +79,6 @@ def _try(counter: Counter, watcher: Watcher) -> None:
     """Raise `HostError` before anything is built or started where this host does not let one count."""
     watcher.doing(f"trying to count {counter.level.value}")
     try:
-        counter.start(NO_GROUP)
+        counter.start(path_of(NO_GROUP))
     finally:
         counter.stop()

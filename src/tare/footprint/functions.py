@@ -6,7 +6,6 @@ a function that ftrace can see; functions that the compiler inlined, and those m
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import re
@@ -40,7 +39,7 @@ class FunctionCounter:
     def __init__(self) -> None:
         self._resources: CleanupStack | None = None
         self._ctl: int | None = None
-        self._made: tuple[Path, Entry] | None = None  # a control group that was not there
+        self._made: tuple[str, Entry] | None = None  # a control group that was not there
 
     def start(self, group: str) -> None:
         """Load the module, and count from zero; called again: for another group. The group is made if it is missing."""
@@ -104,15 +103,14 @@ class FunctionCounter:
         assert root is not None
         if not (root / group).is_dir():
             [entry] = Journal(state.journal()).write(removers.control_group(group))
-            self._made = (root / group, entry)
-            (root / group).mkdir(parents=True)
+            self._made = (group, entry)
+            cgroup.reserve(group)
 
     def _unmake(self) -> None:
         """Remove the group if it is unused; an instance that uses it has it in the journal too, and removes it."""
         if self._made is not None:
-            folder, entry = self._made
-            with contextlib.suppress(OSError):  # in use, or gone
-                folder.rmdir()
+            group, entry = self._made
+            cgroup.give_up(group)
             entry.file.unlink(missing_ok=True)
             self._made = None
 

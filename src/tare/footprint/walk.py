@@ -31,11 +31,12 @@ from tare.campaign.plan.schedule import Stage
 from tare.errors import Failed, ParseError, UnsupportedError, attempt
 from tare.footprint.model import EMPTY, IDLE, Counter, Counts, Footprint, Phase, Scope
 from tare.footprint.result import Missed, Skipped
+from tare.host.cgroup import path_of
 from tare.model import Arm
 from tare.platforms.base import Platform
 from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload, Workload
 
-#: A group that is never made: on the idle host there is no instance.
+#: The name of a group that is never made: on the idle host there is no instance.
 NO_GROUP = f"{PARENT_GROUP}/{IDLE}"
 #: Empty readings in a repeat; several, as three quarters of the lines that one runs have other hits in the next.
 EMPTIES = 3
@@ -121,7 +122,7 @@ class Walk:
 
     def _idle(self, repeat: int) -> Iterator[Footprint]:
         self._announce("the idle host", repeat)
-        self.counter.start(NO_GROUP)
+        self.counter.start(path_of(NO_GROUP))
         window = _Window(self.counter)
         window.open()
         time.sleep(self.route.idle_s)

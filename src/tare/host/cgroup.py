@@ -3,6 +3,8 @@
 Each instance gets ``PARENT/ID`` with the same CPU set, memory limit and the default weight. Everything that belongs
 to it runs in child groups below: ``tool`` for the runtime's own command, and whatever the platform makes. So limits
 and CPU accounting cover the whole platform, and no platform is favoured by its place in the tree (METHOD, trap 2).
+
+Where systemd keeps the groups, each is a unit of its, with a part that is delegated to tare (`tare.host.systemd`).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
+from tare.host import systemd
 from tare.host.facts import cpulist
 from tare.host.filesystems import beneath
 from tare.model import Resources
@@ -24,6 +27,9 @@ from tare.timeouts import until
 
 #: The controllers that tare sets or reads.
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")
+#: Of an engine that asks systemd for groups, on a host with v1's.
+NOT_SYSTEMDS = "it has its control groups made by systemd, which tare can join on a host with cgroup v2 alone"
+NOT_SYSTEMDS_FIX = "boot with systemd.unified_cgroup_hierarchy=1, or set the engine's cgroup driver to cgroupfs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +78,65 @@ def hierarchies() -> Hierarchies:
     return tree
 
 
+def kept_by_systemd() -> bool:
+    """Whether systemd makes and removes this host's groups: it runs, and there is no hierarchy but v2's."""
+    tree = hierarchies()
+    return tree.unified and systemd.BOOTED.is_dir()
+
+
+def path_of(name: str) -> str:
+    """The path of a group of tare's below each hierarchy's root, from its name, such as ``tare/ab12cx3``."""
+    return systemd.path_of(name) if kept_by_systemd() else name
+
+
+def named(name: str) -> Group:
+    """The group of tare's with this name (see `path_of`)."""
+    return Group(path_of(name))
+
+
 class Group:
     """The control group of one instance."""
 
     def __init__(self, path: str) -> None:
-        """``path``: below each hierarchy's root, such as ``tare/ab12cx3``; "": the whole host."""
+        """``path``: below each hierarchy's root (`path_of`), such as ``tare/ab12cx3``; "": the whole host."""
         self.path = path
+        #: The group below which groups may be made: the group itself, or the part that systemd delegated.
+        self.inner = systemd.scope_of(path)
+        #: The slice in which systemd is to make what an engine asks it for; None where it does not keep the groups.
+        self.slice = systemd.slice_of(path)
         self._tree = hierarchies()
         self._files: dict[str, int] = {}  # descriptors of what was read before: it is read again and again
 
     def create(self, resources: Resources) -> None:
         """Make it with its limits. Journal it first."""
-        if self._tree.unified:
+        if self.slice is not None:
+            self._create_units(resources)
+        elif self._tree.unified:
             self._create_v2(resources)
         else:
             self._create_v1(resources)
+
+    def parent_for(self, manager: str) -> str:
+        """What an engine takes as the parent of a container's group, by who makes its groups.
+
+        ``manager``: ``systemd`` (the parent is a slice) or ``cgroupfs`` (it is a path), as `docker info` and
+        `podman info` have it. Raises `HostError` where systemd would make them and does not keep this host's groups.
+        """
+        if manager != "systemd":
+            return f"/{self.inner}"
+        if self.slice is None:
+            raise HostError(NOT_SYSTEMDS, fix=NOT_SYSTEMDS_FIX)
+        return self.slice
 
     def leaf(self, name: str, *, everywhere: bool = False) -> list[Path]:
         """Make a child group if need be, and return the ``cgroup.procs`` files that a process enters it by.
 
         ``everywhere``: in the hierarchies that tare does not use too, for what makes groups below its own in them.
         """
-        folders = [root / self.path / name for root in (self._tree.mounted if everywhere else self._roots())]
+        folders = [root / self.inner / name for root in (self._tree.mounted if everywhere else self._roots())]
         for folder in folders:
             folder.mkdir(exist_ok=True, parents=everywhere)
-            if not self._tree.unified and folder == self._tree.v1["cpuset"] / self.path / name:
+            if not self._tree.unified and folder == self._tree.v1["cpuset"] / self.inner / name:
                 _copy(folder.parent, folder, ("cpuset.cpus", "cpuset.mems"))
         return [folder / "cgroup.procs" for folder in folders]
 
@@ -120,10 +160,11 @@ class Group:
         return int(self._read("memory", "memory.current" if self._tree.unified else "memory.usage_in_bytes"))
 
     def pids(self) -> list[int]:
-        """All processes in it and below."""
+        """All processes in it and below, without the one that keeps its scope."""
         root = self._tree.v2 if self._tree.unified else self._tree.v1["cpu"]
         assert root is not None
-        return sorted(_pids([root / self.path]))
+        keeper = _pids([root / self.inner / systemd.KEEPER]) if self.slice is not None else set()
+        return sorted(_pids([root / self.path]) - keeper)
 
     def kill(self) -> None:
         """Kill all processes in it and below; the group itself stays. Raises `HostError` when some cannot be killed."""
@@ -178,6 +219,12 @@ class Group:
         memory = self._tree.v1["memory"] / self.path / "memory.limit_in_bytes"
         memory.write_text(str(resources.memory_bytes))
 
+    def _create_units(self, resources: Resources) -> None:
+        assert self._tree.v2 is not None
+        systemd.make_slice(self._tree.v2, self.path, resources)
+        systemd.make_scope(self._tree.v2, self.path)
+        (self._tree.v2 / self.inner / "cgroup.subtree_control").write_text("+cpu +cpuset +memory")
+
     def _create_v2(self, resources: Resources) -> None:
         assert self._tree.v2 is not None
         for folder in _ancestry(self._tree.v2, self.path):
@@ -221,15 +268,41 @@ def usage_of(pid: int) -> Group | None:
     return None
 
 
+def reserve(path: str) -> None:
+    """Make a v2 group without limits, for who has to know it before it is created."""
+    root = hierarchies().v2
+    assert root is not None
+    if systemd.slice_of(path) is not None:
+        systemd.make_slice(root, path)
+    else:
+        (root / path).mkdir(parents=True)
+
+
+def give_up(path: str) -> None:
+    """Remove a reserved group that was not created meanwhile. Raises `HostError`."""
+    root = hierarchies().v2
+    assert root is not None
+    if systemd.slice_of(path) is None:
+        with contextlib.suppress(OSError):  # in use, or gone
+            (root / path).rmdir()
+    elif not (root / systemd.scope_of(path)).is_dir():
+        systemd.stop(path)
+
+
 def destroy(path: str) -> None:
     """Kill all processes in the group and below, in every hierarchy, and remove it. No group: nothing to do."""
+    unit = systemd.slice_of(path) if kept_by_systemd() else None
     folders = [root / path for root in hierarchies().mounted if (root / path).is_dir()]
     deadline = until(10)
     while folders:
         for pid in _pids(folders):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        for folder in folders:
+        if unit is not None and not _pids(folders):  # systemd would ask what runs to end, and wait for 90 s
+            for folder in folders:
+                _empty(folder / Path(systemd.scope_of(path)).name)
+            systemd.stop(path)
+        for folder in folders if unit is None else ():
             _remove_tree(folder)
         folders = [folder for folder in folders if folder.is_dir()]
         if folders and time.monotonic() > deadline:
@@ -239,13 +312,17 @@ def destroy(path: str) -> None:
 
 
 def _remove_tree(folder: Path) -> None:
+    _empty(folder)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _empty(folder: Path) -> None:
     def leave(above: int, name: str) -> None:
         with contextlib.suppress(OSError):  # busy: a killed process is not gone yet; the caller comes again
             os.rmdir(name, dir_fd=above)
 
     _walk(folder, lambda _: None, leave)
-    with contextlib.suppress(OSError):
-        folder.rmdir()
 
 
 def _pids(folders: Iterable[Path]) -> set[int]:

@@ -65,6 +65,7 @@ def _rights(facts: HostFacts) -> Iterator[Check]:
     yield _judge("root", finding, bad=not facts.root, state="fail", advice="run tare as root (sudo)")
     missing = facts.cgroup_missing
     finding = "none mounted" if facts.cgroup == "none" else facts.cgroup
+    finding += ", kept by systemd" if facts.cgroup_manager == "systemd" else ""
     finding += f", without {', '.join(missing)}" if missing else ""
     yield _judge(
         "control groups",

@@ -19,14 +19,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tare.errors import HostError
+from tare.host import systemd
 from tare.host.resources.resource import HostResource
 
 FOLDER = Path("/run/tare")
 #: So many characters of the holder's command line are recorded.
 MAX_COMMAND = 200
 _SHARED_KINDS = frozenset({"iptables", "module", "setting"})
+_SHARED_GROUPS = ("tare", "tare/client")
 _SHARED_NAMES = frozenset(
-    {("cgroup", "tare"), ("cgroup", "tare/client"), ("link", "tare0"), ("link", "tarec0"), ("netns", "tare-client")}
+    {
+        *(("cgroup", name) for name in _SHARED_GROUPS),
+        *(("cgroup", systemd.path_of(name)) for name in _SHARED_GROUPS),
+        *(("link", "tare0"), ("link", "tarec0"), ("netns", "tare-client")),
+    }
 )
 
 _held = False  # by this process

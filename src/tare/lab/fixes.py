@@ -66,7 +66,7 @@ class Densities:
     """Fixes a line, by path in the tree: a folder's end in "/". A line has that of the longest path that fits."""
 
     by_path: Mapping[str, float]
-    found: int  # fixes that have a place in this kernel
+    placed: int  # fixes that have a place in this kernel
     of: int  # all
     versions: tuple[str, str]  # of the changelog: the oldest with a fix, and the newest
 
@@ -175,7 +175,7 @@ def densities(changelog: str, lines: Mapping[str, int], config: str = "") -> Den
 def as_toml(densities: Densities) -> str:
     """What ``tare report --weights`` reads."""
     oldest, newest = densities.versions
-    located = f"{densities.found} of {densities.of} CVEs"
+    located = f"{densities.placed} of {densities.of} CVEs"
     title = f"CVEs of Linux {oldest} to {newest} a line, by Debian's changelog"
     head = [
         f"# {located} were in code of this kernel. Each is spread evenly over the lines of the",

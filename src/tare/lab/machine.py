@@ -149,7 +149,7 @@ def running(
         raise HostError("the lab's emulator needs a root of its own", fix="run tare as root (sudo)")
     label = f"lab{secrets.token_hex(3)}"
     space = state.work() / label
-    group = cgroup.Group(f"tare-{label}")
+    group = cgroup.named(f"tare-{label}")
     log = space / "console.log"
     with CleanupStack(Journal(state.journal())) as resources:
         resources.own(removers.folder(space), removers.control_group(group.path))

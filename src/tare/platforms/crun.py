@@ -87,7 +87,7 @@ class Crun(Platform):
     def _trial(self, site: TrialSite) -> list[str]:
         root = site.folder / "root"
         root.mkdir()
-        (site.folder / "config.json").write_text(json.dumps(trial_config(root, site.group.path)))
+        (site.folder / "config.json").write_text(json.dumps(trial_config(root, site.group.inner)))
         state = site.folder / "state"
         name = f"tare-{site.folder.name}"
         within = surroundings(cgroup.hierarchies())

@@ -91,6 +91,8 @@ class Docker(Platform):
                 reason=f"the Docker daemon has no runtime {self._runtime!r}",
                 fix=f"run by scripts/with-dockerd, or add {self._runtime} to the runtimes in /etc/docker/daemon.json",
             )
+        if info["CgroupDriver"] == "systemd" and not cgroup.kept_by_systemd():
+            return Availability(False, reason=cgroup.NOT_SYSTEMDS, fix=cgroup.NOT_SYSTEMDS_FIX)
         details = {
             "storage": info["Driver"],
             "cgroup driver": info["CgroupDriver"],
@@ -180,7 +182,7 @@ class Docker(Platform):
         published: dict[int | str, Any] = {f"{spec.port}/tcp": where, f"{spec.port}/udp": where}
         return api.create_host_config(
             runtime=self._runtime,
-            cgroup_parent=f"/{spec.group.path}",
+            cgroup_parent=spec.group.parent_for(self._cgroup_driver),
             cpuset_cpus=",".join(map(str, spec.resources.cpus)),
             mem_limit=spec.resources.memory_bytes,
             memswap_limit=spec.resources.memory_bytes,
@@ -189,6 +191,11 @@ class Docker(Platform):
             port_bindings=published if self._network == "bridge" else {},
             log_config=self._log_config,
         )
+
+    @functools.cached_property
+    def _cgroup_driver(self) -> str:
+        """Who makes the containers' groups: ``systemd`` or ``cgroupfs``."""
+        return str(self._client.info()["CgroupDriver"])
 
     @functools.cached_property
     def _log_config(self) -> dict[str, Any]:

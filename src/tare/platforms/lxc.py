@@ -75,7 +75,7 @@ class Lxc(Platform):
 
     def _command(self, site: TrialSite) -> list[str]:
         name = f"tare-{site.folder.name}"
-        (site.folder / "config").write_text(config(name, site.group.path, "lxc.net.0.type = empty"))
+        (site.folder / "config").write_text(config(name, site.group.inner, "lxc.net.0.type = empty"))
         return start_argv(site.cleanup, site.folder, name, ["true"])
 
     def prepare(self, image: Image) -> Prepared:
@@ -93,7 +93,7 @@ class Lxc(Platform):
             f"lxc.mount.entry = {spec.space.data} data none bind,create=dir 0 0",
             *_network(spec, endpoint, link),
         ]
-        (folder / "config").write_text(config(name, spec.group.path, *settings))
+        (folder / "config").write_text(config(name, spec.group.inner, *settings))
         argv = start_argv(cleanup, folder, name, spec.agent_argv())
         began = start(spec, argv, roots.privileged_within(root))
         ping = Ping(endpoint.address) if spec.measured else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tare.host import processes
+from tare.host import cgroup, processes
 from tare.host.filesystems import roots
 from tare.host.network import bridge
 from tare.host.resources import removers
@@ -53,6 +53,14 @@ def sandbox_argv(name: str, root: Path, *more: str) -> list[str]:
     return ["systemd-nspawn", *_PLAIN, *options, *more]
 
 
+def groups_as_hosts() -> list[str]:
+    """The command prefix by which nspawn gives the container the host's kind of control groups, where that is v2.
+
+    In a root without systemd it takes v1's to be wanted, and leaves the host a hierarchy ``name=systemd`` for good.
+    """
+    return ["env", "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1"] if cgroup.hierarchies().unified else []
+
+
 def guards() -> list[str]:
     """Mounts over the doors in /proc and /sys. nspawn's own --inaccessible needs a host that systemd runs."""
     closed = [f"--bind-ro={path}" for path in present(READ_ONLY) if path.name != "sys"]  # that is so by itself
@@ -65,9 +73,9 @@ def trial_argv(site: TrialSite) -> list[str]:
     root = site.folder / "root"
     (root / "usr").mkdir(parents=True)  # what nspawn knows a root by
     name = f"tare-{site.folder.name}"
-    site.cleanup.own(*traces(root, name, site.group.path))
+    site.cleanup.own(*traces(root, name, site.group.inner))
     binds = [f"--bind-ro={path}" for path in system_folders()]
-    return [*sandbox_argv(name, root, "--private-network", *binds), "true"]
+    return [*groups_as_hosts(), *sandbox_argv(name, root, "--private-network", *binds), "true"]
 
 
 class Nspawn(Platform):
@@ -101,11 +109,11 @@ class Nspawn(Platform):
         endpoint = spec.network.new_namespace(cleanup, spec.id)
         root = roots.overlay_root(cleanup, spec.space, spec.image.root)
         name = f"tare-{spec.id}"
-        cleanup.own(*traces(root, name, spec.group.path))
+        cleanup.own(*traces(root, name, spec.group.inner))
         joined = f"--network-namespace-path={bridge.namespace_path(spec.id)}"
         argv = sandbox_argv(name, root, *guards(), joined, f"--bind={spec.space.data}:/data")
         # It makes groups for itself and its payload in hierarchies that tare has no use for.
-        within = roots.privileged_beneath_hosts_root(root)
+        within = [*groups_as_hosts(), *roots.privileged_beneath_hosts_root(root)]
         began = start(spec, [*argv, *spec.agent_argv()], within, in_every_hierarchy=True)
         address = Address.on_veth(spec, endpoint.address)
         return Instance(spec, began.stream, began.at, address, began.first_byte)

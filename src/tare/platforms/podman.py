@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import resource
@@ -10,6 +11,8 @@ from pathlib import Path
 
 from tare.errors import PlatformError
 from tare.host import processes
+from tare.host.cgroup import Group
+from tare.host.daemons import runtimes
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
@@ -24,14 +27,12 @@ from tare.platforms.parts.pipes import start
 
 LABEL = "tare"
 IMPORT_LIMIT_S = 300.0
-#: cgroupfs: a host that is a container has no systemd to ask. Quiet: warnings are not why a container fails.
-PODMAN = ("podman", "--cgroup-manager=cgroupfs", "--log-level=error")
 #: The limits that podman raises by itself, and how far; that takes CAP_SYS_RESOURCE, which such a host may lack too.
 RAISED = {"nofile": (resource.RLIMIT_NOFILE, 1 << 20), "nproc": (resource.RLIMIT_NPROC, 1 << 15)}
 _INSTALL = "apt-get install --no-install-recommends podman netavark"
 _BRIDGE_PATH = "client, bridge, published port (NAT), podman0, veth"
 _SHARED_PATH = "client, bridge, host stack"
-FACTS = "{{.Version.Version}} {{.Store.GraphDriverName}} {{.Host.NetworkBackend}}"
+FACTS = "{{.Version.Version}} {{.Store.GraphDriverName}} {{.Host.NetworkBackend}} {{.Host.CgroupManager}}"
 #: What a program of the host's needs below /, where a trivial container runs one.
 SYSTEM = ("/bin", "/lib", "/lib64", "/usr")
 
@@ -64,14 +65,15 @@ class Podman(Platform):
             return Availability(False, reason=f"{missing[0]} is not installed", fix=fix)
         if os.geteuid() != 0:
             return Availability(False, reason="only rootful podman is driven", fix="run tare as root (sudo)")
-        asked = processes.run([*PODMAN, "info", "--format", FACTS], time_limit_s=10)
+        asked = processes.run([*runtimes.podman(), "info", "--format", FACTS], time_limit_s=10)
         if asked.code != 0:
             return Availability(False, reason="`podman info` fails", fix="see what `podman info` says")
-        version, storage, backend = asked.text.split()
+        version, storage, backend, manager = asked.text.split()
         why = complaint(self._command)
         if why:
             return Availability(False, reason=f"a trivial container fails: {why}", fix="see what `podman info` says")
         details = {"storage": storage, "network": "the host's" if self._shares_network else backend}
+        details["cgroup manager"] = manager
         details["runtime"] = _path(self._runtime) or self._runtime
         return Availability(True, version=version, details=details)
 
@@ -79,26 +81,26 @@ class Podman(Platform):
         name = f"tare-{site.folder.name}"
         root = site.folder / "root"
         root.mkdir()
-        site.cleanup.own(removers.podman_container(name, site.group.path))
+        site.cleanup.own(removers.podman_container(name, site.group.inner))
         binds = [f"--volume={path.resolve()}:{path}:ro" for path in map(Path, SYSTEM) if path.exists()]
-        argv = self._run(name, site.group.path)
+        argv = self._run(name, site.group)
         return [*argv, "--network=none", *binds, "--rootfs", str(root), "/bin/true"]
 
     def prepare(self, image: Image) -> Prepared:
         """Import the image once; it stays in podman's own storage as ``tare:HASH``."""
         tag = image_tag(image)
-        if processes.run([*PODMAN, "image", "exists", tag]).code != 0:
+        if processes.run([*runtimes.podman(), "image", "exists", tag]).code != 0:
             change = f"--change=LABEL {LABEL}={image.hash}"
-            _output([*PODMAN, "import", "--quiet", change, str(oci_tar(image)), tag])
-        [shown] = json.loads(_output([*PODMAN, "image", "inspect", tag]))
+            _output([*runtimes.podman(), "import", "--quiet", change, str(oci_tar(image)), tag])
+        [shown] = json.loads(_output([*runtimes.podman(), "image", "inspect", tag]))
         return stored(tag, shown, ("podman", "conmon", _path(self._runtime) or self._runtime))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """``podman run -i``: its stdin and stdout are the agent's."""
         name = f"tare-{spec.id}"
-        cleanup.own(removers.podman_container(name, spec.group.path))
+        cleanup.own(removers.podman_container(name, spec.group.inner))
         argv = [
-            *self._run(name, spec.group.path),
+            *self._run(name, spec.group),
             f"--cpuset-cpus={','.join(map(str, spec.resources.cpus))}",
             f"--memory={spec.resources.memory_bytes}b",
             f"--memory-swap={spec.resources.memory_bytes}b",
@@ -128,10 +130,22 @@ class Podman(Platform):
         where = f"{spec.network.host}:{spec.port}:{spec.port}"
         return [f"--publish={where}/tcp", f"--publish={where}/udp"]
 
-    def _run(self, name: str, group: str) -> list[str]:
+    def _run(self, name: str, group: Group) -> list[str]:
         # No log: the stream is tare's protocol, and journald would keep it for good.
-        options = ["--interactive", "--rm", f"--name={name}", f"--cgroup-parent=/{group}", "--log-driver=none"]
-        return [*PODMAN, f"--runtime={_path(self._runtime)}", "run", *options, *ulimits()]
+        options = [
+            "--interactive",
+            "--rm",
+            f"--name={name}",
+            f"--cgroup-parent={group.parent_for(cgroup_manager())}",
+            "--log-driver=none",
+        ]
+        return [*runtimes.podman(), f"--runtime={_path(self._runtime)}", "run", *options, *ulimits()]
+
+
+@functools.cache
+def cgroup_manager() -> str:
+    """Who makes the groups of podman's containers: ``systemd`` or ``cgroupfs``. Raises `PlatformError`."""
+    return _output([*runtimes.podman(), "info", "--format", "{{.Host.CgroupManager}}"])
 
 
 def _path(program: str) -> str | None:
@@ -144,7 +158,7 @@ def _path(program: str) -> str | None:
 def _own_address(name: str) -> str | None:
     """A running container's address on podman's bridge, which its published port hides; None when it has none."""
     template = "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}"
-    inspected = processes.run([*PODMAN, "container", "inspect", "--format", template, name], time_limit_s=30)
+    inspected = processes.run([*runtimes.podman(), "container", "inspect", "--format", template, name], time_limit_s=30)
     return next(iter(inspected.text.split()), None) if inspected.code == 0 else None
 
 

@@ -25,7 +25,7 @@ from tare.platforms.base import Address, Availability, Family, Instance, LaunchS
 from tare.platforms.parts import left_open, room
 from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.pipes import start
-from tare.platforms.podman import IMPORT_LIMIT_S, LABEL, PODMAN, SYSTEM, image_tag, ulimits
+from tare.platforms.podman import IMPORT_LIMIT_S, LABEL, SYSTEM, image_tag, ulimits
 
 #: An id that no distribution hands out: the account is in files that only the mount namespace sees.
 MADE_UP_UID = 60600
@@ -50,6 +50,8 @@ mount --bind "$room/tun" /dev/net/tun
 exec setpriv --reuid="$uid" --regid="$gid" --clear-groups env -i HOME="$room/tare/home" \\
     XDG_RUNTIME_DIR="$room/$uid" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 """
+#: cgroupfs: its user has no session of systemd's here. Quiet: warnings are not why a container fails.
+PODMAN = ("podman", "--cgroup-manager=cgroupfs", "--log-level=error")
 #: A user's podman is rarely the first one since login: its pause process and its database exist already.
 _WARM = 'podman --cgroup-manager=cgroupfs --log-level=error image exists "$0" </dev/null >/dev/null; exec "$@"'
 #: For commands that are no instance: all that they start ends with them (podman's pause process would stay).
@@ -168,7 +170,7 @@ class PodmanRootless(Platform):
         seen = {"home": home, "data": spec.space.data, "images": _account_folder(account) / "images"}
         warm = ["sh", "-ec", _WARM, image_tag(spec.image)]
         # All of it goes at once, before its folder does: podman, pause process, conmon, slirp4netns, ports.
-        cleanup.own(removers.control_group(f"{spec.group.path}/tool"))
+        cleanup.own(removers.control_group(f"{spec.group.inner}/tool"))
         began = start(spec, argv, [*_room(account, seen), *warm])
         why = "its address is the host's, which answers before the start"
         address = Address(spec.network.host, spec.port, spec.port, None, why)

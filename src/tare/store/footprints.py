@@ -50,8 +50,8 @@ def _facts(footprint: Footprint) -> tuple[object, ...]:
 
 def _packed(footprint: Footprint, ids: Mapping[str, int], number: int) -> bytes:
     count = len(footprint.hits)
-    things = np.fromiter(map(ids.__getitem__, footprint.hits), np.int64, count)
-    packed = pack_hits(things, np.fromiter(footprint.hits.values(), np.int64, count))
+    thing_ids = np.fromiter(map(ids.__getitem__, footprint.hits), np.int64, count)
+    packed = pack_hits(thing_ids, np.fromiter(footprint.hits.values(), np.int64, count))
     if len(packed) > HITS_CAP:
         raise UnknownError(f"footprint {number} does not hold: it has more than {HITS_CAP >> 20} MiB of hits")
     return packed
@@ -82,13 +82,13 @@ def read(db: sqlite3.Connection) -> Iterator[Footprint]:
 
 def _named(packed: object, names: Mapping[int, str]) -> dict[str, int]:
     """How often what ran, in order. Raises `KeyError` for an id without a name, and `BrokenError`."""
-    things, counts = (numbers.tolist() for numbers in unpack_hits(packed))
-    hits = dict(zip(map(names.__getitem__, things), counts, strict=True))
-    if len(hits) < len(things):  # a shared file may have a stand-in twice, and no thing: there are no more than names
-        if len(set(things)) < len(things):
+    ids, counts = (numbers.tolist() for numbers in unpack_hits(packed))
+    hits = dict(zip(map(names.__getitem__, ids), counts, strict=True))
+    if len(hits) < len(ids):  # a shared file may have a stand-in twice, and no thing: there are no more than names
+        if len(set(ids)) < len(ids):
             raise BrokenError("a footprint has the same thing twice")
         hits = dict.fromkeys(hits, 0)
-        for thing, count in zip(things, counts, strict=True):
+        for thing, count in zip(ids, counts, strict=True):
             hits[names[thing]] += count
     return hits
 

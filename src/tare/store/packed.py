@@ -48,9 +48,9 @@ def unpack(packed: object, cap: int) -> bytes:
         raise BrokenError(f"what it keeps cannot be unpacked: {error}") from error
 
 
-def pack_hits(things: npt.NDArray[np.int64], hits: npt.NDArray[np.int64]) -> bytes:
+def pack_hits(ids: npt.NDArray[np.int64], hits: npt.NDArray[np.int64]) -> bytes:
     """``things``: ids from 0. ``hits``: how often each ran, from 0; of the same length."""
-    steps = np.diff(things, prepend=0)
+    steps = np.diff(ids, prepend=0)
     numbers = np.stack(((steps << 1) ^ (steps >> 63), hits), axis=1).ravel()
     most_bytes = -(-int(numbers.max(initial=1)).bit_length() // 7)
     # A row a byte of all numbers, and whether the number has that byte: loops over long rows are much faster.

@@ -38,29 +38,29 @@ _Owner = tuple[int, int | None]
 
 def add(db: sqlite3.Connection, surfaces: Iterable[Surface]) -> None:
     """Append them, inside of a transaction. Raises `UnknownError` for one that no table can hold."""
-    for number, one in enumerate(surfaces, db.execute("SELECT count(*) FROM surface").fetchone()[0] + 1):
+    for number, surface in enumerate(surfaces, db.execute("SELECT count(*) FROM surface").fetchone()[0] + 1):
         try:
-            _add(db, one)
+            _add(db, surface)
         except OverflowError:
             raise UnknownError(f"surface {number} does not hold: no kernel counts so far") from None
 
 
-def _add(db: sqlite3.Connection, one: Surface) -> None:
-    facts = (one.platform, one.at, one.kernel, one.of, one.calls is not None)
-    surface = db.execute("INSERT INTO surface VALUES (NULL, ?, ?, ?, ?, ?)", facts).lastrowid
+def _add(db: sqlite3.Connection, surface: Surface) -> None:
+    facts = (surface.platform, surface.at, surface.kernel, surface.of, surface.calls is not None)
+    surface_id = db.execute("INSERT INTO surface VALUES (NULL, ?, ?, ?, ?, ?)", facts).lastrowid
     _add_parts(
         db,
-        (surface, None),
-        call=(one.calls or {}).items(),
-        abi=((name, abi.reachable, abi.of, abi.in_kernel) for name, abi in one.abis.items()),
-        detail=(("unread", reason) for reason in one.unread),
+        (surface_id, None),
+        call=(surface.calls or {}).items(),
+        abi=((name, abi.reachable, abi.of, abi.in_kernel) for name, abi in surface.abis.items()),
+        detail=(("unread", reason) for reason in surface.unread),
     )
-    for tasks in one.tasks:
+    for tasks in surface.tasks:
         values = [getattr(tasks, name) for name in _FACTS]
-        task = db.execute(_INSERT_TASK, (surface, tasks.calls is not None, *values)).lastrowid
+        task = db.execute(_INSERT_TASK, (surface_id, tasks.calls is not None, *values)).lastrowid
         _add_parts(
             db,
-            (surface, task),
+            (surface_id, task),
             call=(tasks.calls or {}).items(),
             answer=((name, answer) for name, answers in tasks.outcomes.items() for answer in answers or (None,)),
             abi=((name, abi.reachable, abi.of, abi.in_kernel) for name, abi in tasks.abis.items()),
@@ -110,7 +110,7 @@ def _tasks(facts: Mapping[str, Any], parts: Mapping[str, Mapping[_Owner, list[An
     answers: dict[str, list[str]] = defaultdict(list)
     for name, answer in mine["answer"]:
         answers[name] += [] if answer is None else [answer]
-    told = {
+    fields = {
         **{name: facts[name] for name in _FACTS},
         **{kind: tuple(text for its, text in mine["detail"] if its == kind) for kind in _LISTS},
         "calls": dict(mine["call"]) if facts["readable"] else None,
@@ -119,7 +119,7 @@ def _tasks(facts: Mapping[str, Any], parts: Mapping[str, Mapping[_Owner, list[An
         "threads": dict(mine["thread"]),
         "writable": [dict(zip(_PARTS["place"], place, strict=True)) for place in mine["place"]],
     }
-    return Tasks.model_validate(told)
+    return Tasks.model_validate(fields)
 
 
 def _abis(rows: Iterable[tuple[str, int, int, bool | None]]) -> Any:
@@ -128,7 +128,7 @@ def _abis(rows: Iterable[tuple[str, int, int, bool | None]]) -> Any:
 
 def _by_owner(db: sqlite3.Connection, part: str) -> dict[_Owner, list[Any]]:
     rows = frame(db, f"SELECT surface, task, {', '.join(_PARTS[part])} FROM surface_{part} ORDER BY id")  # noqa: S608
-    found: dict[_Owner, list[Any]] = defaultdict(list)
+    by_owner: dict[_Owner, list[Any]] = defaultdict(list)
     for surface, task, *values in rows.iter_rows():
-        found[surface, task].append(tuple(values))
-    return found
+        by_owner[surface, task].append(tuple(values))
+    return by_owner

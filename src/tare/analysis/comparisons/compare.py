@@ -53,9 +53,9 @@ class Test:
 
     overall: Procedure
     pairwise: Procedure
-    found: Overall | None = None
+    result: Overall | None = None
     pairs: tuple[GroupPair, ...] = ()
-    reason: str | None = None  # why ``found`` is None: the error's own text
+    reason: str | None = None  # why ``result`` is None: the error's own text
     pairs_reason: str | None = None  # why there are no pairs: the error's own text
 
 
@@ -137,7 +137,7 @@ def _tests(grid: Grid, names: Sequence[str]) -> tuple[Test, ...]:
         _test(Procedure.ANOVA, Procedure.TUKEY, one_way, tukey, groups),
         _test(Procedure.KRUSKAL_WALLIS, Procedure.RANK_SUMS, kruskal_wallis, rank_pairs, groups),
     )
-    if not any(test.found or test.pairs for test in tests):
+    if not any(test.result or test.pairs for test in tests):
         raise NoAnswer(str(tests[0].reason))
     return tests
 
@@ -151,7 +151,7 @@ def _test(
 ) -> Test:
     test = Test(overall, pairwise)
     try:
-        test = replace(test, found=test_all(groups))
+        test = replace(test, result=test_all(groups))
     except NoAnswer as why:
         test = replace(test, reason=str(why))
     try:

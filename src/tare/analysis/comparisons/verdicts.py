@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tare.analysis.trust.hidden import Hidden
+from tare.analysis.hidden import Hidden
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead
 from tare.model import Direction

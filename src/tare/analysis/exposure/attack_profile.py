@@ -69,13 +69,13 @@ class AttackProfile:
         return self.score / other.score if other.score > _SMALLEST_SHARE else None
 
 
-def attack_profile(things: Things | AbstractSet[str], weights: Weights, place: Place) -> AttackProfile:
+def attack_profile(reached: Things | AbstractSet[str], weights: Weights, place: Place) -> AttackProfile:
     """The sum of densities over these things; ``place`` gives the source file of a thing, or None."""
     if not weights.density:
-        return AttackProfile(weights.default * len(things), len(things), len(things))
-    densities = [weights.of(thing, place(thing)) for thing in things]
+        return AttackProfile(weights.default * len(reached), len(reached), len(reached))
+    densities = [weights.of(thing, place(thing)) for thing in reached]
     score = math.fsum(weights.default if density is None else density for density in densities)
-    return AttackProfile(score, len(things), densities.count(None))
+    return AttackProfile(score, len(reached), densities.count(None))
 
 
 def load_weights(file: Path) -> Weights:

@@ -28,8 +28,8 @@ def regions(sets: Sets) -> dict[Region, int]:
     A region is the names of its sets, in the order of ``sets``. Regions do not overlap: they add up to the union.
     """
     masks: dict[str, int] = {}
-    for bit, things in enumerate(sets.values()):
-        for thing in things:
+    for bit, members in enumerate(sets.values()):
+        for thing in members:
             masks[thing] = masks.get(thing, 0) | 1 << bit
     names = list(sets)
     counts = Counter(masks.values())
@@ -66,8 +66,8 @@ def by_directory(sets: Sets, place: Place) -> dict[str, dict[str, set[str]]]:
     """The sets cut by directory: each directory has all of the names, some perhaps with nothing."""
     of_file: dict[str | None, tuple[str, ...]] = {}
     cut: dict[str, dict[str, set[str]]] = {}
-    for name, things in sets.items():
-        for thing in things:
+    for name, members in sets.items():
+        for thing in members:
             path = place(thing)
             if path not in of_file:
                 of_file[path] = tuple(directories(path))
@@ -79,8 +79,8 @@ def by_directory(sets: Sets, place: Place) -> dict[str, dict[str, set[str]]]:
 def by_file(sets: Sets, place: Place) -> dict[str, dict[str, set[str]]]:
     """The sets cut by source file; things whose file is not known are left out."""
     cut: dict[str, dict[str, set[str]]] = {}
-    for name, things in sets.items():
-        for thing in things:
+    for name, members in sets.items():
+        for thing in members:
             path = place(thing)
             if path is not None:
                 cut.setdefault(path, {each: set() for each in sets})[name].add(thing)

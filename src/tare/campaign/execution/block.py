@@ -11,8 +11,9 @@ from typing import Protocol
 from tare.campaign.execution.apart import run_apart
 from tare.campaign.execution.clock import TrialClock
 from tare.campaign.execution.cold import drop_start_files
+from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.faults import Faults
-from tare.campaign.execution.runs import Client, Measured, Run, ready, together
+from tare.campaign.execution.runs import Client, Measured, Run, Together, ready, together
 from tare.campaign.execution.slices import Sliced, run_slices
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance, stop_all
 from tare.campaign.instances.pool import InstancePool
@@ -225,14 +226,16 @@ class BlockRunner:
         return clock, prepared
 
     def _ran(self, clock: TrialClock, key: TrialKey, runs: Sequence[Measured]) -> Trial:
-        ran = together(runs)
+        return self._worked(clock, key, together(runs))
+
+    def _worked(self, clock: TrialClock, key: TrialKey, result: Together | ApartResult) -> Trial:
         return clock.ended(
             key,
             self._seq[key],
-            ran.samples,
-            cpu_ns=ran.cpu_ns,
-            daemon_cpu_ns=ran.daemon_cpu_ns,
-            outputs=ran.outputs,
+            result.samples,
+            cpu_ns=result.cpu_ns,
+            daemon_cpu_ns=result.daemon_cpu_ns,
+            outputs=result.outputs,
         )
 
     # With instances of their own
@@ -269,14 +272,7 @@ class BlockRunner:
             if isinstance(result.error, PlatformError):
                 keep(result.error.console)
             return self._failed(clock, key, result)
-        return clock.ended(
-            key,
-            self._seq[key],
-            result.samples,
-            cpu_ns=result.cpu_ns,
-            daemon_cpu_ns=result.daemon_cpu_ns,
-            outputs=result.outputs,
-        )
+        return self._worked(clock, key, result)
 
     # Slices
 

@@ -133,7 +133,7 @@ class InstanceLauncher:
 
     def group(self, number: int) -> str:
         """The path of the control group of the instance with this number."""
-        return f"{PARENT_GROUP}/{self._name(number)}"
+        return cgroup.path_of(f"{PARENT_GROUP}/{self._name(number)}")
 
     def _name(self, number: int) -> str:
         return f"{self.campaign}x{number}"

@@ -19,7 +19,7 @@ from tare.campaign.instances.launcher import PARENT_GROUP, RunningInstance
 from tare.campaign.telemetry.strays import Strays
 from tare.errors import Failed, attempt
 from tare.host import state
-from tare.host.cgroup import Group
+from tare.host.cgroup import Group, named
 from tare.host.facts import counters
 from tare.host.network.fence import BRIDGE
 from tare.model import Arm, CpuTick, InstanceTick, Tick
@@ -99,8 +99,8 @@ class _Host:
         self._known_daemons = daemons
         self._kernel = counters.KernelThreads(cpus)
         self._all = Group("")
-        self._tare = Group(PARENT_GROUP)
-        self._client = Group(f"{PARENT_GROUP}/client")
+        self._tare = named(PARENT_GROUP)
+        self._client = named(f"{PARENT_GROUP}/client")
         self._instances: dict[str, Group] = {}
         self._daemons: dict[str, tuple[Group, int]] = {}  # with the last figure
         self._daemons_ns = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tare.campaign.instances.launcher import PARENT_GROUP
-from tare.host.cgroup import Group
+from tare.host.cgroup import Group, path_of
 from tare.host.resources import unremoved
 
 
@@ -27,7 +27,7 @@ class Strays:
     def read(self) -> tuple[int, list[int] | None]:
         """CPU time of all in ns, and the same by host CPU from number 0 on; None where that is not counted."""
         for resource in unremoved.still_there():
-            if resource.group.startswith(f"{PARENT_GROUP}/") and resource.group not in self._known:
+            if resource.group.startswith(f"{path_of(PARENT_GROUP)}/") and resource.group not in self._known:
                 self._watch(resource.group)
         for stray in self._known.values():
             _read(stray)

@@ -73,7 +73,7 @@ def start(
     Raises `HostError` with its last line when it ends or does not answer within the limit.
     """
     # A name for this one alone: another tare on the host (`tare doctor` beside a campaign) may start its own.
-    group = cgroup.Group(f"{PREFIX}-{name}-{os.getpid()}{secrets.token_hex(2)}")
+    group = cgroup.named(f"{PREFIX}-{name}-{os.getpid()}{secrets.token_hex(2)}")
     cleanup.own(removers.control_group(group.path))
     group.create(Resources(tuple(sorted(pinning.usable())), _all_memory()))
     with log.open("wb") as file:

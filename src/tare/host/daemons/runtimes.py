@@ -16,6 +16,14 @@ def find(name: str) -> str | None:
     return str(built.resolve()) if name == "runsc" and os.access(built, os.X_OK) else processes.find(name)
 
 
+def podman() -> list[str]:
+    """Podman as root. It says nothing but errors: warnings are not why a container fails.
+
+    It has groups made by whom its users have: systemd, unless they say otherwise. Elsewhere there is none to ask.
+    """
+    return ["podman", *([] if cgroup.kept_by_systemd() else ["--cgroup-manager=cgroupfs"]), "--log-level=error"]
+
+
 def surroundings(tree: cgroup.Hierarchies) -> list[str]:
     """The command that makes a mount namespace without the v2 hierarchy, where the host has one beside v1's.
 

@@ -19,6 +19,7 @@ from tare.host import cgroup, processes, state
 from tare.host.facts import cpulist, topology
 
 CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
+CgroupManager = Literal["tare", "systemd"]
 
 #: Where ``proc``, ``sys`` and ``etc`` are; tests give a folder with the files of another machine.
 ROOT = Path("/")
@@ -67,6 +68,7 @@ class HostFacts(_Facts):
     clock_sources: tuple[str, ...]
     cgroup: CgroupVersion
     cgroup_missing: tuple[str, ...]  # controllers that tare needs and the host does not offer
+    cgroup_manager: CgroupManager = "tare"  # who makes the groups that tare's are below; files before it: tare
     pressure: bool  # whether the kernel counts pressure stall information
     huge_pages: str | None  # transparent huge pages: always, madvise or never
     aslr: int | None  # kernel.randomize_va_space
@@ -106,6 +108,7 @@ def gather() -> HostFacts:
         clock_sources=tuple(_text(f"{clocks}/available_clocksource").split()),
         cgroup=version,
         cgroup_missing=missing,
+        cgroup_manager="systemd" if version == "v2" and cgroup.kept_by_systemd() else "tare",
         pressure=Path("/proc/pressure/cpu").exists(),
         huge_pages=parse_choice(huge),
         aslr=int(aslr) if aslr else None,

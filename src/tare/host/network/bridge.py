@@ -24,6 +24,7 @@ from tare.errors import HostError
 from tare.host import processes
 from tare.host.network import fence, subnets
 from tare.host.network.fence import BRIDGE
+from tare.host.network.links import links
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 
@@ -67,7 +68,7 @@ class Network:
 
     def create(self, cleanup: CleanupStack) -> None:
         """Make bridge, client and their fence."""
-        if Path("/sys/class/net", BRIDGE).exists():
+        if BRIDGE in links():
             fix = "tare clean, with the TARE_HOME of the run that left it"
             raise HostError(f"the link {BRIDGE} exists already", fix=fix)
         cleanup.own(removers.link(BRIDGE), removers.network_namespace(CLIENT_NAMESPACE))

@@ -30,7 +30,13 @@ _PART = r"(?!\.{1,2}(?:/|$))[^/\x00-\x1f\x7f]+"
 _BELOW = rf"(?:/{_PART})+"
 _SANDBOX = r"tare-[A-Za-z0-9][A-Za-z0-9_.-]{0,120}"
 _LINK = r"tare[A-Za-z0-9_.-]{1,11}"
-_GROUP = r"tare(?:-[A-Za-z0-9_][A-Za-z0-9_.-]*)?(?:/[A-Za-z0-9_][A-Za-z0-9_.@:-]*)*"
+_SUBGROUPS = r"(?:/[A-Za-z0-9_][A-Za-z0-9_.@:-]*)*"
+#: A slice of tare's, or what is in its delegated scope (`systemd.path_of`, `systemd.scope_of`).
+_UNIT = (
+    r"tare(?:_[A-Za-z0-9_]+)?\.slice(?:/tare-[A-Za-z0-9_]+\.slice)?"
+    rf"(?:/tare(?:[_-][A-Za-z0-9_]+)?\.scope{_SUBGROUPS})?"
+)
+_GROUP = rf"(?:tare(?:-[A-Za-z0-9_][A-Za-z0-9_.-]*)?{_SUBGROUPS}|{_UNIT})"
 _WORK = rf"{{work}}{_BELOW}"
 _HEX = r"[0-9a-f]{64}"
 _VALUE = r"[A-Za-z0-9_,. -]{0,200}"

@@ -19,6 +19,7 @@ from tare.errors import HostError
 from tare.host import cgroup, processes
 from tare.host.daemons import dockerd, lxd, runtimes
 from tare.host.filesystems import mounts, removal
+from tare.host.network.links import links
 from tare.host.resources import kinds
 from tare.host.resources.resource import Fact, HostResource
 from tare.host.tuning import settings
@@ -197,10 +198,10 @@ def _remove_netns(facts: Mapping[str, Fact]) -> None:
 
 def _remove_link(facts: Mapping[str, Fact]) -> None:
     name = str(facts["name"])
-    if Path("/sys/class/net", name).exists():
+    if name in links():
         deleted = processes.run(["ip", "link", "del", name])
         # A veth pair goes when its peer's namespace goes, which the kernel does in the background.
-        if deleted.code != 0 and Path("/sys/class/net", name).exists():
+        if deleted.code != 0 and name in links():
             deleted.require()
 
 
@@ -293,7 +294,7 @@ def _remove_podman(facts: Mapping[str, Fact]) -> None:
     if processes.find("podman") is None:
         return
     name, tool = str(facts["name"]), f"{facts['group']}/tool"
-    argv = ["podman", "--cgroup-manager=cgroupfs", "--log-level=error", "rm", "--force", "--ignore", "--time=0", name]
+    argv = [*runtimes.podman(), "rm", "--force", "--ignore", "--time=0", name]
     deadline = until(10)
     while time.monotonic() < deadline:
         # A podman that is still making the container is let finish: a killed one leaves parts unknown to podman.

@@ -39,7 +39,7 @@ def complaint(command: Callable[[TrialSite], Sequence[str]], cause: str = "") ->
     ``cause``: words of the line that gives the cause, where other lines follow it (a kernel's stack).
     """
     label = f"detect{os.getpid()}{secrets.token_hex(2)}"
-    site = TrialSite(state.work() / label, cgroup.Group(f"tare-{label}"), CleanupStack(Journal(state.journal())))
+    site = TrialSite(state.work() / label, cgroup.named(f"tare-{label}"), CleanupStack(Journal(state.journal())))
     with site.cleanup as cleanup:
         cleanup.own(removers.folder(site.folder), removers.control_group(site.group.path))
         site.folder.mkdir()

@@ -160,7 +160,7 @@ class Private(LibvirtDaemon):
             folder.mkdir()
         procs = spec.group.leaf("tool", everywhere=True)
         options = f"lowerdir={spec.image.root},upperdir={upper},workdir={scratch}"
-        binds = [str(path) for place in controllers() for path in (place / spec.group.path, place)]
+        binds = [str(path) for place in controllers() for path in (place / spec.group.inner, place)]
         inner = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", _INNER, "sh"]
         within = ["nsenter", f"--mount=/proc/{self.pid}/ns/mnt", *inner, options, str(root), *binds, "--"]
         nothing = subprocess.DEVNULL

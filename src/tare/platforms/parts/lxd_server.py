@@ -117,14 +117,14 @@ class Server:
 
         ``settings`` are LXC's own (lxc.container.conf(5)).
         """
-        text = container(self.label, group.path, cpus, settings, devices)
+        text = container(self.label, group.inner, cpus, settings, devices)
         folder, variable = self._place, self._kind.variable.lower()
         # A daemon forgets the logs of containers that it removes; and killed, their disks' mounts.
         cleanup.own(*(removers.folder(logs / name) for logs in (folder / "logs", Path("/var/log", variable))))
         if self.own:
             disks = [device["path"].strip("/") for device in devices.values() if "source" in device]
             cleanup.own(*(removers.mount(folder / f"devices/{name}/disk.{path}.{path}") for path in disks))
-        cleanup.own(removers.of_lxd(self._reach, "container", name, group.path))
+        cleanup.own(removers.of_lxd(self._reach, "container", name, group.inner))
         init = ["init", "--quiet", "--no-profiles", self.label, name]
         self.ask(*init, stdin=text.encode(), procs=group.leaf("tool"))
 

@@ -125,7 +125,7 @@ def launch_bundle(
         address = _address(spec, cleanup, net)
         roots.overlay_root(cleanup, spec.space, spec.image.root)
     netns = None if net is Net.NONE else bridge.namespace_path(spec.id)
-    group = f"{spec.group.path}/box"
+    group = f"{spec.group.inner}/box"
     config = bundle_config(spec.agent_argv(), root, data, spec.resources, group, netns, mapped if users else None)
     (spec.space.folder / "config.json").write_text(json.dumps(config))
     name = f"tare-{spec.id}"
@@ -134,7 +134,7 @@ def launch_bundle(
     container = removers.oci_container(runtime, state, name, without_v2=without_v2)
     cleanup.own(removers.mount(state / NULL_NETNS), container)
     # Removed first: a runtime whose tare was killed would go on, and mount again what was removed.
-    cleanup.own(removers.control_group(f"{spec.group.path}/tool"))
+    cleanup.own(removers.control_group(f"{spec.group.inner}/tool"))
     argv = [runtime, "--root", str(state), *options, "run", "--bundle", str(spec.space.folder), name]
     began = start(spec, argv, surroundings)
     ping = Ping(address.ping) if address.ping and spec.measured else None

@@ -177,9 +177,9 @@ def injection(injected: Injected) -> InjectedReport:
         platform=injected.platform,
         metric=injected.metric,
         added=injected.share,
-        found=injected.found.point,
-        low=injected.found.low,
-        high=injected.found.high,
+        found=injected.measured.point,
+        low=injected.measured.low,
+        high=injected.measured.high,
         n_blocks=injected.n_blocks,
         is_found=injected.is_found,
     )

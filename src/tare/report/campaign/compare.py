@@ -80,7 +80,7 @@ def _none(reason: str) -> Text:
 
 
 def _overall(test: Test) -> str:
-    result = test.found
+    result = test.result
     if result is None:
         return f"no answer ({clean(test.reason or '')})"
     if result.df_within is None:

@@ -173,12 +173,12 @@ def _cases(exposure: Exposure) -> Iterator[tuple[View, Phases, str | None]]:
 
 def _sets(exposure: Exposure) -> Iterator[SetReport]:
     for view, phase, workload in _cases(exposure):
-        for platform, things in sets_of(exposure, view, phase, workload).items():
-            yield _set(exposure, platform, view, phase, workload, things)
+        for platform, members in sets_of(exposure, view, phase, workload).items():
+            yield _set(exposure, platform, view, phase, workload, members)
 
 
 def _set(
-    exposure: Exposure, platform: str, view: View, phase: Phases, workload: str | None, things: Things
+    exposure: Exposure, platform: str, view: View, phase: Phases, workload: str | None, members: Things
 ) -> SetReport:
     repeats = exposure.repeats(platform, view, phase_of(phase), workload)
     why, shares, estimate = None, [], None
@@ -192,8 +192,8 @@ def _set(
         phase=phase,
         workload=workload,
         n_repeats=len(repeats),
-        things=len(things),
-        share_percent=100 * len(things) / exposure.known if exposure.known else None,
+        things=len(members),
+        share_percent=100 * len(members) / exposure.known if exposure.known else None,
         lost=sum(footprint.lost for footprint in exposure.counted(platform, view.scope, phase_of(phase), workload)),
         jaccard_mean=sum(shares) / len(shares) if shares else None,
         jaccard_least=min(shares, default=None),
@@ -246,9 +246,9 @@ def _files(sets: Mapping[str, Things], place: Place) -> Iterator[FileReport]:
         counts = regions(parts)
         union, in_all = sum(counts.values()), counts.get(tuple(sets), 0)
         if union > in_all:
-            things = {name: len(part) for name, part in parts.items()}
+            by_platform = {name: len(part) for name, part in parts.items()}
             own = {name: counts.get((name,), 0) for name in parts}
-            reports.append(FileReport(file=file, things=things, exclusive=own, union=union, in_all=in_all))
+            reports.append(FileReport(file=file, things=by_platform, exclusive=own, union=union, in_all=in_all))
     yield from sorted(
         reports, key=lambda report: (-sum(report.exclusive.values()), report.in_all - report.union, report.file)
     )
@@ -276,7 +276,7 @@ def _profiles(
 ) -> Iterator[AttackProfileReport]:
     for phase in phases(exposure):
         profiles: dict[str, AttackProfile] = {
-            name: attack_profile(things, weights, place) for name, things in sets_of(exposure, view, phase).items()
+            name: attack_profile(members, weights, place) for name, members in sets_of(exposure, view, phase).items()
         }
         for name, profile in profiles.items():
             share = 100 * profile.things / exposure.known if weights.uniform and exposure.known else None

@@ -106,8 +106,8 @@ def note_of(overlap: Overlap) -> str:
     """How to read the figures, and what they leave out."""
     sentences = ["A bar is a region: what exactly the platforms with a filled dot below it ran, and no other."]
     if overlap.bars["hidden"]:
-        hidden, things = overlap.bars["hidden"], overlap.bars["hidden_things"]
-        sentences.append(f"{hidden:,} smaller regions with {things:,} things in all are not drawn.")
+        hidden, hidden_count = overlap.bars["hidden"], overlap.bars["hidden_things"]
+        sentences.append(f"{hidden:,} smaller regions with {hidden_count:,} things in all are not drawn.")
     if overlap.diagrams:
         three = len(overlap.bars["platforms"]) > 2
         more = "; that of what all three share is not always" if three else ""
@@ -127,8 +127,8 @@ def diagrams(names: Sequence[str], regions: Mapping[Region, int], all_names: Seq
 def _of(regions: Mapping[Region, int], names: Sequence[str]) -> dict[Region, int]:
     """The regions of some of the sets alone; regions that differ only in other sets are added up."""
     merged: dict[Region, int] = {}
-    for region, things in regions.items():
+    for region, count in regions.items():
         inside = tuple(name for name in region if name in names)
         if inside:
-            merged[inside] = merged.get(inside, 0) + things
+            merged[inside] = merged.get(inside, 0) + count
     return dict(sorted(merged.items(), key=lambda item: -item[1]))

@@ -116,6 +116,6 @@ def _table(exposure: Exposure) -> pl.DataFrame:
                 pool = exposure.pool(platform, scope, phase)
                 if pool is not None:
                     pools[f"{platform} {scope.value} {phase.value}"] = pool
-    things = sorted(set().union(*(pool.hits for pool in pools.values())))
-    columns = {name: [float(f"{pool.rate(thing):.6g}") for thing in things] for name, pool in pools.items()}
-    return pl.DataFrame({"thing": things, **columns})
+    names = sorted(set().union(*(pool.hits for pool in pools.values())))
+    columns = {name: [float(f"{pool.rate(thing):.6g}") for thing in names] for name, pool in pools.items()}
+    return pl.DataFrame({"thing": names, **columns})

@@ -73,7 +73,7 @@ def rows(exposure: Exposure, workload: str | None) -> list[Row]:
 
 def _row(exposure: Exposure, platform: str, workload: str | None) -> Row:
     own = {name: exposure.things(name, View.INSTANCE, None, workload) for name in exposure.platforms}
-    elsewhere = frozenset[str]().union(*(things for name, things in own.items() if name != platform))
+    elsewhere = frozenset[str]().union(*(members for name, members in own.items() if name != platform))
     return Row(
         platform=platform,
         start=exposure.pool(platform, Scope.INSTANCE, Phase.START),

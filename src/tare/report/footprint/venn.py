@@ -88,7 +88,7 @@ def venn(names: Sequence[str], regions: Mapping[Region, int], all_names: Sequenc
         else:
             numbers.append(Number(count, region, *place))
     number = {name: at for at, name in enumerate(all_names or names, 1)}
-    keys = tuple(Key(number[name], name, things) for name, things in sizes.items())
+    keys = tuple(Key(number[name], name, size) for name, size in sizes.items())
     circles = tuple(
         Circle(number[name], x, y, r) for name, (x, y), r in zip(drawn, centres.tolist(), radii.tolist(), strict=True)
     )

@@ -91,7 +91,7 @@ class Material:
     report: Report
     samples: pl.DataFrame
     trials: pl.DataFrame
-    found: Exposures
+    exposures: Exposures
     sources: Path | None
 
 
@@ -106,7 +106,7 @@ def write_html(paths: Sequence[Path], out: Path, study: str | None = None, asked
     outputs.check_page(out, paths)
     read = materials(paths, study, asked)
     write_page(read, out)
-    return [one.report for one in read]
+    return [material.report for material in read]
 
 
 def materials(paths: Sequence[Path], study: str | None = None, asked: Asked | None = None) -> list[Material]:
@@ -116,7 +116,7 @@ def materials(paths: Sequence[Path], study: str | None = None, asked: Asked | No
 
 def write_page(read: Sequence[Material], out: Path) -> None:
     """Draw the page, and have it take its place when it is whole. Raises `UsageError` when it cannot be written."""
-    text = page([_view(one) for one in read])
+    text = page([_view(material) for material in read])
     with outputs.written(out) as file:
         file.write(text)
 
@@ -166,13 +166,13 @@ def page(views: Sequence[CampaignView]) -> str:
 
 def _material(path: Path, study: str | None, asked: Asked) -> Material:
     with read_store(path) as store, store.snapshot():
-        samples, found = store.samples(), of_store(store)
-        report = report_on(store, samples, found, study, asked)
-        return Material(report, samples, store.trials(), found, asked.sources)
+        samples, exposures = store.samples(), of_store(store)
+        report = report_on(store, samples, exposures, study, asked)
+        return Material(report, samples, store.trials(), exposures, asked.sources)
 
 
 def _view(of: Material) -> CampaignView:
-    report, samples, found = of.report, of.samples, of.found
+    report, samples, exposures = of.report, of.samples, of.exposures
     parts = samples.partition_by("workload", "metric", as_dict=True)
     empty = samples.clear()
     workloads = []
@@ -181,9 +181,9 @@ def _view(of: Material) -> CampaignView:
         frames = {result.metric: parts.get((name, result.metric), empty) for result in results}
         workloads.append(_workload(report, results, frames))
     headlines = [result for result in report.results if result.headline or result.metric == CPU_COST]
-    seen = footprint_view(report, found, of.sources)
+    seen = footprint_view(report, exposures, of.sources)
     asked_of = surface_view(report)
-    more = [*surface_page.tables(report), *tables(report, found)]
+    more = [*surface_page.tables(report), *tables(report, exposures)]
     downloads = _downloads(report, samples, of.trials) + [_packed(*table) for table in more]
     return CampaignView(report, headlines, workloads, figures.floor_figure(report), seen, asked_of, downloads)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tare.analysis.comparisons.verdicts import Kind, Reason, Seen, Verdict
-from tare.analysis.trust.hidden import Hidden, highest_share
+from tare.analysis.hidden import Hidden, highest_share
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead, times_worse
 from tare.model import Direction, Family

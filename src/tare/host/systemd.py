@@ -1,0 +1,139 @@
+"""Units of systemd's, where it keeps the host's control groups: cgroup v2 is then written below delegated units only.
+
+A group ``tare/ab12cx3`` is there the slice ``tare-ab12cx3.slice`` in ``tare.slice``: limits and accounting are the
+slice's. Below it are the units of engines that ask systemd for theirs (Docker's scopes), and a scope of the same name
+that is delegated to tare (``Delegate=yes``, https://systemd.io/CGROUP_DELEGATION): all else of the group is made there.
+So every group is a sibling of the others, of the same weight, whoever makes what is in it. Both units are transient:
+`systemctl daemon-reload` keeps them, and nothing of them is on the disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from pathlib import Path
+
+from tare.errors import HostError
+from tare.host import processes
+from tare.model import Resources
+from tare.timeouts import until
+
+#: Where systemd is the init system this folder is (sd_booted(3)).
+BOOTED = Path("/run/systemd/system")
+#: In the scope, the group of the process that keeps the scope: systemd removes one that has no process.
+KEEPER = "keeper"
+#: How long systemd may take to start or stop a unit.
+LIMIT_S = 20.0
+NO_UNIT = 5  # exit code of `systemctl` for a unit that is not loaded
+_MANAGER = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
+_UNLIMITED = (1 << 64) - 1
+_FIX = "see `systemctl status dbus` (apt-get install dbus), and what the journal says: journalctl -b -u init.scope"
+
+#: The keepers of the scopes that this process made, by the slice. Each ends with its standard input, so with tare.
+_keepers: dict[str, subprocess.Popen[bytes]] = {}
+
+
+def path_of(name: str) -> str:
+    """The slice of a group, as a path below the hierarchy's root: of ``tare/x1`` it is ``tare.slice/tare-x1.slice``.
+
+    A dash in a slice's name leads a level down (systemd.slice(5)), so a dash in a group's name becomes ``_``.
+    """
+    parts = [part.replace("-", "_") for part in name.split("/")]
+    return "/".join("-".join(parts[: count + 1]) + ".slice" for count in range(len(parts)))
+
+
+def slice_of(path: str) -> str | None:
+    """The slice that a group is, such as ``tare-x1.slice``; None for a group that is none."""
+    last = path.rpartition("/")[2]
+    return last if last.startswith("tare") and last.endswith(".slice") else None
+
+
+def scope_of(path: str) -> str:
+    """The delegated scope of a group's slice, as a path; of a group that is no slice, the group itself."""
+    unit = slice_of(path)
+    return path if unit is None else f"{path}/{unit.removesuffix('.slice')}.scope"
+
+
+def limits(resources: Resources) -> list[str]:
+    """The properties of a slice with these limits, as `busctl` takes them: name, type and value of each."""
+    mask = sum(1 << cpu for cpu in resources.cpus)
+    octets = mask.to_bytes(mask.bit_length() // 8 + 1, "little").rstrip(b"\0")
+    return [
+        *("AllowedCPUs", "ay", str(len(octets)), *map(str, octets)),
+        *("MemoryMax", "t", str(resources.memory_bytes)),
+        # The default, said so that the controller is on: without it nobody's share is weighed.
+        *("CPUWeight", "t", "100"),
+    ]
+
+
+def delegated(unit: str, keeper: int) -> list[str]:
+    """The properties of the scope in a slice, in the same form. ``keeper``: the id of its first process."""
+    return [
+        *("Slice", "s", unit),
+        *("Delegate", "b", "true"),
+        *("PIDs", "au", "1", str(keeper)),
+        # Not systemd's default, which the engines' own units do not have.
+        *("TasksMax", "t", str(_UNLIMITED)),
+        *("CollectMode", "s", "inactive-or-failed"),
+    ]
+
+
+def make_slice(root: Path, path: str, resources: Resources | None = None) -> None:
+    """Make a group's slice, or limit one that is there. ``resources``: None for no limits. Raises `HostError`."""
+    unit = slice_of(path)
+    assert unit is not None, f"{path} is no slice of tare's"
+    properties = limits(resources) if resources is not None else []
+    count = str(len(properties) and 3)
+    if (root / path).is_dir():
+        _call("SetUnitProperties", "sba(sv)", unit, "true", count, *properties)
+    else:
+        _call("StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "fail", count, *properties, "0")
+        _await(root / path, unit)
+
+
+def make_scope(root: Path, path: str) -> None:
+    """Make the delegated scope in a group's slice, with a keeper as its only process. Raises `HostError`."""
+    unit = slice_of(path)
+    assert unit is not None, f"{path} is no slice of tare's"
+    place = root / scope_of(path)
+    keeper = processes.start(["cat"], stdin=subprocess.PIPE)
+    _keepers[path] = keeper
+    _call("StartTransientUnit", "ssa(sv)a(sa(sv))", place.name, "fail", "5", *delegated(unit, keeper.pid), "0")
+    _await(place, place.name, keeper.pid)
+    # Processes are in leaves alone (cgroups(7)).
+    (place / KEEPER).mkdir()
+    (place / KEEPER / "cgroup.procs").write_text(str(keeper.pid))
+
+
+def stop(path: str) -> None:
+    """Stop a group's slice with all units in it, and wait until systemd has removed it. Raises `HostError`."""
+    unit = slice_of(path)
+    assert unit is not None, f"{path} is no slice of tare's"
+    keeper = _keepers.pop(path, None)
+    if keeper is not None:
+        processes.end(keeper)
+    stopped = processes.run(["systemctl", "stop", unit], time_limit_s=LIMIT_S)
+    if stopped.code != NO_UNIT:
+        stopped.require(fix=f"systemctl stop {unit}")
+
+
+def _call(method: str, signature: str, *words: str) -> None:
+    """Call systemd's manager on the bus. Raises `HostError` with what it answers."""
+    called = processes.run(["busctl", "--quiet", "call", *_MANAGER, method, signature, *words], time_limit_s=LIMIT_S)
+    if called.code != 0:
+        lines = called.stderr.decode(errors="replace").strip().splitlines() or ["no answer"]
+        raise HostError(f"systemd does not make {words[0]}: {lines[-1]}", fix=_FIX)
+
+
+def _await(place: Path, unit: str, pid: int | None = None) -> None:
+    """Wait until a unit's group is there, with a process in it if one is given: the call only queues a job."""
+    deadline = until(LIMIT_S)
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            if pid is None and place.is_dir():
+                return
+            if pid is not None and str(pid) in (place / "cgroup.procs").read_text().split():
+                return
+        time.sleep(0.002)
+    raise HostError(f"systemd did not make {unit} within {LIMIT_S:.0f} s", fix=f"see `systemctl status {unit}`")
