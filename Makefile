@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image quick lint check test docs-tables lab gcov-kernel lab-test slow-test test-all faults storm bench fuzz wheel lock lower-bounds sbom audit clean
+.PHONY: help setup packages venv agent gvisor image quick lint check test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults storm bench fuzz wheel lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -55,6 +55,9 @@ gcov-kernel: ## the lab's kernel that counts its own lines: some 20 minutes of t
 
 lab-test: lab ## tests of KVM, gVisor on KVM, Xen and Firecracker, in labs
 	@$(BIN)/pytest -m lab tests/lab
+
+host-test: ## stock Debian 12 and 13: contract by platform, a campaign of all, what stays: hours. HOST=debian12 ONLY=docker AGAIN=1
+	@$(BIN)/python scripts/host_test.py $(addprefix --host ,$(HOST)) $(addprefix --only ,$(ONLY)) $(if $(AGAIN),--again)
 
 ##@ What takes long
 

@@ -68,6 +68,8 @@ def snapshot(folders: Sequence[str] = FOLDERS) -> State:
         "module": _modules,
         "setting": _settings,
         "ipc": _ipc,
+        "unit": _units,
+        "user": _users,
     }
     return {aspect: _numbered(look()) for aspect, look in looks.items()}
 
@@ -243,6 +245,23 @@ def _ipc() -> Iterator[str]:
         with contextlib.suppress(OSError):
             for line in Path("/proc/sysvipc", kind).read_text().splitlines()[1:]:
                 yield f"{kind} {' '.join(line.split()[:2])}"
+
+
+def _units() -> Iterator[str]:
+    """What systemd has, where it runs: units and their states, and which files of units are enabled."""
+    listed = ("--all", "--plain", "--no-legend", "--full")
+    for line in _lines("systemctl", "list-units", *listed):
+        unit, loaded, active, state = line.split()[:4]
+        if not unit.endswith((".device", ".mount")):  # seen as links and mounts
+            yield f"{unit} {loaded} {active} {state}"
+    for line in _lines("systemctl", "list-unit-files", "--no-legend", "--full"):
+        yield f"file {' '.join(line.split()[:2])}"
+
+
+def _users() -> Iterator[str]:
+    for file in ("/etc/passwd", "/etc/group", "/etc/subuid", "/etc/subgid"):
+        with contextlib.suppress(OSError):
+            yield from (f"{file} {line}" for line in Path(file).read_text().splitlines())
 
 
 def _lines(*argv: str) -> list[str]:

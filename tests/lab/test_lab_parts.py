@@ -10,7 +10,7 @@ import pytest
 
 from tare.cli.commands.lab import parse_size
 from tare.errors import ImageError, UsageError
-from tare.lab import build, headers, recipe, run
+from tare.lab import build, headers, payload, recipe, run
 from tare.lab.machine import LINUX, Machine, command
 from tare.lab.run import LabCommand
 
@@ -57,16 +57,47 @@ def test_a_host_whose_sources_lack_the_suite_has_no_other_suite_either():
 def test_modules_load_after_what_they_need_and_built_in_ones_are_passed_over():
     order = [Path(name).stem for name in build.loading_order(DEPENDENCIES, ["virtio_pci", "virtio_blk", "ext4"])]
     assert order == ["virtio_pci_modern_dev", "virtio_ring", "virtio", "virtio_pci", "virtio_blk"]
+    compressed = build.loading_order(DEPENDENCIES.replace(".ko", ".ko.xz"), ["virtio_pci"])
+    assert compressed[-1] == "kernel/drivers/virtio/virtio_pci.ko.xz"
 
 
 def test_the_recipe_has_both_flavours_with_hashes_of_their_own():
     known = recipe.load()
     assert set(known.hosts) == {"kvm", "xen"}
-    hashes = {root.hash for root in [*known.hosts.values(), known.emulator]}
-    assert len(hashes) == 3
+    hashes = {root.hash for root in [*known.hosts.values(), known.emulator, *known.stock.values()]}
+    assert len(hashes) == 3 + len(known.stock)
     with pytest.raises(UsageError) as caught:
         known.host("xne")
     assert "xen" in caught.value.fix
+
+
+def test_a_stock_host_is_a_root_like_a_flavours_with_its_own_suite_python_and_finish():
+    known = recipe.load()
+    assert set(known.stock) == {"debian12", "debian13", "debian12-minimal", "debian13-minimal"}
+    assert known.host("debian13").suite == "trixie"
+    assert (known.python("debian13"), known.python("kvm")) == ((3, 13), (3, 11))
+    assert known.resolved("debian13") == ("debian13", None)
+    for name, root in known.stock.items():
+        assert {"systemd-sysv", "apparmor", "docker.io", "python3"} <= set(root.packages)
+        assert root.hook.startswith(f"host={name}\n")
+    assert not {"lxc", "podman", "gcc", "qemu-system-x86"} & set(known.host("debian12-minimal").packages)
+    with pytest.raises(UsageError) as caught:
+        known.require("debian14")
+    assert "debian1" in caught.value.fix
+
+
+def test_a_stock_host_has_apparmor_and_a_card_that_leads_nowhere(tmp_path):
+    argv = command(dataclasses.replace(machine(tmp_path / "host"), stock=True), tmp_path)
+    assert "apparmor=0" not in argv[argv.index("-append") + 1]
+    assert "user,id=net,restrict=on" in argv
+    assert argv.index("user,id=net,restrict=on") < argv.index("virtio-blk-pci,drive=host")
+    assert not [word for word in command(machine(tmp_path / "host"), tmp_path) if "netdev" in word]
+
+
+def test_packages_for_another_python_are_the_versions_that_are_here(tmp_path):
+    for name in ("numpy-2.4.6", "tare_bench-0.1.0", "pip-23.2.1", "types_docker-7.2.0.20261006"):
+        (tmp_path / f"{name}.dist-info").mkdir()
+    assert payload.pins(tmp_path) == ["numpy==2.4.6", "types_docker==7.2.0.20261006"]
 
 
 def machine(host, accel="tcg"):

@@ -20,13 +20,16 @@ def run_in_lab(command: lab_run.LabCommand) -> int:
     return lab_run.run(command, Passing(), _progress())
 
 
-def build_labs(flavours: Sequence[str]) -> None:
-    """Build the parts of these flavours (none: all but those with a kernel of tare's own), and print their sizes."""
+def build_labs(names: Sequence[str]) -> None:
+    """Build the parts of these flavours and stock hosts, and print their sizes.
+
+    None: all flavours but those with a kernel of tare's own.
+    """
     known = recipe.load()
-    for flavour in flavours:
-        known.require(flavour)
-    for flavour in flavours or known.hosts:
-        lab_run.ensure(flavour, _progress(), renew=True)
+    for name in names:
+        known.require(name)
+    for name in names or known.hosts:
+        lab_run.ensure(name, _progress(), renew=True)
     console = Console()
     for name, size in lab_build.built().items():
         console.print(f"{name:<28} {size / 2**20:6,.0f} MiB", markup=False)

@@ -7,6 +7,7 @@ here names an archive: the host's own apt sources say where Debian is.
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import re
 import shutil
@@ -54,7 +55,7 @@ def emulator(progress: Progress) -> Path:
 
 
 def host(flavour: str, progress: Progress) -> Path:
-    """The folder with the disk, kernel and modules of a flavour's host; made if need be.
+    """The folder with the disk, kernel and modules of a flavour's host, or of a stock host; made if need be.
 
     Raises `ImageError`, `UsageError`.
     """
@@ -64,7 +65,7 @@ def host(flavour: str, progress: Progress) -> Path:
     place = folder() / f"host-{flavour}-{root_recipe.hash}"
     with locked(folder(), progress, "the lab"):
         if not place.is_dir():
-            progress(f"making the host {flavour} (about a minute and a half)")
+            progress(f"making the host {flavour} (one to three minutes)")
             with beside(place, "the lab's host") as made:
                 root = made / "root"
                 bootstrap(root_recipe, root)
@@ -111,10 +112,21 @@ def bootstrap(root_recipe: Root, root: Path) -> None:
     if why := obstacle():
         raise why
     archives = [*image_build.sources()]
+    known_suite = recipe.load().emulator.suite  # the one that `sources` looks for
     with tempfile.TemporaryDirectory() as scratch:
-        if root_recipe.newer:
-            archives.append(_newer_file(Path(scratch), root_recipe, archives))
-        done = processes.run(_command(root_recipe, root, archives), time_limit_s=LIMIT_S)
+        folder = Path(scratch)
+        if root_recipe.suite != known_suite:
+            archives = [_other_suite(folder, archives, known_suite, root_recipe.suite)]
+        elif root_recipe.newer:
+            archives.append(_other_suite(folder, archives, known_suite, root_recipe.newer))
+        hooks = []
+        if root_recipe.hook:
+            (folder / "hook").write_text(f"#!/bin/sh\n{root_recipe.hook}")
+            (folder / "hook").chmod(0o755)
+            hooks = [f"--customize-hook={folder / 'hook'}"]
+        # No initramfs of Debian's: a lab has one of tare's, and making it takes half a minute.
+        env = {**os.environ, "INITRD": "No"}
+        done = processes.run(_command(root_recipe, root, archives, hooks), time_limit_s=LIMIT_S, env=env)
     if done.code != 0:
         output = done.stderr.decode(errors="replace")
         if root_recipe.newer and root_recipe.newer in output:
@@ -126,21 +138,24 @@ def bootstrap(root_recipe: Root, root: Path) -> None:
         raise image_build.explain(output, timed_out=done.timed_out)
 
 
-def _newer_file(scratch: Path, root_recipe: Root, archives: Sequence[str]) -> str:
-    stanza = newer_sources(Path(archives[0]).read_text() if archives else "", root_recipe.suite, root_recipe.newer)
+def _other_suite(scratch: Path, archives: Sequence[str], known: str, wanted: str) -> str:
+    """A file of sources for another suite, of the archive that this host has ``known`` from; or that archive's URL."""
+    if archives and not Path(archives[0]).is_file():
+        return archives[0]
+    stanza = newer_sources(Path(archives[0]).read_text() if archives else "", known, wanted)
     if not stanza:
         raise ImageError(
-            f"this host's apt sources show no archive with {root_recipe.suite}, "
-            f"so where {root_recipe.newer} is, is not known",
-            fix=f"build the lab on Debian 12, whose sources have {root_recipe.suite}",
+            f"this host's apt sources show no archive with {known}, so where {wanted} is, is not known",
+            fix=f"build the lab on Debian 12, whose sources have {known}",
         )
-    file = scratch / f"newer{Path(archives[0]).suffix}"
+    file = scratch / f"other{Path(archives[0]).suffix}"
     file.write_text(stanza)
     return str(file)
 
 
-def _command(root_recipe: Root, root: Path, archives: Sequence[str]) -> list[str]:
-    options = [f"--dpkgopt=path-exclude={pattern}" for pattern in root_recipe.left_out]
+def _command(root_recipe: Root, root: Path, archives: Sequence[str], hooks: Sequence[str]) -> list[str]:
+    options = [*hooks]
+    options += [f"--dpkgopt=path-exclude={pattern}" for pattern in root_recipe.left_out]
     if root_recipe.newer:
         options.append(f'--aptopt=APT::Default-Release "{root_recipe.newer}"')
     options += ["--mode=root", "--format=directory", "--variant=minbase", f"--include={','.join(root_recipe.packages)}"]
@@ -155,18 +170,18 @@ def _take_kernel(root: Path, made: Path) -> None:
         # QEMU's multiboot loader takes the plain ELF file.
         unpacked = processes.run(["gzip", "-dc", str(hypervisor)], output_cap=HYPERVISOR_CAP).require().stdout
         (made / "xen").write_bytes(unpacked)
-    for initrd in (root / "boot").glob("initrd*"):
-        initrd.unlink()  # Debian's own; a lab has one of tare's
     tree = root / "lib" / "modules" / kernel.name.removeprefix("vmlinuz-")
     (made / "modules").mkdir()
     for number, name in enumerate(loading_order((tree / "modules.dep").read_text(), MODULES)):
-        shutil.copy(tree / name, made / "modules" / f"{number:02d}-{Path(name).name}")
+        file = made / "modules" / f"{number:02d}-{Path(name).name.removesuffix('.xz')}"
+        packed = (tree / name).read_bytes()
+        file.write_bytes(lzma.decompress(packed) if name.endswith(".xz") else packed)
 
 
 def loading_order(dependencies: str, modules: Sequence[str]) -> list[str]:
     """Module files in the order in which they load, from a ``modules.dep``; modules that are not there are built in."""
     needs = {name: rest.split() for name, _, rest in (line.partition(":") for line in dependencies.splitlines())}
-    by_stem = {Path(name).stem.replace("-", "_"): name for name in needs}
+    by_stem = {Path(name).name.split(".")[0].replace("-", "_"): name for name in needs}
     order: list[str] = []
 
     def add(name: str) -> None:

@@ -28,11 +28,16 @@ from tare.session import Session, SocketStream
 
 #: An emulated host on a busy machine; it usually takes less than a tenth of this.
 BOOT_LIMIT_S = 600.0
+#: With all services of a stock host, before commands get in.
+STOCK_BOOT_LIMIT_S = 1800.0
 #: QEMU's translated code, and what else it needs beside the machine's memory.
 TRANSLATED_MIB = 512
 MONITOR_BYTES = 1 << 30
 #: Arguments of the host's kernel. No init system loads AppArmor's profiles, and LXC fails without its own.
 LINUX = "quiet panic=-1 apparmor=0 mitigations=off nokaslr"
+#: Of a stock host's: all is as Debian has it, but for the defences, which cost an emulated host much, and services'
+#: limits, which fit no emulated host.
+STOCK = "quiet panic=-1 mitigations=off nokaslr systemd.default_timeout_start_sec=900"
 #: Arguments of Xen: its defences against guests cost an emulated host much, and are off. But floating point registers
 #: are not to be handed over lazily, which is the default then: under emulation they get lost (docs/lab.md).
 XEN = "loglvl=warning bootscrub=0 spec-ctrl=no,eager-fpu xpti=no"
@@ -56,6 +61,7 @@ class Parts:
     host: Path
     goods: Path
     kernel: Path | None = None
+    stock: bool = False  # with its own init, and a network card
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,7 @@ class Machine:
     console: Path
     words: tuple[str, ...] = ()  # more arguments of the host's kernel
     kernel: Path | None = None  # in place of the host's own
+    stock: bool = False
 
 
 def command(machine: Machine, home: Path) -> list[str]:
@@ -82,7 +89,9 @@ def command(machine: Machine, home: Path) -> list[str]:
 
     hypervisor = machine.host / "xen"
     kernel, initramfs = machine.kernel or machine.host / "vmlinuz", inside(machine.initramfs)
-    arguments = " ".join([LINUX, *machine.words])
+    arguments = " ".join([STOCK if machine.stock else LINUX, *machine.words])
+    # An address and a route as on a user's machine, and behind them nothing. The first card is enp0s1.
+    card = ("-netdev", "user,id=net,restrict=on", "-device", "virtio-net-pci,netdev=net,addr=1,romfile=")
     if hypervisor.exists():
         # A multiboot kernel: what it loads, with arguments, is in the place of the initramfs.
         booted = [
@@ -101,6 +110,7 @@ def command(machine: Machine, home: Path) -> list[str]:
         *("-M", "q35", "-smp", str(machine.cpus), "-m", f"{machine.memory_bytes >> 20}M"),
         *("-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{inside(machine.console)}"),
         *booted,
+        *(card if machine.stock else ()),
         *("-drive", f"if=none,id=host,file={inside(machine.host / 'disk.ext4')},format=raw,snapshot=on,cache=unsafe"),
         *("-drive", f"if=none,id=goods,file={inside(machine.goods)},format=raw,readonly=on"),
         *("-device", "virtio-blk-pci,drive=host", "-device", "virtio-blk-pci,drive=goods"),
@@ -148,11 +158,12 @@ def running(
         initramfs = space / "initramfs"
         initramfs.write_bytes(_initramfs(parts))
         accel, why = accelerator()
-        progress(f"booting the lab by {accel}, some 10 s, half a minute for Xen ({why})")
+        expected = "a minute or more" if parts.stock else "some 10 s, half a minute for Xen"
+        progress(f"booting the lab by {accel}, {expected} ({why})")
         control = space / "control"
         files = (parts.host, parts.goods, initramfs, control, log)
         console.watch(log)
-        machine = Machine(accel, cpus, memory_bytes, *files, words=tuple(words), kernel=parts.kernel)
+        machine = Machine(accel, cpus, memory_bytes, *files, words=tuple(words), kernel=parts.kernel, stock=parts.stock)
         with _connected(machine, parts.emulator, space, group) as session:
             yield session
 
@@ -166,7 +177,8 @@ def _connected(machine: Machine, root: Path, space: Path, group: cgroup.Group) -
         try:
             stream = SocketStream(_accept(listener, process))
             try:
-                session = Session.open(stream, time_limit_s=BOOT_LIMIT_S)
+                limit_s = STOCK_BOOT_LIMIT_S if machine.stock else BOOT_LIMIT_S
+                session = Session.open(stream, time_limit_s=limit_s)
             except SessionError as error:
                 stream.close()
                 raise _failed(f"the lab does not come up: {error.what}", machine.console) from error

@@ -17,54 +17,54 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import tare
-from tare.errors import ImageError
 from tare.host import processes, state
 from tare.image import blackbox, forms, guest
 from tare.image import build as image_build
 from tare.image.build import Image
 from tare.image.places import beside, locked
-from tare.lab import build
+from tare.lab import build, recipe
 from tare.model import Progress
 from tare.platforms.gvisor import find_runsc
 from tare.platforms.parts.vm import ROOT_BYTES
 
-#: The lab's Debian has this one, and compiled packages fit one version only.
-PYTHON = (3, 11)
 #: Large, and of no use in a lab.
 LEFT_OUT = ("mypy", "mypyc", "ruff", "pip", "setuptools")
 #: Room for the filesystem's own tables.
 SPARE_BYTES = 256 << 20
+PIP_LIMIT_S = 900.0
 #: Of a checkout: what its tests read, and what starts a Docker daemon.
 CHECKOUT = ("src", "tests", "docs", "protocol", "scripts", "README.md", "pyproject.toml")
 
 
-def ensure(image: Image, progress: Progress) -> Path:
-    """The disk with the goods, as a file; made if need be. Raises `ImageError`, `HostError`."""
-    if sys.version_info[:2] != PYTHON:
-        version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        raise ImageError(f"the lab runs Python 3.11, tare runs here by {version}", fix="PYTHON=python3.11 make setup")
+def ensure(image: Image, progress: Progress, python: tuple[int, int] = recipe.PYTHON) -> Path:
+    """The disk with the goods, as a file; made if need be. Raises `ImageError`, `HostError`.
+
+    ``python``: what the host runs tare by, as compiled packages fit one version only.
+    """
     guests = [guest.ensure(kind) for kind in guest.MODULES if kind not in blackbox.KINDS.values()]
     guests += [blackbox.ensure(vmm) for vmm in blackbox.KINDS]
     packages = Path(sysconfig.get_paths()["purelib"])
     runsc = find_runsc()
     named = [path.name for made in guests for path in (made.kernel, made.initramfs)]
     facts = [image.hash, *named, _listing(packages), _digest(runsc)]
-    place = build.folder() / f"goods-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
+    version = "{}.{}".format(*python)
+    place = build.folder() / f"goods-{version}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
     with locked(build.folder(), progress, "the lab"):
         if not place.is_dir():
             progress("packing what goes into the lab (about half a minute)")
             with beside(place, "the lab's goods") as made:
                 tree = made / "tree"
-                _fill(tree, image, guests, packages, runsc)
+                _fill(tree, image, guests, runsc)
+                _add_packages(tree / "site-packages", packages, python)
                 build.disk(tree, made / "goods.ext4", forms.disk_bytes(tree) * 9 // 8 + SPARE_BYTES)
                 shutil.rmtree(tree)
-            _prune(place)
+            _prune(place, version)
     return place / "goods.ext4"
 
 
-def _prune(place: Path) -> None:
+def _prune(place: Path, version: str) -> None:
     """Remove older goods but for the newest of them, which a lab that is starting now may be about to use."""
-    older = [path for path in build.folder().glob("goods-*") if path != place]
+    older = [path for path in build.folder().glob(f"goods-{version}-*") if path != place]
     for folder in sorted(older, key=lambda path: path.stat().st_mtime)[:-1]:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -84,7 +84,7 @@ def checkout() -> bytes:
     return packed.getvalue()
 
 
-def _fill(tree: Path, image: Image, guests: Sequence[guest.Guest], packages: Path, runsc: str | None) -> None:
+def _fill(tree: Path, image: Image, guests: Sequence[guest.Guest], runsc: str | None) -> None:
     home = tree / "home"
     place = image.root.parent
     inside = home / "images" / place.name
@@ -101,10 +101,27 @@ def _fill(tree: Path, image: Image, guests: Sequence[guest.Guest], packages: Pat
     if runsc is not None:
         _copy(Path(runsc), home / "bin")
     _copy(image_build.agent_path(), tree / "tare-agent")
-    (tree / "site-packages").mkdir()
+
+
+def _add_packages(target: Path, packages: Path, python: tuple[int, int]) -> None:
+    """The Python packages that tare runs with here, or the same versions for another Python."""
+    target.mkdir()
+    if sys.version_info[:2] != python:
+        version = "{}.{}".format(*python)
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--target", str(target)]
+        pip += ["--only-binary=:all:", "--python-version", version, *pins(packages)]
+        fix = f"see that pip of {sys.executable} reaches its index, which has wheels for Python {version}"
+        processes.run(pip, time_limit_s=PIP_LIMIT_S).require(fix=fix)
+        return
     for source in packages.iterdir():
         if source.name.split("-")[0] not in LEFT_OUT and not source.name.startswith("__editable__"):
-            _copy(source, tree / "site-packages")
+            _copy(source, target)
+
+
+def pins(packages: Path) -> list[str]:
+    """``NAME==VERSION`` of each distribution in a folder of packages that goes into a lab, sorted."""
+    known = (path.name.removesuffix(".dist-info").rpartition("-") for path in packages.glob("*.dist-info"))
+    return sorted(f"{name}=={version}" for name, _, version in known if name not in (*LEFT_OUT, "tare_bench"))
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -13,6 +13,9 @@ from typing import Any
 from tare.errors import UsageError
 from tare.suggest import nearest
 
+#: What Debian 12 has, and with it every flavour.
+PYTHON = (3, 11)
+
 
 @dataclass(frozen=True, slots=True)
 class Root:
@@ -22,11 +25,12 @@ class Root:
     newer: str
     packages: tuple[str, ...]
     left_out: tuple[str, ...]
+    hook: str = ""  # a shell script that gets the root's folder when all is installed
 
     @property
     def hash(self) -> str:
         """16 hexadecimal digits over all of it."""
-        text = json.dumps([self.suite, self.newer, self.packages, self.left_out])
+        text = json.dumps([self.suite, self.newer, self.packages, self.left_out, *([self.hook] if self.hook else [])])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -49,26 +53,32 @@ class Recipe:
     hosts: dict[str, Root]
     disk_bytes: int
     variants: dict[str, tuple[str, Kernel]] = field(default_factory=dict)  # flavour -> the host that it is, its kernel
+    stock: dict[str, Root] = field(default_factory=dict)  # whole systems with their own init
+    pythons: dict[str, tuple[int, int]] = field(default_factory=dict)  # of the stock hosts; all others have `PYTHON`
 
     def headers(self, kernel: str) -> Root:
         """What builds modules for a kernel of the hosts' suite; the headers' package depends on its compiler."""
         host = next(iter(self.hosts.values()))
         return Root(host.suite, "", ("make", f"linux-headers-{kernel}"), host.left_out)
 
-    def host(self, flavour: str) -> Root:
-        """The host of a flavour. Raises `UsageError`."""
-        if flavour not in self.hosts:
-            raise UsageError(f"the lab has no flavour {flavour!r}", fix=nearest(flavour, self.flavours()))
-        return self.hosts[flavour]
+    def host(self, name: str) -> Root:
+        """The host of a flavour, or a stock host. Raises `UsageError`."""
+        self.require(name)
+        return self.stock[name] if name in self.stock else self.hosts[name]
 
     def flavours(self) -> list[str]:
         """All of them: hosts, and hosts on a kernel of tare's."""
         return [*self.hosts, *self.variants]
 
-    def require(self, flavour: str) -> None:
-        """Raise `UsageError` for what is no flavour."""
-        if flavour not in self.flavours():
-            raise UsageError(f"the lab has no flavour {flavour!r}", fix=nearest(flavour, self.flavours()))
+    def require(self, name: str) -> None:
+        """Raise `UsageError` for what is neither a flavour nor a stock host."""
+        if name not in [*self.flavours(), *self.stock]:
+            fix = nearest(name, [*self.flavours(), *self.stock])
+            raise UsageError(f"the lab has no flavour and no host {name!r}", fix=fix)
+
+    def python(self, name: str) -> tuple[int, int]:
+        """The version of Python that a host has."""
+        return self.pythons.get(name, PYTHON)
 
     def resolved(self, flavour: str) -> tuple[str, Kernel | None]:
         """The host of a flavour by name, and the kernel that is built for it; None: the host has its own."""
@@ -93,7 +103,13 @@ def load() -> Recipe:
     }
     newer = data["emulator"]
     emulator = Root(suite, newer["suite"], tuple(newer["packages"]), left_out)
-    return Recipe(emulator, hosts, data["disk"] << 20, variants)
+    finish = resources.files("tare.lab").joinpath("stock.sh").read_text()
+    stock = {
+        name: Root(facts["suite"], "", tuple(facts["packages"]), left_out, f"host={name}\n{finish}")
+        for name, facts in data["stock"].items()
+    }
+    pythons = {name: (facts["python"][0], facts["python"][1]) for name, facts in data["stock"].items()}
+    return Recipe(emulator, hosts, data["disk"] << 20, variants, stock, pythons)
 
 
 def _kernel(name: str, facts: dict[str, Any]) -> Kernel:

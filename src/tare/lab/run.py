@@ -58,7 +58,7 @@ class LabCommand:
     """A command, and the lab that it is to run in."""
 
     argv: Sequence[str]
-    flavour: str
+    flavour: str  # or a stock host
     memory_bytes: int
     cpus: int
     time_limit_s: float
@@ -90,13 +90,14 @@ class LabCommand:
 
 
 def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Parts:
-    """All that a lab of this flavour is made of; made if need be. ``renew``: see `tare.lab.kernel.ensure`."""
+    """All that a lab of this name is made of; made if need be. ``renew``: see `tare.lab.kernel.ensure`."""
+    known = recipe.load()
     host = build.host(flavour, progress)
     emulator = build.emulator(progress)
     image = image_build.ensure(image_build.agent_path(), progress=progress)
-    packed = payload.ensure(image, progress)
+    packed = payload.ensure(image, progress, known.python(flavour))
     counting = kernel.ensure(flavour, progress, renew=renew)
-    return Parts(emulator, host, packed, counting.image if counting else None)
+    return Parts(emulator, host, packed, counting.image if counting else None, stock=flavour in known.stock)
 
 
 def run(command: LabCommand, output: Output, progress: Progress) -> int:

@@ -30,6 +30,8 @@ _RUN_EXAMPLES = """Examples:
 
 [cyan]tare lab run --flavour xen -- xl info[/]
 
+[cyan]tare lab run --host debian12 -- tare doctor[/]                 Debian as its users have it
+
 [cyan]tare lab run --out results -- tare run -p qemu --blocks 1 -o /lab/out/kvm.tare[/]
 """
 
@@ -39,6 +41,12 @@ def run(
     command: list[str] = typer.Argument(..., help="The command, after --. It runs as root in /lab/checkout."),
     flavour: str = typer.Option(
         "kvm", "--flavour", help="kvm (has /dev/kvm), xen (a Xen dom0), lines (kvm, and its kernel counts its lines)."
+    ),
+    host: str = typer.Option(
+        "",
+        "--host",
+        help="In place of a flavour, a stock host: a whole system with its own init. debian12, debian13, "
+        "debian12-minimal, debian13-minimal.",
     ),
     memory: str = typer.Option("4G", "--memory", help="Memory of the machine: 4G, 3000M."),
     cpus: int = typer.Option(2, "--cpus", help="Its processors."),
@@ -59,7 +67,8 @@ def run(
     from tare.cli.lab import run_in_lab
     from tare.lab.run import LabCommand
 
-    lab_command = LabCommand(command, flavour, memory_bytes, cpus, time_limit_s=time_limit_s, files=file, results=out)
+    name = host or flavour
+    lab_command = LabCommand(command, name, memory_bytes, cpus, time_limit_s=time_limit_s, files=file, results=out)
     raise typer.Exit(run_in_lab(lab_command))
 
 
@@ -71,16 +80,19 @@ def build(
     flavour: list[str] = typer.Option(
         [], "--flavour", help="kvm, xen or lines; may be given again. Default: all but lines, whose kernel takes long."
     ),
+    host: list[str] = typer.Option(
+        [], "--host", help="A stock host: debian12, debian13, debian12-minimal, debian13-minimal; may be given again."
+    ),
 ) -> None:
     """Make what the lab consists of, below TARE_HOME/lab, and say what it takes. Quick when it is there.
 
     The flavour lines has a kernel that is compiled here, which takes some 20 minutes of two processors.
 
-    Examples: [cyan]tare lab build[/], [cyan]tare lab build --flavour lines[/]
+    Examples: [cyan]tare lab build[/], [cyan]tare lab build --flavour lines[/], [cyan]tare lab build --host debian12[/]
     """
     from tare.cli.lab import build_labs
 
-    build_labs(flavour)
+    build_labs([*flavour, *host])
 
 
 @app.command("sources")

@@ -1,0 +1,147 @@
+"""Tries tare on the stock hosts of the lab: the contract's suite by platform, a campaign of all, and what stays.
+
+    python scripts/host_test.py [--host debian12] [--only docker] [--again] [--table]
+
+Each job is a lab of its own, and takes minutes to an hour by emulation. Its result is a file below ``build/hosts``; a
+job that passed is not run again unless told so, so this goes on where it was ended. ``--table`` runs nothing: it
+writes what there is into docs/hosts.md. Exit code 1 when a job failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import re
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tare.host import processes
+
+TOP = Path(__file__).parents[1]
+RESULTS = TOP / "build" / "hosts"
+DOCUMENT = TOP / "docs" / "hosts.md"
+#: As on a user's machine, in which Docker has systemd's driver.
+COMMON = ("native", "runc", "crun", "docker", "podman", "lxc", "nspawn", "bubblewrap", "gvisor", "libvirt-lxc")
+#: What a host has besides.
+OWN = {"debian12": ("lxd",), "debian13": ("incus",)}
+CGROUPFS = """\
+mkdir -p /etc/docker
+echo '{"exec-opts": ["native.cgroupdriver=cgroupfs"]}' >/etc/docker/daemon.json
+systemctl restart docker
+exec tare platform check docker --json
+"""
+#: Campaigns whose ends are looked at: what is found on the host after each.
+LEFT = ("doctor", "campaign", "interrupt", "kill")
+LEFT_OF = ("native", "runc", "docker", "podman", "lxc")
+TIME_LIMIT, LAB_LIMIT_S = "3h", 4 * 3600.0
+OUTPUT_CAP = 16 << 20
+_TABLE = re.compile(r"(<!-- results -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a job ended: the day, its exit code, how long it took with the lab's boot, and one line about it."""
+
+    day: str
+    code: int
+    seconds: float
+    summary: str
+
+
+def jobs(host: str) -> dict[str, list[str]]:
+    """The jobs on a host by name: the command that the lab is given."""
+    made = {name: ["tare", "platform", "check", name, "--json"] for name in (*COMMON, *OWN[host])}
+    made["docker-cgroupfs"] = ["sh", "-ec", CGROUPFS]
+    made["everything"] = ["tare", "run", "-p", "all", "-w", "startup", "-w", "primes", "--blocks", "1", "--json"]
+    for end in LEFT:
+        made[f"left-{end}"] = ["python3", "tests/lab/left.py", end, *(LEFT_OF if end != "doctor" else ())]
+    return made
+
+
+def summary(code: int, output: str, errors: str) -> str:
+    """One line about a job, from what it printed."""
+    try:
+        answer = json.loads(output[output.index("{") :])
+    except ValueError:
+        lines = errors.strip().splitlines()
+        return f"ended with {code}: {lines[-1] if lines else 'no output'}"
+    if "checks" in answer:
+        broken = [row["name"] for row in answer["checks"] if row["broken"]]
+        return f"{len(answer['checks']) - len(broken)} kept" + (f", broken: {', '.join(broken)}" if broken else "")
+    if "left" in answer:
+        return "nothing left" if not answer["left"] and code == 0 else f"code {code}, left: {'; '.join(answer['left'])}"
+    return f"code {code}"
+
+
+def table(results: Mapping[tuple[str, str], Result]) -> str:
+    """A row a job, a column a host."""
+    hosts = list(OWN)
+    names = dict.fromkeys(name for host in hosts for name in jobs(host))
+    lines = [f"| job | {' | '.join(hosts)} |", f"| --- |{' --- |' * len(hosts)}"]
+    for name in names:
+        cells = [_cell(results.get((host, name)), there=name in jobs(host)) for host in hosts]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(result: Result | None, *, there: bool) -> str:
+    if result is None:
+        return "not run" if there else "-"
+    text = result.summary.replace("|", "\\|")
+    return f"{'passed' if result.code == 0 else 'FAILED'}: {text} ({result.day}, {result.seconds / 60:.0f} min)"
+
+
+def known(folder: Path) -> dict[tuple[str, str], Result]:
+    """The results that are there, by host and job."""
+    return {(file.parent.name, file.stem): Result(**json.loads(file.read_text())) for file in folder.glob("*/*.json")}
+
+
+def run(host: str, name: str, argv: Sequence[str]) -> Result:
+    """Run a job in a lab of its own; what it printed is kept beside its result."""
+    began = time.monotonic()
+    lab = [str(TOP / ".venv/bin/tare"), "lab", "run", "--host", host, "--time-limit", TIME_LIMIT, "--", *argv]
+    done = processes.run(lab, time_limit_s=LAB_LIMIT_S, output_cap=OUTPUT_CAP)
+    output, errors = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    folder = RESULTS / host
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.log").write_text(output + errors)
+    day = datetime.datetime.now(datetime.UTC).date().isoformat()
+    result = Result(day, done.code, round(time.monotonic() - began, 1), summary(done.code, output, errors))
+    (folder / f"{name}.json").write_text(json.dumps(asdict(result)))
+    return result
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what has not passed yet, and print the table."""
+    parser = argparse.ArgumentParser(description="tare on the stock hosts of the lab")
+    parser.add_argument("--host", choices=sorted(OWN), action="append", help="default: all of them")
+    parser.add_argument("--only", action="append", help="a job by name")
+    parser.add_argument("--again", action="store_true", help="also what has passed")
+    parser.add_argument("--table", action="store_true", help="run nothing; write the results into docs/hosts.md")
+    asked = parser.parse_args(arguments)
+    failed = False
+    if not asked.table:
+        for host in asked.host or OWN:
+            for name in asked.only or ():
+                if name not in jobs(host):
+                    parser.error(f"{host} has no job {name}; there are {', '.join(jobs(host))}")
+            for name, argv in jobs(host).items():
+                before = known(RESULTS).get((host, name))
+                if (asked.only and name not in asked.only) or (before and before.code == 0 and not asked.again):
+                    continue
+                result = run(host, name, argv)
+                failed |= result.code != 0
+                print(f"{host} {name}: {_cell(result, there=True)}", flush=True)
+    made = table(known(RESULTS))
+    if asked.table:
+        DOCUMENT.write_text(_TABLE.sub(lambda match: match[1] + made + match[2], DOCUMENT.read_text()))
+    print(made, end="")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

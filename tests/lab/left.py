@@ -1,0 +1,112 @@
+"""What tare leaves on a stock host, by an independent look before and after; runs in that host, as root.
+
+    python3 tests/lab/left.py doctor|campaign|interrupt|kill PLATFORM...
+
+``interrupt`` ends a campaign by SIGINT once it has made something, ``kill`` by SIGKILL with `tare clean` after it.
+Prints what is there that was not (or no longer is), and apart from it what an engine leaves by itself; exit code 1 if
+anything of the first kind is there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import host_state
+
+#: Where programs that run as root leave files.
+FOLDERS = ("/run", "/tmp", "/var", "/etc", "/root", "/home", "/dev", "/usr/local")
+OUT = Path("/lab/out")
+#: What a campaign is given; the daemon that it needs runs already.
+PLAN = ("-w", "primes", "--blocks", "2")
+JOURNAL = Path("/var/lib/tare/journal")
+#: So many entries: more than what a campaign makes for itself.
+MADE = 5
+MADE_LIMIT_S, END_LIMIT_S, SETTLED_S = 900.0, 5400.0, 20.0
+#: What the host itself, its engines and TARE_HOME have: the reason, and what it looks like.
+EXCUSED = {
+    "what systemd runs now and then": (r"process: [0-9]+ [0-9]+ (/usr)?/lib/systemd/", r"process: [0-9]+ [0-9]+ \(sd-"),
+    "docker keeps the image tare:HASH, and its daemon has files of its own": (
+        r"(file|mount): /(var/lib|run)/(docker|containerd)\b",
+    ),
+    "podman keeps the image tare:HASH, and has its own state": (r"(file|mount): /(var/lib|run)/(containers|libpod)\b",),
+    "podman makes these chains at its first network, and keeps them": (r"packet rule: .*(NETAVARK|nv_|netavark)",),
+    "settings of links go and come with the bridge of an engine": (r"setting: /proc/sys/net/(ipv[46]|bridge)/",),
+    "journal, sessions and devices of a host that goes on": (
+        r"file: /(var/log|run/log|run/udev|run/user|dev/(vcs|pts|shm))\b",
+        r"file: /run/systemd/(journal|units|transient|sessions|users|inhibit)\b",
+        r"group: /sys/fs/cgroup/user\.slice",
+        r"unit: (session-|user@|user-|init\.scope)",
+    ),
+    "services of the host by the clock": (
+        r"file: /var/(lib/(systemd|logrotate|apt|dpkg|dhcp|misc)|cache|backups)\b",
+        r"file: (/var)?/tmp/systemd-private",
+        r"(unit: |group: /sys/fs/cgroup/system\.slice/)(systemd-|apt-|dpkg-|e2scrub|fstrim|logrotate|man-db)",
+    ),
+    "TARE_HOME has these on purpose (docs/architecture.md)": (
+        r"file: /var/lib/tare/(images|bin|guest|bpf|rootless)\b",
+    ),
+    "the lab's own": (r"file: /(lab|usr/local/bin/tare)\b", ".*__pycache__"),
+}
+_EXCUSED = re.compile("|".join(f"^. {pattern}" for patterns in EXCUSED.values() for pattern in patterns))
+#: Names of tare's, which nothing above excuses.
+OURS = re.compile(r"process: .*(tare-agent|tare\.cli|/var/lib/tare/)|[/ :]tare-[0-9a-z]+x[0-9]+|tare/client")
+
+
+def sorted_out(lines: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Lines of a difference that are tare's to answer for, and those of the host and its engines."""
+    mine, theirs = [], []
+    for line in lines:
+        excused = _EXCUSED.search(line) and not OURS.search(line)
+        (theirs if excused else mine).append(line)
+    return mine, theirs
+
+
+def _campaign(platforms: Sequence[str], file: Path) -> subprocess.Popen[bytes]:
+    named = [word for platform in platforms for word in ("-p", platform)]
+    return subprocess.Popen(["tare", "run", *named, *PLAN, "-o", str(file)])
+
+
+def _interrupted(campaign: subprocess.Popen[bytes], number: int) -> None:
+    """Send a signal once the campaign has something of an instance on the host, as its journal says."""
+    deadline = time.monotonic() + MADE_LIMIT_S
+    while campaign.poll() is None and len(list(JOURNAL.glob("*.json"))) < MADE:
+        if time.monotonic() > deadline:
+            raise SystemExit("the campaign made nothing")
+        time.sleep(0.2)
+    time.sleep(2)
+    campaign.send_signal(number)
+    campaign.wait(END_LIMIT_S)
+
+
+def main(what: str, platforms: Sequence[str]) -> int:
+    """Look, act, look again."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    before = host_state.snapshot(FOLDERS)
+    if what == "doctor":
+        code = subprocess.run(["tare", "doctor", *platforms], check=False).returncode
+    else:
+        campaign = _campaign(platforms, OUT / f"{what}.tare")
+        if what == "campaign":
+            code = campaign.wait(END_LIMIT_S)
+        else:
+            _interrupted(campaign, signal.SIGKILL if what == "kill" else signal.SIGINT)
+            code = 0 if campaign.returncode in {-signal.SIGKILL, 130, -signal.SIGINT} else campaign.returncode or 1
+        if what == "kill":
+            code |= subprocess.run(["tare", "clean"], check=False).returncode
+    left = host_state.settled(before, SETTLED_S, folders=FOLDERS)
+    mine, theirs = sorted_out(left)
+    print(json.dumps({"what": what, "code": code, "left": mine, "of the host and its engines": theirs}, indent=1))
+    return 1 if code or mine else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,48 @@
+"""Jobs on stock hosts: what each runs, and the table of what came of them."""
+
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def host_test():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(TOP / "scripts"))
+        import host_test  # noqa: PLC0415
+
+        yield host_test
+
+
+def test_each_host_has_the_platforms_that_the_contract_is_asked_for_and_what_stays(host_test):
+    for host, manager in (("debian12", "lxd"), ("debian13", "incus")):
+        jobs = host_test.jobs(host)
+        asked = {"native", "runc", "crun", "docker", "docker-cgroupfs", "podman", "lxc", manager, "nspawn"}
+        assert asked | {"bubblewrap", "gvisor", "libvirt-lxc", "everything", "left-kill"} <= set(jobs)
+        assert jobs["runc"] == ["tare", "platform", "check", "runc", "--json"]
+        assert jobs["left-doctor"] == ["python3", "tests/lab/left.py", "doctor"]
+
+
+def test_a_summary_has_what_is_broken_or_left_or_the_last_words(host_test):
+    rows = (
+        '{"schema": "tare.check/1", "checks": [{"name": "same-bits", "broken": null}, {"name": "x", "broken": "no"}]}'
+    )
+    assert host_test.summary(1, rows, "") == "1 kept, broken: x"
+    assert host_test.summary(0, 'a table\n{"left": []}', "") == "nothing left"
+    left = '{"left": ["+ module: tun"]}'
+    assert host_test.summary(1, left, "") == "code 1, left: + module: tun"
+    assert host_test.summary(1, "", "lab: ready\nerror: no lxc\n") == "ended with 1: error: no lxc"
+
+
+def test_the_table_says_what_was_not_run_and_what_failed(host_test):
+    passed = host_test.Result("2026-11-23", 0, 600.0, "21 kept")
+    failed = host_test.Result("2026-11-23", 1, 60.0, "code 1, left: a|b")
+    table = host_test.table({("debian12", "runc"): passed, ("debian13", "runc"): failed})
+    assert "| runc | passed: 21 kept (2026-11-23, 10 min) | FAILED: code 1, left: a\\|b (2026-11-23, 1 min) |" in table
+    assert "| lxd | not run | - |" in table
+
+
+def test_the_document_has_a_place_for_the_table(host_test):
+    assert len(host_test._TABLE.findall((TOP / "docs" / "hosts.md").read_text())) == 1

@@ -1,0 +1,65 @@
+"""Stock hosts: whole systems with systemd, AppArmor and Debian's own services, with tare in them as a user has it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import left
+import pytest
+
+TARE = Path(sys.executable).with_name("tare")
+#: What a stock host is; asked in one go, as each lab boots for minutes.
+FACTS = (
+    "ps -o comm= -p 1; stat -f -c %T /sys/fs/cgroup; cat /sys/module/apparmor/parameters/enabled; cat /proc/self/cgroup"
+)
+#: Docker by systemd's driver, doctor before it; each compares the host with what it was.
+SHORT = "python3 tests/lab/left.py doctor && python3 tests/lab/left.py campaign native docker"
+
+
+def lab(*words):
+    """`tare lab run` with these words, to its end."""
+    return subprocess.run([TARE, "lab", "run", *words], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.host
+@pytest.mark.timeout(1800)
+def test_docker_by_systemds_driver_is_weighed_on_a_minimal_stock_debian_and_leaves_nothing():
+    done = lab("--host", "debian12-minimal", "--memory", "2G", "--", "sh", "-ec", f"{FACTS}; {SHORT}; tare clean")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[:3] == ["systemd", "cgroup2fs", "Y"]
+
+
+@pytest.mark.lab
+@pytest.mark.host
+@pytest.mark.timeout(10800)
+@pytest.mark.parametrize("host", ["debian12", "debian13"])
+@pytest.mark.parametrize("what", ["doctor", "campaign", "interrupt", "kill"])
+def test_nothing_of_tares_stays_on_a_stock_host(host, what):
+    platforms = () if what == "doctor" else ("native", "runc", "docker", "podman", "lxc")
+    done = lab("--host", host, "--time-limit", "2h", "--", "python3", "tests/lab/left.py", what, *platforms)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.lab
+@pytest.mark.host
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("host", ["debian12", "debian13"])
+def test_a_stock_host_is_what_it_says(host):
+    done = lab("--host", host, "--", "sh", "-c", f"{FACTS}; docker info --format '{{{{.CgroupDriver}}}}'; id -un 1000")
+    lines = done.stdout.splitlines()
+    assert lines[:3] == ["systemd", "cgroup2fs", "Y"], done
+    assert "/user.slice/user-0.slice/session-" in lines[3], "a login session, as a user's command has"
+    assert lines[4:] == ["systemd", "user"]
+
+
+def test_what_an_engine_leaves_is_told_from_what_tare_leaves():
+    lines = [
+        "+ packet rule: iptables-save nat -A POSTROUTING -j NETAVARK-HOSTPORT-MASQ",
+        "+ unit: tare-0123456789abx1.slice loaded active active",
+        "+ mount: /run/runsc/null-netns net:[4026532300] nsfs nsfs rw rw",
+        "+ module: vhost_vsock",
+        "+ file: /var/lib/docker/overlay2/abc drwx--x--- 0:0",
+    ]
+    mine, theirs = left.sorted_out(lines)
+    assert theirs == [lines[0], lines[4]]
+    assert mine == [lines[1], lines[2], lines[3]]
