@@ -172,6 +172,7 @@ COMPONENTS: Mapping[str, Component] = {
             Need("git", "Go asks it for versions", ("git",)),
             Need("r-base-core", "estimates are held to R's", ("Rscript",)),
             Need("openssh-server", "a host to reach", ("sshd",)),
+            Need("nftables", "the firewalls of other hosts", ("nft",)),
             Need("libxml2-utils", "checks what libvirt is told", ("xmllint",)),
         ),
     ),
