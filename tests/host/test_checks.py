@@ -65,6 +65,13 @@ def test_a_quiet_machine_needs_no_advice():
         (changed(root=False), "root", "fail", "not root", "sudo"),
         (changed(cgroup="none", cgroup_missing=("cpu", "memory")), "control groups", "fail", "none", "mount"),
         (changed(cgroup_missing=("memory",)), "control groups", "fail", "v2, without memory", "boot"),
+        (
+            changed(cgroup_missing=("memory",), cgroup_manager="systemd"),
+            "control groups",
+            "fail",
+            "v2, kept by systemd, without memory",
+            "boot",
+        ),
         (with_cpu(threads=1, cores=1), "cpus", "warn", "1 x A CPU", "share"),
         (with_cpu(smt=True, threads=8), "smt", "warn", "on", "smt/control"),
         (with_cpu(siblings=None), "siblings", "warn", "not known", "bare metal"),
