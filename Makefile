@@ -8,11 +8,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 SOURCES := src tests scripts bench
-# Each test has a limit of its own; these end what goes on all the same.
-QUICK_LIMIT_S := 1800
-HOST_LIMIT_S := 3600
 
-.PHONY: help setup packages venv agent gvisor image quick lint check test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults storm bench fuzz lock lower-bounds sbom audit clean
+.PHONY: help setup packages venv agent gvisor image quick lint check test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults storm bench fuzz wheel lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -25,9 +22,9 @@ setup: ## install all that is missing: packages, .venv, the agent, gVisor, the i
 packages venv agent gvisor image: ## one step of the set-up
 	@scripts/$@
 
-quick: setup ## set up, weigh the usual platforms in some minutes, print the table
-	@mkdir -p build
-	@scripts/with-dockerd $(BIN)/tare run --profile quick -o build/quick-$$(date +%Y%m%d-%H%M%S).tare
+quick: ## install what a first table needs, weigh the usual platforms in some minutes, print the table
+	@scripts/setup quick
+	@scripts/quick
 
 ##@ Every change
 
@@ -42,12 +39,8 @@ check: lint ## what a change must pass, in some minutes; needs no root and start
 	@cd agent && cargo test --quiet --locked
 	@$(BIN)/pytest -q -n auto --dist worksteal -m "not host and not simulation"
 
-test: setup lint ## set up, then every test, real platforms included
-	@mkdir -p build; \
-	( { (cd agent && cargo test --quiet --locked) && timeout -k 30 $(QUICK_LIMIT_S) $(BIN)/pytest -q -m "not host"; } \
-	  >build/quick-tests.log 2>&1; code=$$?; cat build/quick-tests.log; exit $$code ) & quick=$$!; \
-	timeout --foreground -k 60 $(HOST_LIMIT_S) scripts/with-dockerd $(BIN)/pytest -m host --durations=25; host=$$?; \
-	wait $$quick; exit $$((host | $$?))
+test: ## set up, then every test, real platforms included
+	@scripts/test
 
 docs-tables: ## the tables of docs/report-schema.md, from the report's models
 	@$(BIN)/python scripts/docs_tables.py
@@ -86,6 +79,9 @@ fuzz: venv ## every decoder by coverage, FUZZ_SECONDS each (an hour); fails at t
 	@scripts/fuzz
 
 ##@ Supply
+
+wheel: venv ## tare with its agent, for hosts without a compiler: build/wheel/*.whl (MACHINE=aarch64: cross-built, untested)
+	@scripts/wheel $(MACHINE)
 
 lock: ## the lock files anew, with hashes, from pyproject.toml
 	@scripts/lock

@@ -18,6 +18,14 @@ os.environ[plugins.ALLOWED] = ""
 ON_DEMAND = ("lab", "slow")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Which tests stay together where several hosts share them."""
+    if config.getvalue("dist") == "loadscope":
+        return importlib.import_module("shared_out").ByPlatform(config, log)
+    return None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     asked = config.option.markexpr or ""

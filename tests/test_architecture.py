@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "outputs": {"errors", "store"},
     "timeouts": set(),
     "host": {"errors", "model", "suggest", "timeouts", "plugins"},
+    "setup": {"errors", "clean", "model", "suggest", "host"},
     "session": {"errors", "model", "timeouts"},
     "image": {"errors", "clean", "model", "timeouts", "host"},
     "platforms": {"errors", "model", "suggest", "timeouts", "plugins", "host", "image", "session"},
@@ -48,7 +49,7 @@ MAY_IMPORT = {
     },
     "cli": {
         "errors", "clean", "outputs", "suggest", "model", "host", "image", "platforms", "workloads", "literature",
-        "store", "analysis", "report", "campaign", "contract", "lab", "footprint",
+        "store", "analysis", "report", "campaign", "contract", "lab", "footprint", "setup",
     },
 }  # fmt: skip
 

@@ -4,7 +4,7 @@ import pytest
 
 from campaign.fakes import FakePlatform
 from tare.campaign.execution.conduct import platforms_for
-from tare.campaign.execution.preflight import available
+from tare.campaign.execution.preflight import available, require_any
 from tare.errors import HostError, UsageError
 from tare.platforms import registry
 from tare.platforms.base import Availability
@@ -39,18 +39,25 @@ class Missing(FakePlatform):
         return Availability(False, reason="it is not installed", fix="apt-get install it")
 
 
-def test_what_does_not_run_is_left_out_with_its_reason_unless_it_was_named():
+def test_what_does_not_run_is_left_out_with_its_reason():
     platforms = [FakePlatform("here"), Missing("missing")]
-    ready, left_out = available(platforms, asked=("all", "here"), progress=lambda _: None, keep=pytest.fail)
+    ready, left_out = available(platforms, progress=lambda _: None, keep=pytest.fail)
     assert [platform.name for platform, _ in ready] == ["here"]
     assert [(omission.platform, omission.reason, omission.fix) for omission in left_out] == [
         ("missing", "it is not installed", "apt-get install it")
     ]
-    with pytest.raises(HostError, match="missing does not run here: it is not installed") as refused:
-        available(platforms, asked=("all", "missing"), progress=lambda _: None, keep=pytest.fail)
+    require_any(platforms, left_out)
+
+
+def test_where_nothing_that_was_named_runs_the_first_says_why():
+    chosen = [FakePlatform("native", baseline=True), Missing("missing"), Missing("gone")]
+    _, left_out = available(chosen, progress=lambda _: None, keep=pytest.fail)
+    with pytest.raises(HostError, match="missing does not run here: it is not installed; nor do gone") as refused:
+        require_any(chosen, left_out)
     assert refused.value.fix == "apt-get install it"
+    require_any(chosen[:1], [])  # the baseline alone is what was asked for
 
 
 def test_without_the_baseline_there_is_no_campaign():
     with pytest.raises(HostError, match="missing does not run here"):
-        available([Missing("missing", baseline=True)], asked=(), progress=lambda _: None, keep=pytest.fail)
+        available([Missing("missing", baseline=True)], progress=lambda _: None, keep=pytest.fail)

@@ -117,7 +117,9 @@ def test_a_start_that_raises_anything_fails_that_platforms_trials_alone(tmp_path
     rows, watcher, _ = campaign(tmp_path, launcher=Broken("start", error))
     assert {row["status"] for row in failing(rows, platform="docker")} == {"failed"}
     assert {row["status"] for row in rows if row["platform"] != "docker"} == {"ok"}
-    assert len(watcher.faults) == 1
+    fault, left_out = watcher.faults
+    assert "the file has the traceback" in fault
+    assert left_out.startswith("docker is left out from here on: it does not start any more: ")
 
 
 def test_a_stop_that_raises_anything_is_an_event_with_its_traceback(tmp_path):
@@ -365,30 +367,26 @@ class Faulty(FakePlatform):
         setattr(self, method, raising(AttributeError(f"{name} has no {method}")))
 
 
-def test_a_platform_whose_detection_fails_is_left_out_also_where_it_was_asked_for():
+def test_a_platform_whose_detection_fails_is_left_out():
     kept = []
     platforms = [FakePlatform("native", baseline=True), Faulty("odd", "detect")]
-    detected, left_out = available(
-        platforms, asked=("odd",), progress=lambda _: None, keep=lambda *fault: kept.append(fault)
-    )
+    detected, left_out = available(platforms, progress=lambda _: None, keep=lambda *fault: kept.append(fault))
     assert [platform.name for platform, _ in detected] == ["native"]
     assert left_out[0].reason.startswith("AttributeError: odd has no detect (in fail, test_faults.py:")
     assert kept[0][0] == "the detection of odd"
     assert b"Traceback" in kept[0][1].traceback
 
 
-def test_a_platform_that_answers_something_else_than_it_should_is_left_out_also_where_it_was_asked_for():
+def test_a_platform_that_answers_something_else_than_it_should_is_left_out():
     kept = []
     odd = FakePlatform("odd")
     odd.detect = lambda: None
     platforms = [FakePlatform("native", baseline=True), odd]
-    detected, left_out = available(
-        platforms, asked=("odd",), progress=lambda _: None, keep=lambda *fault: kept.append(fault)
-    )
+    detected, left_out = available(platforms, progress=lambda _: None, keep=lambda *fault: kept.append(fault))
     assert [platform.name for platform, _ in detected] == ["native"]
     assert "the detect of odd gave NoneType, and not Availability" in left_out[0].reason
     odd.prepare = lambda image: None
-    arguments = {"asked": ("odd",), "progress": lambda _: None, "keep": lambda *fault: kept.append(fault)}
+    arguments = {"progress": lambda _: None, "keep": lambda *fault: kept.append(fault)}
     ready, left_out = try_each([(odd, detected[0][1])], None, FakeLauncher(), **arguments)
     assert (ready, len(kept)) == ([], 2)
     assert "the prepare of odd gave NoneType, and not Prepared" in left_out[0].reason
@@ -397,7 +395,7 @@ def test_a_platform_that_answers_something_else_than_it_should_is_left_out_also_
 def test_a_platform_whose_preparation_fails_is_left_out():
     kept = []
     odd = Faulty("odd", "prepare")
-    arguments = {"asked": ("odd",), "progress": lambda _: None, "keep": lambda *fault: kept.append(fault)}
+    arguments = {"progress": lambda _: None, "keep": lambda *fault: kept.append(fault)}
     ready, left_out = try_each([(odd, odd.detect())], None, FakeLauncher(), **arguments)
     assert ready == []
     assert left_out[0].reason.startswith("AttributeError: odd has no prepare")
@@ -407,7 +405,7 @@ def test_a_platform_whose_preparation_fails_is_left_out():
 @pytest.mark.parametrize("method", ["detect", "prepare"])
 def test_without_the_baseline_it_ends_with_one_line(method):
     native = Faulty("native", method, baseline=True)
-    arguments = {"asked": (), "progress": lambda _: None, "keep": pytest.fail}
+    arguments = {"progress": lambda _: None, "keep": pytest.fail}
     calls = {
         "detect": lambda: available([native], **arguments),
         "prepare": lambda: try_each([(native, native.detect())], None, FakeLauncher(), **arguments),

@@ -64,7 +64,8 @@ def test_a_platform_that_does_not_start_fails_all_its_trials_with_the_reason_and
     assert set(failed["status"]) == {"failed"}
     assert all("does not want to" in reason for reason in failed["reason"])
     assert set(trials.filter(trials["platform"] != "docker")["status"]) == {"ok"}
-    assert store.done() == _all_keys(plan)
+    left_out = {key for key in _all_keys(plan) if key.block > 0 and key.arm.platform == "docker"}
+    assert store.done() == _all_keys(plan) - left_out, "after its third failure it has no more rows"
 
 
 def test_an_instance_that_dies_fails_that_trial_and_the_next_gets_a_fresh_one(store):

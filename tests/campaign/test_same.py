@@ -9,7 +9,7 @@ from campaign.fakes import FakePlatform, a_plan, a_record
 from tare.campaign.execution import conduct, same, trust
 from tare.campaign.execution.preflight import Ready
 from tare.campaign.host_session import HostSession
-from tare.errors import HostError, StoreError, UsageError
+from tare.errors import StoreError, UsageError
 from tare.host.facts import machine
 from tare.platforms.base import Availability
 from tare.store import PlatformRecord, create_store
@@ -157,7 +157,9 @@ class TestResume:
         monkeypatch.setattr(HostSession, "image", lambda host, workloads: IMAGE)
         monkeypatch.setattr(conduct, "jobs_of", lambda record: ())
         monkeypatch.setattr(conduct, "check_disk", lambda: None)
-        with pytest.raises(HostError, match="runc does not run here: it was removed") as refused:
+        with pytest.raises(
+            StoreError, match="runc is in the campaign and does not run here now: it was removed"
+        ) as refused:
             resume(_record())
         assert "\n" not in str(refused.value)
 

@@ -35,6 +35,7 @@ def ours(home=HOME):
     container = "1" * 64
     record = Path("/var/lib/docker/containers", container)
     mounts = ["/var/lib/docker/overlay2/ab/merged", "/run/docker/netns/a76b8162d5ec", str(record / "mounts/shm")]
+    snapshot = f"/var/lib/docker/rootfs/overlayfs/{container}"  # where containerd keeps the images
     return [
         removers.mount(space / "root"),
         removers.mount(NSPAWN / "unix-export" / "tare-ab12cx3"),
@@ -55,6 +56,9 @@ def ours(home=HOME):
         removers.oci_container("/usr/sbin/crun", space / "state", "tare-ab12cx3", without_v2=True),
         docker,
         HostResource("container", {**docker.facts, **removers.of_docker(container, record, mounts)}),
+        HostResource("container", {**docker.facts, **removers.of_docker(container, record, [snapshot])}),
+        removers.docker_image("tare:0123456789ab"),
+        removers.podman_image("tare:0123456789ab"),
         removers.podman_container("tare-ab12cx3", "tare/ab12cx3"),
         removers.of_lxd(own, "container", "tare-ab12cx3", "tare/ab12cx3"),
         removers.of_lxd(hosts, "storage", "tare-17abcdef"),

@@ -23,6 +23,8 @@ from tare.platforms.parts.boxfile import Answers, Box, load
 from tare.platforms.parts.monitors import GuestSetup, disk_format, firecracker_settings, qemu_command, xen_domain
 from tare.workloads import registry as workloads
 
+pytestmark = pytest.mark.own_host
+
 GOOD = """\
 kernel = "kernel"
 cmdline = 'box_ip={ip}/{prefix} via {gateway} {"json": {}}'

@@ -62,6 +62,8 @@ def bench_of():
 
 #: One start takes these a minute or two by emulation, and the suite makes a dozen: `make slow-test`.
 SLOW = {"docker-in-qemu"}
+#: Their daemon is the whole machine's.
+REAL_HOST = {"lxd"}
 #: What changes with a word of the command line, a network or a namespace.
 DIFFERENT = {
     "escape", "escape-to-others", "network-both-ways", "same-bits", "start-is-seen", "stop-leaves-nothing",
@@ -112,8 +114,12 @@ def _slow(name, check):
     return name in SLOW or not here
 
 
+def _marks(name, check):
+    return [pytest.mark.own_host] * (name not in REAL_HOST) + [pytest.mark.slow] * _slow(name, check)
+
+
 PROMISES = [
-    pytest.param(name, check, id=f"{name}-{check.name}", marks=[pytest.mark.slow] * _slow(name, check))
+    pytest.param(name, check, id=f"{name}-{check.name}", marks=_marks(name, check))
     for name, platform in sorted(PLATFORMS.items())
     if platform.has_agent
     for check in CHECKS

@@ -8,26 +8,29 @@ pytestmark = pytest.mark.host
 #: Started, journalled and removed by another's code, word for word, with another binary or machine type; docker-in-qemu
 #: has to make its store besides before it starts: `make slow-test`.
 LIKE_ANOTHER = ("crun", "docker-gvisor", "docker-in-qemu", "qemu-microvm", "runc-in-qemu")
+BESIDE_OTHERS = (
+    "native",
+    "runc",
+    "bubblewrap",
+    "nspawn",
+    "docker",
+    "libvirt-lxc",
+    "libvirt-qemu",
+    "lxc",
+    "podman",
+    "podman-rootless",
+    "gvisor",
+    "qemu",
+    "uml",
+)
 
 
 @pytest.mark.parametrize("delay", kill.DELAYS_S)
 @pytest.mark.parametrize(
     "name",
     [
-        "native",
-        "runc",
-        "bubblewrap",
-        "nspawn",
-        "docker",
-        "libvirt-lxc",
-        "libvirt-qemu",
-        "lxc",
+        *(pytest.param(name, marks=pytest.mark.own_host) for name in BESIDE_OTHERS),
         "lxd",
-        "podman",
-        "podman-rootless",
-        "gvisor",
-        "qemu",
-        "uml",
         *(pytest.param(name, marks=pytest.mark.slow) for name in LIKE_ANOTHER),
     ],
 )

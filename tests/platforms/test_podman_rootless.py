@@ -3,14 +3,6 @@ import pytest
 from tare.errors import PlatformError
 from tare.platforms import podman_rootless, registry
 
-SUBUID = "alice:100000:65536\n1001:165536:65536\nalice:300000:10\n\n"
-
-
-def test_subordinate_ids_are_counted_by_name_and_by_number():
-    assert podman_rootless.subordinate(SUBUID, "alice", 1000) == 65546
-    assert podman_rootless.subordinate(SUBUID, "bob", 1001) == 65536
-    assert podman_rootless.subordinate(SUBUID, "carol", 1002) == 0
-
 
 def test_a_user_without_subordinate_ids_is_told_the_command_that_gives_some():
     with pytest.raises(PlatformError) as caught:

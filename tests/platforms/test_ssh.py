@@ -24,6 +24,8 @@ from tare.platforms import registry, ssh
 from tare.platforms.parts.helpers import processes_by_pid
 from tare.platforms.ssh import Facts, Target, explain
 
+pytestmark = pytest.mark.own_host
+
 #: What an sshd's host said to `look` on Debian 12, the model and the addresses shortened.
 LOOKED = """\
 Welcome, said a login script

@@ -15,7 +15,7 @@ from tare.campaign.execution.runs import Client
 from tare.campaign.instances.disk_watch import DiskWatch
 from tare.campaign.instances.launcher import PARENT_GROUP, InstanceLauncher
 from tare.errors import ImageError
-from tare.host import cgroup, lock, state
+from tare.host import cgroup, lock, own_namespaces, state
 from tare.host.facts import machine, siblings, topology
 from tare.host.filesystems import roots
 from tare.host.network import bridge
@@ -106,13 +106,16 @@ class HostSession:
 
         Raises `HostError` where one of them cannot be made.
         """
+        own_namespaces.leave_hosts_network()
         net = bridge.Network(bridge.choose_subnet(subnet))
         label, work = secrets.token_hex(3)[:5], state.work()
         self.enter_context(pinning.kept_off(pinning.usable() - set(harness_cpus(resources.cpus))))
         cleanup = self.enter_context(CleanupStack(self._journal))
         datagram = self.enter_context(contextlib.closing(Datagram(net.host)))
         cleanup.own(removers.control_group(cgroup.path_of(PARENT_GROUP)))
-        net.create(cleanup)
+        unfenced = net.create(cleanup)
+        if unfenced is not None:
+            self._progress(f"not fenced: {unfenced}")
         with roots.translated("the client", work):
             client = _client(cleanup, image, resources, work / f"{label}client")
         disk = DiskWatch()

@@ -9,7 +9,7 @@ from types import FrameType
 from tare.cli.commands.app import app
 from tare.cli.console import Console, mend_streams
 from tare.errors import TareError
-from tare.host import state
+from tare.host import own_namespaces, state
 from tare.host.resources import unremoved
 
 INTERRUPTED = 130
@@ -36,7 +36,8 @@ def main() -> None:
         errors.print("[bold red]error:[/] there is not memory enough for this")
         sys.exit(2)
     except SystemExit as end:
-        if end.code == INTERRUPTED:  # typer turns an interrupt into this exit code
+        # Typer turns an interrupt into this exit code.
+        if end.code == INTERRUPTED and not isinstance(end, own_namespaces.CarriedOut):
             errors.print(interrupted(), markup=False, soft_wrap=True)
         raise
     finally:

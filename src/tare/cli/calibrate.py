@@ -17,7 +17,7 @@ from tare.cli.consent import agreed
 from tare.cli.console import Console, emit
 from tare.cli.report import to_read
 from tare.errors import UsageError
-from tare.host import state
+from tare.host import own_namespaces, state
 from tare.host.facts import machine
 from tare.host.tuning import load
 from tare.model import Trial
@@ -53,6 +53,7 @@ class CalibrationRequest:
 
 def run_calibration(request: CalibrationRequest, *, as_json: bool) -> None:
     """Measure what the folder lacks, and show the results so far even if interrupted. Raises `TareError`."""
+    own_namespaces.enter(state.home())
     folder = request.folder or state.home() / "calibration" / time.strftime("%Y%m%d-%H%M%S")
     console = Console(stderr=True)
     _check(request, folder, console)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 
 import typer
 
 from tare.cli.console import Console
 from tare.errors import HostError
-from tare.host import state
+from tare.host import lock, own_namespaces, state
 from tare.host.resources.journal import Journal, sweep
 
 
 def remove_leftovers(*, dry_run: bool) -> None:
     """Remove what the journal lists, or with ``dry_run`` print it. Exits 1 when something could not be removed."""
-    if os.geteuid() != 0:
-        raise HostError("what tare made belongs to root", fix="run tare as root (sudo)")
+    own_namespaces.enter(state.home())
+    with lock.held_if_free() if own_namespaces.inside() else contextlib.nullcontext() as holder:
+        if holder is not None:  # its processes are not to be seen from other namespaces, and would count as dead
+            raise HostError(f"another tare of yours is running: {holder}", fix="wait for its end, or interrupt it")
+        _remove_leftovers(dry_run=dry_run)
+
+
+def _remove_leftovers(*, dry_run: bool) -> None:
     console = Console()
     n_removed = n_kept = 0
     for step in sweep(Journal(state.journal()), dry_run=dry_run):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,18 +14,24 @@ import typer
 from rich.status import Status
 from rich.table import Table
 
+from tare.campaign import trial
 from tare.campaign.host_session import default_cpus
 from tare.cli.console import Console, emit
-from tare.errors import Failed, attempt
+from tare.errors import Failed, TareError, attempt
 from tare.footprint import checks as footprint_checks
 from tare.footprint import ptrace
-from tare.host import checks
+from tare.host import checks, own_namespaces, state
 from tare.host.facts import machine, siblings
+from tare.image.build import base_is_there
 from tare.lab import checks as lab_checks
 from tare.platforms import contract
 from tare.platforms import registry as platforms
 from tare.platforms.base import Availability, Platform
 
+#: The fact of a platform that says what was tried of it.
+TRIED = "tried"
+#: Platforms that are started at a time.
+AT_ONCE = 4
 _MARKS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "fail": "[red]✗[/]"}
 
 
@@ -31,11 +40,18 @@ def examine(names: Sequence[str], *, as_json: bool) -> None:
 
     Of named platforms each must run; of all, one is enough.
     """
+    lacking = own_namespaces.obstacle() if os.geteuid() != 0 else None
+    if lacking is None:
+        own_namespaces.enter(state.home())
     chosen = platforms.choose(names or list(platforms.all_platforms()))
-    host = checks.checks(siblings.completed(machine.gather(), default_cpus()))
+    facts = siblings.completed(machine.gather(), default_cpus())
+    host = checks.checks(facts, image=base_is_there())
+    if lacking is not None:
+        host = [checks.without_namespaces(lacking), *host[1:]]
     kernel = [ptrace.check(), *footprint_checks.checks(lab_checks.check())]
     with Console(stderr=True).status("") as status:
-        results = [_platform(platform, status) for platform in chosen]
+        answers = [(platform, _detected(platform, status)) for platform in chosen]
+        results = [_row(platform, answer) for platform, answer in _started(answers, status)]
     runs = (all if names else any)(row["available"] for row in results)
     usable = all(check.state != "fail" for check in host) and runs
     if as_json:
@@ -56,12 +72,56 @@ def examine(names: Sequence[str], *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _platform(platform: Platform, status: Status) -> dict[str, Any]:
-    status.update(f"trying {platform.name}")
+def _detected(platform: Platform, status: Status) -> Availability:
+    status.update(f"looking for {platform.name}")
     answer = attempt(partial(contract.detected, platform))
     if isinstance(answer, Failed):
         answer = Availability(False, reason=f"its detection failed: {answer.reason}")
     attempt(platform.close)  # detection starts nothing that cleanup would need
+    return answer
+
+
+def _started(answers: Sequence[tuple[Platform, Availability]], status: Status) -> list[tuple[Platform, Availability]]:
+    """The answers once each platform that is there was started as a campaign does it, several at a time."""
+    here = [platform for platform, answer in answers if answer.available and not trial.why_not(platform)]
+    if not here:
+        return [_untried(*pair) for pair in answers]
+    outcomes = attempt(partial(_try_each, here, status))
+    if isinstance(outcomes, Failed):  # such as a campaign that has the host
+        return [_untried(*pair, why=outcomes.reason) for pair in answers]
+    return [
+        (platform, _after_trial(answer, outcomes[platform.name]))
+        if platform.name in outcomes
+        else _untried(platform, answer)
+        for platform, answer in answers
+    ]
+
+
+def _try_each(platforms: Sequence[Platform], status: Status) -> dict[str, Failed | None]:
+    status.update(f"starting {', '.join(platform.name for platform in platforms)}")
+    with trial.ready() as ready, ThreadPoolExecutor(AT_ONCE) as pool:
+        outcomes = list(pool.map(lambda platform: attempt(partial(ready.run, platform)), platforms))
+        for platform in platforms:
+            attempt(platform.close)
+    return {platform.name: outcome for platform, outcome in zip(platforms, outcomes, strict=True)}
+
+
+def _after_trial(answer: Availability, outcome: Failed | None) -> Availability:
+    if isinstance(outcome, Failed):
+        error = outcome.error
+        what, fix = (error.what, error.fix or "") if isinstance(error, TareError) else (outcome.reason, "")
+        return Availability(False, reason=f"an instance does not start: {what}", fix=fix)
+    return replace(answer, details={**answer.details, TRIED: "an instance came up"})
+
+
+def _untried(platform: Platform, answer: Availability, why: str = "") -> tuple[Platform, Availability]:
+    if not answer.available:
+        return platform, answer
+    reason = f"not started: {trial.why_not(platform) or why}"
+    return platform, replace(answer, details={**answer.details, TRIED: reason})
+
+
+def _row(platform: Platform, answer: Availability) -> dict[str, Any]:
     return {
         "name": platform.name,
         "title": platform.title,
@@ -89,7 +149,8 @@ def _print(
     for row in results:
         mark = _MARKS["ok" if row["available"] else "warn"]
         text = row["version"] if row["available"] else row["reason"]
-        table.add_row(mark, row["name"], text, f"fix: {row['fix']}" if row["fix"] else "")
+        more = row["details"][TRIED] if row["available"] else f"fix: {row['fix']}" if row["fix"] else ""
+        table.add_row(mark, row["name"], text, more)
     for offer in offers:
         table.add_row(" ", offer["name"], offer["asks"], "")
     console.print("[bold]Platforms[/]")

@@ -11,11 +11,13 @@ import typer
 from tare.cli.console import Console, emit
 from tare.contract import suite, survey
 from tare.contract.doors import State
+from tare.host import own_namespaces, state
 from tare.platforms import registry
 
 
 def check_promises(name: str, only: Sequence[str], *, as_json: bool) -> None:
     """Run the checks (``only`` these; none: all) and print them. Exits 1 when a promise is broken."""
+    own_namespaces.enter(state.home())
     platform = registry.choose([name])[0]
     console, errors = Console(), Console(stderr=True)
     results: list[suite.Result] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -115,12 +115,13 @@ class RunningEstimates:
                 self._add_blocks(metric_figures, _grid(self.arms, list(alike), harmonic=self._harmonic[key]))
         return self._figures
 
-    def known(self) -> dict[str, Known]:
-        """How wide the intervals are, by workload."""
+    def known(self, without: Container[str] = ()) -> dict[str, Known]:
+        """How wide the intervals are, by workload. ``without``: platforms whose intervals are not narrowed any more."""
+        counted = {at for at, arm in enumerate(self.arms) if arm.platform not in without}
         rows: dict[str, list[Row]] = {workload: [] for workload, _ in self._harmonic}
         for (workload, _), figures in self.figures().items():
-            for logs in (*figures.logs.values(), *figures.totals.values()):
-                if len(logs) >= MIN_BLOCKS:
+            for at, logs in (*figures.logs.items(), *figures.totals.items()):
+                if at in counted and len(logs) >= MIN_BLOCKS:
                     wide = t_interval(np.array(logs), 0.95)
                     rows[workload].append(Row(wide.point, wide.half_width, len(logs)))
         return {workload: Known(tuple(metric_rows)) for workload, metric_rows in rows.items()}

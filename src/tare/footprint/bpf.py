@@ -28,12 +28,12 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import processes, state
+from tare.host import distribution, processes, state
 from tare.host.facts import cpulist
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 FLAGS = ("-O2", "-g", "-target", "bpf", "-Wall")
-FIX = "apt-get install clang libbpf-dev"
+FIX = distribution.install("clang", "libbpf-dev")
 #: Ends the fixes of errors where this host does not let one count.
 LAB = "count in a lab: tare lab run -- tare footprint"
 #: Of ``struct bpf_prog_info`` (linux/bpf.h): how long it is by Linux 5.12, and where ``recursion_misses`` is.
@@ -242,7 +242,7 @@ def _library() -> ctypes.CDLL:
     try:
         library = ctypes.CDLL("libbpf.so.1", use_errno=True)
     except OSError:
-        raise HostError("libbpf 1 is not installed", fix="apt-get install libbpf1") from None
+        raise HostError("libbpf 1 is not installed", fix=distribution.install("libbpf1")) from None
     pointer, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
     types: dict[str, tuple[type | None, list[type]]] = {
         "bpf_object__open_mem": (pointer, [text, ctypes.c_size_t, pointer]),

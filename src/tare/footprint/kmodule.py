@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import processes, state
+from tare.host import distribution, processes, state
 from tare.image.places import beside
 
 NAME = "tare_fcount"
@@ -33,7 +33,7 @@ def find() -> Path:
         if not headers.is_dir():
             raise HostError(
                 f"the headers of the kernel {release}, by which a module is built, are not installed",
-                fix=f"apt-get install linux-headers-{release} make, or let a lab do it: without --here",
+                fix=f"{distribution.install(f'linux-headers-{release}', 'make')}, or let a lab do it: without --here",
             )
         place.parent.mkdir(exist_ok=True)
         with beside(place, "the module that counts functions") as made:

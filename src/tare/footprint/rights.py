@@ -133,15 +133,6 @@ def foreign_namespaces(pid: int, thread: int) -> tuple[str, ...]:
     return tuple(name for name, value in theirs.items() if value != own[name])
 
 
-def label(pid: int, thread: int) -> str | None:
-    """A thread's label by a security module (AppArmor, SELinux); None where there is none."""
-    try:
-        text = (_PROC / str(pid) / "task" / str(thread) / "attr" / "current").read_text()
-    except OSError:
-        return None
-    return text.strip("\0\n ") or None
-
-
 def places(pid: int) -> tuple[Place, ...]:
     """The writable places of a process. One in the host's own tree has that as a whole."""
     folder = _PROC / str(pid)

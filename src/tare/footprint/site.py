@@ -81,11 +81,11 @@ def opened(
         def keep(what: str, failed: Failed) -> None:
             failures.append((what, failed))
 
-        usable, missing = preflight.available(chosen, asked=(), progress=doing, keep=keep)
+        usable, missing = preflight.available(chosen, progress=doing, keep=keep)
         image = _image(request, existing, host)
         resources = _resources(request, existing)
         launcher, client = host.prepare(image, resources, request.subnet)
-        ready, broken = preflight.try_each(usable, image, launcher, asked=(), progress=doing, keep=keep)
+        ready, broken = preflight.try_each(usable, image, launcher, progress=doing, keep=keep)
         store = existing or host.enter_context(_new(request, ready, [*missing, *broken], resources, image))
         host.callback(conduct.keep_unremoved, store)
         for what, failed in failures:

@@ -16,6 +16,7 @@ from tare.footprint import calls, cbpf, filters, ptrace, rights
 from tare.footprint.model import Abi, Call, Surface, Tasks
 from tare.footprint.rights import Identity
 from tare.footprint.sides import Side, sides
+from tare.host.facts import security
 
 NONE, STRICT, FILTER = 0, 1, 2
 _MODES = {NONE: "none", STRICT: "strict", FILTER: "filter"}
@@ -95,7 +96,7 @@ class Reader:
         for thread, who in seen.items():
             if who.seccomp == FILTER and thread not in installed:
                 continue  # it has ended
-            namespaces, label = rights.foreign_namespaces(pid, thread), rights.label(pid, thread)
+            namespaces, label = rights.foreign_namespaces(pid, thread), security.label(pid, thread)
             alike = _Alike(who.nameless(), installed.get(thread, ()), namespaces, label)
             groups.setdefault(alike, Counter())[who.name] += 1
         if groups:

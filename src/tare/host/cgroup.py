@@ -5,6 +5,8 @@ to it runs in child groups below: ``tool`` for the runtime's own command, and wh
 and CPU accounting cover the whole platform, and no platform is favoured by its place in the tree (METHOD, trap 2).
 
 Where systemd keeps the groups, each is a unit of its, with a part that is delegated to tare (`tare.host.systemd`).
+Without root, the tree is what was delegated to the user. Where nothing was, an instance's processes are those of a
+process namespace of its own (`Group.surroundings`): they can be found and ended, but are not limited or accounted.
 """
 
 from __future__ import annotations
@@ -19,12 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import systemd
+from tare.host import own_namespaces, systemd
 from tare.host.facts import cpulist
 from tare.host.filesystems import beneath
+from tare.host.resources.owner import Owner
 from tare.model import Resources
 from tare.timeouts import until
 
+#: The fix where a user has no groups.
+DELEGATE = "log in to a session of systemd's (or `loginctl enable-linger`), which delegates groups, or run tare as root"
 #: The controllers that tare sets or reads.
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")
 #: Of an engine that asks systemd for groups, on a host with v1's.
@@ -44,6 +49,24 @@ class Hierarchies:
     def unified(self) -> bool:
         """Whether limits are set by the v2 hierarchy (else by v1, or v1 of a hybrid host)."""
         return "cpu" not in self.v1
+
+    @property
+    def none(self) -> bool:
+        """Whether no groups can be made: none are delegated to this user."""
+        return self.unified and self.v2 is None
+
+    @property
+    def pins(self) -> bool:
+        """Whether groups can be restricted to CPUs; systemd delegates no cpuset controller by default."""
+        return not self.none and (not self.unified or "cpuset" in self.controllers())
+
+    def controllers(self) -> list[str]:
+        """Those of the v2 hierarchy that are switched on for groups: root has all, a user what was delegated."""
+        if not own_namespaces.inside():
+            return ["cpu", "cpuset", "memory"]
+        assert self.v2 is not None
+        offered = (self.v2 / "cgroup.controllers").read_text().split()
+        return [name for name in CONTROLLERS if name in offered]
 
 
 def parse_mounts(text: str) -> Hierarchies:
@@ -66,6 +89,8 @@ def parse_mounts(text: str) -> Hierarchies:
 def hierarchies() -> Hierarchies:
     """The host's control group hierarchies."""
     tree = parse_mounts(Path("/proc/mounts").read_text())
+    if own_namespaces.inside():
+        return delegated(tree)
     missing = [name for name in CONTROLLERS if name not in tree.v1]
     if tree.unified:
         if tree.v2 is None:
@@ -79,9 +104,9 @@ def hierarchies() -> Hierarchies:
 
 
 def kept_by_systemd() -> bool:
-    """Whether systemd makes and removes this host's groups: it runs, and there is no hierarchy but v2's."""
+    """Whether systemd makes and removes tare's groups: it runs, there is only v2's hierarchy, and tare is root."""
     tree = hierarchies()
-    return tree.unified and systemd.BOOTED.is_dir()
+    return tree.unified and systemd.BOOTED.is_dir() and not own_namespaces.inside()
 
 
 def path_of(name: str) -> str:
@@ -92,6 +117,24 @@ def path_of(name: str) -> str:
 def named(name: str) -> Group:
     """The group of tare's with this name (see `path_of`)."""
     return Group(path_of(name))
+
+
+def delegated(tree: Hierarchies) -> Hierarchies:
+    """The part of the hierarchies in which this user may make groups with limits and accounting; perhaps none."""
+
+    def ours(root: Path | None) -> bool:
+        return root is not None and os.access(root / "cgroup.procs", os.W_OK)
+
+    if tree.unified and ours(tree.v2) and {"cpu", "memory"} <= set(tree.controllers()):
+        assert tree.v2 is not None
+        return Hierarchies({}, tree.v2, (tree.v2,))
+    if not tree.unified and all(ours(tree.v1.get(name)) for name in CONTROLLERS):
+        return Hierarchies(tree.v1, None, tuple(root for root in tree.mounted if ours(root)))
+    return Hierarchies({}, None, ())
+
+
+#: Where there are no groups: the first process of each group's process namespace, by the group's path.
+_first_processes: dict[str, list[Owner]] = {}
 
 
 class Group:
@@ -105,10 +148,14 @@ class Group:
         #: The slice in which systemd is to make what an engine asks it for; None where it does not keep the groups.
         self.slice = systemd.slice_of(path)
         self._tree = hierarchies()
+        self._cpus: tuple[int, ...] = ()
         self._files: dict[str, int] = {}  # descriptors of what was read before: it is read again and again
 
     def create(self, resources: Resources) -> None:
         """Make it with its limits. Journal it first."""
+        self._cpus = tuple(resources.cpus)
+        if self._tree.none:
+            return
         if self.slice is not None:
             self._create_units(resources)
         elif self._tree.unified:
@@ -140,6 +187,22 @@ class Group:
                 _copy(folder.parent, folder, ("cpuset.cpus", "cpuset.mems"))
         return [folder / "cgroup.procs" for folder in folders]
 
+    @property
+    def accounts(self) -> bool:
+        """Whether its CPU time and memory can be read."""
+        return not self._tree.none
+
+    def surroundings(self) -> list[str]:
+        """The command prefix that does for what follows it what the host's control groups cannot (`entered_by`)."""
+        pinned = [] if self._tree.pins or not self._cpus else ["taskset", "--cpu-list", cpulist.written(self._cpus)]
+        apart = ["unshare", "--pid", "--fork", "--kill-child=KILL", "--"] if self._tree.none else []
+        return [*pinned, *apart]
+
+    def entered_by(self, pid: int) -> None:
+        """Note a process that was started in the `surroundings`; it may be in no other group."""
+        if self._tree.none:
+            _first_processes.setdefault(self.path, []).append(Owner.of(pid))
+
     def cpu_ns(self) -> int:
         """CPU time that all processes in it, dead ones too, have used so far."""
         text = self._read("cpuacct", "cpu.stat" if self._tree.unified else "cpuacct.usage")
@@ -161,6 +224,8 @@ class Group:
 
     def pids(self) -> list[int]:
         """All processes in it and below, without the one that keeps its scope."""
+        if self._tree.none:
+            return sorted(_family(self.path))
         root = self._tree.v2 if self._tree.unified else self._tree.v1["cpu"]
         assert root is not None
         keeper = _pids([root / self.inner / systemd.KEEPER]) if self.slice is not None else set()
@@ -194,6 +259,8 @@ class Group:
             os.close(self._files.popitem()[1])
 
     def _read(self, controller: str, name: str) -> bytes:
+        if self._tree.none:
+            raise HostError("no control groups are delegated to this user: nothing is accounted", fix=DELEGATE)
         if name not in self._files:
             root = self._tree.v2 if self._tree.unified else self._tree.v1[controller]
             assert root is not None
@@ -201,6 +268,8 @@ class Group:
         return os.pread(self._files[name], 1 << 16, 0)
 
     def _roots(self) -> list[Path]:
+        if self._tree.none:
+            return []
         if self._tree.unified:
             assert self._tree.v2 is not None
             return [self._tree.v2]
@@ -227,12 +296,14 @@ class Group:
 
     def _create_v2(self, resources: Resources) -> None:
         assert self._tree.v2 is not None
+        controllers = " ".join(f"+{name}" for name in self._tree.controllers())
         for folder in _ancestry(self._tree.v2, self.path):
-            (folder.parent / "cgroup.subtree_control").write_text("+cpu +cpuset +memory")
+            (folder.parent / "cgroup.subtree_control").write_text(controllers)
             folder.mkdir(exist_ok=True)
         folder = self._tree.v2 / self.path
-        (folder / "cgroup.subtree_control").write_text("+cpu +cpuset +memory")
-        (folder / "cpuset.cpus").write_text(cpulist.written(resources.cpus))
+        (folder / "cgroup.subtree_control").write_text(controllers)
+        if self._tree.pins:
+            (folder / "cpuset.cpus").write_text(cpulist.written(resources.cpus))
         (folder / "memory.max").write_text(str(resources.memory_bytes))
 
 
@@ -292,8 +363,10 @@ def give_up(path: str) -> None:
 def destroy(path: str) -> None:
     """Kill all processes in the group and below, in every hierarchy, and remove it. No group: nothing to do."""
     unit = systemd.slice_of(path) if kept_by_systemd() else None
-    folders = [root / path for root in hierarchies().mounted if (root / path).is_dir()]
     deadline = until(10)
+    if hierarchies().none:
+        _end_family(path, deadline)
+    folders = [root / path for root in hierarchies().mounted if (root / path).is_dir()]
     while folders:
         for pid in _pids(folders):
             with contextlib.suppress(ProcessLookupError):
@@ -309,6 +382,39 @@ def destroy(path: str) -> None:
             raise HostError(f"the control group {folders[0]} cannot be removed: processes {_pids(folders)} stay in it")
         if folders:
             time.sleep(0.005)
+
+
+def _end_family(path: str, deadline: float) -> None:
+    while pids := _family(path):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            raise HostError(f"processes {sorted(pids)} of {path} cannot be killed")
+        time.sleep(0.005)
+
+
+def _family(path: str) -> set[int]:
+    """The processes of a group where there are none, or below it: all that its namespaces' first ones have started.
+
+    Whose parent in such a namespace dies gets its first process for a parent: so none is missed.
+    """
+    first: set[int] = set()
+    for group, owners in list(_first_processes.items()):
+        if f"{group}/".startswith(f"{path}/"):
+            _first_processes[group] = [owner for owner in owners if not owner.ended()]
+            first |= {owner.pid for owner in _first_processes[group]}
+    parents: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat") if first else ():
+        with contextlib.suppress(OSError):
+            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+            if state not in {"Z", "X"}:
+                parents.setdefault(int(parent), []).append(int(stat.parent.name))
+    family, generation = set(first), first
+    while generation:
+        generation = {child for pid in generation for child in parents.get(pid, [])}
+        family |= generation
+    return family
 
 
 def _remove_tree(folder: Path) -> None:

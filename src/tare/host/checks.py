@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from tare.errors import HostError
+from tare.host import cgroup, distribution
 from tare.host.facts.machine import FULL_ASLR, CpuFacts, HostFacts
 
 State = Literal["ok", "warn", "fail"]
@@ -50,9 +52,14 @@ class Check:
     advice: str | None = None
 
 
-def checks(facts: HostFacts) -> list[Check]:
-    """All checks of the host, in a fixed order; what the host does not show is left out."""
-    parts = (_rights, _processors, _frequency, _memory, _disk, _noise, _clock, _kernel, _below, _tools)
+def checks(facts: HostFacts, *, image: bool = False) -> list[Check]:
+    """All checks of the host, in a fixed order; what the host does not show is left out.
+
+    ``image``: there is one, so that what builds it is not needed.
+    """
+    if image:
+        facts = facts.model_copy(update={"tools": {**facts.tools, "mmdebstrap": True}})
+    parts = (_rights, _processors, _frequency, _memory, _disk, _noise, _clock, _kernel, _security, _below, _tools)
     return [check for part in parts for check in part(facts)]
 
 
@@ -60,9 +67,22 @@ def _judge(name: str, finding: str, *, bad: bool, advice: str, state: State = "w
     return Check(name, state, finding, advice) if bad else Check(name, "ok", finding)
 
 
+def without_namespaces(lacking: HostError) -> Check:
+    """The check of a user's rights where he has not even namespaces of his own."""
+    return Check("root", "fail", f"not root, and {lacking.what}", lacking.fix)
+
+
 def _rights(facts: HostFacts) -> Iterator[Check]:
-    finding = "root" if facts.root else "not root"
-    yield _judge("root", finding, bad=not facts.root, state="fail", advice="run tare as root (sudo)")
+    if facts.own_namespaces:
+        advice = "what needs root is left out, and figures are a user's: run tare as root (sudo) for all"
+        yield Check("root", "warn", "not root: tare is root of a user namespace of its own", advice)
+        if facts.cgroup == "none":
+            finding = "none are delegated to this user: no memory limit, no CPU time, and CPUs by affinity"
+            yield Check("control groups", "warn", finding, cgroup.DELEGATE)
+            return
+    else:
+        finding = "root" if facts.root else "not root"
+        yield _judge("root", finding, bad=not facts.root, state="fail", advice="run tare as root (sudo)")
     missing = facts.cgroup_missing
     finding = "none mounted" if facts.cgroup == "none" else facts.cgroup
     finding += ", kept by systemd" if facts.cgroup_manager == "systemd" else ""
@@ -213,6 +233,11 @@ def _kernel(facts: HostFacts) -> Iterator[Check]:
         )
 
 
+def _security(facts: HostFacts) -> Iterator[Check]:
+    if facts.security is not None:
+        yield Check("security module", "ok", facts.security)
+
+
 def _below(facts: HostFacts) -> Iterator[Check]:
     yield _judge(
         "machine",
@@ -231,6 +256,8 @@ def _below(facts: HostFacts) -> Iterator[Check]:
 
 def _tools(facts: HostFacts) -> Iterator[Check]:
     missing = [name for name, installed in facts.tools.items() if not installed]
-    packages = " ".join(sorted({_PACKAGES[name] for name in missing}))
+    needed = sorted({_PACKAGES[name] for name in missing})
     finding = f"missing: {', '.join(missing)}" if missing else "all there"
-    yield _judge("tools", finding, bad=bool(missing), state="fail", advice=f"make setup, or apt-get install {packages}")
+    yield _judge(
+        "tools", finding, bad=bool(missing), state="fail", advice=f"tare setup, or {distribution.install(*needed)}"
+    )

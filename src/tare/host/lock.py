@@ -3,6 +3,7 @@
 Two at once would measure each other, and share what every session makes by the same name (`is_shared`): the end of one
 would take it from the other. "This host" is what two sessions have in common then, the control groups and the network;
 so the lock is named by their namespaces, in a folder of root's alone. The kernel releases it however its holder ends.
+A user without root has a lock of his own, in a folder of his: he sees nothing of root's.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import systemd
+from tare.host import own_namespaces, state, systemd
 from tare.host.resources.resource import HostResource
 
 FOLDER = Path("/run/tare")
@@ -32,6 +33,7 @@ _SHARED_NAMES = frozenset(
         *(("cgroup", name) for name in _SHARED_GROUPS),
         *(("cgroup", systemd.path_of(name)) for name in _SHARED_GROUPS),
         *(("link", "tare0"), ("link", "tarec0"), ("netns", "tare-client")),
+        *(("link", "tareprobe"), ("netns", "tare-probe")),
     }
 )
 
@@ -75,11 +77,16 @@ def held_if_free() -> Iterator[Holder | None]:
 
     Without root's rights, or where this process holds it already, nothing is locked.
     """
+    global _held  # noqa: PLW0603 (as above)
     if _held or os.geteuid() != 0:
         yield None
         return
     with _tried() as holder:
-        yield holder
+        _held = holder is None
+        try:
+            yield holder
+        finally:
+            _held = False
 
 
 def is_shared(resource: HostResource) -> bool:
@@ -100,7 +107,9 @@ def _tried() -> Iterator[Holder | None]:
         except BlockingIOError:
             yield _read(descriptor)
             return
-        me = Holder(os.getpid(), _command(), time.strftime("%Y-%m-%d %H:%M:%S"))
+        # In namespaces of its own a process has another number than on the host, where somebody may wait for it.
+        pid = int(os.environ.get("TARE_LOCK_HOLDER") or 0) if own_namespaces.inside() else 0
+        me = Holder(pid or os.getpid(), _command(), time.strftime("%Y-%m-%d %H:%M:%S"))
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(asdict(me)).encode(), 0)
         yield None
@@ -110,18 +119,29 @@ def _tried() -> Iterator[Holder | None]:
 
 def _opened() -> int:
     """A descriptor of the lock's file. Raises `HostError` where it cannot be relied on."""
-    namespaces = (str(Path("/proc/self/ns", kind).readlink()) for kind in ("cgroup", "net"))  # such as net:[4026531840]
-    file = FOLDER / "-".join(name.replace(":[", "").rstrip("]") for name in namespaces)
+    file = _place()
+    folder = file.parent
     try:
-        FOLDER.mkdir(mode=0o700, exist_ok=True)
-        status = FOLDER.lstat()
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
         if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-            raise HostError(f"others can write {FOLDER}", fix=f"see what is in it, and remove it: rm -r {FOLDER}")
+            raise HostError(f"others can write {folder}", fix=f"see what is in it, and remove it: rm -r {folder}")
         return os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise HostError(
             f"the lock {file} cannot be opened: {error.strerror}", fix="give tare a /run that it can write"
         ) from error
+
+
+def _place() -> Path:
+    """The lock's file."""
+    if own_namespaces.inside():
+        run_time = os.environ.get("XDG_RUNTIME_DIR", "")
+        if run_time and os.access(run_time, os.W_OK | os.X_OK):
+            return Path(run_time, "tare", "lock")
+        return state.home() / "lock" / "lock"
+    namespaces = (str(Path("/proc/self/ns", kind).readlink()) for kind in ("cgroup", "net"))  # such as net:[4026531840]
+    return FOLDER / "-".join(name.replace(":[", "").rstrip("]") for name in namespaces)
 
 
 def _read(descriptor: int) -> Holder:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from tare.errors import HostError
+from tare.host import distribution
 from tare.host.tuning import pinning
 from tare.timeouts import stretched, until
 
@@ -38,6 +39,8 @@ OUTPUT_CAP = 4 << 20
 #: How long output is still read after a kill: a process that left its group may hold the pipes open.
 LAST_WORDS_S = 0.2
 _PIECE = 65_536
+#: siginfo's si_code of a signal that the kernel sent: of a terminal's Ctrl-C, to all processes that it has in front.
+_BY_KERNEL = 0x80
 #: A process enters its cgroups itself, before it executes the program: that never runs outside them.
 _ENTER = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ >"$1"; shift; n=$((n-1)); done; exec "$@"'
 
@@ -72,6 +75,11 @@ class Finished:
         lines = (self.stderr or self.stdout).decode(errors="replace").strip().splitlines()
         tail = " | ".join(lines[-3:]) or "no output"
         raise HostError(f"`{shlex.join(self.argv)}` {how}: {tail}", fix=fix)
+
+
+def without_proxies() -> dict[str, str]:
+    """The environment without proxies, which are for tare's own downloads."""
+    return {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
 
 
 def find(program: str) -> str | None:
@@ -216,7 +224,7 @@ def start(
     full = list(argv)
     program = find(full[0])
     if program is None:
-        raise HostError(f"{full[0]} is not installed", fix=f"apt-get install the package that has {full[0]}")
+        raise HostError(f"{full[0]} is not installed", fix=distribution.owner(full[0]))
     full[0] = program
     if cgroup_procs:
         full = ["/bin/sh", "-ec", _ENTER, "sh", str(len(cgroup_procs)), *map(str, cgroup_procs), *full]
@@ -262,6 +270,7 @@ def start_held(
     cgroup_procs: Sequence[Path],
     within: Sequence[str] = (),
     pass_fds: Sequence[int] = (),
+    env: Mapping[str, str] | None = None,
     rest: bool = False,
 ) -> Held:
     """Start a process up to the moment before it executes the program.
@@ -279,7 +288,9 @@ def start_held(
         program = find(argv[0]) or argv[0]
         held = [*within, "bash", "-ec", _WAIT, "bash", str(gate), program, *argv[1:]]
         inherited = (gate, *pass_fds)
-        process = start(held, stdin=stdin, stdout=stdout, stderr=stderr, cgroup_procs=cgroup_procs, pass_fds=inherited)
+        process = start(
+            held, stdin=stdin, stdout=stdout, stderr=stderr, env=env, cgroup_procs=cgroup_procs, pass_fds=inherited
+        )
         on_failure.pop_all()
     ours.settimeout(stretched(HOLD_LIMIT_S))
     try:
@@ -294,6 +305,39 @@ def start_held(
     if rest:
         time.sleep(REST_S)
     return Held(process, ours)
+
+
+def stand_for(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
+    """Run a command in this one's place, on its terminal, and return its exit code (128 and the signal's number).
+
+    Signals that are sent to this process alone go on to the command's own processes, which the terminal's reach anyway.
+    """
+    passed_on = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, {*passed_on, signal.SIGCHLD})
+    program = find(argv[0])
+    if program is None:
+        raise HostError(f"{argv[0]} is not installed", fix=f"apt-get install the package that has {argv[0]}")
+    process = subprocess.Popen(  # noqa: S603 (argv lists only)
+        [program, *argv[1:]],
+        env=dict(env),
+        # The command is to be interrupted as this process is, which has its signals blocked.
+        preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, {*passed_on, signal.SIGCHLD}),  # noqa: PLW1509
+    )
+    while process.poll() is None:
+        came = signal.sigwaitinfo({*passed_on, signal.SIGCHLD})
+        if came.si_signo in passed_on and came.si_code != _BY_KERNEL:
+            for pid in _children(process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, came.si_signo)
+    return process.returncode if process.returncode >= 0 else 128 - process.returncode
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that a process's first thread has started and that still live."""
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Where tare keeps what it needs on a host: ``TARE_HOME``, by default ``/var/lib/tare``.
+"""Where tare keeps what it needs on a host: ``TARE_HOME``, by default ``/var/lib/tare``; without root, the user's own.
 
 It is its owner's alone: root runs programs and removes folders by what is in it, and in the trees of instances are
 set-user-ID files that guests made.
@@ -12,9 +12,12 @@ import stat
 from pathlib import Path
 
 from tare.errors import HostError
+from tare.host import own_namespaces
 
 DEFAULT_HOME = Path("/var/lib/tare")
 JOURNAL = "journal"
+#: The user that files of users without a number in this user namespace seem to belong to (kernel.overflowuid).
+OVERFLOW = 65534
 #: What tare has in there. A folder with nothing else is tare's own, and may be closed to other users.
 CONTENTS = {
     "bin", "bpf", "calibration", "calibration.json", "guest", "images", JOURNAL, "lab", "libvirt", "lock", "lost+found",
@@ -50,6 +53,9 @@ def _refuse_others(folder: Path) -> None:
     """Raises `HostError` when another user owns or can write the folder, one above it, or a link that leads there."""
     named, place = folder.absolute(), folder.resolve()
     mine = {0, os.geteuid()}
+    if own_namespaces.inside():
+        # Root of the host has no number in here. The user's own process has checked the same folder before.
+        mine.add(OVERFLOW)
     for link in (path for path in (named, *named.parents) if path.is_symlink()):
         if link.lstat().st_uid not in mine:
             raise _of_others(folder, f"the link {link} belongs to {_user(link.lstat().st_uid)}")
@@ -87,7 +93,13 @@ def _user(uid: int) -> str:
 
 def home_if_any() -> Path:
     """The same folder, which may not be there."""
-    return Path(os.environ.get("TARE_HOME") or DEFAULT_HOME)
+    return Path(os.environ.get("TARE_HOME") or (DEFAULT_HOME if os.geteuid() == 0 else _users_home()))
+
+
+def _users_home() -> Path:
+    """By the XDG Base Directory Specification, in which a path that is not absolute counts as none."""
+    data = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return (data if data.is_absolute() else Path.home() / ".local" / "share") / "tare"
 
 
 def images() -> Path:

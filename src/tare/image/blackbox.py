@@ -8,12 +8,12 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import processes, state
+from tare.host import distribution, processes, state
 from tare.image import guest
 from tare.image.guest import Guest
 
 FLAGS = ("-static", "-Os", "-s")
-FIX = "apt-get install gcc libc6-dev"
+FIX = distribution.install("gcc", "libc6-dev")
 #: What it answers, as its source has it.
 ECHO_PORT, HTTP_PORT = 7, 80
 

@@ -51,11 +51,25 @@ class Image:
 
 
 def agent_path() -> Path:
-    """The agent's program: ``TARE_AGENT``, or what `make agent` built. Raises `HostError` when there is none."""
-    named = os.environ.get("TARE_AGENT")
-    agent = Path(named) if named else Path(__file__).parents[3] / "agent" / "target" / "release" / "tare-agent"
+    """The agent's program: ``TARE_AGENT``, else the one in the wheel, else what `make agent` built.
+
+    Raises `HostError` when there is none.
+    """
+    if named := os.environ.get("TARE_AGENT"):
+        agent, fix = Path(named), "unset TARE_AGENT, or let it name the agent"
+    elif (packed := Path(__file__).with_name("tare-agent")).is_file():
+        return packed
+    else:
+        clone = Path(__file__).parents[3] / "agent"
+        agent, fix = clone / "target" / "release" / "tare-agent", "make agent, or set TARE_AGENT"
+        if not (clone / "Cargo.toml").is_file():
+            machine = os.uname().machine
+            raise HostError(
+                f"this tare was installed without an agent for {machine}",
+                fix=f"install the wheel that `make wheel MACHINE={machine}` builds in a clone, or set TARE_AGENT",
+            )
     if not agent.is_file():
-        raise HostError(f"the agent is not built: {agent} is missing", fix="make agent, or set TARE_AGENT")
+        raise HostError(f"the agent is not built: {agent} is missing", fix=fix)
     return agent
 
 
@@ -66,7 +80,7 @@ def ensure(agent: Path, *, progress: Progress, layers: Collection[Layer] = ()) -
     """
     with locked(state.images(), progress):
         base_recipe = recipe.load(layers)
-        base = _base(base_recipe, progress)
+        base = built_base(base_recipe, progress)
         manifest = manifests.read(base)
         agent_hash = hashlib.sha256(agent.read_bytes()).hexdigest()
         digest = image_hash(manifest, agent_hash)
@@ -101,22 +115,36 @@ def base_place() -> Path:
     return _place(recipe.load())
 
 
+def base_is_there() -> bool:
+    """Whether that base is there, as far as the caller may see."""
+    try:
+        return (state.home_if_any() / "images" / _name(recipe.load())).is_dir()
+    except OSError:
+        return False
+
+
+def _name(base_recipe: Recipe) -> str:
+    return "-".join(["base", *base_recipe.layers, base_recipe.hash[:16]])
+
+
 def _place(base_recipe: Recipe) -> Path:
-    return state.images() / "-".join(["base", *base_recipe.layers, base_recipe.hash[:16]])
+    return state.images() / _name(base_recipe)
 
 
-def _base(base_recipe: Recipe, progress: Progress) -> Path:
+def built_base(base_recipe: Recipe, progress: Progress) -> Path:
+    """The base of a recipe, from the cache or built: its root and its manifest, in a folder. Raises `ImageError`.
+
+    The caller holds the lock of the images' folder.
+    """
     place = _place(base_recipe)
     if place.is_dir():
         return place
     if processes.find("mmdebstrap") is None:
-        raise ImageError("mmdebstrap is not installed", fix="apt-get install mmdebstrap")
-    free = shutil.disk_usage(state.images()).free
-    if free < NEEDED_DISK:
         raise ImageError(
-            f"{free / 2**30:.1f} GiB are free below {state.images()}, the image needs {NEEDED_DISK / 2**30:.0f} GiB",
-            fix="free some space, or set TARE_HOME to a larger disk",
+            "mmdebstrap is not installed, which builds the image",
+            fix="tare setup; where it cannot be had, tare image import what `tare image export` wrote elsewhere",
         )
+    require_room()
     more = f" and {' and '.join(base_recipe.layers)} (some minutes)" if base_recipe.layers else " (about half a minute)"
     progress(f"building the image's base with mmdebstrap{more}")
     with beside(place) as folder:
@@ -126,7 +154,7 @@ def _base(base_recipe: Recipe, progress: Progress) -> Path:
         if done.code != 0:
             raise explain(done.stderr.decode(errors="replace"), timed_out=done.timed_out)
         packages = installed(root)
-        _check_pins(base_recipe, packages)
+        check_pins(base_recipe, packages)
         checksums = _checksums(root, packages)
         neutralise(base_recipe, root)
         manifest = manifests.Manifest(
@@ -134,6 +162,16 @@ def _base(base_recipe: Recipe, progress: Progress) -> Path:
         )
         (folder / "manifest.json").write_text(manifest.model_dump_json(indent=1))
     return place
+
+
+def require_room() -> None:
+    """Raise `ImageError` where the disk does not hold an image."""
+    free = shutil.disk_usage(state.images()).free
+    if free < NEEDED_DISK:
+        raise ImageError(
+            f"{free / 2**30:.1f} GiB are free below {state.images()}, the image needs {NEEDED_DISK / 2**30:.0f} GiB",
+            fix="free some space, or set TARE_HOME to a larger disk",
+        )
 
 
 def command(base_recipe: Recipe, root: Path, archives: list[str]) -> list[str]:
@@ -184,7 +222,7 @@ def explain(output: str, *, timed_out: bool) -> ImageError:
     if any(words in output for words in _OFFLINE):
         return ImageError(
             f"Debian's archive is not reached: {cause}",
-            fix="see that apt-get update works on this host; a built image is cached and needs no archive",
+            fix="see that apt-get update works on this host, or tare image import an image of another",
         )
     return ImageError(f"mmdebstrap failed: {cause}", fix="see that apt-get update works on this host")
 
@@ -224,7 +262,8 @@ def _checksums(root: Path, packages: dict[str, str]) -> dict[str, str]:
     return checksums
 
 
-def _check_pins(base_recipe: Recipe, packages: dict[str, str]) -> None:
+def check_pins(base_recipe: Recipe, packages: dict[str, str]) -> None:
+    """Raise `ImageError` unless a base with these packages has what the recipe pins."""
     for name, version in base_recipe.pinned:
         if packages.get(name) != version:
             raise ImageError(f"the base has {name} {packages.get(name)}, the recipe pins {version}")

@@ -20,14 +20,17 @@ def oci_tar(image: Image) -> Path:
     place = image.root.parent / "root.tar"
     if not place.exists():
         part = place.with_suffix(".part")
-        # The same bytes for the same contents, whenever and wherever they were copied together.
-        order = ["--sort=name", "--numeric-owner", "--one-file-system", "--xattrs"]
-        order += [f"--mtime=@{recipe.load().epoch}", "--clamp-mtime", "--format=posix"]
-        order += ["--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime"]
-        argv = ["tar", "-C", str(image.root), *order, "-cf", str(part), "."]
+        argv = ["tar", "-C", str(image.root), *same_bytes(), "-cf", str(part), "."]
         _require(processes.run(argv, time_limit_s=LIMIT_S), part)
         part.rename(place)
     return place
+
+
+def same_bytes() -> list[str]:
+    """The options by which tar makes the same bytes of the same contents, whenever and wherever they were copied."""
+    options = ["--sort=name", "--numeric-owner", "--one-file-system", "--xattrs"]
+    options += [f"--mtime=@{recipe.load().epoch}", "--clamp-mtime", "--format=posix"]
+    return [*options, "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime"]
 
 
 def ext4(image: Image, size_bytes: int) -> Path:

@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import processes, state
+from tare.host import distribution, processes, state
 from tare.image import vmlinux
 
 METAPACKAGE = "linux-image-cloud-amd64"
@@ -141,7 +141,9 @@ def busybox_path() -> Path:
     """The host's static busybox, once cpio is there too. Raises `ImageError`."""
     busybox = processes.find("busybox")
     if busybox is None or processes.find("cpio") is None:
-        raise ImageError("busybox and cpio are needed for the guest", fix="apt-get install busybox-static cpio")
+        raise ImageError(
+            "busybox and cpio are needed for the guest", fix=distribution.install("busybox-static", "cpio")
+        )
     return Path(busybox)
 
 

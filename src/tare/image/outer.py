@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import processes, state
+from tare.host import distribution, processes, state
 from tare.host.filesystems import ext4
 from tare.image import guest
 
@@ -53,7 +53,7 @@ def located(program: str) -> str:
     """The path of a program on this host. Raises `ImageError`."""
     place = processes.find(program)
     if place is None and not Path(program).is_file():
-        raise ImageError(f"{program} is not installed", fix=f"apt-get install the package that has {program}")
+        raise ImageError(f"{program} is not installed", fix=distribution.owner(program))
     return place or program
 
 

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import processes
+from tare.host import distribution, processes
 
 #: How a payload begins, and what unpacks it.
 PACKERS = {
@@ -44,7 +44,7 @@ def ensure(kernel: Path) -> Path:
     if packer is None or processes.find(packer) is None:
         raise ImageError(
             f"the guest's kernel is packed by {packer or 'an unknown packer'}, which is not here to unpack it",
-            fix=f"apt-get install {packer}" if packer else "a kernel of Debian's",
+            fix=distribution.install(packer) if packer else "a kernel of Debian's",
         )
     unpacked = processes.run([packer, "-dc"], stdin=packed, output_cap=UNPACKED_CAP).require().stdout
     if not unpacked.startswith(b"\x7fELF"):

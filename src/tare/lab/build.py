@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import processes, state
+from tare.host import distribution, processes, state
 from tare.host.filesystems import ext4
 from tare.image import build as image_build
 from tare.image.places import beside, locked
@@ -103,7 +103,7 @@ def obstacle() -> ImageError | None:
         what = f"{free / 2**30:.1f} GiB are free below {state.home()}, the lab needs {NEEDED_DISK / 2**30:.0f} GiB"
         return ImageError(what, fix="free some space, or set TARE_HOME to a larger disk")
     if processes.find("mmdebstrap") is None:
-        return ImageError("mmdebstrap is not installed", fix="apt-get install mmdebstrap")
+        return ImageError("mmdebstrap is not installed", fix=distribution.install("mmdebstrap"))
     return None
 
 

@@ -22,8 +22,8 @@ from typing import Any
 
 from tare.errors import ParseError
 from tare.host import processes
+from tare.host.filesystems import archives
 from tare.host.tuning import pinning
-from tare.lab import archives
 
 #: Of gcov's JSON.
 FORMAT = "1"

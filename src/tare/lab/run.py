@@ -13,8 +13,9 @@ from pathlib import Path, PurePosixPath
 
 from tare import outputs
 from tare.errors import HostError, PlatformError, SessionTimeout, TareError, UsageError
+from tare.host.filesystems import archives
 from tare.image import build as image_build
-from tare.lab import archives, build, kernel, payload, recipe
+from tare.lab import build, kernel, payload, recipe
 from tare.lab.machine import Parts, running
 from tare.model import Progress
 from tare.session import Session
@@ -212,7 +213,7 @@ def _bring(session: Session, archive: PurePosixPath, copy: Path) -> None:
 def unpack(packed: Path, folder: Path) -> None:
     """Plain files and folders of a tar, none of them outside of the folder: a lab runs what may be hostile.
 
-    Raises `HostError`, also for an archive beyond the bounds of `tare.lab.archives`.
+    Raises `HostError`, also for an archive beyond the bounds of `tare.host.filesystems.archives`.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,9 @@ parties register theirs under the entry point group ``tare.platforms``.
 
 The campaign calls, in this order:
 
-1. `Platform.detect`, once: by really trying, within seconds. Nothing stays on the host.
+1. `Platform.detect`, once: by really trying, within seconds. Nothing stays on the host. It starts no service by
+   a request to its socket, and loads no module merely to look. `tare doctor` then starts an
+   instance too (`tare.campaign.trial`).
 2. `Platform.prepare`, once: makes the form of the image that the platform runs. It may be cached across campaigns.
 3. `Platform.launch`, once an instance: returns when the platform's own start command has done its part; the agent
    may still be starting. All that is made is owned by the `CleanupStack` given, whose owner (not the platform)
@@ -33,6 +35,7 @@ from tare.host.cgroup import Group
 from tare.host.filesystems.roots import Workspace
 from tare.host.network.bridge import Network
 from tare.host.resources.journal import CleanupStack
+from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.model import Resources
 from tare.platforms.parts.answers import FirstAnswer
@@ -232,6 +235,8 @@ class Platform(ABC):
     own_kernel: bool = False  # whether a kernel is booted for each instance, whose uptime the agent then sees
     has_agent: bool = True  # else the stream has no bytes, and ends when the instance does
     start_patience: float = 1.0  # how many times longer than others' its start may take before it is given up
+    #: whether it runs by a user's own rights: as root of a user namespace (`own_namespaces`)
+    without_root: bool = False
     by_default: bool = True  # whether it takes part when the user names no platforms
 
     @abstractmethod
@@ -245,6 +250,10 @@ class Platform(ABC):
     @abstractmethod
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Start an instance whose agent speaks on ``Instance.stream``. Raises `PlatformError`."""
+
+    def kept(self, image: Image) -> Sequence[HostResource]:  # noqa: ARG002
+        """What `prepare` keeps of this image outside of ``TARE_HOME``; removed where the image is for a trial alone."""
+        return ()
 
     def daemon_failure(self) -> TareError | None:
         """The failure of a shared daemon, which ends all instances at once. Called when one was lost; None: unknown."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tare.host import processes, userns
+from tare.host import distribution, processes, userns
 from tare.host.filesystems import roots
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
@@ -18,7 +18,7 @@ from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.oci import own_users
 from tare.platforms.parts.pipes import start
 
-_INSTALL = "apt-get install bubblewrap"
+_INSTALL = distribution.install("bubblewrap")
 #: Not --die-with-parent: the kernel takes the parent's thread for the parent, and a campaign starts some in threads
 #: that end. It ends with its stdin, or with its control group.
 _NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", "tare")
@@ -62,6 +62,7 @@ class Bubblewrap(Platform):
         self.name = name
         self.title = f"bubblewrap (bwrap), run as root{' of a user namespace' if users else ''}"
         self._users = users
+        self.without_root = not users
 
     def detect(self) -> Availability:
         """Run a trivial sandbox."""

@@ -8,11 +8,14 @@ code, as any exception that it raises itself. That platform is left out, and the
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import TypeVar
 
+from tare.host import cgroup, own_namespaces
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
@@ -21,7 +24,16 @@ from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Pr
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST_NAME = 60
 _TEXTS = ("title", "network_path", "disk_cache")
-_SWITCHES = ("baseline", "shares_data", "elsewhere", "same_bits", "own_kernel", "has_agent", "by_default")
+_SWITCHES = (
+    "baseline",
+    "shares_data",
+    "elsewhere",
+    "same_bits",
+    "own_kernel",
+    "has_agent",
+    "by_default",
+    "without_root",
+)
 
 T = TypeVar("T")
 
@@ -74,7 +86,14 @@ def _all_texts(values: Sequence[object]) -> bool:
 
 def detected(platform: Platform) -> Availability:
     """The result of `Platform.detect`. Raises `TypeError` where it is no `Availability`, and what the method raises."""
+    if not platform.without_root and (os.geteuid() != 0 or own_namespaces.inside()):
+        return Availability(False, reason="it needs root", fix="run tare as root (sudo)")
     answer = _require(platform, platform.detect(), Availability, "detect")
+    if answer.available and own_namespaces.inside():
+        rights = "root of a user namespace of tare's own" + (
+            ", in no control group: no memory limit, no CPU time" if cgroup.hierarchies().none else ""
+        )
+        answer = replace(answer, details={**answer.details, "rights": rights})
     texts = (answer.version, answer.reason, answer.fix)
     details = answer.details
     whole = isinstance(details, Mapping) and _all_texts([*texts, *details, *details.values()])

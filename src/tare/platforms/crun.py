@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from tare.host import cgroup, processes, state
+from tare.host import cgroup, distribution, processes, state
 from tare.host.daemons.runtimes import surroundings
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
@@ -21,7 +21,7 @@ from tare.platforms.parts import left_open
 from tare.platforms.parts.attempt import MEMORY, TrialSite, complaint, system_folders
 from tare.platforms.parts.oci import Net, bundle_config, launch_bundle
 
-_INSTALL = "apt-get install crun"
+_INSTALL = distribution.install("crun")
 #: What `runtime` writes, in the folder of tare's programs.
 WRAPPER = "crun-without-v2"
 #: `Platform.not_honoured` of the platforms that start crun themselves.

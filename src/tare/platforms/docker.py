@@ -5,17 +5,20 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare import lazily
-from tare.errors import PlatformError, SessionError, TareError
-from tare.host import cgroup
-from tare.host.daemons import dockerd
+from tare.errors import HostError, PlatformError, SessionError, TareError
+from tare.host import cgroup, distribution
+from tare.host.daemons import activation, dockerd
+from tare.host.facts import security
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
+from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms import crun
@@ -28,12 +31,11 @@ from tare.platforms.base import (
     Platform,
     Prepared,
 )
-from tare.platforms.gvisor import DISK_CACHE, NETSTACK, find_runsc
-from tare.platforms.parts import helpers, left_open
+from tare.platforms.gvisor import DISK_CACHE, NETSTACK
+from tare.platforms.parts import engine, helpers, left_open
 from tare.platforms.parts.layers import stored
 from tare.platforms.parts.marks import FirstByte, Ping
 from tare.session.streams import SocketStream
-from tare.timeouts import stretched
 
 if TYPE_CHECKING:
     import docker
@@ -50,6 +52,11 @@ _PATHS = {
     "host": "client, bridge, host stack",
     "none": NO_NETWORK,
 }
+#: What to do where the daemon's refusal has these words.
+_FIXES = {
+    "no space left on device": "free disk space where Docker keeps its data (docker info: Docker Root Dir)",
+    "client version": "pip install --upgrade docker (in tare's environment), or another Docker engine",
+}
 _HEAD = struct.Struct(">BxxxL")
 _STDOUT, _LAST_KIND = 1, 3
 
@@ -57,50 +64,58 @@ _STDOUT, _LAST_KIND = 1, 3
 class Docker(Platform):
     """A container with Docker's own defaults: bridge with NAT and a published port, seccomp filter, overlay2.
 
+    ``program``: the runtime, with ``options`` of runsc's (`engine.RUNSC_DEFAULTS`), whatever the daemon calls it.
     ``network``: ``bridge``, ``host`` or ``none``, as ``docker run --network`` has it.
     """
 
-    def __init__(self, name: str, runtime: str, title: str, network: str = "bridge") -> None:
+    def __init__(
+        self, name: str, program: str, title: str, network: str = "bridge", options: Mapping[str, str] | None = None
+    ) -> None:
         self.name = name
         self.title = title
-        gvisors = runtime.startswith("runsc")
-        self.network_path = _PATHS[network] + (NETSTACK if gvisors and runtime != "runsc-host" else "")
+        gvisors = program == "runsc"
+        self.network_path = _PATHS[network] + (NETSTACK if gvisors and (options or {}).get("network") != "host" else "")
         if gvisors:
             self.disk_cache = DISK_CACHE
-        self.by_default = (runtime, network) == ("runc", "bridge")
+        self.by_default = (program, network) == ("runc", "bridge")
         self.open_by_design = left_open.BY_NETWORK[network]
         if network == "bridge" and not gvisors:
             self.open_by_design = {**self.open_by_design, **left_open.BY_DOCKERS_BRIDGE}
-        if runtime == "crun":
+        if program == "crun":
             self.not_honoured = (crun.WRAPPED,)
-        self._runtime = runtime
+        self._program = program
+        self._options = dict(options or {})
         self._network = network
+        self._info: Mapping[str, Any] | None = None  # what the daemon says of itself, while the connection lasts
         self._connection: docker.DockerClient | None = None
 
     def detect(self) -> Availability:
         """Ask the daemon for its version and whether it has the runtime."""
+        self._info = None
+        if activation.only_init_listens(dockerd.named().removeprefix("unix://") or dockerd.SOCKET):
+            reason = "the Docker daemon does not run: a request would start its service"
+            return Availability(False, reason=reason, fix="systemctl start docker")
         try:
-            with _sdk_errors():
-                info = self._client.info()
-                version = self._client.version()
-        except PlatformError as error:
+            info = self._facts()
+            runtime = engine.runtime(info, self._program, self._options)
+        except (PlatformError, HostError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
-        if self._runtime not in info["Runtimes"]:
+        if runtime is None:
+            words = " ".join([self._program, *(f"--{name}={value}" for name, value in self._options.items())])
             return Availability(
                 False,
-                reason=f"the Docker daemon has no runtime {self._runtime!r}",
-                fix=f"run by scripts/with-dockerd, or add {self._runtime} to the runtimes in /etc/docker/daemon.json",
+                reason=f"the Docker daemon has no runtime that is {words}",
+                fix=f"run by scripts/with-dockerd, or add {words} to the runtimes in /etc/docker/daemon.json",
             )
         if info["CgroupDriver"] == "systemd" and not cgroup.kept_by_systemd():
             return Availability(False, reason=cgroup.NOT_SYSTEMDS, fix=cgroup.NOT_SYSTEMDS_FIX)
         details = {
-            "storage": info["Driver"],
-            "cgroup driver": info["CgroupDriver"],
-            "runtime": self._runtime,
+            **engine.details(info),
+            "runtime": str(runtime),
             "docker network": self._network,
             "daemons' cpu": "accounted" if daemon_groups() else "not accounted: they have no control group",
         }
-        return Availability(True, version=version["Version"], details=details)
+        return Availability(True, version=str(info.get("ServerVersion", "unknown")), details=details)
 
     def prepare(self, image: Image) -> Prepared:
         """Import the image once; it stays in the daemon's store as ``tare:HASH``."""
@@ -113,7 +128,13 @@ class Docker(Platform):
                     src=source, repository=LABEL, tag=image.hash[:12], changes=[f"LABEL {LABEL}={image.hash}"]
                 )
                 imported = self._client.images.get(_tag(image))
-        return stored(_tag(image), imported.attrs, ("containerd-shim-runc-v2", *_programs(self._runtime)))
+        runtime = self._runtime()
+        shim = "containerd-shim-runsc-v1" if runtime.shim else "containerd-shim-runc-v2"
+        return stored(_tag(image), imported.attrs, (shim, runtime.path or self._program))
+
+    def kept(self, image: Image) -> list[HostResource]:
+        """The imported image."""
+        return [removers.docker_image(_tag(image))]
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Create, attach and start: what ``docker run`` does."""
@@ -121,6 +142,9 @@ class Docker(Platform):
         container = removers.docker_container(f"tare-{spec.id}")
         cleanup.own(container)
         config = self._host_config(spec, api)
+        mapped = engine.remapped(self._facts())
+        if mapped is not None:
+            os.chown(spec.space.data, *mapped)
         with _sdk_errors():
             started = spec.begin()
             made = api.create_container(
@@ -131,6 +155,7 @@ class Docker(Platform):
                 labels={LABEL: spec.id},
                 ports=[(spec.port, "tcp"), (spec.port, "udp")] if self._network == "bridge" else None,
                 host_config=config,
+                use_config_proxy=False,  # a proxy of the user's is not for sandboxes
             )
             stream = AttachedStream(api.attach_socket(made["Id"], {"stdin": 1, "stdout": 1, "stream": 1}))
             first_byte = FirstByte(stream.fileno())
@@ -140,11 +165,11 @@ class Docker(Platform):
                 api.start(made["Id"])
                 seen = api.inspect_container(made["Id"])
                 on_failure.pop_all()
-        address = self._address(spec, seen["NetworkSettings"]["IPAddress"])
+        address = self._address(spec, engine.address(seen))
         ping = Ping(address.ping) if spec.measured and address.ping else None
 
         def settle() -> None:
-            cleanup.learn(container, removers.of_docker(made["Id"], *_leftovers(seen)))
+            cleanup.learn(container, removers.of_docker(made["Id"], *engine.leftovers(seen)))
             helpers.adopt(spec.group, lambda argv: helps(argv, made["Id"], address.port))
 
         return Instance(spec, stream, started, address, first_byte, ping, daemons=daemon_groups(), settle=settle)
@@ -154,7 +179,7 @@ class Docker(Platform):
         try:
             with _sdk_errors():
                 self._client.ping()
-        except PlatformError as error:
+        except (PlatformError, HostError) as error:
             return error
         return None
 
@@ -176,17 +201,18 @@ class Docker(Platform):
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+            self._info = None
 
     def _host_config(self, spec: LaunchSpec, api: Any) -> Any:
         where = (spec.network.host, spec.port)
         published: dict[int | str, Any] = {f"{spec.port}/tcp": where, f"{spec.port}/udp": where}
         return api.create_host_config(
-            runtime=self._runtime,
+            runtime=self._runtime().name,
             cgroup_parent=spec.group.parent_for(self._cgroup_driver),
             cpuset_cpus=",".join(map(str, spec.resources.cpus)),
             mem_limit=spec.resources.memory_bytes,
             memswap_limit=spec.resources.memory_bytes,
-            binds=[f"{spec.space.data}:/data:rw"],
+            binds=[f"{spec.space.data}:/data:{security.writable_bind()}"],
             network_mode=self._network,
             port_bindings=published if self._network == "bridge" else {},
             log_config=self._log_config,
@@ -195,12 +221,25 @@ class Docker(Platform):
     @functools.cached_property
     def _cgroup_driver(self) -> str:
         """Who makes the containers' groups: ``systemd`` or ``cgroupfs``."""
-        return str(self._client.info()["CgroupDriver"])
+        return str(self._facts()["CgroupDriver"])
 
-    @functools.cached_property
+    def _facts(self) -> Mapping[str, Any]:
+        """What the daemon says of itself. Raises `PlatformError`, `HostError`."""
+        if self._info is None:
+            with _sdk_errors():
+                self._info = self._client.info()
+        return self._info
+
+    def _runtime(self) -> engine.Runtime:
+        runtime = engine.runtime(self._facts(), self._program, self._options)
+        if runtime is None:
+            raise PlatformError(f"the Docker daemon has no {self._program} any more", fix="see what tare doctor says")
+        return runtime
+
+    @property
     def _log_config(self) -> dict[str, Any]:
         """The daemon's own logging driver, with a size limit where it writes files that have none."""
-        driver = self._client.info()["LoggingDriver"]
+        driver = self._facts()["LoggingDriver"]
         return {"type": driver, "config": {"max-size": LOG_SIZE} if driver in {"json-file", "local"} else {}}
 
     @property
@@ -208,7 +247,7 @@ class Docker(Platform):
         if not dockerd.listens(dockerd.named()):
             raise docker.errors.DockerException("nobody listens")
         if self._connection is None:
-            self._connection = docker.from_env(timeout=round(stretched(60)))
+            self._connection = dockerd.connect(dockerd.named(), 60)
         return self._connection
 
 
@@ -279,22 +318,6 @@ def helps(argv: Sequence[str], container: str, port: int) -> bool:
     return program.startswith("containerd-shim") and ("-id", container) in pairs
 
 
-def _programs(runtime: str) -> tuple[str, ...]:
-    """The program of a runtime: those of gVisor are runsc with different options."""
-    return (find_runsc() or "runsc",) if runtime.startswith("runsc") else (runtime,)
-
-
-def _leftovers(seen: Mapping[str, Any]) -> tuple[Path, list[str]]:
-    """Where a daemon keeps a container's record, and the mounts that it made for it, from what ``inspect`` says."""
-    record = Path(seen["ResolvConfPath"] or "/var/lib/docker/containers/none/resolv.conf").parent
-    root = (seen.get("GraphDriver", {}).get("Data") or {}).get("MergedDir")
-    network = seen["NetworkSettings"]["SandboxKey"]
-    if network.endswith("/default"):  # the host's own, which all containers share that have it
-        network = None
-    points = [Path(point).resolve() for point in (root, network, record / "mounts" / "shm") if point]
-    return record, [str(point) for point in points]
-
-
 def _tag(image: Image) -> str:
     return f"{LABEL}:{image.hash[:12]}"
 
@@ -305,9 +328,11 @@ def _sdk_errors() -> Iterator[None]:
     try:
         yield
     except docker.errors.APIError as error:
-        raise PlatformError(f"the Docker daemon refuses: {error.explanation or error}") from error
+        message = str(error.explanation or error)
+        fix = next((fix for words, fix in _FIXES.items() if words in message), None)
+        raise PlatformError(f"the Docker daemon refuses: {message}", fix=fix) from error
     except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
-        fix = "start dockerd, or run by scripts/with-dockerd (apt-get install docker.io)"
+        fix = f"start dockerd, or run by scripts/with-dockerd ({distribution.install('docker.io')})"
         raise PlatformError("the Docker daemon does not answer", fix=fix) from error
 
 
@@ -317,6 +342,8 @@ PLATFORMS = (
     Docker("docker-host", "runc", "Docker with runc on the host network", "host"),
     Docker("docker-none", "runc", "Docker with runc, without a network", "none"),
     Docker("docker-gvisor", "runsc", "Docker with gVisor's runsc (systrap)"),
-    Docker("docker-gvisor-ptrace", "runsc-ptrace", "Docker with gVisor's runsc (ptrace)"),
-    Docker("docker-gvisor-host", "runsc-host", "Docker with gVisor's runsc (systrap, no netstack)"),
+    Docker("docker-gvisor-ptrace", "runsc", "Docker with gVisor's runsc (ptrace)", options={"platform": "ptrace"}),
+    Docker(
+        "docker-gvisor-host", "runsc", "Docker with gVisor's runsc (systrap, no netstack)", options={"network": "host"}
+    ),
 )

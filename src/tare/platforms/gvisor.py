@@ -17,6 +17,7 @@ from tare.platforms.parts.oci import Net, launch_bundle
 NETSTACK = ", gVisor's netstack"
 #: The sentry caches pages of files that no other process has open for writing.
 DISK_CACHE = "gVisor's own cache over the host's"
+INSTALL = "tare setup --with gvisor"
 KVM_FIX = "use a host whose KVM runs guests, or a lab: tare lab run -- tare doctor"
 
 
@@ -45,7 +46,7 @@ class Gvisor(Platform):
         """Start a trivial sandbox by ``runsc do``, with nothing of the host but its root for reading."""
         runsc = find_runsc()
         if runsc is None:
-            return Availability(False, reason="runsc is not installed", fix="make gvisor")
+            return Availability(False, reason="runsc is not installed", fix=INSTALL)
         if os.geteuid() != 0:
             return Availability(False, reason="a sandbox of gVisor's needs root here", fix="run tare as root (sudo)")
         if self._trap == "kvm" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
@@ -54,7 +55,7 @@ class Gvisor(Platform):
         # Where KVM is there and does not work, this hangs, and is ended.
         why = complaint(lambda site: self._command(runsc, site))
         if why:
-            fix = KVM_FIX if self._trap == "kvm" else "make gvisor"
+            fix = KVM_FIX if self._trap == "kvm" else INSTALL
             return Availability(False, reason=f"a trivial sandbox fails: {why}", fix=fix)
         shown = version[0].removeprefix("runsc version ").strip() if version else "unknown"
         return Availability(True, version=shown, details={"platform": self._trap, "runsc": runsc})

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import console, processes
+from tare.host import console, distribution, processes
 from tare.host.daemons import own
 from tare.host.network.bridge import no_tun
 from tare.host.network.fence import BRIDGE
@@ -27,7 +27,7 @@ from tare.platforms.parts import domain, left_open, libvirtd, rights, virsh, vm
 from tare.platforms.parts.marks import FirstByte, Ping
 from tare.platforms.parts.virsh import Creation, DomainStream
 
-INSTALL = "apt-get install --no-install-recommends libvirt-daemon-system libvirt-clients"
+INSTALL = ("libvirt-daemon-system", "libvirt-clients")
 #: Asking QEMU what it can do, once a version of it, takes some seconds; on a busy host more.
 PROBE_LIMIT_S = 120.0
 
@@ -65,7 +65,7 @@ class Libvirt(Platform):
         program = self._program()
         if lacking or program is None:
             reason = f"{lacking[0]} is not installed" if lacking else f"libvirt's {self.driver} driver is not installed"
-            return Availability(False, reason=reason, fix=f"{INSTALL} {self.package}")
+            return Availability(False, reason=reason, fix=distribution.install(*INSTALL, self.package, lean=True))
         if os.geteuid() != 0:
             return Availability(False, reason="a libvirtd of tare's own needs root", fix="run tare as root (sudo)")
         return None
@@ -300,7 +300,7 @@ def _overlay(spec: LaunchSpec) -> Path:
     place = spec.space.folder / "root.qcow2"
     base = vm.root_disk(spec.image)
     argv = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(base), str(place)]
-    processes.run(argv).require(fix="apt-get install qemu-utils")
+    processes.run(argv).require(fix=distribution.install("qemu-utils"))
     return place
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tare.errors import PlatformError, UsageError
-from tare.host import cgroup, console, processes
+from tare.host import cgroup, console, distribution, processes
+from tare.host.daemons import activation
 from tare.host.filesystems import roots
 from tare.host.network.fence import BRIDGE
 from tare.host.resources import removers
@@ -33,6 +34,8 @@ from tare.platforms.parts.marks import FirstByte, Ping
 from tare.platforms.parts.virsh import Creation
 
 DAEMONS = ("libvirtd", "virtqemud", "virtlxcd", "virtxend", "virtlogd")
+#: Of the host's own daemon, whole or in parts.
+SOCKETS = ("/run/libvirt/libvirt-sock", "/run/libvirt/virtqemud-sock", "/run/libvirt/virtvboxd-sock")
 BY_HAND = "start a Linux guest there yourself, and weigh it: -p ssh:HOST"
 #: Hypervisors on which libvirt cannot boot a kernel file of this host's, by the scheme of their URIs.
 UNBOOTABLE = {
@@ -128,7 +131,7 @@ class Named(Libvirt):
 
     def _lacking(self) -> Availability | None:
         if processes.find("virsh") is None:
-            return Availability(False, reason="virsh is not installed", fix="apt-get install libvirt-clients")
+            return Availability(False, reason="virsh is not installed", fix=distribution.install("libvirt-clients"))
         if os.geteuid() != 0:
             return Availability(False, reason="TAPs and control groups need root", fix="run tare as root (sudo)")
         try:
@@ -255,12 +258,15 @@ class Unbootable(Platform):
     def detect(self) -> Availability:
         """Ask for its version: the reason says whether the hypervisor is missing, or cannot boot tare's guests."""
         if processes.find("virsh") is None:
-            return Availability(False, reason="virsh is not installed", fix=INSTALL)
+            return Availability(False, reason="virsh is not installed", fix=distribution.install(*INSTALL, lean=True))
         if self._uri.driver in {"esx", "gsx", "vpx"} and not self._uri.host:
             return Availability(False, reason="no ESXi host is named", fix=f"-p libvirt:esx://HOST/, or {BY_HAND}")
         if self._uri.driver not in UNBOOTABLE:
             why = f"{self._uri.host} is another host: its domains cannot be on this one's bridge"
             return Availability(False, reason=why, fix=f"-p ssh:{self._uri.host}")
+        if any(map(activation.only_init_listens, SOCKETS)):
+            why = f"{self._what}: the host's libvirt daemon does not run, and a request would start it"
+            return Availability(False, reason=why, fix=f"systemctl start libvirtd, or {BY_HAND}")
         try:
             version = virsh.Connection(self._uri.uri).version()
         except PlatformError as error:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tare.host import processes
+from tare.host import distribution, processes
+from tare.host.facts import security
 from tare.host.filesystems import roots
 from tare.host.network.bridge import Endpoint
 from tare.host.network.fence import BRIDGE
@@ -17,14 +18,17 @@ from tare.image.build import Image
 from tare.image.forms import disk_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open
-from tare.platforms.parts.attempt import TrialSite, complaint
+from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.marks import Ping
 from tare.platforms.parts.pipes import start
 from tare.platforms.parts.rights import lxc_settings
 
 #: Seccomp filter, mounts and devices: what every template of LXC's includes.
 COMMON = Path("/usr/share/lxc/config/common.conf")
-FIX = "apt-get install --no-install-recommends lxc"
+FIX = distribution.install("lxc", lean=True)
+#: LXC's own profile for containers that name none. It is loaded with the host, where the one that ``generated`` makes
+#: for each start is compiled within the start's time, and stays in the kernel when lxc-start is killed.
+PROFILE = "lxc-container-default-cgns"
 
 
 def config(name: str, group: str, *more: str) -> str:
@@ -38,10 +42,22 @@ def config(name: str, group: str, *more: str) -> str:
         f"lxc.cgroup.dir.monitor = {group}/monitor",
         f"lxc.cgroup.dir.monitor.pivot = {group}/pivot",
         f"lxc.cgroup.dir.container = {group}/box",
+        *([f"lxc.apparmor.profile = {PROFILE}"] if security.apparmor() else []),
         *lxc_settings(),
         *more,
     ]
     return "\n".join(lines) + "\n"
+
+
+def trial_config(name: str, group: str, root: Path) -> str:
+    """The configuration of a container that runs the host's own programs, in a root with nothing else.
+
+    It has a root of its own since AppArmor's profile of lxc-start lets it mount below LXC's folder for roots alone.
+    """
+    for folder in ("proc", "sys", "dev"):
+        (root / folder).mkdir(parents=True)
+    binds = [f"lxc.mount.entry = {path} {path.name} none bind,ro,create=dir 0 0" for path in system_folders()]
+    return config(name, group, f"lxc.rootfs.path = dir:{root}", *binds, "lxc.net.0.type = empty")
 
 
 def start_argv(cleanup: CleanupStack, folder: Path, name: str, argv: Sequence[str]) -> list[str]:
@@ -62,20 +78,20 @@ class Lxc(Platform):
     open_by_design = left_open.PRIVILEGED_LXC
 
     def detect(self) -> Availability:
-        """Start a trivial container on the host's own root."""
+        """Start a trivial container of the host's own programs."""
         if processes.find("lxc-start") is None or not COMMON.exists():
             return Availability(False, reason="LXC is not installed", fix=FIX)
         if os.geteuid() != 0:
             return Availability(False, reason="containers of LXC's need root here", fix="run tare as root (sudo)")
         version = processes.run(["lxc-start", "--version"], time_limit_s=5).text.strip()
-        why = complaint(self._command)
+        why = complaint(self._command, cause=" - Failed to ")
         if why:
             return Availability(False, reason=f"a trivial container fails: {why}", fix="see `lxc-checkconfig`")
         return Availability(True, version=version)
 
     def _command(self, site: TrialSite) -> list[str]:
         name = f"tare-{site.folder.name}"
-        (site.folder / "config").write_text(config(name, site.group.inner, "lxc.net.0.type = empty"))
+        (site.folder / "config").write_text(trial_config(name, site.group.inner, site.folder / "root"))
         return start_argv(site.cleanup, site.folder, name, ["true"])
 
     def prepare(self, image: Image) -> Prepared:

@@ -34,6 +34,7 @@ class Native(Platform):
     network_path = "client, bridge, host stack"
     open_by_design = left_open.every_door("only a chroot, and what runs in it is the host's root")
     baseline: ClassVar[bool] = True
+    without_root = True
 
     def detect(self) -> Availability:
         """Root and chroot are all it takes."""

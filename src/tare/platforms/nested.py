@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import processes
+from tare.host import distribution, processes
 from tare.image import forms, guest, outer
 from tare.image.build import Image
 from tare.platforms.base import Availability, LaunchSpec, Prepared
@@ -63,12 +63,12 @@ class Nested(Qemu):
         for program in (self._inner.program, *self._inner.beside):
             if processes.find(program) is None:
                 package = self._inner.packages.get(program, self._inner.packages[self._inner.program])
-                raise ImageError(f"{program} is not installed", fix=f"apt-get install {package}")
+                raise ImageError(f"{program} is not installed", fix=distribution.install(package))
         asked = [self._inner.program, "--version"]
         finished = processes.run(asked, time_limit_s=5)
         if finished.code != 0 or not finished.text.strip():
             package = self._inner.packages[self._inner.program]
-            raise ImageError(f"`{' '.join(asked)}` fails", fix=f"apt-get install --reinstall {package}")
+            raise ImageError(f"`{' '.join(asked)}` fails", fix=distribution.install(package, again=True))
         return finished.text.splitlines()[0].partition("version ")[2].partition(",")[0].strip()
 
     def _system(self) -> Path:

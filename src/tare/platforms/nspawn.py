@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tare.host import cgroup, processes
+from tare.host import cgroup, distribution, processes
 from tare.host.filesystems import roots
 from tare.host.network import bridge
 from tare.host.resources import removers
@@ -20,7 +20,7 @@ from tare.platforms.parts.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.pipes import start
 from tare.platforms.parts.rights import MASKED, READ_ONLY, present
 
-_INSTALL = "apt-get install systemd-container"
+_INSTALL = distribution.install("systemd-container")
 #: Pipes instead of a terminal, in the caller's control group, and the image left as it is.
 _PLAIN = ("--quiet", "--register=no", "--keep-unit", "--console=pipe", "--resolv-conf=off", "--timezone=off")
 

@@ -10,11 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import processes
+from tare.host import distribution, processes
 from tare.host.cgroup import Group
 from tare.host.daemons import runtimes
+from tare.host.facts import security
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
+from tare.host.resources.removers import PODMAN_STATE as STATE
+from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms import crun
@@ -23,13 +26,14 @@ from tare.platforms.gvisor import DISK_CACHE, NETSTACK, find_runsc
 from tare.platforms.parts import left_open
 from tare.platforms.parts.attempt import TrialSite, complaint
 from tare.platforms.parts.layers import stored
+from tare.platforms.parts.oci import NULL_NETNS
 from tare.platforms.parts.pipes import start
 
 LABEL = "tare"
 IMPORT_LIMIT_S = 300.0
 #: The limits that podman raises by itself, and how far; that takes CAP_SYS_RESOURCE, which such a host may lack too.
 RAISED = {"nofile": (resource.RLIMIT_NOFILE, 1 << 20), "nproc": (resource.RLIMIT_NPROC, 1 << 15)}
-_INSTALL = "apt-get install --no-install-recommends podman netavark"
+_INSTALL = ("podman", "netavark")
 _BRIDGE_PATH = "client, bridge, published port (NAT), podman0, veth"
 _SHARED_PATH = "client, bridge, host stack"
 FACTS = "{{.Version.Version}} {{.Store.GraphDriverName}} {{.Host.NetworkBackend}} {{.Host.CgroupManager}}"
@@ -61,7 +65,9 @@ class Podman(Platform):
         """Run a trivial container of the host's own files, without a network."""
         missing = [program for program in ("podman", self._runtime) if _path(program) is None]
         if missing:
-            fix = "make gvisor" if missing == ["runsc"] else f"{_INSTALL} {self._runtime}"
+            runsc_only = missing == ["runsc"]
+            advice = distribution.install(*_INSTALL, self._runtime, lean=True)
+            fix = "tare setup --with gvisor" if runsc_only else advice
             return Availability(False, reason=f"{missing[0]} is not installed", fix=fix)
         if os.geteuid() != 0:
             return Availability(False, reason="only rootful podman is driven", fix="run tare as root (sudo)")
@@ -79,12 +85,12 @@ class Podman(Platform):
 
     def _command(self, site: TrialSite) -> list[str]:
         name = f"tare-{site.folder.name}"
-        root = site.folder / "root"
+        root, state = site.folder / "root", site.folder / STATE
         root.mkdir()
-        site.cleanup.own(removers.podman_container(name, site.group.inner))
+        site.cleanup.own(removers.mount(state / NULL_NETNS), removers.podman_container(name, site.group.inner))
         binds = [f"--volume={path.resolve()}:{path}:ro" for path in map(Path, SYSTEM) if path.exists()]
-        argv = self._run(name, site.group)
-        return [*argv, "--network=none", *binds, "--rootfs", str(root), "/bin/true"]
+        argv = self._run(name, site.group, state)
+        return [*argv, "--network=none", *security.binds_of_hosts_own(), *binds, "--rootfs", str(root), "/bin/true"]
 
     def prepare(self, image: Image) -> Prepared:
         """Import the image once; it stays in podman's own storage as ``tare:HASH``."""
@@ -95,16 +101,21 @@ class Podman(Platform):
         [shown] = json.loads(_output([*runtimes.podman(), "image", "inspect", tag]))
         return stored(tag, shown, ("podman", "conmon", _path(self._runtime) or self._runtime))
 
+    def kept(self, image: Image) -> list[HostResource]:
+        """The imported image."""
+        return [removers.podman_image(image_tag(image))]
+
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """``podman run -i``: its stdin and stdout are the agent's."""
         name = f"tare-{spec.id}"
-        cleanup.own(removers.podman_container(name, spec.group.inner))
+        state = spec.space.folder / STATE
+        cleanup.own(removers.mount(state / NULL_NETNS), removers.podman_container(name, spec.group.inner))
         argv = [
-            *self._run(name, spec.group),
+            *self._run(name, spec.group, state),
             f"--cpuset-cpus={','.join(map(str, spec.resources.cpus))}",
             f"--memory={spec.resources.memory_bytes}b",
             f"--memory-swap={spec.resources.memory_bytes}b",
-            f"--volume={spec.space.data}:/data:rw",
+            f"--volume={spec.space.data}:/data:{security.writable_bind()}",
             *self._network(spec),
             "--pull=never",
             image_tag(spec.image),
@@ -130,7 +141,9 @@ class Podman(Platform):
         where = f"{spec.network.host}:{spec.port}:{spec.port}"
         return [f"--publish={where}/tcp", f"--publish={where}/udp"]
 
-    def _run(self, name: str, group: Group) -> list[str]:
+    def _run(self, name: str, group: Group, state: Path) -> list[str]:
+        # The runtime's own notes are the instance's, and nothing of them stays below /run.
+        podman = [*runtimes.podman(), f"--runtime={_path(self._runtime)}", f"--runtime-flag=root={state}"]
         # No log: the stream is tare's protocol, and journald would keep it for good.
         options = [
             "--interactive",
@@ -138,8 +151,9 @@ class Podman(Platform):
             f"--name={name}",
             f"--cgroup-parent={group.parent_for(cgroup_manager())}",
             "--log-driver=none",
+            "--http-proxy=false",  # podman would hand on the user's
         ]
-        return [*runtimes.podman(), f"--runtime={_path(self._runtime)}", "run", *options, *ulimits()]
+        return [*podman, "run", *options, *ulimits()]
 
 
 @functools.cache

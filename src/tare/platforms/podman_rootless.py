@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import cgroup, processes, state, userns
+from tare.host import cgroup, distribution, own_namespaces, processes, state, userns
 from tare.host.daemons.runtimes import surroundings
+from tare.host.facts import security
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
@@ -32,7 +33,7 @@ MADE_UP_UID = 60600
 MADE_UP_SUBIDS, SUBIDS = userns.FIRST, userns.COUNT
 TUN = Path("/dev/net/tun")
 NEEDS = ("podman", "slirp4netns", "newuidmap", "setpriv")
-FIX = "apt-get install --no-install-recommends podman runc slirp4netns uidmap"
+FIX = distribution.install("podman", "runc", "slirp4netns", "uidmap", lean=True)
 
 #: Makes the room (in a mount namespace of its own) and then becomes the command, with the account's rights only.
 _ENTER = f"""\
@@ -66,12 +67,6 @@ class Account:
     uid: int
     gid: int
     made_up: bool = False
-
-
-def subordinate(text: str, name: str, uid: int) -> int:
-    """How many subordinate ids a user has, by the text of ``/etc/subuid`` or ``/etc/subgid`` (subuid(5))."""
-    rows = (line.split(":") for line in text.splitlines())
-    return sum(int(row[2]) for row in rows if len(row) == 3 and row[0] in {name, str(uid)})
 
 
 class PodmanRootless(Platform):
@@ -129,6 +124,7 @@ class PodmanRootless(Platform):
         os.chown(root, account.uid, account.gid)
         binds = [f"--volume={path.resolve()}:{path}:ro" for path in map(Path, SYSTEM) if path.exists()]
         inside = room.inside("root")
+        binds += security.binds_of_hosts_own()
         argv = [*self._run("tare"), "--network=slirp4netns", *binds, "--rootfs", inside, "/bin/true"]
         return [*_room(account, {"home": home, "root": root}, _GOING), *argv]
 
@@ -160,7 +156,7 @@ class PodmanRootless(Platform):
         argv = [
             *self._run(f"tare-{spec.id}"),
             "--network=slirp4netns",
-            f"--volume={room.inside('data')}:/data:rw",
+            f"--volume={room.inside('data')}:/data:{security.writable_bind()}",
             f"--publish={where}/tcp",
             f"--publish={where}/udp",
             "--pull=never",
@@ -191,7 +187,7 @@ def existing(name: str) -> Account:
         raise PlatformError("root is not a rootless user", fix="-p podman")
     for kind in ("uid", "gid"):
         file = Path(f"/etc/sub{kind}")
-        count = subordinate(file.read_text(), name, entry.pw_uid) if file.exists() else 0
+        count = own_namespaces.subordinate(file.read_text(), name, entry.pw_uid) if file.exists() else 0
         if count < SUBIDS:
             raise PlatformError(
                 f"{name} has {count} subordinate {kind}s in {file}, and the image takes {SUBIDS}",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import processes
+from tare.host import distribution, processes
 from tare.host.facts import tsc
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
@@ -65,7 +65,7 @@ class Qemu(Platform):
     def detect(self) -> Availability:
         """Look for QEMU, get the guest's kernel, and find out whether KVM runs it."""
         if processes.find(vm.PROGRAM) is None:
-            return Availability(False, reason="QEMU is not installed", fix="apt-get install qemu-system-x86")
+            return Availability(False, reason="QEMU is not installed", fix=distribution.install("qemu-system-x86"))
         if os.geteuid() != 0:
             return Availability(False, reason="control groups and TAPs need root", fix="run tare as root (sudo)")
         lacking = None if self._kind.user else bridge.no_tun()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tare.host import processes
+from tare.host import distribution, processes
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import disk_bytes
@@ -28,10 +28,10 @@ class Runc(Platform):
     def detect(self) -> Availability:
         """Ask runc for its version."""
         if processes.find("runc") is None:
-            return Availability(False, reason="runc is not installed", fix="apt-get install runc")
+            return Availability(False, reason="runc is not installed", fix=distribution.install("runc"))
         answer = processes.run(["runc", "--version"], time_limit_s=5)
         if answer.code != 0:
-            return Availability(False, reason="`runc --version` fails", fix="apt-get install --reinstall runc")
+            return Availability(False, reason="`runc --version` fails", fix=distribution.install("runc", again=True))
         return Availability(True, version=answer.text.splitlines()[0].removeprefix("runc version ").strip())
 
     def prepare(self, image: Image) -> Prepared:

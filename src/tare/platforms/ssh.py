@@ -19,7 +19,7 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import PlatformError, UsageError
-from tare.host import console, processes
+from tare.host import console, distribution, processes
 from tare.host.facts import cpulist
 from tare.host.processes import Finished
 from tare.host.resources.journal import CleanupStack
@@ -167,7 +167,7 @@ class Ssh(Platform):
     def detect(self) -> Availability:
         """Connect, and read the remote host's facts."""
         if processes.find("ssh") is None:
-            return Availability(False, reason="ssh is not installed", fix="apt-get install openssh-client")
+            return Availability(False, reason="ssh is not installed", fix=distribution.install("openssh-client"))
         try:
             facts = self._look("")
         except PlatformError as error:
@@ -332,7 +332,7 @@ def _lack(facts: Facts, target: Target) -> PlatformError | None:
     if facts.arch != ARCHITECTURE:
         return PlatformError(f"{target.host}: it is {facts.arch}, and the image's programs are {ARCHITECTURE}")
     if facts.missing:
-        fix = "apt-get install util-linux coreutils tar, there"
+        fix = "install util-linux, coreutils and tar there"
         return PlatformError(f"{target.host}: it lacks {facts.missing}", fix=fix)
     if facts.unsafe:
         what = f"{target.host}: {facts.unsafe} there is not root's alone, and root would run what is in it"

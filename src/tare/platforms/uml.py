@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import processes, userns
+from tare.host import distribution, processes, userns
 from tare.host.filesystems import roots
 from tare.host.filesystems.roots import Workspace
 from tare.host.network import bridge
@@ -38,7 +38,7 @@ from tare.timeouts import stretched, until
 PROGRAM = "linux.uml"
 #: Of the instance's memory limit, for the processes on the host that the guest's are.
 KERNEL_BYTES = 64 << 20
-FIX = "apt-get install --no-install-recommends user-mode-linux"
+FIX = distribution.install("user-mode-linux", lean=True)
 #: Printed by a kernel that saves less of the processor's state than the host's kernel expects (xstateregs_set).
 NO_ROOM = "ptrace set fp regs failed"
 REGISTERS = "this User-Mode Linux does not know all registers of this processor (AMX): no program runs in its guests"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError, ImageError
-from tare.host import processes
+from tare.host import distribution, processes
 from tare.host.network.fence import BRIDGE
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
@@ -31,7 +31,10 @@ KIND = "xen"
 #: Shows whether this is the domain that controls the others.
 CAPABILITIES = Path("/proc/xen/capabilities")
 DESTROY_LIMIT_S = 20.0
-FIX = "apt-get install xen-system-amd64 and boot this host by it; or tare lab run --flavour xen -- tare run -p xen-pv"
+FIX = (
+    f"{distribution.install('xen-system-amd64')} and boot this host by it; "
+    "or tare lab run --flavour xen -- tare run -p xen-pv"
+)
 RUNS = "tare-guest-runs"
 #: Xen's console goes through the terminal of `xl create -c`, which a pipe is not.
 CONSOLE = ("xl", "create", "-F", "-c")
@@ -106,7 +109,7 @@ class Xen(Platform):
         if not is_dom0():
             return Availability(False, reason="this host does not run under Xen as dom0", fix=FIX)
         if processes.find("xl") is None:
-            return Availability(False, reason="xl is not installed", fix="apt-get install xen-utils-4.17")
+            return Availability(False, reason="xl is not installed", fix=distribution.install("xen-utils-4.17"))
         if os.geteuid() != 0:
             return Availability(False, reason="Xen's tools need root", fix="run tare as root (sudo)")
         try:

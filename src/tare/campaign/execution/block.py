@@ -13,6 +13,7 @@ from tare.campaign.execution.clock import TrialClock
 from tare.campaign.execution.cold import drop_start_files
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.faults import Faults
+from tare.campaign.execution.outages import Outages
 from tare.campaign.execution.runs import Client, Measured, Run, Together, ready, together
 from tare.campaign.execution.slices import Sliced, run_slices
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance, stop_all
@@ -43,7 +44,7 @@ class Watcher(Protocol):
         """Called when a trial is in the store."""
 
     def fault(self, line: str) -> None:
-        """Called once for each fault in the code of a platform or workload; the campaign goes on."""
+        """Called once for each fault in the code of a platform or workload, and each platform that is left out."""
 
 
 @dataclass(slots=True)
@@ -58,6 +59,7 @@ class BlockRunner:
     interim: Interim
     sampler: Sampler | None
     faults: Faults
+    outages: Outages
     running_instances: dict[Arm, RunningInstance] = field(default_factory=dict)
     done: set[TrialKey] = field(default_factory=set)
     _seq: Mapping[TrialKey, int] = field(default_factory=dict)
@@ -111,11 +113,16 @@ class BlockRunner:
                 self._commit([self._started(key, running, clock) for key in keys])
 
     def _start(self, arm: Arm, *, measured: bool) -> RunningInstance:
+        platform = self._platform(arm)
+        self.outages.require(platform)
         try:
-            running = self.launcher.start(self._platform(arm), arm, measured=measured)
-        except PlatformError as error:
-            self._keep_console(arm, error.console)
+            running = self.launcher.start(platform, arm, measured=measured)
+        except Exception as error:
+            if isinstance(error, PlatformError):
+                self._keep_console(arm, error.console)
+            self.outages.failed(platform, Failed(error))
             raise
+        self.outages.started(platform)
         self.running_instances[arm] = running
         return running
 

@@ -15,7 +15,7 @@ import tare
 from tare.campaign.execution import same, trust
 from tare.campaign.execution.block import Watcher
 from tare.campaign.execution.faults import Faults
-from tare.campaign.execution.preflight import Ready, available, try_each
+from tare.campaign.execution.preflight import Ready, available, require_any, try_each
 from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.slowed import extra_work, originals, slowed_copies
 from tare.campaign.execution.trust import jobs_of
@@ -74,11 +74,18 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
         def keep(what: str, failed: Failed) -> None:
             failures.append((what, failed))
 
-        detected, missing = available(chosen, asked=asked, progress=watcher.doing, keep=keep)
+        detected, missing = available(chosen, progress=watcher.doing, keep=keep)
+        if asked:
+            require_any(chosen, missing)
         image = host.image(job.workload for job in jobs)
         tuned = host.tune(resources.cpus) if request.tune else None
         launcher, client = host.prepare(image, resources, request.subnet)
-        ready, broken = try_each(detected, image, launcher, asked=asked, progress=watcher.doing, keep=keep)
+        ready, broken = try_each(detected, image, launcher, progress=watcher.doing, keep=keep)
+        if asked:
+            require_any(chosen, [*missing, *broken])
+        for left_out in (*missing, *broken):
+            if left_out.platform in asked:
+                watcher.fault(f"{left_out.platform} is left out: {left_out.reason}")
         plan, ready = _plan(request, ready, jobs, resources)
         record = record_of(plan, ready, image, [*request.left_out, *missing, *broken], asked, tuned)
         with create_store(file, record, trust.mark) as store:
@@ -94,8 +101,10 @@ def check_runs_here(names: Sequence[str], progress: Progress) -> None:
     chosen = platforms_for(names)
     with HostSession(progress) as host:
         host.callback(close_all, chosen)
-        # There is no file to keep a traceback in; a failure of a platform that was asked for is raised.
-        available(chosen, asked=frozenset(names), progress=progress, keep=lambda _what, _failed: None)
+        # There is no file to keep a traceback in.
+        _, missing = available(chosen, progress=progress, keep=lambda _what, _failed: None)
+        for platform in missing:
+            raise HostError(f"{platform.platform} does not run here: {platform.reason}", fix=platform.fix)
 
 
 def check_host(request: CampaignRequest) -> None:
@@ -164,13 +173,13 @@ def resume(
         chosen = platforms.choose(originals(record))
         host.callback(keep_unremoved, store)
         host.callback(close_all, chosen)
-        asked = frozenset(platform.name for platform in chosen)
         faults = Faults(store, watcher.fault)
-        detected, missing = available(chosen, asked=asked, progress=watcher.doing, keep=faults.keep)
+        detected, missing = available(chosen, progress=watcher.doing, keep=faults.keep)
+        same.check_all_there(missing)
         tuned = host.tune(resources.cpus) if record.tuning is not None else None
         launcher, client = host.prepare(image, resources)
-        ready, broken = try_each(detected, image, launcher, asked=asked, progress=watcher.doing, keep=faults.keep)
-        same.check_all_there([*missing, *broken])
+        ready, broken = try_each(detected, image, launcher, progress=watcher.doing, keep=faults.keep)
+        same.check_all_there(broken)
         same.check_platforms(record, ready)
         plan = _plan_of(record, ready, jobs, resources)
         store.add_event("info", RESUMED)

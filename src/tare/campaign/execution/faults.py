@@ -11,7 +11,7 @@ from tare.store import Store
 
 @dataclass(slots=True)
 class Faults:
-    """The faults of one campaign. ``notify`` is called with a line for each fault that is new."""
+    """The faults of one campaign. ``notify`` is called with a line for each new fault, and each platform left out."""
 
     store: Store
     notify: Callable[[str], None]
@@ -23,6 +23,11 @@ class Faults:
         if not failed.expected:
             self.store.add_attachment(f"traceback of {what}", failed.traceback)
         self.report(what, failed)
+
+    def leave_out(self, sentence: str) -> None:
+        """Record that a platform takes no part any more, and why."""
+        self.store.add_event("warning", sentence)
+        self.notify(sentence)
 
     def report(self, what: str, failed: Failed) -> None:
         """Report a fault unless one of its kind from the same place was reported. An expected error is not a fault."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import Failed, HostError, PlatformError, TareError, attempt
+from tare.host.facts import security
 from tare.host.filesystems import volumes
 from tare.image.build import Image
 from tare.model import Arm, Progress
@@ -32,12 +33,12 @@ class Ready:
 
 
 def available(
-    platforms: Iterable[Platform], *, asked: Collection[str], progress: Progress, keep: Keep
+    platforms: Iterable[Platform], *, progress: Progress, keep: Keep
 ) -> tuple[list[tuple[Platform, Availability]], list[LeftOut]]:
     """Detect each platform; returns those that run here, and those that are left out with the reason.
 
-    Raises `HostError` for a missing platform that was asked for by its name, or is the baseline. A platform whose code
-    fails is left out too, unless it is the baseline: then `PlatformError` is raised.
+    Only the baseline cannot be left out: `HostError` where it does not run here, and where its detection fails its
+    error, or `PlatformError` for a fault of its code.
     """
     detected: list[tuple[Platform, Availability]] = []
     left_out: list[LeftOut] = []
@@ -45,10 +46,10 @@ def available(
         progress(f"looking for {platform.name}")
         answer = attempt(partial(contract.detected, platform))
         if isinstance(answer, Failed):
-            left_out.append(_without(platform, answer, asked, keep, "the detection of"))
+            left_out.append(_without(platform, answer, keep, "the detection of"))
         elif answer.available:
             detected.append((platform, answer))
-        elif platform.name in asked or platform.baseline:
+        elif platform.baseline:
             raise HostError(f"{platform.name} does not run here: {answer.reason}", fix=answer.fix or None)
         else:
             left_out.append(LeftOut(platform=platform.name, reason=answer.reason, fix=answer.fix or None))
@@ -60,13 +61,12 @@ def try_each(
     image: Image,
     launcher: InstanceLauncher,
     *,
-    asked: Collection[str],
     progress: Progress,
     keep: Keep,
 ) -> tuple[list[Ready], list[LeftOut]]:
     """Start an instance of every platform once and end it: caches are then warm, and failing platforms are known.
 
-    Which failures raise, and which leave a platform out, is as in `available`.
+    One that fails is left out with its reason; the baseline's failure raises, as in `available`.
     """
     ready: list[Ready] = []
     left_out: list[LeftOut] = []
@@ -74,17 +74,28 @@ def try_each(
         progress(f"trying {platform.name}")
         tried = attempt(partial(_try, platform, answer, image, launcher))
         if isinstance(tried, Failed):
-            left_out.append(_without(platform, tried, asked, keep, "the first start of"))
+            left_out.append(_without(platform, tried, keep, "the first start of"))
         else:
             ready.append(tried)
     return ready, left_out
 
 
-def _without(platform: Platform, failed: Failed, asked: Collection[str], keep: Keep, what: str) -> LeftOut:
-    """Leave a platform out. Raises its error when it was asked for by its name, or is the baseline."""
+def require_any(chosen: Sequence[Platform], left_out: Sequence[LeftOut]) -> None:
+    """Raise `HostError` where platforms were chosen beside the baseline, and all of them are left out."""
+    others = {platform.name for platform in chosen if not platform.baseline}
+    missing = [platform for platform in left_out if platform.platform in others]
+    if not missing or len(missing) < len(others):
+        return
+    first, *more = missing
+    besides = f"; nor do {', '.join(platform.platform for platform in more)} (tare doctor says why)" if more else ""
+    raise HostError(f"{first.platform} does not run here: {first.reason}{besides}", fix=first.fix)
+
+
+def _without(platform: Platform, failed: Failed, keep: Keep, what: str) -> LeftOut:
+    """Leave a platform out. Raises the error of the baseline, without which there is no campaign."""
     error = failed.error
     if isinstance(error, TareError):
-        if platform.name in asked or platform.baseline:
+        if platform.baseline:
             raise error
         return LeftOut(platform=platform.name, reason=error.what, fix=error.fix)
     if platform.baseline:
@@ -121,9 +132,10 @@ def _fairness(platform: Platform, running: RunningInstance) -> dict[str, Any]:
     return {
         "host": "another" if platform.elsewhere else "this one",
         "cpus pinned": list(spec.resources.cpus),
-        "memory limit": spec.resources.memory_bytes,
+        "memory limit": spec.resources.memory_bytes if spec.group.accounts else "none",
         **_seen_inside(platform, running),
         "clock source": _clock_source(),
+        "security labels": security.labels(running.instance.host_processes()),
         "disk cache": platform.disk_cache,
         "data volume": volumes.described(spec.space.folder, spec.resources.data_bytes),
         "network path": platform.network_path,

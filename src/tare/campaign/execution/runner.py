@@ -9,6 +9,7 @@ from functools import partial
 
 from tare.campaign.execution.block import BlockRunner, Watcher
 from tare.campaign.execution.faults import Faults
+from tare.campaign.execution.outages import Outages
 from tare.campaign.execution.runs import Client
 from tare.campaign.instances.launcher import InstanceLauncher
 from tare.campaign.plan.interim import Interim
@@ -35,6 +36,7 @@ class Runner:
     _faults: Faults = field(init=False)
     _interim: Interim = field(init=False)
     _places: dict[TrialKey, int] = field(init=False)  # of planned trials in the schedule
+    _outages: Outages = field(init=False)
     _blocks: BlockRunner = field(init=False)
 
     def __post_init__(self) -> None:
@@ -42,7 +44,8 @@ class Runner:
         self._interim = Interim(self.store)
         self._places = {key: place for place, key in enumerate(self.store.schedule())}
         parts = (self.plan, self.store, self.launcher, self.client, self.watcher, self._interim, self.sampler)
-        self._blocks = BlockRunner(*parts, self._faults)
+        self._outages = Outages(self._faults, self.launcher.image, self.watcher.doing)
+        self._blocks = BlockRunner(*parts, self._faults, self._outages)
 
     def run(self) -> None:
         """Run until the plan's blocks are done, its time is over, or all intervals are as narrow as was asked for.
@@ -91,11 +94,16 @@ class Runner:
                     names = looked
                 if not names:
                     break
-            names = planned.get(block, names)
+            taking_part = self._taking_part(arms)
+            if block not in planned and not taking_part:
+                self.store.add_event("info", f"ended after {block} blocks: no platform is left to be compared")
+                break
+            # A block that was planned before is gone through as it was planned.
+            block_arms, names = planned.get(block, (taking_part, names))
             self._show_progress(arms, block, durations)
             jobs = [(job.workload, job.rounds) for job in self.plan.jobs if job.workload.name in names]
             plan = self.plan
-            schedule = schedule_block(plan.seed, block, arms, jobs, plan.design, in_order=plan.in_order)
+            schedule = schedule_block(plan.seed, block, block_arms, jobs, plan.design, in_order=plan.in_order)
             if block not in planned:
                 self.store.plan_block(block, schedule.trials())
                 self._places |= {key: len(self._places) + at for at, key in enumerate(schedule.trials())}
@@ -113,14 +121,28 @@ class Runner:
             trials = trials.filter((trials["platform"] == arm.platform) & (trials["replica"] == arm.replica))
         return block_durations(trials)
 
-    def _planned(self, arms: Sequence[Arm]) -> dict[int, tuple[str, ...]]:
-        """The workloads of each block of a pass that is in the schedule already, in the plan's order."""
-        workloads_of: dict[int, set[str]] = {}
+    def _taking_part(self, arms: Sequence[Arm]) -> tuple[Arm, ...]:
+        """The arms of a pass whose platforms are not left out; none where they leave nothing to be compared."""
+        left = tuple(arm for arm in arms if arm.platform not in self._outages.left_out)
+        baseline = self.plan.baseline.name
+        alone = all(arm.platform == baseline for arm in left) and any(arm.platform != baseline for arm in arms)
+        return () if alone else left
+
+    def _planned(self, arms: Sequence[Arm]) -> dict[int, tuple[tuple[Arm, ...], tuple[str, ...]]]:
+        """The arms and workloads of each block of a pass that is in the schedule already, in the plan's order."""
+        keys_of: dict[int, list[TrialKey]] = {}
         for key in self._places:
             if key.arm in arms:
-                workloads_of.setdefault(key.block, set()).add(key.workload)
+                keys_of.setdefault(key.block, []).append(key)
         names = [job.workload.name for job in self.plan.jobs]
-        return {block: tuple(name for name in names if name in some) for block, some in workloads_of.items()}
+        planned = {}
+        for block, keys in keys_of.items():
+            block_arms, workloads = {key.arm for key in keys}, {key.workload for key in keys}
+            planned[block] = (
+                tuple(arm for arm in arms if arm in block_arms),
+                tuple(name for name in names if name in workloads),
+            )
+        return planned
 
     def _look(self, spent_s: float) -> tuple[str, ...]:
         """The workloads that the next blocks run; none when all intervals are as narrow as was asked for."""
@@ -128,7 +150,8 @@ class Runner:
         if not self.plan.targets:
             return names
         self.watcher.doing("looking at the widths of the intervals")
-        known, seconds = self._interim.estimates.known(), workload_seconds(self._interim.trials())
+        known = self._interim.estimates.known(without=self._outages.left_out)
+        seconds = workload_seconds(self._interim.trials())
         margins = {job.workload.name: job.margin for job in self.plan.jobs}
         missing = {name: known[name].missing(target, margins[name]) for name, target in self.plan.targets.items()}
         left_s = None if self.plan.budget_s is None else self.plan.budget_s - spent_s

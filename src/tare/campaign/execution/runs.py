@@ -15,7 +15,7 @@ from tare.campaign.execution import caches
 from tare.campaign.execution.slices import spent
 from tare.campaign.instances.launcher import RunningInstance
 from tare.errors import OUTPUTS, Failed, HostError, ParseError, TareError, UnsupportedError, attempt
-from tare.host import processes
+from tare.host import distribution, processes
 from tare.host.filesystems import roots, volumes
 from tare.host.network.bridge import CLIENT_NAMESPACE
 from tare.model import Sample
@@ -228,7 +228,7 @@ def _require_tools(workload: RunWorkload, plan: RunPlan, running: RunningInstanc
     for program in programs:
         lookup = running.session.execute(["sh", "-c", 'command -v "$0" >/dev/null', program], time_limit_s=30)
         if lookup.code != 0:
-            fix = f"apt-get install {' '.join(workload.packages)}" if workload.packages else None
+            fix = distribution.install(*workload.packages) if workload.packages else None
             raise HostError(f"{program} is not installed there, and what runs is not the image", fix=fix)
 
 

@@ -15,7 +15,7 @@ from tare.campaign.instances.disk_watch import DiskWatch, Tenant
 from tare.campaign.instances.starts import marks, marks_from_outside
 from tare.errors import Failed, HostError, PlatformError, SessionError, TareError, attempt
 from tare.host import cgroup, console
-from tare.host.facts import memory
+from tare.host.facts import denials, memory
 from tare.host.filesystems import roots
 from tare.host.network.bridge import Network
 from tare.host.resources import removers
@@ -75,7 +75,7 @@ class RunningInstance:
     def measure_memory(self) -> Weight:
         """What it takes of this host's memory now. Raises `HostError` where this host does not account its work."""
         if not self.instance.accounted:
-            raise HostError("its memory is not this host's to see")
+            raise HostError("its memory cannot be read: it is another machine's, or in no control group")
         group = self.instance.spec.group
         pss = memory.pss_bytes(self.instance.host_processes())
         return Weight(group=group.memory_bytes(), pss=pss, host=memory.host_bytes())
@@ -147,30 +147,34 @@ class InstanceLauncher:
         number = self.number() if terms.number is None else terms.number
         spaces = self.work / self._name(number)
         cleanup = CleanupStack(self.journal)
-        try:
-            with roots.translated(f"an instance of {platform.name}", self.work):
-                running = self._start(platform, arm, number, spaces, cleanup, terms, measured=measured)
-                self.daemons.update(group.path for group in running.instance.daemons)
-                return running
-        except TareError as error:
-            last = console.read(spaces / "console.log")
-            console_end = _last_words(last)
-            overdone = self.disk.why_ended(self.group(number))
-            if overdone is not None:
-                error.what, error.fix = f"{overdone.what}: {error.what}", overdone.fix
-            full = roots.full(self.work)  # asked before the clean-up frees the space
-            if full is not None:
-                error.what, error.fix = f"the disk is full: {error.what}", full
-            with contextlib.suppress(HostError):  # what cannot be removed is recorded (`host.unremoved`)
-                cleanup.release()
-            if console_end:
-                what = f"{error.what}; its console ends: {console_end}"
-                raise PlatformError(what, fix=error.fix, console=last) from error
-            raise
-        except BaseException:
-            with contextlib.suppress(HostError):
-                cleanup.release()
-            raise
+        with denials.watched() as denied:
+            try:
+                with roots.translated(f"an instance of {platform.name}", self.work):
+                    running = self._start(platform, arm, number, spaces, cleanup, terms, measured=measured)
+                    self.daemons.update(group.path for group in running.instance.daemons)
+                    return running
+            except TareError as error:
+                last = console.read(spaces / "console.log")
+                console_end = _last_words(last)
+                overdone = self.disk.why_ended(self.group(number))
+                if overdone is not None:
+                    error.what, error.fix = f"{overdone.what}: {error.what}", overdone.fix
+                denial = denied()
+                if denial is not None:
+                    error.what = f"{error.what}; {denial}"
+                full = roots.full(self.work)  # asked before the clean-up frees the space
+                if full is not None:
+                    error.what, error.fix = f"the disk is full: {error.what}", full
+                with contextlib.suppress(HostError):  # what cannot be removed is recorded (`host.unremoved`)
+                    cleanup.release()
+                if console_end:
+                    what = f"{error.what}; its console ends: {console_end}"
+                    raise PlatformError(what, fix=error.fix, console=last) from error
+                raise
+            except BaseException:
+                with contextlib.suppress(HostError):
+                    cleanup.release()
+                raise
 
     def _start(
         self,
@@ -204,6 +208,7 @@ class InstanceLauncher:
             gate=terms.gate,
         )
         instance = contract.launched(platform, spec, cleanup)
+        instance.accounted = instance.accounted and group.accounts
         if not platform.has_agent:
             return self._start_without_agent(platform, arm, instance, cleanup, tenant, measured=measured)
         try:

@@ -23,6 +23,7 @@ class Listed:
 
 COMMANDS = {
     "doctor": Listed("doctor", "doctor", "Check the host and try every platform."),
+    "setup": Listed("setup", "setup", "Say what this host lacks, and install it."),
     "list": Listed("inventory", "inventory", "List what tare knows."),
     "run": Listed("run", "run", "Measure what platforms cost against bare metal, and print the table."),
     "report": Listed("report", "report", "Show what campaigns found."),
@@ -34,6 +35,7 @@ COMMANDS = {
     "literature": Listed("literature", "literature", "Show the published studies."),
     "surface": Listed("surface", "surface", "Read what platforms may ask of the host's kernel."),
     "calibrate": Listed("calibrate", "calibrate", "Find the instrument's own error on this machine."),
+    "image": Listed("image", "app", "Carry the image to a host that cannot build it."),
     "clean": Listed("clean", "clean", "Remove what earlier runs of tare left on this host."),
     "platform": Listed("platform", "app", "Check that a platform keeps what every platform promises."),
     "lab": Listed("lab", "app", "A throwaway virtual machine that is a host of its own."),

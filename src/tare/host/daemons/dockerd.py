@@ -1,11 +1,21 @@
-"""Whether a Docker daemon listens: asked before the SDK is used, which leaks a socket each time that none does."""
+"""Reaching a Docker daemon: whether one listens, and a client that speaks a version of the API that both know."""
 
 from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from tare import lazily
+from tare.errors import HostError
 from tare.timeouts import stretched
+
+if TYPE_CHECKING:
+    import docker
+    import docker.constants
+else:
+    docker = lazily.LazyModule("docker")
 
 SOCKET = "/var/run/docker.sock"
 LIMIT_S = 5.0
@@ -17,7 +27,10 @@ def named() -> str:
 
 
 def listens(host: str) -> bool:
-    """Whether a daemon listens there. Always True for what is no Unix socket: only a request can show it."""
+    """Whether a daemon listens there. Always True for what is no Unix socket: only a request can show it.
+
+    Asked before the SDK is used, which leaks a socket each time that none does.
+    """
     path = host.removeprefix("unix://") or SOCKET
     if "://" in path:
         return True
@@ -28,3 +41,53 @@ def listens(host: str) -> bool:
         except OSError:
             return False
     return True
+
+
+def connect(host: str, timeout_s: float) -> docker.DockerClient:
+    """A client of the daemon there, with the newest version of the API that both know (`api_version`).
+
+    Raises the SDK's errors where the daemon does not answer, and `HostError` where there is no such version.
+    """
+    timeout = round(stretched(timeout_s))
+    ours = str(docker.constants.DEFAULT_DOCKER_API_VERSION)
+    client = _client(host, timeout, ours)
+    try:
+        chosen = api_version(client.version(api_version=False), ours, str(docker.constants.MINIMUM_DOCKER_API_VERSION))
+    except BaseException:
+        client.close()
+        raise
+    if chosen == ours:
+        return client
+    client.close()
+    return _client(host, timeout, chosen)
+
+
+def _client(host: str, timeout: int, version: str) -> docker.DockerClient:
+    client = docker.from_env(timeout=timeout, environment={**os.environ, "DOCKER_HOST": host}, version=version)
+    if "://" not in host or host.startswith("unix://"):
+        client.api.trust_env = False  # no proxy is asked for a socket of this host
+    return client
+
+
+def api_version(daemon: Mapping[str, Any], newest: str, oldest: str) -> str:
+    """The newest version of the API that the daemon and the SDK know. Raises `HostError` where there is none.
+
+    ``daemon``: what it says at ``/version``; ``newest`` and ``oldest``: the versions that the SDK knows.
+    """
+    name = f"the Docker daemon (engine {daemon.get('Version', 'unknown')})"
+    least, most = str(daemon.get("MinAPIVersion") or oldest), str(daemon.get("ApiVersion") or newest)
+    if _number(least) > _number(newest):
+        raise HostError(
+            f"{name} is too new: it speaks its API from version {least} on, and tare's Docker SDK up to {newest}",
+            fix="pip install --upgrade docker (in tare's environment), or a newer tare",
+        )
+    if _number(most) < _number(oldest):
+        raise HostError(
+            f"{name} is too old: it speaks its API up to version {most}, and tare's Docker SDK from {oldest} on",
+            fix="install a newer Docker engine (17.05 or later)",
+        )
+    return min(most, newest, key=_number)
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())

@@ -15,8 +15,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from tare.host import cgroup, processes, state
-from tare.host.facts import cpulist, topology
+from tare.host import cgroup, own_namespaces, processes, state
+from tare.host.facts import cpulist, security, topology
 
 CgroupVersion = Literal["none", "v1", "v2", "hybrid"]
 CgroupManager = Literal["tare", "systemd"]
@@ -59,6 +59,7 @@ class HostFacts(_Facts):
     architecture: str
     distribution: str
     root: bool  # whether tare runs as root
+    own_namespaces: bool = False  # whether tare is root of a user namespace of its own only
     cpu: CpuFacts
     memory_bytes: int
     swap_bytes: int
@@ -73,6 +74,7 @@ class HostFacts(_Facts):
     huge_pages: str | None  # transparent huge pages: always, madvise or never
     aslr: int | None  # kernel.randomize_va_space
     mitigations: dict[str, str]
+    security: str | None = None  # the module that labels processes (`security.module`); None: an older tare recorded it
     filesystem: str  # below tare's home, where images, overlays and data are
     disk_free_bytes: int
     load: float  # over the last minute
@@ -98,7 +100,8 @@ def gather() -> HostFacts:
         kernel=platform.release(),
         architecture=platform.machine(),
         distribution=parse_os_release(_text("etc/os-release")),
-        root=os.geteuid() == 0,
+        root=os.geteuid() == 0 and not own_namespaces.inside(),
+        own_namespaces=own_namespaces.inside(),
         cpu=_cpu(),
         memory_bytes=parse_meminfo(shown, "MemTotal"),
         swap_bytes=parse_meminfo(shown, "SwapTotal"),
@@ -113,6 +116,7 @@ def gather() -> HostFacts:
         huge_pages=parse_choice(huge),
         aslr=int(aslr) if aslr else None,
         mitigations=_mitigations(),
+        security=security.module(ROOT),
         filesystem=state.filesystem(home),
         disk_free_bytes=shutil.disk_usage(home).free,
         load=float(_text("proc/loadavg").split()[0]),
@@ -187,6 +191,8 @@ def cgroup_version(mounts: cgroup.Hierarchies) -> CgroupVersion:
 
 def _cgroup() -> tuple[CgroupVersion, tuple[str, ...]]:
     mounts = cgroup.parse_mounts(_text("proc/mounts"))
+    if own_namespaces.inside():
+        mounts = cgroup.delegated(mounts)
     version = cgroup_version(mounts)
     if version == "v2":
         assert mounts.v2 is not None

@@ -15,7 +15,7 @@ from tare.errors import HostError
 from tare.host.filesystems import beneath
 
 #: mount(2)
-READ_ONLY, NO_SUID, NO_DEV, REMOUNT, BIND = 1, 2, 4, 32, 4096
+READ_ONLY, NO_SUID, NO_DEV, REMOUNT, BIND, WITH_ALL_BELOW = 1, 2, 4, 32, 4096, 16384
 #: umount2(2): lazily, since a process that is about to die may still have it open.
 _DETACH = 2
 _ESCAPED = re.compile(rb"\\([0-7]{3})")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare import lazily
 from tare.errors import HostError
-from tare.host import userns
+from tare.host import own_namespaces, userns
 from tare.host.filesystems import beneath, mounts, volumes
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
@@ -112,6 +112,8 @@ def overlay_root(cleanup: CleanupStack, space: Workspace, image_root: Path, user
         image_root = shown
     cleanup.own(removers.mount(merged))
     options = f"lowerdir={image_root},upperdir={upper},workdir={work}"
+    if own_namespaces.inside():
+        options += ",userxattr"  # the attributes by which an overlay usually marks its files are root's
     fix = "tare needs overlayfs, and TARE_HOME on a filesystem that can be its upper layer (ext4, xfs)"
     mounts.mount("overlay", merged, flags=UNPRIVILEGED, options=options, fix=fix)
     return merged
@@ -161,7 +163,8 @@ def chroot_mounts(cleanup: CleanupStack, root: Path, data: Path) -> None:
     plan = (
         ("proc", "proc", 0),
         ("sysfs", "sys", mounts.READ_ONLY),
-        ("/dev", "dev", mounts.BIND),
+        # In a user namespace no mount can be had without those on it, which might hide something.
+        ("/dev", "dev", mounts.BIND | (mounts.WITH_ALL_BELOW if own_namespaces.inside() else 0)),
         (str(data), "data", mounts.BIND),
     )
     for source, name, flags in plan:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import processes, state
+from tare.host import distribution, processes, state
 from tare.host.filesystems import ext4, mounts
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
@@ -148,7 +148,7 @@ def make(cleanup: CleanupStack, place: Path, size: int) -> None:
     # Nothing is left to be done in the background: the file is all zeros, and the kernel need not make it so.
     option, prepared = ext4.AT_ONCE
     made = ext4.make(file, size, "-m", "0", option, f"{prepared},assume_storage_prezeroed=1")
-    made.require(fix="apt-get install e2fsprogs")
+    made.require(fix=distribution.install("e2fsprogs"))
     # Past the host's page cache, which would else keep all data twice.
     attach = [*processes.WITH_TARE, "losetup", "--find", "--show", "--direct-io=on", str(file)]
     device = processes.run(attach).require(fix="modprobe loop").text.strip()

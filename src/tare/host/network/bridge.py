@@ -22,15 +22,22 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import processes
-from tare.host.network import fence, subnets
+from tare.host.network import fence, passage, subnets
 from tare.host.network.fence import BRIDGE
 from tare.host.network.links import links
 from tare.host.resources import removers
-from tare.host.resources.journal import CleanupStack
+from tare.host.resources.journal import CleanupStack, Journal
+from tare.host.tuning import settings
 
 CLIENT_NAMESPACE = "tare-client"
 #: What makes TAPs.
 TUN = Path("/dev/net/tun")
+#: Whether the host forwards packets. Netavark puts it on for Podman's published ports, and leaves it so.
+FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
+#: A namespace that is made, and removed, to see whether frames pass from one port of the bridge to another.
+_PROBE = "tare-probe"
+#: Is there while the kernel has the driver.
+TUN_DRIVER = Path("/sys/class/misc/tun")
 #: Private networks that are tried in turn until one is free.
 CANDIDATES = tuple(ipaddress.IPv4Network(f"10.{second}.0.0/24") for second in (77, 177, 201, 233, 99))
 
@@ -66,11 +73,16 @@ class Network:
         """Length of the subnet's prefix."""
         return self.subnet.prefixlen
 
-    def create(self, cleanup: CleanupStack) -> None:
-        """Make bridge, client and their fence."""
+    def create(self, cleanup: CleanupStack) -> str | None:
+        """Make bridge, client and their fence; returns what the fence cannot keep shut here (`fence.filter_packets`).
+
+        Raises `HostError`, also where the host's own packet filter refuses what passes the bridge.
+        """
         if BRIDGE in links():
             fix = "tare clean, with the TARE_HOME of the run that left it"
             raise HostError(f"the link {BRIDGE} exists already", fix=fix)
+        if settings.read(FORWARDING) == "0":
+            cleanup.own(removers.setting(FORWARDING, "0", "1"))
         cleanup.own(removers.link(BRIDGE), removers.network_namespace(CLIENT_NAMESPACE))
         # A bridge without a MAC of its own takes the lowest of its ports', and so another with every instance that
         # comes or goes: the client would talk to an address that nobody has.
@@ -82,7 +94,7 @@ class Network:
         )
         _without_ipv6(BRIDGE)
         client = Endpoint(self.client, fence.mac(self.client))
-        fence.filter_packets(cleanup, fence.Client(client.address, client.mac))
+        unfenced = fence.filter_packets(cleanup, fence.Client(client.address, client.mac))
         self._plug(cleanup, CLIENT_NAMESPACE, "tarec0", client, isolated=False)
         _without_ipv6("all", CLIENT_NAMESPACE)
         fence.guard_client(CLIENT_NAMESPACE, self.host)
@@ -90,6 +102,18 @@ class Network:
             f"-n {CLIENT_NAMESPACE} neigh replace {self.host} lladdr {fence.mac(self.host)} dev eth0 nud permanent",
             f"-n {CLIENT_NAMESPACE} route add default via {self.host}",
         )
+        passage.require_to_host(CLIENT_NAMESPACE, self.host)
+        if passage.bridged_frames_are_filtered():
+            self._require_bridged_frames(cleanup.journal)
+        return unfenced
+
+    def _require_bridged_frames(self, journal: Journal) -> None:
+        address = str(self.subnet[3])
+        with CleanupStack(journal) as cleanup:
+            cleanup.own(removers.network_namespace(_PROBE))
+            ip_batch(f"netns add {_PROBE}")
+            self._plug(cleanup, _PROBE, "tareprobe", Endpoint(address, fence.mac(address)))
+            passage.require_between(CLIENT_NAMESPACE, _PROBE, address)
 
     def new_namespace(self, cleanup: CleanupStack, name: str, holder: int | None = None) -> Endpoint:
         """A network namespace ``tare-NAME`` with ``eth0`` on the bridge; its path is `namespace_path`.
@@ -193,13 +217,19 @@ def silence_ping(name: str) -> None:
 
 
 def no_tun() -> HostError | None:
-    """Why no TAP can be made here; None when one can."""
+    """Why no TAP can be made here; None when one can, or when the first one would load the kernel's module for it."""
+    if TUN.exists() and not TUN_DRIVER.exists() and _can_be_loaded("tun"):
+        return None  # opening it would load it
     try:
         os.close(os.open(TUN, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
         fix = f"modprobe tun; in a container, hand it {TUN} (`mknod {TUN} c 10 200`)"
         return HostError(f"no TAP can be made: {TUN}: {error.strerror}", fix=fix)
     return None
+
+
+def _can_be_loaded(module: str) -> bool:
+    return processes.find("modinfo") is not None and processes.run(["modinfo", module], time_limit_s=5).code == 0
 
 
 def choose_subnet(asked_for: str | None = None) -> ipaddress.IPv4Network:

@@ -44,11 +44,13 @@ class Client:
     mac: str
 
 
-def rules(client: Client, *, drops: bool, by_mac: bool = True) -> list[tuple[str, ...]]:
+def rules(client: Client, *, drops: bool, guarded: bool = False, by_mac: bool = True) -> list[tuple[str, ...]]:
     """Chain and specification of each rule, in their order.
 
     ``drops``: whether FORWARD refuses what nobody accepts, as Docker sets it: bridged frames pass it where br_netfilter
-    is loaded, and so does what the client sends to ports that containers publish. ``by_mac``: the filter matches MACs.
+    is loaded, and so does what the client sends to ports that containers publish. ``guarded``: whether INPUT has rules
+    of the host's, as ufw sets them, behind which nothing of the bridge's might come in. ``by_mac``: the filter matches
+    MACs; the last rule shows whether it does.
     """
     of_client = ("-m", "mac", "--mac-source", client.mac) if by_mac else ("-s", client.address)
     not_of_client = (*of_client[:-2], "!", *of_client[-2:])
@@ -56,6 +58,13 @@ def rules(client: Client, *, drops: bool, by_mac: bool = True) -> list[tuple[str
     of_client_alone = [
         ("FORWARD", "-i", BRIDGE, "-m", "conntrack", "--ctstate", "DNAT", "-j", "ACCEPT"),
         ("FORWARD", "-i", BRIDGE, "-p", "icmp", "-j", "ACCEPT"),
+    ]
+    # What is let in where the host's filter does not look: answers, the ports that are open to instances, the client.
+    let_in = [
+        ("INPUT", "-i", BRIDGE, "-m", "conntrack", "--ctstate", "ESTABLISHED", "-j", "ACCEPT"),
+        *(("INPUT", "-i", BRIDGE, "-p", kind, "--dport", _span(OPEN_PORTS), "-j", "ACCEPT") for kind in ("tcp", "udp")),
+        ("INPUT", "-i", BRIDGE, "-p", "icmp", "-j", "ACCEPT"),
+        ("INPUT", "-i", BRIDGE, *of_client, "-j", "ACCEPT"),
     ]
     return [
         ("FORWARD", "-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT"),
@@ -77,6 +86,7 @@ def rules(client: Client, *, drops: bool, by_mac: bool = True) -> list[tuple[str
             "DROP",
         ),
         ("INPUT", "-i", BRIDGE, "-p", "udp", "!", "--dport", _span(OPEN_PORTS), *not_of_client, "-j", "DROP"),
+        *(let_in if guarded else []),
     ]
 
 
@@ -105,17 +115,26 @@ def lie_about_address(router: str | None = None) -> tuple[str, ...]:
     return ("-m", "bpf", "--bytecode", ",".join(words))
 
 
-def filter_packets(cleanup: CleanupStack, client: Client) -> None:
-    """Set the rules before all others. Raises `HostError` when the packet filter does not take them."""
+def filter_packets(cleanup: CleanupStack, client: Client) -> str | None:
+    """Set the rules before all others, and return what they cannot keep shut here, in one line; None: nothing.
+
+    Raises `HostError` when the packet filter does not take them.
+    """
     if processes.find("iptables") is None:
-        return
+        return "iptables is not installed: an instance reaches all of the host's ports and networks"
     drops = "-P FORWARD ACCEPT" not in processes.run(["iptables", "-w", "-S", "FORWARD"]).text.splitlines()
+    guarded = processes.run(["iptables", "-w", "-S", "INPUT"]).text.splitlines() != ["-P INPUT ACCEPT"]
     # A kernel may have a filter that knows no MACs: then it is by address, which an instance could lie about.
-    by_mac = _insert(cleanup, rules(client, drops=drops)[-1]).code == 0
-    all_rules = rules(client, drops=drops, by_mac=by_mac)
+    by_mac = _insert(cleanup, rules(client, drops=drops, guarded=guarded)[-1]).code == 0
+    all_rules = rules(client, drops=drops, guarded=guarded, by_mac=by_mac)
     for rule in reversed(all_rules[:-1] if by_mac else all_rules):
         _insert(cleanup, rule).require(fix="load the kernel's packet filter, or remove iptables where there is none")
-    _insert(cleanup, true_addresses())  # a kernel without xt_bpf has no such rule: SECURITY.md says what is open then
+    if _insert(cleanup, true_addresses()).code == 0:
+        return None
+    return (
+        "the packet filter has no match by BPF (modprobe xt_bpf): an instance with raw sockets could send in another's "
+        "name to the client and the ports that tare opens"
+    )
 
 
 def guard_client(namespace: str, host: str) -> None:

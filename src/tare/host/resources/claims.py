@@ -44,6 +44,7 @@ _LXD_PLACES = r"(?:/var/lib/(?:lxd|incus)|/var/snap/lxd/common/lxd|/run/incus)"
 _LOGS = rf"(?:{_LXD_PLACES}/logs|/var/log/(?:lxd|incus))/{_SANDBOX}"
 _LIBVIRT_SOCKET = r"/proc/\d+/root/run/libvirt/libvirt-sock"
 _SETTINGS = (
+    r"proc/sys/net/ipv4/ip_forward",
     r"proc/sys/vm/swappiness",
     r"proc/sys/kernel/(?:nmi_watchdog|numa_balancing|timer_migration|randomize_va_space)",
     r"proc/irq/\d+/smp_affinity_list",
@@ -52,6 +53,7 @@ _SETTINGS = (
 )
 _ADDRESS = r"\d{1,3}(?:\.\d{1,3}){3}"
 _OTHERS = rf"(?:-m mac ! --mac-source [0-9a-f:]{{17}}|! -s {_ADDRESS})"
+_CLIENT = rf"(?:-m mac --mac-source [0-9a-f:]{{17}}|-s {_ADDRESS})"
 #: Rules of the packet filter (`fence.rules`): each names tare's bridge. The first is of tare up to November 2026.
 _RULES = (
     r"FORWARD -[io] tare0 -j ACCEPT",
@@ -60,6 +62,8 @@ _RULES = (
     rf"FORWARD -i tare0 {_OTHERS} -j DROP",
     rf"FORWARD -o tare0 ! -d {_ADDRESS} -j DROP",
     rf"INPUT -i tare0 -p (?:tcp --syn|udp) ! --dport [0-9:]+ {_OTHERS} -j DROP",
+    rf"INPUT -i tare0 (?:-m conntrack --ctstate ESTABLISHED|-p icmp|{_CLIENT}) -j ACCEPT",
+    r"INPUT -i tare0 -p (?:tcp|udp) --dport [0-9:]+ -j ACCEPT",
     r"INPUT -i tare0 -m bpf --bytecode [0-9 ,]{1,200} -j DROP",
 )
 
@@ -93,6 +97,9 @@ def _claim(may: Mapping[str, _Rule] | None = None, **must: _Rule) -> _Claim:
     return _Claim(must, may or {})
 
 
+_DOCKER_HOST = rf"|(?:unix://)?{_BELOW}|(?:tcp|https?)://[A-Za-z0-9.:\[\]_-]+"
+_TAG = r"tare:[0-9a-f]{12}"
+
 _NAMED = _claim(name=_SANDBOX)
 _CLAIMS: Final[Mapping[str, _Claim]] = {
     "mount": _claim(path=rf"{_WORK}|{NSPAWN}/unix-export/{_SANDBOX}"),
@@ -117,14 +124,16 @@ _CLAIMS: Final[Mapping[str, _Claim]] = {
             "id": _HEX,
             "record": _BELOW,  # it is only looked for
             "mounts": _Each(
-                rf"{_BELOW}/overlay2?/{_PART}/merged|{_BELOW}/netns/(?:[0-9a-f]{{12}}|netns-[0-9a-f-]{{36}})"
+                rf"{_BELOW}/overlay2?/{_PART}/merged|{_BELOW}/rootfs/{_PART}/{_HEX}|{_BELOW}/netns/(?:[0-9a-f]{{12}}|netns-[0-9a-f-]{{36}})"
                 rf"|{_BELOW}/(?:containers/(?:{_HEX}|none)|userdata)/mounts/shm"
             ),
         },
         name=_SANDBOX,
-        host=rf"|(?:unix://)?{_BELOW}|(?:tcp|https?)://[A-Za-z0-9.:\[\]_-]+",
+        host=_DOCKER_HOST,
     ),
     "podman": _claim(name=_SANDBOX, group=_GROUP),
+    "docker-image": _claim(tag=_TAG, host=_DOCKER_HOST),
+    "podman-image": _claim(tag=rf"(?:localhost/)?{_TAG}"),
     "lxd": _claim(
         client="lxc|incus",
         folder=rf"|{_WORK}",

@@ -29,7 +29,7 @@ from typing import Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tare.errors import HostError
-from tare.host import lock, state
+from tare.host import lock, own_namespaces, state
 from tare.host.resources import claims, removers, unremoved
 from tare.host.resources.owner import Owner
 from tare.host.resources.resource import Fact, HostResource
@@ -359,7 +359,12 @@ def _sweep(journal: Journal, entry: Entry, *, dry_run: bool) -> Swept:
     with lock.held_if_free() if lock.is_shared(entry.resource) else contextlib.nullcontext() as holder:
         if holder is not None:
             return Swept(entry.resource, f"another run uses it: {holder}")
-        error = None if dry_run else _remove(journal, entry)
+        if own_namespaces.inside() and entry.resource.kind in removers.OF_NAMESPACES:
+            error = None
+            if not dry_run:
+                journal.forget(entry)  # it went with the namespaces that it was in, and here is none of that name
+        else:
+            error = None if dry_run else _remove(journal, entry)
     return Swept(entry.resource) if error is None else Swept(entry.resource, str(error), _unremoved(entry, error))
 
 

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Literal
 
 from tare import lazily
 from tare.errors import HostError
-from tare.host import cgroup, processes
+from tare.host import cgroup, processes, state
 from tare.host.daemons import dockerd, lxd, runtimes
 from tare.host.filesystems import mounts, removal
 from tare.host.network.links import links
 from tare.host.resources import kinds
 from tare.host.resources.resource import Fact, HostResource
 from tare.host.tuning import settings
-from tare.timeouts import stretched, until
+from tare.timeouts import until
 
 if TYPE_CHECKING:
     import docker
@@ -34,6 +34,8 @@ else:
 
 #: Longest time that dockerd is given to finish a container of which it is not known whether it was made.
 DOCKER_MAKES_S = 2.0
+#: In the folder of an instance of podman's: what its OCI runtime notes of the container.
+PODMAN_STATE = "state"
 
 
 def mount(path: Path) -> HostResource:
@@ -91,6 +93,16 @@ def of_docker(container: str, record: Path, mounts: Sequence[str]) -> Mapping[st
     ``container``: its id; ``record``: the folder by which a daemon that comes back would know it.
     """
     return {"id": container, "record": str(record), "mounts": list(mounts)}
+
+
+def docker_image(tag: str) -> HostResource:
+    """An image of tare's, by tag, in the Docker daemon that the environment names."""
+    return HostResource("docker-image", {"tag": tag, "host": dockerd.named()})
+
+
+def podman_image(tag: str) -> HostResource:
+    """An image of tare's, by tag, in podman's storage."""
+    return HostResource("podman-image", {"tag": tag})
 
 
 def podman_container(name: str, group: str) -> HostResource:
@@ -231,11 +243,10 @@ def _remove_oci(facts: Mapping[str, Fact]) -> None:
 def _remove_container(facts: Mapping[str, Fact]) -> None:
     name = str(facts["name"])
     host = str(facts.get("host", ""))
-    environment = {**os.environ, "DOCKER_HOST": host}
     try:
         if not dockerd.listens(host):
             raise docker.errors.DockerException("nobody listens")
-        with contextlib.closing(docker.from_env(timeout=round(stretched(30)), environment=environment)) as client:
+        with contextlib.closing(dockerd.connect(host, 30)) as client:
             _remove_from_docker(client, name, known="id" in facts)
     except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
         _remove_from_gone_docker(facts)
@@ -294,7 +305,9 @@ def _remove_podman(facts: Mapping[str, Fact]) -> None:
     if processes.find("podman") is None:
         return
     name, tool = str(facts["name"]), f"{facts['group']}/tool"
-    argv = [*runtimes.podman(), "rm", "--force", "--ignore", "--time=0", name]
+    state_folder = state.work() / name.removeprefix("tare-") / PODMAN_STATE
+    argv = [*runtimes.podman(), f"--runtime-flag=root={state_folder}"]
+    argv += ["rm", "--force", "--ignore", "--time=0", name]
     deadline = until(10)
     while time.monotonic() < deadline:
         # A podman that is still making the container is let finish: a killed one leaves parts unknown to podman.
@@ -306,6 +319,27 @@ def _remove_podman(facts: Mapping[str, Fact]) -> None:
         time.sleep(0.02)
     cgroup.destroy(tool)
     processes.run(argv, time_limit_s=20).require()
+
+
+def _remove_docker_image(facts: Mapping[str, Fact]) -> None:
+    tag, host = str(facts["tag"]), str(facts["host"])
+    try:
+        if not dockerd.listens(host):
+            raise docker.errors.DockerException("nobody listens")
+        with contextlib.closing(dockerd.connect(host, 30)) as client, contextlib.suppress(docker.errors.ImageNotFound):
+            client.images.remove(tag, force=True)
+    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+        fix = "start the dockerd that has it, then `tare clean`"
+        raise HostError(f"image {tag} cannot be removed: the Docker daemon does not do it", fix=fix) from error
+
+
+def _remove_podman_image(facts: Mapping[str, Fact]) -> None:
+    if processes.find("podman") is None:
+        return
+    podman = ["podman", "--cgroup-manager=cgroupfs", "--log-level=error", "image"]
+    tag = str(facts["tag"])
+    if processes.run([*podman, "exists", tag], time_limit_s=20).code == 0:
+        processes.run([*podman, "rm", "--force", tag], time_limit_s=30).require()
 
 
 def _remove_lxd(facts: Mapping[str, Fact]) -> None:
@@ -380,6 +414,8 @@ def _give_back(facts: Mapping[str, Fact]) -> None:
     settings.give_back(Path(path), former, written, boot)
 
 
+#: Kinds that are in a namespace of mounts or of the network, and end with it where that is tare's own.
+OF_NAMESPACES = frozenset({"mount", "netns", "link", "iptables"})
 #: Kinds that are identified by the path at which something is made.
 _IN_PLACES = frozenset({"mount", "folder", "file"})
 _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
@@ -393,6 +429,8 @@ _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "oci": _remove_oci,
     "container": _remove_container,
     "podman": _remove_podman,
+    "docker-image": _remove_docker_image,
+    "podman-image": _remove_podman_image,
     "domain": _remove_domain,
     "loop": _remove_loop,
     "xen": _remove_xen,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.host import cgroup, processes, state
+from tare.host.facts import denials
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal
 from tare.host.tuning import pinning
@@ -44,11 +45,14 @@ def complaint(command: Callable[[TrialSite], Sequence[str]], cause: str = "") ->
         cleanup.own(removers.folder(site.folder), removers.control_group(site.group.path))
         site.folder.mkdir()
         site.group.create(Resources(tuple(sorted(pinning.usable())), MEMORY))
-        argv = command(site)
+        argv = [*site.group.surroundings(), *command(site)]
         # In a group of its own: a sandbox that hangs is ended with it, and so are the groups that it makes below.
         procs = site.group.leaf("tool", everywhere=True)
-        tried = processes.run(argv, time_limit_s=LIMIT_S, cgroup_procs=procs)
-    return why_not(tried, cause)
+        with denials.watched() as denied:
+            tried = processes.run(argv, time_limit_s=LIMIT_S, cgroup_procs=procs)
+            why = why_not(tried, cause)
+            denial = denied() if why else None
+    return f"{why}; {denial}" if denial else why
 
 
 def why_not(tried: processes.Finished, cause: str = "") -> str:

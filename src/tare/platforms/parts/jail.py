@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tare.host import userns
+from tare.host import distribution, userns
 from tare.platforms.parts import room
 
 PROGRAM = "bwrap"
-FIX = "apt-get install bubblewrap"
+FIX = distribution.install("bubblewrap")
 #: What a file server needs to treat files of all of the namespace's users as its guest's root does. Outside of that
 #: namespace they give no rights.
 CAPABILITIES = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID")

@@ -27,6 +27,8 @@ from tare.platforms.parts.virsh import Connection
 #: Folders of libvirt's. All exist where it is installed.
 FOLDERS = {"etc": "/etc/libvirt", "lib": "/var/lib/libvirt", "log": "/var/log/libvirt", "run": "/run"}
 CACHE = "/var/cache/libvirt"
+#: Where a domain's emulator may be a script: AppArmor's profile of libvirtd has it execute nothing of `state.home`.
+HOOKS = "/etc/libvirt/hooks"
 SOCKET = "run/libvirt/libvirt-sock"
 #: Where libvirt_lxc, which is not on PATH, is looked for.
 LXC_PLACES = ("/usr/lib/libvirt/libvirt_lxc", "/usr/libexec/libvirt_lxc", "/usr/lib64/libvirt/libvirt_lxc")
@@ -42,6 +44,8 @@ cgroup_controllers = []
 namespaces = []
 stdio_handler = "file"
 """
+#: A profile for each container would be a file in the host's /etc/apparmor.d, which a killed libvirtd leaves there.
+LXC_CONF = 'security_driver = "none"\n'
 #: In the daemon's mount namespace: folder of tare's and libvirt's in pairs, and what is to be hidden.
 _SURROUND = """\
 hidden=$1; shift
@@ -153,30 +157,40 @@ class Private(LibvirtDaemon):
         """A container's writable root, in a mount namespace in which the instance's groups are the whole hierarchies.
 
         libvirt_lxc joins that namespace while this lasts; it and all mounts in it go with the last process there. It is
-        held by a descriptor: kernels that number namespaces by CPU now and then refuse to keep one by a file.
+        held by a descriptor: kernels that number namespaces by CPU now and then refuse to keep one by a file. With v2
+        alone libvirt_lxc looks for its own group by /proc too, and so joins a namespace of control groups as well.
         """
         upper, scratch, root = (spec.space.folder / name for name in ("upper", "scratch", "root"))
         for folder in (upper, scratch, root):
             folder.mkdir()
-        procs = spec.group.leaf("tool", everywhere=True)
+        unified = cgroup.hierarchies().unified
+        # A namespace of control groups has the maker's own group as its root, which may then hold no process itself.
+        top = spec.group.leaf("box") if unified else spec.group.leaf("tool", everywhere=True)
+        procs = spec.group.leaf("box/tool") if unified else top
+        kinds = {"mnt": "mount", "cgroup": "cgroup"} if unified else {"mnt": "mount"}
         options = f"lowerdir={spec.image.root},upperdir={upper},workdir={scratch}"
-        binds = [str(path) for place in controllers() for path in (place / spec.group.inner, place)]
-        inner = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", _INNER, "sh"]
+        shown = ((top[0].parent if unified else place / spec.group.inner, place) for place in controllers())
+        binds = [str(path) for pair in shown for path in pair]
+        inner = ["unshare", *(f"--{kind}" for kind in kinds.values()), "--propagation", "private"]
+        inner += ["sh", "-ec", _INNER, "sh"]
         within = ["nsenter", f"--mount=/proc/{self.pid}/ns/mnt", *inner, options, str(root), *binds, "--"]
         nothing = subprocess.DEVNULL
         with console.opened(spec.space.log) as log:
             held = processes.start_held(
-                ["true"], stdin=nothing, stdout=nothing, stderr=log, cgroup_procs=procs, within=within
+                ["true"], stdin=nothing, stdout=nothing, stderr=log, cgroup_procs=top, within=within
             )
-        namespace = os.open(f"/proc/{held.process.pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+        namespaces: dict[str, int] = {}
         try:
+            for name, kind in kinds.items():
+                namespaces[kind] = os.open(f"/proc/{held.process.pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
             held.go()
             held.process.wait()
-            joined = f"--mount=/proc/{os.getpid()}/fd/{namespace}"
+            joined = " ".join(f"--{kind}=/proc/{os.getpid()}/fd/{number}" for kind, number in namespaces.items())
             self._let_in(spec, procs, f'exec nsenter {joined} {shlex.quote(str(self._program))} "$@"')
             yield root
         finally:
-            os.close(namespace)
+            for number in namespaces.values():
+                os.close(number)
 
     def machine(self, spec: LaunchSpec) -> None:
         """Let the machine's process enter the instance's groups before it starts."""
@@ -193,7 +207,9 @@ class Private(LibvirtDaemon):
             Path(folder).mkdir(parents=True)
         (self.folder / "etc" / "libvirtd.conf").write_text(DAEMON_CONF)
         (self.folder / "etc" / "qemu.conf").write_text(QEMU_CONF)
-        words = [word for pair in (*pairs, (str(_cache_folder()), CACHE)) for word in pair]
+        (self.folder / "etc" / "lxc.conf").write_text(LXC_CONF)
+        pairs += [(str(_cache_folder()), CACHE), (str(_cache_folder() / "hooks"), HOOKS)]
+        words = [word for pair in pairs for word in pair]
         argv = ["unshare", "--mount", "--propagation", "slave", "sh", "-ec", _SURROUND, "sh", hidden(), *words, "--"]
         return own.start(
             self._cleanup,
@@ -213,11 +229,12 @@ def _cache_folder() -> Path:
 
 
 def _entrance(program: Path) -> Path:
-    """The script that starts a program inside the instance's groups.
+    """The script that starts a program inside the instance's groups, as libvirtd sees its path.
 
     It changes when the program does: libvirt compares the time of this file with that of its cache.
     """
-    place = _cache_folder() / f"{program.name}-entrance"
+    place = _cache_folder() / "hooks" / f"{program.name}-entrance"
+    place.parent.mkdir(exist_ok=True)
     script = _ENTRANCE.replace("@WORK@", shlex.quote(str(state.work()))).replace("@PROGRAM@", shlex.quote(str(program)))
     script += f"# of {program.stat().st_mtime_ns}\n"
     if not place.exists() or place.read_text() != script:
@@ -225,7 +242,7 @@ def _entrance(program: Path) -> Path:
         part.write_text(script)
         part.chmod(0o755)
         part.rename(place)
-    return place
+    return Path(HOOKS, place.name)
 
 
 def hidden() -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import PlatformError
-from tare.host import cgroup, processes, state
-from tare.host.daemons import lxd
+from tare.host import cgroup, distribution, processes, state
+from tare.host.daemons import activation, lxd
 from tare.host.daemons import own as daemons
 from tare.host.resources import removers
 from tare.host.resources.claims import LXC_LOCKS
@@ -57,7 +57,7 @@ LXD = Kind(
     ("lxd",),
     "LXD",
     ("/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket"),
-    "apt-get install --no-install-recommends lxd lxd-client (Debian 12)",
+    f"{distribution.install('lxd', 'lxd-client', lean=True)} (Debian 12)",
 )
 INCUS = Kind(
     "Incus",
@@ -65,7 +65,7 @@ INCUS = Kind(
     ("incusd", "/usr/libexec/incus/incusd"),  # Debian has it on no path
     "INCUS",
     ("/var/lib/incus/unix.socket", "/run/incus/unix.socket"),
-    "apt-get install --no-install-recommends incus (Debian 13, or 12 with backports)",
+    f"{distribution.install('incus', lean=True)} (Debian 13, or 12 with backports)",
 )
 
 
@@ -234,8 +234,10 @@ def empty_image(place: Path) -> None:
 
 
 def answering(sockets: Sequence[str]) -> Path | None:
-    """The first of the sockets that a daemon listens on."""
+    """The first of the sockets that a daemon listens on. One that a request would only start does not count."""
     for path in sockets:
+        if activation.only_init_listens(path):
+            continue
         with socket.socket(socket.AF_UNIX) as caller:
             caller.settimeout(stretched(2))
             try:

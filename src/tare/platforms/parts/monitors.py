@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import processes
+from tare.host import distribution, processes
 from tare.host.network import bridge
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
@@ -109,7 +109,7 @@ def disk_format(disk: Path) -> str:
 
 def _detect_qemu(box: Box) -> Availability:
     if processes.find(vm.PROGRAM) is None:
-        return Availability(False, reason="QEMU is not installed", fix="apt-get install qemu-system-x86")
+        return Availability(False, reason="QEMU is not installed", fix=distribution.install("qemu-system-x86"))
     if os.geteuid() != 0:
         return Availability(False, reason="control groups and TAPs need root", fix="run tare as root (sudo)")
     try:

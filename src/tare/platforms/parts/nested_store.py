@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import console, processes
+from tare.host import console, distribution, processes
 from tare.host.filesystems import ext4
 from tare.host.tuning import pinning
 from tare.image import forms, guest
@@ -51,7 +51,7 @@ def ensure(image: Image, system: Path, accel: str) -> Path:
 
 def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
     store = folder / "store.ext4"
-    ext4.make(store, root_bytes(image)).require(fix="apt-get install e2fsprogs")
+    ext4.make(store, root_bytes(image)).require(fix=distribution.install("e2fsprogs"))
     (folder / "order").write_bytes(padded(docker_import(TAR)))
     made = guest.ensure()
     machine = Machine(

@@ -61,11 +61,20 @@ def start(
     (`tare.host.resources.kinds.files`).
     """
     procs = spec.group.leaf("tool", everywhere=in_every_hierarchy)
+    within = [*spec.group.surroundings(), *within]
     pipe = subprocess.PIPE
     with console.opened(spec.space.log) as log:
         held = processes.start_held(
-            argv, stdin=pipe, stdout=pipe, stderr=log, cgroup_procs=procs, within=within, rest=spec.timed
+            argv,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=log,
+            cgroup_procs=procs,
+            within=within,
+            env=processes.without_proxies(),  # some platforms pass on what they have
+            rest=spec.timed,
         )
+    spec.group.entered_by(held.process.pid)
     stream = ProcessStream(held.process)
     first_byte = FirstByte(stream.fileno())
     try:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import console, processes, state
+from tare.host import console, distribution, processes, state
 from tare.host.filesystems import ext4
 from tare.image import forms, guest
 from tare.image.build import Image
@@ -138,7 +138,7 @@ def data_volume(folder: Path) -> Path:
     """An empty filesystem on a sparse file in the folder: the guest's /data."""
     place = folder / "data.ext4"
     size = min(DATA_BYTES, shutil.disk_usage(folder).free // 2)
-    ext4.make(place, size).require(fix="apt-get install e2fsprogs")
+    ext4.make(place, size).require(fix=distribution.install("e2fsprogs"))
     return place
 
 

@@ -18,6 +18,7 @@ from tare.model import Design, Direction
 from tare.report.campaign.cells import EMPTY, MARKS, MEANINGS, Cell, Look, Open, baseline_cell, cell, look, together
 from tare.report.campaign.model import Report, ResultReport
 from tare.report.footprint.terminal import render as render_footprints
+from tare.report.sentences.notes import rights_note
 from tare.report.sentences.numbers import percent, span
 from tare.report.study.beside import render as render_beside
 from tare.report.surface.terminal import part as render_surfaces
@@ -224,6 +225,8 @@ def _cautions(report: Report, results: list[ResultReport]) -> Iterator[Renderabl
                 metrics_of.setdefault((result.workload, platform.platform, text), []).append(result.metric)
     lines = [f"{where} on {who} ({', '.join(metrics)}): {text}" for (where, who, text), metrics in metrics_of.items()]
     alike = [report.dependence.note] if report.dependence is not None and report.dependence.note is not None else []
+    rights = rights_note(report.host)
+    alike += [rights] if rights is not None else []
     yield from _list("Cautions", [*alike, *_wide_floors(results), *lines, *_unmarked(results)])
 
 

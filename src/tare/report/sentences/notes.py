@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tare.analysis.results import FloorReason, NoiseFloor, PlatformResult, Unmarked
 from tare.analysis.trust.contamination import (
@@ -58,6 +59,21 @@ def dependence_note(seen: Dependence) -> str | None:
     return (
         f"neighbouring blocks are alike (lag-1 autocorrelation {signed(seen.correlation, 2)}, p {seen.p:.3f}): 95 %"
         f" intervals may be too narrow by a factor of {seen.too_narrow:.1f}"
+    )
+
+
+def rights_note(host: Mapping[str, Any]) -> str | None:
+    """A caution on a campaign that was run without root; ``host``: the campaign's `HostFacts`."""
+    if not host.get("own_namespaces"):
+        return None
+    ungrouped = (
+        ", and without control groups: no memory limit, CPUs by affinity, which a sandbox may change, and no CPU time"
+        if host.get("cgroup") == "none"
+        else ""
+    )
+    return (
+        "Run without root: all of it, the baseline too, in a user namespace and behind a network of its own"
+        f"{ungrouped}. Ratios are those of a user; do not set them beside a campaign of root's"
     )
 
 

@@ -1,0 +1,71 @@
+"""Tries platforms as a campaign starts them: an instance of each is made, its agent speaks, and it is removed.
+
+What `Platform.detect` finds out is less: that programs and daemons are there, and that some sandbox of them runs. Here
+it is the platform's own `prepare` and `launch`, with all that a campaign has around them, on a root of some megabytes
+(`tare.image.trial`) that stays nowhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tare.campaign.host_session import HostSession, default_cpus
+from tare.campaign.instances.launcher import InstanceLauncher, Terms
+from tare.host import state
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Journal
+from tare.image import build, trial
+from tare.model import Arm, Resources
+from tare.platforms import contract, registry
+from tare.platforms.base import Platform
+
+MEMORY = 512 << 20
+#: A sandbox that has sent nothing by then does not run here.
+START_LIMIT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The host as a campaign has it, with a root that is made for trials alone."""
+
+    launcher: InstanceLauncher
+    cleanup: CleanupStack  # of what platforms keep of the root
+
+    def run(self, platform: Platform) -> None:
+        """Start an instance until its first command has run, and remove it.
+
+        Raises what the platform raises, and `HostError` for what cannot be removed. Several threads may do so at once.
+        """
+        image = self.launcher.image
+        self.cleanup.own(*platform.kept(image))
+        contract.prepared(platform, image)
+        terms = Terms(start_limit_s=START_LIMIT_S * platform.start_patience)
+        running = self.launcher.start(platform, Arm(platform.name), measured=False, terms=terms)
+        running.stop()
+
+
+def why_not(platform: Platform) -> str:
+    """Why a platform's start is not tried, as the rest of a sentence; "" where it is."""
+    if platform.elsewhere:
+        return "it is on another machine"
+    if platform.own_kernel:
+        return "a guest's start may take long"
+    if not (platform.same_bits and platform.has_agent):
+        return "it does not run tare's image"
+    return "a plug-in's may need more than a trial has" if registry.package(platform.name) else ""
+
+
+@contextlib.contextmanager
+def ready() -> Iterator[Trial]:
+    """The host as a campaign has it, while the context lasts. Raises `HostError`, `ImageError`."""
+    agent = build.agent_path()
+    with HostSession() as host:
+        folder = state.work() / f"trial{secrets.token_hex(3)}"
+        cleanup = host.enter_context(CleanupStack(Journal(state.journal())))
+        cleanup.own(removers.folder(folder))
+        folder.mkdir()
+        launcher, _ = host.prepare(trial.make(agent, folder), Resources(default_cpus(), MEMORY))
+        yield Trial(launcher, cleanup)

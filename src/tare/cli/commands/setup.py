@@ -1,0 +1,29 @@
+"""tare setup: what this host lacks, and its installation."""
+
+from __future__ import annotations
+
+import typer
+
+
+def setup(
+    components: str = typer.Option(
+        "",
+        "--with",
+        metavar="NAME,...",
+        help="What to have besides native: gvisor, docker, qemu, everything; development is for who changes tare.",
+        show_default=False,
+    ),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be installed, and what for."),
+) -> None:
+    """Say which packages this host lacks, what for and how large they are, and install them by apt.
+
+    Without [bold]--with[/]: for native, and for the engines that are here already. Elsewhere than on Debian and its
+    relatives it names the packages and installs nothing.
+
+    Examples: [cyan]tare setup --dry-run[/], [cyan]tare setup --with runc,gvisor[/]
+    """
+    from tare.cli.console import Console
+    from tare.setup.carry_out import set_up
+
+    console = Console()
+    set_up(components, dry_run=dry_run, tell=lambda line: console.print(line, markup=False, soft_wrap=True))

@@ -1,0 +1,42 @@
+"""Whether a daemon runs, or only its socket is there: to look at such a daemon would start it (socket activation)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+#: Of a socket that is listened on, in ``/proc/net/unix`` (the kernel's ``__SO_ACCEPTCON``).
+_LISTENS = 0x10000
+
+
+def only_init_listens(path: str, init: int = 1) -> bool:
+    """Whether nobody but the init system has the socket at this path: the first request would start the daemon.
+
+    Needs root, to see who has it; without, the answer is False.
+    """
+    inodes = set(_inodes(os.path.realpath(path)))
+    if not inodes or not inodes <= _held_by(init):
+        return False
+    others = (int(folder.name) for folder in Path("/proc").glob("[0-9]*") if int(folder.name) != init)
+    return not any(inodes & _held_by(pid) for pid in others)
+
+
+def _inodes(path: str) -> Iterator[str]:
+    for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
+        # Num RefCount Protocol Flags Type St Inode Path
+        words = line.split(maxsplit=7)
+        if len(words) > 7 and int(words[3], 16) & _LISTENS and os.path.realpath(words[7]) == path:
+            yield words[6]
+
+
+def _held_by(pid: int) -> set[str]:
+    held = set()
+    with contextlib.suppress(OSError):  # it has ended, or is not ours to see
+        for descriptor in os.scandir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                target = str(Path(descriptor.path).readlink())
+                if target.startswith("socket:["):
+                    held.add(target.removeprefix("socket:[").removesuffix("]"))
+    return held

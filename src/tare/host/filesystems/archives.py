@@ -1,0 +1,174 @@
+"""Tars that anything may have written, out of a lab or of another machine: unpacked within stated bounds.
+
+Of most, plain files and folders alone; a root filesystem has links, owners and devices too, and what is made of them
+stays below its folder whatever the archive says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from tare.host.filesystems import beneath
+
+#: Members of one archive.
+MAX_MEMBERS = 100_000
+#: What is read at once: contents are copied in smaller pieces, and so only a header of that length wants more.
+_LONGEST_READ = 16 << 20
+#: The devices that a root filesystem may have: those that read and write nothing of the host's.
+_DEVICES = {(5, 1), (1, 7), (1, 3), (5, 2), (1, 8), (5, 0), (1, 9), (1, 5)}
+_XATTR, _CAPABILITY = "SCHILY.xattr.", "security.capability"
+#: Debian's own users and groups are below it.
+_MAX_ID = 1 << 16
+#: Errors that only an archive causes which names what is not below it, or one thing twice.
+_STRANGE = {errno.EEXIST, errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EXDEV, errno.ENAMETOOLONG, errno.EINVAL}
+
+
+class _Bounded:
+    """A file from which no more than so much is read, and not all at once; as much of a file as tarfile wants."""
+
+    def __init__(self, file: IO[bytes], most: int) -> None:
+        self._file = file
+        self._left = most
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= _LONGEST_READ:
+            raise tarfile.ReadError(f"{size} bytes at once, which no archive of ours has")
+        self._left -= size
+        if self._left < 0:
+            raise tarfile.ReadError("it is larger than it may be")
+        return self._file.read(size)
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        return self._file.seek(place, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
+def members(file: IO[bytes], most: int) -> Iterator[tuple[PurePosixPath, IO[bytes] | None]]:
+    """Name and contents (None: a folder) of each plain file and folder with a place of its own; nothing else is seen.
+
+    ``file`` is uncompressed; no more than ``most`` bytes are read of it, and no holes are filled: what comes out is
+    never larger. Raises `tarfile.TarError` beyond that, and for more than `MAX_MEMBERS`.
+    """
+    with _opened(file, most) as tar:
+        for member in _bounded(tar):
+            name = PurePosixPath(member.name)
+            if name.is_absolute() or ".." in name.parts:
+                continue
+            if member.isdir():
+                yield name, None
+            elif member.isfile() and (contents := tar.extractfile(member)) is not None:
+                with contents:
+                    yield name, contents
+
+
+def unpack_root(file: IO[bytes], folder: Path, most: int) -> None:
+    """All of a tar with a root filesystem in it, into an empty folder that nobody else can change.
+
+    Links are made and never followed; owners, modes, file capabilities and the eight harmless devices are kept.
+    Anything else is refused, and so is a name outside of the folder, one below a link, and one that comes twice. Bounds
+    are those of `members`. Raises `tarfile.TarError`, and `OSError` where the disk or the rights do not suffice.
+    """
+    top = os.open(folder, beneath.FOLDER)
+    dated: list[tuple[str, int]] = []
+    try:
+        with _opened(file, most) as tar:
+            for member in _bounded(tar):
+                try:
+                    _make(top, tar, member)
+                except OSError as error:
+                    if error.errno not in _STRANGE:
+                        raise
+                    raise tarfile.ReadError(f"{member.name!r} cannot be below it: {error.strerror}") from error
+                dated.append((member.name, int(member.mtime)))
+        for name, seconds in reversed(dated):  # last, and folders after what is in them
+            with _parent(top, name) as (above, last):
+                os.utime(last, (seconds, seconds), dir_fd=above, follow_symlinks=False)
+    finally:
+        os.close(top)
+
+
+def _opened(file: IO[bytes], most: int) -> tarfile.TarFile:
+    return tarfile.open(fileobj=_Bounded(file, most), mode="r:")  # type: ignore[call-overload,no-any-return]
+
+
+def _bounded(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    for number, member in enumerate(tar):
+        if number == MAX_MEMBERS:
+            raise tarfile.ReadError(f"it has more than {MAX_MEMBERS} members")
+        if member.issparse():
+            raise tarfile.ReadError("it has a file with holes in it")
+        yield member
+
+
+@contextlib.contextmanager
+def _parent(top: int, path: str) -> Iterator[tuple[int, str]]:
+    """The folder that a name of an archive is in, opened below ``top`` without following a link, and its last part."""
+    parts = PurePosixPath(path).parts
+    if not parts or parts[0] == "/" or ".." in parts:
+        raise tarfile.ReadError(f"it has the name {path!r}, which is not below it")
+    flags = os.O_PATH | os.O_DIRECTORY
+    above = beneath.opened(top, "/".join(parts[:-1]), flags) if parts[1:] else os.dup(top)
+    try:
+        yield above, parts[-1]
+    finally:
+        os.close(above)
+
+
+def _make(top: int, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+    if not (0 <= member.uid < _MAX_ID and 0 <= member.gid < _MAX_ID):
+        raise tarfile.ReadError(f"{member.name!r} belongs to user {member.uid} and group {member.gid}")
+    with _parent(top, member.name) as (above, last):
+        if member.islnk():
+            with _parent(top, member.linkname) as (beside, other):
+                os.link(other, last, src_dir_fd=beside, dst_dir_fd=above, follow_symlinks=False)
+        elif member.issym():
+            os.symlink(member.linkname, last, dir_fd=above)
+            os.chown(last, member.uid, member.gid, dir_fd=above, follow_symlinks=False)
+        else:
+            descriptor = _new(above, last, member)
+            try:
+                contents = tar.extractfile(member) if member.isfile() else None
+                if contents is not None:
+                    with contents, os.fdopen(os.dup(descriptor), "wb") as written:
+                        shutil.copyfileobj(contents, written)
+                _finish(descriptor, member)
+            finally:
+                os.close(descriptor)
+
+
+def _new(above: int, name: str, member: tarfile.TarInfo) -> int:
+    """A descriptor of the file, folder or device that is made for a member."""
+    if member.isdir():
+        os.mkdir(name, dir_fd=above)
+        return beneath.opened(above, name, beneath.FOLDER)
+    if member.isfile():
+        return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=above)
+    number = member.devmajor, member.devminor
+    if not member.ischr() or number not in _DEVICES:
+        raise tarfile.ReadError(f"{member.name!r} is no file, folder, link or harmless device")
+    os.mknod(name, stat.S_IFCHR | 0o600, os.makedev(*number), dir_fd=above)
+    return beneath.opened(above, name, os.O_PATH)  # not opened as a device: that may do something
+
+
+def _finish(descriptor: int, member: tarfile.TarInfo) -> None:
+    """Give it its owner, mode and capabilities, in this order: a new owner takes the others away."""
+    # By its name in /proc, which an O_PATH descriptor has too.
+    place = f"/proc/self/fd/{descriptor}"
+    os.chown(place, member.uid, member.gid)
+    Path(place).chmod(member.mode & 0o7777)
+    for name, value in member.pax_headers.items():
+        if not name.startswith(_XATTR):
+            continue
+        if name != _XATTR + _CAPABILITY or not member.isfile():
+            raise tarfile.ReadError(f"{member.name!r} has the attribute {name.removeprefix(_XATTR)}")
+        os.setxattr(place, _CAPABILITY, value.encode(errors="surrogateescape"))

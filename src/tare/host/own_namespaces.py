@@ -1,0 +1,171 @@
+"""Without root: tare is root of a user namespace of its own, with mounts, processes and a network of its own in it.
+
+The kernel gives every user such namespaces. In them tare does what it does as root: the same overlays, the same bridge,
+the same client. None of that is the host's, and all of it ends with the namespaces, however tare ends: they live as
+long as the first process in them, and that one dies with the command that the user started.
+
+    tare run (the user)                  waits, and passes signals on
+      └─ unshare: users, mounts, groups    the user's ids and subordinate ids; /run without what root keeps there
+           └─ unshare: processes
+                └─ tare run (root in here)   and, once the image is there, a network of its own (`leave_hosts_network`)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import pwd
+import sys
+from pathlib import Path
+
+from tare.errors import HostError
+from tare.host import processes
+
+#: As many subordinate ids as there are ids in the image's files (nobody is 65534); the user's own id is root's.
+SUBORDINATE_IDS = (1 << 16) - 1
+_NEW_NETWORK = 0x40000000  # unshare(2): CLONE_NEWNET
+#: The kernel's switches of user namespaces: the value that forbids them, and how they are allowed.
+_SWITCHES = (
+    ("user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=15000"),
+    ("kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
+    ("kernel/apparmor_restrict_unprivileged_userns", "1", "sysctl kernel.apparmor_restrict_unprivileged_userns=0"),
+)
+#: A scope of the user's own systemd, whose control groups are the user's to make.
+_DELEGATED = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "--property=Delegate=yes", "--")
+#: /run is made anew, with the host's files but for the folders that tare's tools write to and only root can. Each
+#: hierarchy of control groups is mounted again, as the namespace sees it: its top is then the group that tare was
+#: started in. Where that is the user's, the processes outside of the inner namespace go to a leaf of it.
+_MAKE = """\
+mount --rbind /run /mnt
+mount -t tmpfs -o mode=755 tare /run
+for entry in /mnt/*; do
+    name=${entry##*/}
+    case $name in mount|netns|xtables.lock|tare|lock) continue ;; esac
+    if [ -L "$entry" ]; then cp -P "$entry" "/run/$name"
+    elif [ -d "$entry" ]; then mkdir "/run/$name"; mount --rbind "$entry" "/run/$name"
+    elif [ -e "$entry" ]; then : >"/run/$name"; mount --bind "$entry" "/run/$name"
+    fi
+done
+umount -l /mnt
+mkdir -p /run/lock /run/netns
+while read -r _ place kind options _; do
+    case $kind in
+    cgroup2) mount -t cgroup2 none "$place" || : ;;
+    cgroup) mount -t cgroup -o "$(echo "$options" | tr , '\\n' | grep -vxE 'rw|ro|nosuid|nodev|noexec|(rel|no)atime' |
+        paste -sd,)" none "$place" || : ;;
+    *) continue ;;
+    esac
+    if [ -w "$place/cgroup.procs" ] && mkdir "$place/tare-harness"; then
+        for setting in cpuset.cpus cpuset.mems; do
+            [ "$kind" = cgroup2 ] || [ ! -e "$place/$setting" ] || cat "$place/$setting" >"$place/tare-harness/$setting"
+        done
+        echo $$ >"$place/tare-harness/cgroup.procs"
+    fi
+done </proc/mounts 2>/dev/null
+exec "$@"
+"""
+#: /sys shows the links of the network in which it was mounted, and here that is the host's.
+_SHOW_NETWORK = """\
+mount -t sysfs none /mnt
+for folder in class/net devices/virtual/net; do mount --bind "/mnt/$folder" "/sys/$folder"; done
+umount -l /mnt
+ip link set lo up
+"""
+_USERS = ("unshare", "--user", "--map-root-user", "--map-auto", "--mount", "--cgroup", "--")
+_PROCESSES = ("unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--")
+
+
+class CarriedOut(SystemExit):
+    """The end of a command that was carried out in the namespaces, with its exit code: all is said already."""
+
+
+@functools.cache
+def inside() -> bool:
+    """Whether this process is root of a user namespace only, and so without rights on the host."""
+    first, *more = Path("/proc/self/uid_map").read_text().splitlines()
+    return os.geteuid() == 0 and (bool(more) or first.split() != ["0", "0", str(0xFFFFFFFF)])
+
+
+def enter(home: Path) -> None:
+    """Carry out this process's command in namespaces of its own; for root it does nothing.
+
+    ``home``: the user's TARE_HOME, which was checked (`state.home`). Raises `CarriedOut`, and `HostError` where the
+    user may make no such namespaces.
+    """
+    if os.geteuid() == 0:
+        return
+    lacking = obstacle()
+    if lacking is not None:
+        raise lacking
+    command = [sys.executable, "-P", "-m", "tare", *sys.argv[1:]]
+    argv = [*_USERS, "sh", "-ec", _MAKE, "sh", *_PROCESSES, *command]
+    # Users' paths lack the folders of tools that are mostly root's, and what tare starts finds others by it (chroot).
+    path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
+    environment = {**os.environ, "PATH": path, "TARE_HOME": str(home), "TARE_LOCK_HOLDER": str(os.getpid())}
+    scope = _DELEGATED if delegates() else ()
+    raise CarriedOut(processes.stand_for([*scope, *processes.WITH_TARE, *argv], env=environment))
+
+
+def obstacle() -> HostError | None:
+    """Why this user cannot have the namespaces, with the fix; None where nothing is in the way."""
+    for name, forbids, fix in _SWITCHES:
+        switch = Path("/proc/sys", name)
+        if switch.exists() and switch.read_text().strip() == forbids:
+            return _needs(f"user namespaces are forbidden to users ({name.replace('/', '.')} is {forbids})", fix)
+    for program, package in (("unshare", "util-linux"), ("newuidmap", "uidmap")):
+        if processes.find(program) is None:
+            return _needs(f"{program} is not installed", f"apt-get install {package}")
+    for kind in ("uid", "gid"):
+        file = Path(f"/etc/sub{kind}")
+        count = subordinate(file.read_text() if file.exists() else "", *_me())
+        if count < SUBORDINATE_IDS:
+            what = f"{_me()[0]} has {count} subordinate {kind}s in {file}, and the image's files take {SUBORDINATE_IDS}"
+            return _needs(what, f"usermod --add-sub{kind}s 100000-165535 {_me()[0]} (a range that is nobody else's)")
+    tried = processes.run([*_USERS, "true"], time_limit_s=10)
+    if tried.code != 0:
+        lines = tried.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
+        return _needs(f"a user namespace cannot be made: {lines[-1]}", "it takes util-linux 2.38 or newer, and uidmap")
+    return None
+
+
+def delegates() -> bool:
+    """Whether the user's own systemd hands out control groups."""
+    if processes.find("systemd-run") is None or not os.environ.get("XDG_RUNTIME_DIR"):
+        return False
+    return processes.run([*_DELEGATED, "true"], time_limit_s=10).code == 0
+
+
+def subordinate(text: str, name: str, uid: int) -> int:
+    """How many subordinate ids a user has, by the text of ``/etc/subuid`` or ``/etc/subgid`` (subuid(5))."""
+    rows = (line.split(":") for line in text.splitlines())
+    return sum(int(row[2]) for row in rows if len(row) == 3 and row[0] in {name, str(uid)})
+
+
+def leave_hosts_network() -> None:
+    """Give this thread, and what it starts from now on, an empty network; where tare is not root in a namespace, none.
+
+    An image is built before: that takes the host's network. Raises `HostError`.
+    """
+    global _left  # noqa: PLW0603 (a network is the process's)
+    if not inside() or _left:
+        return
+    if ctypes.CDLL(None, use_errno=True).unshare(_NEW_NETWORK) != 0:
+        raise HostError(f"no network namespace can be made: {os.strerror(ctypes.get_errno())}", fix="run tare as root")
+    processes.run(["sh", "-ec", _SHOW_NETWORK]).require()
+    _left = True
+
+
+_left = False  # by this process
+
+
+def _me() -> tuple[str, int]:
+    uid = os.getuid()
+    try:
+        return pwd.getpwuid(uid).pw_name, uid
+    except KeyError:
+        return str(uid), uid
+
+
+def _needs(what: str, fix: str) -> HostError:
+    return HostError(f"without root tare needs a user namespace: {what}", fix=f"{fix}; or run tare as root (sudo)")

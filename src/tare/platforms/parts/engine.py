@@ -1,0 +1,140 @@
+"""What a Docker engine says of itself and of its containers, whatever its version: pure reading of its answers.
+
+``info`` is the answer to `GET /info`, ``container`` that to `GET /containers/ID/json`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: The options of runsc that make it another platform, with what it does without them.
+RUNSC_DEFAULTS = {"platform": "systrap", "network": "sandbox"}
+_RUNSC_SHIM = "io.containerd.runsc.v1"
+#: A containerd that keeps the images has this as a storage driver's type.
+_SNAPSHOTTER = "io.containerd.snapshotter.v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """An OCI runtime that a daemon is configured with."""
+
+    name: str
+    path: str  # as the daemon has it: a program's name or path; "" where it is a shim of containerd's alone
+    args: tuple[str, ...] = ()
+    shim: str = ""  # the type of its shim, where it is not runc's
+
+    @property
+    def program(self) -> str:
+        """The program that it is: "runsc", "crun", "runc"."""
+        if self.shim == _RUNSC_SHIM:
+            return "runsc"
+        program = self.path.rpartition("/")[2] or self.name
+        # A script that hides a hierarchy from crun is crun (`crun.runtime`).
+        return "crun" if program.startswith("crun") else program
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What its arguments set, of `RUNSC_DEFAULTS`."""
+        words = [word for arg in self.args for word in arg.split("=", 1)]
+        return {
+            name.lstrip("-"): value
+            for name, value in itertools.pairwise(words)
+            if name.startswith("-") and name.lstrip("-") in RUNSC_DEFAULTS
+        }
+
+    def __str__(self) -> str:
+        words = " ".join(word for word in (self.path or self.shim, *self.args) if word)
+        return f"{self.name} ({words})" if words and words != self.name else self.name
+
+
+def runtimes(info: Mapping[str, Any]) -> list[Runtime]:
+    """The runtimes that the daemon has, by name."""
+    found = []
+    for name, facts in sorted((info.get("Runtimes") or {}).items()):
+        args = tuple(facts.get("runtimeArgs") or facts.get("args") or ())
+        found.append(Runtime(name, facts.get("path") or "", args, facts.get("runtimeType") or ""))
+    return found
+
+
+def runtime(info: Mapping[str, Any], program: str, options: Mapping[str, str]) -> Runtime | None:
+    """The daemon's runtime that is this program with these options of runsc's; None where it has none.
+
+    What a runtime is called is the user's choice: the one that is called like its program comes first.
+    """
+    wanted = {**RUNSC_DEFAULTS, **options}
+    fitting = [
+        known
+        for known in runtimes(info)
+        if known.program == program
+        # containerd's own names for runc's shim
+        and not known.name.startswith("io.containerd.")
+        and (program != "runsc" or {**RUNSC_DEFAULTS, **known.options} == wanted)
+    ]
+    return min(fitting, key=lambda known: (known.name != program, known.name), default=None)
+
+
+def details(info: Mapping[str, Any]) -> dict[str, str]:
+    """The facts of the daemon that its figures depend on."""
+    options = _security(info)
+    users = {"rootless": "a rootless daemon's", "userns": "remapped (userns-remap)"}
+    filters = [f"{name} ({profile})" if profile else name for name, profile in options.items() if name not in users]
+    return {
+        "storage": str(info.get("Driver", "unknown")),
+        "image store": "containerd" if _SNAPSHOTTER in _driver_types(info) else "the daemon's own",
+        "cgroup driver": str(info.get("CgroupDriver", "unknown")),
+        "security": ", ".join(filters) or "none",
+        "users": next((text for name, text in users.items() if name in options), "the host's"),
+    }
+
+
+def remapped(info: Mapping[str, Any]) -> tuple[int, int] | None:
+    """The host's user and group id that are a container's root by ``userns-remap``; None: they are the host's root."""
+    if "userns" not in _security(info):
+        return None
+    uid, _, gid = str(info.get("DockerRootDir", "")).rpartition("/")[2].partition(".")
+    return (int(uid), int(gid)) if uid.isdigit() and gid.isdigit() else None
+
+
+def address(container: Mapping[str, Any]) -> str:
+    """A container's address on the daemon's network; "" where it has none of its own.
+
+    Since version 1.52 of the API (Docker 29) only ``Networks`` has it.
+    """
+    settings = container["NetworkSettings"]
+    networks = (settings.get("Networks") or {}).values()
+    addresses = (network.get("IPAddress") for network in networks if network)
+    return str(next((known for known in addresses if known), settings.get("IPAddress") or ""))
+
+
+def leftovers(container: Mapping[str, Any]) -> tuple[Path, list[str]]:
+    """Where a daemon keeps a container's record, and the mounts that it made for it."""
+    record = Path(container.get("ResolvConfPath") or "/var/lib/docker/containers/none/resolv.conf").parent
+    root = ((container.get("GraphDriver") or {}).get("Data") or {}).get("MergedDir")
+    if not root:  # where containerd keeps the images, the daemon mounts the root below its own folder
+        root = record.parents[1] / "rootfs" / str(container.get("Driver") or "overlayfs") / str(container["Id"])
+    network = container["NetworkSettings"].get("SandboxKey") or ""
+    if network.endswith("/default"):  # the host's own, which all containers share that have it
+        network = None
+    points = [Path(point).resolve() for point in (root, network, record / "mounts" / "shm") if point]
+    return record, [str(point) for point in points]
+
+
+def _security(info: Mapping[str, Any]) -> dict[str, str]:
+    """The profile, or "", by name, of what ``SecurityOptions`` has: ``name=seccomp,profile=builtin``."""
+    options: dict[str, str] = {}
+    for text in info.get("SecurityOptions") or ():
+        facts = dict(_pairs(text.split(",")))
+        options[facts.get("name", text)] = facts.get("profile", "")
+    return options
+
+
+def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:
+    return [(name, value) for name, _, value in (word.partition("=") for word in words)]
+
+
+def _driver_types(info: Mapping[str, Any]) -> list[str]:
+    return [value for name, value in info.get("DriverStatus") or () if name == "driver-type"]

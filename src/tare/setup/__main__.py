@@ -1,0 +1,32 @@
+"""`tare setup` with Python's own library alone, for a clone, which asks before it has another.
+
+``python3 -m tare.setup packages [COMPONENT]...`` installs packages, ``python3 -m tare.setup gvisor`` builds gVisor.
+"""
+
+import sys
+
+from tare.clean import say
+from tare.errors import TareError
+from tare.setup import gvisor
+from tare.setup.carry_out import set_up
+
+
+def main(step: str, *components: str) -> int:
+    """Do one step, with progress on standard error."""
+
+    def tell(line: str) -> None:
+        say(f"{step}: {line}", error=True)
+
+    try:
+        if step == "gvisor":
+            gvisor.build(tell)
+        else:
+            set_up(",".join(components), dry_run=False, tell=tell, build=False)
+    except TareError as error:
+        tell(str(error))
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

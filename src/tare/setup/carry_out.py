@@ -1,0 +1,80 @@
+"""Says what is missing, and installs it: what `tare setup` and a clone's `scripts/packages` do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tare.errors import HostError
+from tare.model import Progress
+from tare.setup import apt, facts, gvisor
+from tare.setup.components import COMPONENTS, NATIVE
+from tare.setup.plan import SetupPlan, named, plan, without, words
+
+#: A package of every release: where it is not known, apt's lists were never read.
+_ALWAYS = "tar"
+
+
+def set_up(asked: str, *, dry_run: bool, tell: Progress, build: bool = True) -> None:
+    """Install what components in a list with commas need and this host lacks. Raises `TareError`.
+
+    ``dry_run``: only say it. ``build``: what has no package is built. Where apt does not install packages, nothing is
+    installed, and `HostError` names them.
+    """
+    chosen = plan(named(asked) if asked else (), facts.present(words()))
+    host = facts.distribution()
+    if host.apt:
+        chosen = _by_apt(chosen, asked.split(","), dry_run=dry_run, tell=tell)
+    else:
+        _tell_all(chosen, tell)
+        if chosen.wanted and not dry_run:
+            raise HostError(
+                f"{host.name} has no apt, and tare installs by nothing else",
+                fix="install what is missing by its own package manager; above are the names that it has in Debian",
+            )
+    if build and not dry_run and "gvisor" in chosen.built:
+        gvisor.build(tell)
+    if chosen.more:
+        tell(f"not here, and could be added: tare setup --with {','.join(chosen.more)}")
+
+
+def _by_apt(chosen: SetupPlan, asked: Sequence[str], *, dry_run: bool, tell: Progress) -> SetupPlan:
+    """The plan that was carried out: without what this release does not have, and nobody asked for by name."""
+    packages = [wanted.package for wanted in chosen.wanted]
+    unknown = apt.unknown(packages)
+    asked_for = {wanted.package for wanted in chosen.wanted if {NATIVE, *asked}.intersection(wanted.components)}
+    if unknown and not dry_run and (unknown & asked_for or apt.unknown([_ALWAYS])):
+        apt.update(tell)
+        unknown = apt.unknown(packages)
+    if not (unknown and dry_run):
+        chosen, left_out = without(chosen, unknown, asked)
+        for name in left_out:
+            tell(f"left out: {name}, of which this release does not have all")
+    _tell_all(chosen, tell)
+    if unknown and dry_run:
+        tell(f"apt's lists do not have {', '.join(sorted(unknown))}; an installation would first read them anew")
+    elif packages := [wanted.package for wanted in chosen.wanted]:
+        if taken := apt.size(packages):
+            tell(f"with what they depend on: {taken}")
+        if not dry_run:
+            apt.install(packages, tell)
+            tell("installed")
+    return chosen
+
+
+def _tell_all(chosen: SetupPlan, tell: Progress) -> None:
+    for line in lines(chosen):
+        tell(line)
+
+
+def lines(chosen: SetupPlan) -> Iterator[str]:
+    """The plan in words: a line for all, then one a package."""
+    for_what = ", ".join(chosen.components)
+    if not (chosen.wanted or chosen.built):
+        yield f"all there for {for_what}"
+        return
+    yield f"missing for {for_what}:"
+    width = max((len(wanted.package) for wanted in chosen.wanted), default=0)
+    for wanted in chosen.wanted:
+        yield f"  {wanted.package:{width}}  {wanted.purpose} ({', '.join(wanted.components)})"
+    for name in chosen.built:
+        yield f"  {name}: {COMPONENTS[name].title}"

@@ -1,0 +1,180 @@
+"""What can be asked for by name, and Debian's packages for it. The one list of them: data, no logic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+#: The Rust of agent/Cargo.toml, which a test holds to this.
+RUST = "1.90"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One package. It is not needed where one of ``instead`` is there.
+
+    A word of ``instead`` is a program on PATH, ``PROGRAM>=VERSION`` one that is new enough, ``/PATH`` a file,
+    ``python3:MODULE`` a module of the host's Python, ``bin/NAME`` a program below ``TARE_HOME``, ``$NAME`` a variable
+    that is set, ``runsc:systrap`` a runsc that knows this way to trap system calls.
+    """
+
+    package: str
+    purpose: str
+    instead: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """What a user may ask for.
+
+    ``engine``: what a host has that has this component already; none: nobody has. ``built_unless``: tare builds it
+    where the host has none of these; nothing is built without.
+    """
+
+    title: str
+    needs: tuple[Need, ...]
+    engine: tuple[str, ...] = ()
+    built_unless: tuple[str, ...] = ()
+
+
+_RUNC = Need("runc", "starts containers", ("runc",))
+_QEMU = Need("qemu-system-x86", "runs virtual machines", ("qemu-system-x86_64",))
+_BUSYBOX = Need("busybox-static", "is the userland of a guest's first seconds", ("busybox",))
+_CPIO = Need("cpio", "packs a guest's first file system", ("cpio",))
+_BUBBLEWRAP = Need("bubblewrap", "starts sandboxes, and is the jail of other monitors", ("bwrap",))
+#: Debian 12's runsc is older than systrap.
+_RUNSC = ("bin/runsc", "runsc:systrap")
+_GCC = Need("gcc", "compiles and links", ("gcc",))
+_LIBC = Need("libc6-dev", "what is compiled against", ("/usr/include/stdlib.h",))
+_PODMAN = Need("podman", "the engine", ("podman",))
+_NETAVARK = Need("netavark", "Podman's networks", ("netavark", "/usr/lib/podman/netavark"))
+_LIBVIRT = (
+    Need("libvirt-clients", "virsh, by which libvirt is told", ("virsh",)),
+    Need("libvirt-daemon-system", "libvirt's daemon", ("libvirtd",)),
+)
+_CLONE = (
+    Need("python3-venv", "the environment .venv", ("python3:ensurepip,venv",)),
+    Need("ca-certificates", "packages of Python and Rust come by TLS", ("/etc/ssl/certs/ca-certificates.crt",)),
+    Need("cargo-web", "builds the agent", (f"cargo>={RUST}",)),
+    Need("rustc-web", "builds the agent", (f"rustc>={RUST}",)),
+    _GCC,
+    _LIBC,
+)
+
+#: Every campaign needs this one.
+NATIVE = "native"
+#: Not for a user of tare, but for who builds or changes it.
+CLONE, DEVELOPMENT = "clone", "development"
+
+COMPONENTS: Mapping[str, Component] = {
+    NATIVE: Component(
+        "the baseline, and what every campaign needs: image, network, disks",
+        (
+            Need("mmdebstrap", "builds the image that every platform runs", ("mmdebstrap",)),
+            Need(
+                "debian-archive-keyring",
+                "Debian's keys, for the image",
+                ("/usr/share/keyrings/debian-archive-keyring.gpg",),
+            ),
+            Need("iproute2", "the bridge between instances and the client", ("ip",)),
+            Need("iptables", "keeps instances away from the host and each other", ("iptables",)),
+            Need("e2fsprogs", "disks of instances", ("mkfs.ext4",)),
+            Need("mount", "mounts", ("umount",)),
+            Need("util-linux", "namespaces", ("nsenter",)),
+            Need("tar", "forms of the image", ("tar",)),
+        ),
+    ),
+    "runc": Component("runc without a daemon", (_RUNC,), ("runc",)),
+    "crun": Component("crun without a daemon", (Need("crun", "starts containers", ("crun",)),), ("crun",)),
+    "docker": Component(
+        "Docker",
+        (Need("docker.io", "the engine", ("dockerd", "/var/run/docker.sock", "$DOCKER_HOST")),),
+        ("dockerd", "/var/run/docker.sock"),
+    ),
+    "podman": Component("Podman", (_PODMAN, _NETAVARK), ("podman",)),
+    "podman-rootless": Component(
+        "Podman of a user without rights",
+        (
+            _PODMAN,
+            _NETAVARK,
+            _RUNC,
+            Need("slirp4netns", "the network of a user without rights", ("slirp4netns",)),
+            Need("uidmap", "maps a user's ids", ("newuidmap",)),
+        ),
+    ),
+    "gvisor": Component(
+        "gVisor's runsc, built from its Go module into TARE_HOME/bin where none is there that knows systrap",
+        (Need("golang-go", "builds gVisor's runsc, in some minutes", (*_RUNSC, "go")),),
+        ("runsc:systrap",),
+        built_unless=_RUNSC,
+    ),
+    "lxc": Component("LXC", (Need("lxc", "starts containers", ("lxc-start",)),), ("lxc-start",)),
+    "lxd": Component(
+        "LXD (Debian 12)",
+        (
+            Need("lxd", "the daemon", ("lxd",)),
+            Need("lxd-client", "by which the daemon is told", ("lxc",)),
+        ),
+        ("lxd",),
+    ),
+    "incus": Component("Incus (Debian 13)", (Need("incus", "daemon and client", ("incus",)),), ("incus",)),
+    "nspawn": Component(
+        "systemd-nspawn", (Need("systemd-container", "starts containers", ("systemd-nspawn",)),), ("systemd-nspawn",)
+    ),
+    "bubblewrap": Component("bubblewrap", (_BUBBLEWRAP,), ("bwrap",)),
+    "libvirt-lxc": Component(
+        "libvirt's containers",
+        (*_LIBVIRT, Need("libvirt-daemon-driver-lxc", "libvirt's containers", ("/usr/lib/libvirt/libvirt_lxc",))),
+        ("/usr/lib/libvirt/libvirt_lxc",),
+    ),
+    "libvirt-qemu": Component(
+        "libvirt's virtual machines",
+        (
+            *_LIBVIRT,
+            Need(
+                "libvirt-daemon-driver-qemu",
+                "libvirt's virtual machines",
+                ("/usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so",),
+            ),
+            _QEMU,
+            Need("qemu-utils", "their disks", ("qemu-img",)),
+            _BUSYBOX,
+            _CPIO,
+        ),
+    ),
+    "qemu": Component("QEMU's virtual machines", (_QEMU, _BUSYBOX, _CPIO), ("qemu-system-x86_64",)),
+    "firecracker": Component(
+        "Firecracker's virtual machines; the program itself is its project's, put it on PATH",
+        (_BUSYBOX, _CPIO, Need("lz4", "unpacks the guest's kernel", ("lz4",))),
+        ("firecracker",),
+    ),
+    "uml": Component(
+        "User-Mode Linux",
+        (Need("user-mode-linux", "the kernel as a program", ("linux.uml",)), _BUBBLEWRAP),
+        ("linux.uml",),
+    ),
+    "blackbox": Component("the tiny guest without an agent", (_QEMU, _GCC, _LIBC)),
+    "ssh": Component("another machine", (Need("openssh-client", "the way there", ("ssh",)),)),
+    "footprint": Component(
+        "tare footprint: system calls and stacks of the host's kernel",
+        (
+            Need("clang", "compiles what counts (BPF)", ("clang",)),
+            Need("libbpf-dev", "what that is compiled against", ("/usr/include/bpf/bpf_helpers.h",)),
+        ),
+    ),
+    CLONE: Component("what a clone needs to build itself", _CLONE),
+    DEVELOPMENT: Component(
+        "linters and the tests' own needs, for who changes tare",
+        (
+            *_CLONE,
+            Need("rustfmt-web", "formats the agent", ("cargo-fmt",)),
+            Need("rust-web-clippy", "lints the agent", ("cargo-clippy",)),
+            Need("git", "Go asks it for versions", ("git",)),
+            Need("r-base-core", "estimates are held to R's", ("Rscript",)),
+            Need("openssh-server", "a host to reach", ("sshd",)),
+            Need("libxml2-utils", "checks what libvirt is told", ("xmllint",)),
+        ),
+    ),
+}
+#: What ``everything`` stands for: all that can be weighed or counted.
+EVERYTHING = tuple(name for name in COMPONENTS if name not in {CLONE, DEVELOPMENT})

@@ -1,0 +1,109 @@
+"""What is to be installed for what was asked: values in, values out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tare.errors import UsageError
+from tare.setup.components import CLONE, COMPONENTS, DEVELOPMENT, EVERYTHING, NATIVE, Need
+from tare.suggest import nearest
+
+ALL = "everything"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A package that is missing, what for, and for which components."""
+
+    package: str
+    purpose: str
+    components: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetupPlan:
+    """``components``: what was asked, or is there already; ``more``: what else could be asked for and is not there.
+
+    ``built``: those of the components that tare builds itself, once the packages are there.
+    """
+
+    components: tuple[str, ...]
+    wanted: tuple[Wanted, ...]
+    built: tuple[str, ...]
+    more: tuple[str, ...]
+
+
+def words() -> set[str]:
+    """All that a host is to be asked for (`Need.instead`, `Component.engine`)."""
+    needs = {word for component in COMPONENTS.values() for need in component.needs for word in need.instead}
+    return needs.union(*((*component.engine, *component.built_unless) for component in COMPONENTS.values()))
+
+
+def named(text: str) -> tuple[str, ...]:
+    """The components in a list with commas. Raises `UsageError` with the nearest name."""
+    names: list[str] = []
+    for name in (word.strip() for word in text.split(",")):
+        if name != ALL and name not in COMPONENTS:
+            raise UsageError(f"there is nothing called {name!r} to set up", fix=nearest(name, [*COMPONENTS, ALL]))
+        names += EVERYTHING if name == ALL else (name,)
+    return tuple(dict.fromkeys(names))
+
+
+def plan(asked: Sequence[str], there: Collection[str]) -> SetupPlan:
+    """The plan for components, on a host that has these of `words`.
+
+    The baseline's needs always belong to it. When nothing is asked for, so do those of the engines that the host has:
+    an engine may be there, and lack what tare runs it with.
+    """
+    of_host = [name for name, component in COMPONENTS.items() if not there_is_none(component.engine, there)]
+    components = tuple(dict.fromkeys([NATIVE, *(asked or of_host)]))
+    missing: dict[str, list[tuple[str, Need]]] = {}
+    for name in components:
+        for need in _missing(name, there):
+            missing.setdefault(need.package, []).append((name, need))
+    wanted = tuple(
+        Wanted(package, uses[0][1].purpose, tuple(name for name, _ in uses)) for package, uses in missing.items()
+    )
+    others = (name for name in COMPONENTS if name not in {*components, CLONE, DEVELOPMENT})
+    more = tuple(name for name in others if any(_missing(name, there)) or _is_built(name, there))
+    return SetupPlan(components, wanted, tuple(name for name in components if _is_built(name, there)), more)
+
+
+def there_is_none(alternatives: Iterable[str], there: Collection[str]) -> bool:
+    """Whether the host has none of these words."""
+    return not any(word in there for word in alternatives)
+
+
+def without(chosen: SetupPlan, absent: Collection[str], asked: Sequence[str]) -> tuple[SetupPlan, tuple[str, ...]]:
+    """The plan without packages that this release does not have, and the components that cannot be whole then.
+
+    ``asked``: what was asked for by name; what ``everything`` stands for may be left out. Raises `UsageError`
+    where one of those is not to be had.
+    """
+    lost = [wanted for wanted in chosen.wanted if wanted.package in absent]
+    left_out = dict.fromkeys(name for wanted in lost for name in wanted.components)
+    for wanted in lost:
+        for name in {*asked, NATIVE}.intersection(wanted.components):
+            raise UsageError(
+                f"this release has no package {wanted.package}, which {name} needs",
+                fix=f"install what {wanted.package} has by hand, then ask again{_other(name)}",
+            )
+    kept = tuple(wanted for wanted in chosen.wanted if not set(wanted.components) <= left_out.keys())
+    whole = tuple(name for name in chosen.components if name not in left_out)
+    built = tuple(name for name in chosen.built if name in whole)
+    return SetupPlan(whole, kept, built, chosen.more), tuple(left_out)
+
+
+def _other(name: str) -> str:
+    other: Mapping[str, str] = {"lxd": "incus", "incus": "lxd"}
+    return f", or --with {other[name]}" if name in other else ""
+
+
+def _missing(name: str, there: Collection[str]) -> Iterable[Need]:
+    return (need for need in COMPONENTS[name].needs if there_is_none(need.instead, there))
+
+
+def _is_built(name: str, there: Collection[str]) -> bool:
+    unless = COMPONENTS[name].built_unless
+    return bool(unless) and there_is_none(unless, there)

@@ -1,0 +1,136 @@
+"""A real dockerd that is restarted, that goes for good, or whose disk is full, in the middle of a campaign."""
+
+import os
+import secrets
+import threading
+import time
+
+import pytest
+
+from campaign.fakes import Quiet, a_record
+from campaign.test_host_disks import Shell
+from platforms.test_daemon_weather import Dockerd, loses_sockets
+from tare.campaign.execution import outages
+from tare.campaign.execution.preflight import try_each
+from tare.campaign.execution.runner import Runner
+from tare.campaign.host_session import HostSession, default_cpus
+from tare.campaign.plan.plan import Job, Plan
+from tare.host import processes, state
+from tare.host.resources import removers
+from tare.host.resources.journal import CleanupStack, Journal
+from tare.image import build
+from tare.model import Resources
+from tare.platforms import registry
+from tare.store import create_store
+
+pytestmark = [pytest.mark.host, loses_sockets]
+
+
+@pytest.fixture
+def dockerd(monkeypatch):
+    folder = state.work() / f"dockerd{secrets.token_hex(3)}"
+    folder.mkdir()
+    with CleanupStack(Journal(state.journal())) as cleanup:
+        cleanup.own(removers.folder(folder), removers.mount(folder / "data"))
+        daemon = Dockerd(folder, cleanup)
+        monkeypatch.setenv("DOCKER_HOST", daemon.host)
+        yield daemon
+        daemon.daemon.stop()
+        for mount in daemon.mounts():
+            processes.run(["umount", "-l", mount.split()[1]])
+
+
+class Strikes(Shell):
+    """Strikes in the first trial of the block that it is told."""
+
+    def __init__(self, strike, nth):
+        super().__init__("strikes", "echo 42")
+        self._strike, self._left = strike, nth
+
+    def plan(self, params, around):
+        self._left -= 1
+        if self._left == 0:
+            self._strike()
+        return super().plan(params, around)
+
+
+def _campaign(tmp_path, strike, blocks):
+    """Two workloads a block on native, runc-none and docker-none; the last's rows, the events, and what was told."""
+    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    resources = Resources(default_cpus(), 512 << 20)
+    platforms = tuple(registry.choose(["native", "docker-none", "runc-none"]))
+    jobs = (Job(Strikes(strike, nth=5), {}), Job(Shell("after", "echo 42"), {}))
+    plan = Plan("quick", 3, platforms, jobs, resources, blocks, None)
+    watcher = Quiet()
+    with HostSession() as host:
+        for platform in platforms:
+            platform.prepare(image)
+        launcher, client = host.prepare(image, resources)
+        with create_store(tmp_path / "x.tare", a_record(plan)) as store:
+            Runner(plan, store, launcher, client, watcher).run()
+            rows, events = list(store.trials().iter_rows(named=True)), [event.text for event in store.events()]
+    for platform in platforms:
+        platform.close()
+    assert {row["status"] for row in rows if row["platform"] != "docker-none"} == {"ok"}
+    assert sum(row["platform"] != "docker-none" for row in rows) == blocks * 2 * 3
+    return [row for row in rows if row["platform"] == "docker-none"], events, watcher.faults
+
+
+def test_one_that_is_restarted_costs_failed_rows_and_then_goes_on(dockerd, tmp_path):
+    back = threading.Timer(4.0, dockerd.start)
+
+    def strike():
+        os.kill(dockerd.daemon.process.pid, 9)
+        dockerd.daemon.process.wait()
+        back.start()
+
+    rows, events, told = _campaign(tmp_path, strike, blocks=4)
+    back.join()
+    assert len(rows) == 4 * 2, "none is left out"
+    assert [row["status"] for row in rows][-2:] == ["ok"] * 2, "from the second start after it on"
+    failed = [row["reason"] for row in rows if row["status"] == "failed"]
+    assert failed
+    assert all("the Docker daemon does not answer" in reason for reason in failed)
+    assert not [text for text in (*events, *told) if "left out" in text]
+
+
+def test_one_that_is_gone_for_good_is_left_out_with_one_sentence(dockerd, tmp_path, monkeypatch):
+    monkeypatch.setattr(outages, "RECOVERY_S", 2.0)
+    rows, events, told = _campaign(tmp_path, dockerd.daemon.stop, blocks=5)
+    sentence = "docker-none is left out from here on: it does not start any more: the Docker daemon does not answer"
+    [event] = [text for text in events if "left out" in text]
+    assert event.startswith(sentence)
+    assert "(fix: start dockerd" in event
+    assert told == [event]
+    assert len(rows) < 5 * 2
+    assert max(row["block"] for row in rows) <= 2
+    dockerd.start()
+
+
+def test_one_whose_disk_is_full_is_left_out_with_the_fix_and_the_others_are_ready(dockerd):
+    dockerd.daemon.stop()
+    data = dockerd.folder / "data"
+    processes.run(["mount", "-t", "tmpfs", "-o", "size=60m", "tmpfs", str(data)]).require()
+    try:
+        dockerd.start()
+        image = build.ensure(build.agent_path(), progress=lambda _: None)
+        with HostSession() as host:
+            launcher, _ = host.prepare(image, Resources(default_cpus(), 512 << 20))
+            chosen = registry.choose(["native", "docker-none"])
+            detected = [(platform, platform.detect()) for platform in chosen]
+            began = time.monotonic()
+            ready, [left_out] = try_each(
+                detected, image, launcher, progress=lambda _: None, keep=lambda *_: pytest.fail("no fault")
+            )
+        assert [entry.platform.name for entry in ready] == ["native"]
+        assert left_out.platform == "docker-none"
+        assert "no space left on device" in left_out.reason
+        assert "\n" not in left_out.reason
+        assert left_out.fix == "free disk space where Docker keeps its data (docker info: Docker Root Dir)"
+        assert time.monotonic() - began < 60
+        for platform in chosen:
+            platform.close()
+    finally:
+        dockerd.daemon.stop()
+        processes.run(["umount", "-l", str(data)])
+        dockerd.start()

@@ -1,0 +1,48 @@
+"""The trial of each platform that `tare doctor` makes, for real: its agent speaks, and nothing stays."""
+
+import re
+
+import pytest
+
+import host_state
+from tare.campaign import trial
+from tare.host import processes, state
+from tare.host.resources.journal import Journal
+from tare.platforms import registry
+
+pytestmark = pytest.mark.host
+STARTED = (
+    "native",
+    "runc",
+    "crun",
+    "bubblewrap",
+    "nspawn",
+    "gvisor",
+    "podman",
+    "podman-gvisor",
+    "docker",
+    "libvirt-lxc",
+)
+
+
+def _images():
+    listed = [["docker", "images", "-q", "tare"], ["podman", "images", "-q", "tare"]]
+    return [processes.run(argv, time_limit_s=30).text for argv in listed]
+
+
+def test_each_comes_up_on_a_root_of_some_megabytes_and_nothing_stays():
+    images, before = _images(), host_state.snapshot(["/run", str(state.work())])
+    platforms = registry.choose(STARTED)
+    with trial.ready() as ready:
+        assert sum(file.stat().st_size for file in ready.launcher.image.root.rglob("*") if file.is_file()) < 64 << 20
+        for platform in platforms:
+            assert trial.why_not(platform) == ""
+            assert platform.detect().available
+            ready.run(platform)
+            platform.close()
+        kept = _images()
+    assert kept != images, "Docker and podman had it in their stores"
+    assert _images() == images
+    assert Journal(state.journal()).entries() == []
+    stays = host_state.settled(before, folders=["/run", str(state.work())])
+    assert [line for line in stays if re.search(r"tare|runsc|crun|null-netns|nspawn|libvirt", line)] == []

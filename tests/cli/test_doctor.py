@@ -1,0 +1,117 @@
+"""`tare doctor` starts an instance of each platform as a campaign does: what it calls available runs."""
+
+import contextlib
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from campaign.fakes import FakeLauncher, FakePlatform
+from tare.campaign import trial
+from tare.cli import doctor
+from tare.errors import HostError, PlatformError
+from tare.platforms.base import Availability
+
+
+class Guest(FakePlatform):
+    own_kernel = True
+
+
+class Missing(FakePlatform):
+    def detect(self):
+        return Availability(False, reason="it is not installed", fix="install it")
+
+
+@pytest.fixture
+def examined(monkeypatch, capsys):
+    """Runs doctor on these platforms with this launcher, and no host below it; returns the rows by name, and texts."""
+    monkeypatch.setattr(doctor.checks, "checks", lambda facts: [])
+    monkeypatch.setattr(doctor.footprint_checks, "checks", lambda check: [])
+    monkeypatch.setattr(doctor.ptrace, "check", lambda: doctor.checks.Check("ptrace", "ok", "yes"))
+    monkeypatch.setattr(doctor.platforms, "offers", list)
+    monkeypatch.setattr(trial.contract, "prepared", lambda platform, image: platform.prepare(image))
+
+    def run(platforms, launcher=None, *, refused=None):
+        @contextlib.contextmanager
+        def ready():
+            if refused is not None:
+                raise refused
+            yield trial.Trial(launcher or FakeLauncher(), SimpleNamespace(own=lambda *_: None))
+
+        monkeypatch.setattr(trial, "ready", ready)
+        monkeypatch.setattr(doctor.platforms, "all_platforms", lambda: {known.name: known for known in platforms})
+        monkeypatch.setattr(doctor.platforms, "choose", lambda names: list(platforms))
+        doctor.examine((), as_json=True)
+        rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["platforms"]}
+        doctor.examine((), as_json=False)
+        return rows, capsys.readouterr().out
+
+    return run
+
+
+def test_each_is_started_and_ended(examined):
+    launcher = FakeLauncher()
+    rows, text = examined([FakePlatform("native", baseline=True), FakePlatform("runc"), Missing("docker")], launcher)
+    assert rows["runc"]["details"]["tried"] == "an instance came up"
+    assert rows["docker"]["reason"] == "it is not installed"
+    assert sorted(launcher.log) == sorted(["start native", "stop native", "start runc", "stop runc"] * 2)
+    assert "an instance came up" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (PlatformError("the daemon refuses: cgroup-parent", fix="set a slice"), "the daemon refuses: cgroup-parent"),
+        (OSError(13, "Permission denied"), "PermissionError: [Errno 13] Permission denied"),
+        (KeyError("IPAddress"), "KeyError: 'IPAddress'"),
+    ],
+    ids=["PlatformError", "OSError", "KeyError"],
+)
+@pytest.mark.parametrize("where", ["prepare", "start", "stop"])
+def test_one_that_does_not_start_is_not_available_and_the_others_are(examined, monkeypatch, where, error, reason):
+    def fail(*_, **__):
+        raise error
+
+    docker, launcher = FakePlatform("docker"), FakeLauncher()
+    start = launcher.start
+
+    def begin(platform, arm, **more):
+        if platform is docker and where == "start":
+            raise error
+        running = start(platform, arm, **more)
+        if platform is docker and where == "stop":
+            running.stop = fail
+        return running
+
+    monkeypatch.setattr(launcher, "start", begin)
+    if where == "prepare":
+        monkeypatch.setattr(docker, "prepare", fail)
+    rows, _ = examined([FakePlatform("native", baseline=True), docker], launcher)
+    assert rows["native"]["available"]
+    assert not rows["docker"]["available"]
+    assert rows["docker"]["reason"].startswith(f"an instance does not start: {reason}")
+    assert rows["docker"]["fix"] == (getattr(error, "fix", None) or "")
+
+
+def test_what_is_not_started_says_why(examined):
+    launcher = FakeLauncher()
+    rows, text = examined([FakePlatform("native", baseline=True), Guest("qemu")], launcher)
+    assert rows["qemu"]["available"]
+    assert rows["qemu"]["details"]["tried"] == "not started: a guest's start may take long"
+    assert not [line for line in launcher.log if "qemu" in line]
+    assert "a guest's start may" in text
+
+
+def test_beside_a_campaign_nothing_is_started_and_that_is_said(examined):
+    rows, _ = examined([FakePlatform("runc")], refused=HostError("another tare has this host", fix="wait"))
+    assert rows["runc"]["available"]
+    assert rows["runc"]["details"]["tried"] == "not started: another tare has this host (fix: wait)"
+
+
+def test_only_platforms_that_run_the_image_here_are_started(monkeypatch):
+    far, plugged = FakePlatform("far"), FakePlatform("plugged")
+    far.elsewhere = True
+    assert trial.why_not(FakePlatform("runc")) == ""
+    assert trial.why_not(far) == "it is on another machine"
+    monkeypatch.setattr(trial.registry, "package", lambda name: "tare-firejail 1.0")
+    assert trial.why_not(plugged) == "a plug-in's may need more than a trial has"

@@ -1,0 +1,181 @@
+"""What Docker engines of several versions say, read. Captured here: Docker 20.10.24 of Debian 12 (`captured/`).
+
+Those of other versions are as published, cut to what is read of them: 28.4 and 29.0 in docker-mailserver's pull request
+4606 and zimfarm's issue 1521, 29.7 in kitchen-docker's pull request 479, rootless 20.10 in minikube's 10878, the
+versions of 29.0 in docker-etchosts' issue 20; the options of security in moby's pull request 27840.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tare.errors import HostError
+from tare.host.daemons.dockerd import api_version
+from tare.platforms.parts import engine
+from tare.platforms.parts.layers import stored
+
+CAPTURED = Path(__file__).parent / "captured"
+INFO = json.loads((CAPTURED / "docker-20.10-info.json").read_text())
+CONTAINER = json.loads((CAPTURED / "docker-20.10-container.json").read_text())
+ID_28 = "2a426fc9f069d3849efbca89c661d41f4ae06687efd35883c32053590538cd91"
+CONTAINER_28 = {
+    "Id": ID_28,
+    "NetworkSettings": {
+        "SandboxKey": "/var/run/docker/netns/9528a9bf4462",
+        "IPAddress": "172.17.0.2",
+        "Networks": {"bridge": {"IPAMConfig": None, "IPAddress": "172.17.0.2"}},
+    },
+}
+#: `NetworkSettings` of 29.7.2 has these four alone.
+CONTAINER_29 = {
+    "Id": ID_28,
+    "ResolvConfPath": f"/var/lib/docker/containers/{ID_28}/resolv.conf",
+    "Driver": "overlayfs",
+    "NetworkSettings": {
+        "SandboxID": "9528a9bf4462ab058779d206bc3072263b4351cb7870305a4d6cac504acff6cb",
+        "SandboxKey": "/var/run/docker/netns/9528a9bf4462",
+        "Ports": {},
+        "Networks": {"bridge": {"IPAMConfig": None, "IPAddress": "172.17.0.2"}},
+    },
+}
+ROOTLESS = {
+    "Driver": "overlay2",
+    "CgroupDriver": "none",
+    "SecurityOptions": ["name=seccomp,profile=default", "name=rootless"],
+}
+REMAPPED = {
+    "Driver": "overlay2",
+    "CgroupDriver": "systemd",
+    "DockerRootDir": "/var/lib/docker/165536.165536",
+    "SecurityOptions": ["name=apparmor", "name=seccomp,profile=builtin", "name=userns", "name=cgroupns"],
+}
+
+
+@pytest.mark.parametrize("container", [CONTAINER, CONTAINER_28, CONTAINER_29], ids=["20.10", "28.4", "29.7"])
+def test_the_address_is_where_each_version_has_it(container):
+    assert engine.address(container) == "172.17.0.2"
+
+
+def test_without_a_network_of_its_own_there_is_no_address():
+    for networks in ({"host": {"IPAddress": ""}}, {"none": None}, {}, None):
+        assert engine.address({"NetworkSettings": {"Networks": networks}}) == ""
+        assert engine.address({"NetworkSettings": {"Networks": networks, "IPAddress": ""}}) == ""
+
+
+def test_what_a_daemon_leaves_of_a_container():
+    record, mounts = engine.leftovers(CONTAINER)
+    assert record == Path("/var/lib/docker/containers") / CONTAINER["Id"]
+    assert mounts[0] == CONTAINER["GraphDriver"]["Data"]["MergedDir"]
+    assert [mount.rpartition("/docker/netns/")[0] for mount in mounts[1:2]] == ["/run"]
+    assert mounts[2] == f"{record}/mounts/shm"
+
+
+def test_what_a_daemon_leaves_where_containerd_keeps_the_images():
+    record, mounts = engine.leftovers(CONTAINER_29)
+    assert mounts[0] == f"/var/lib/docker/rootfs/overlayfs/{ID_28}"
+    assert record == Path("/var/lib/docker/containers") / ID_28
+
+
+def test_the_facts_of_a_daemon():
+    assert engine.details(INFO) == {
+        "storage": "overlay2",
+        "image store": "the daemon's own",
+        "cgroup driver": "cgroupfs",
+        "security": "seccomp (default)",
+        "users": "the host's",
+    }
+    assert engine.details(ROOTLESS)["users"] == "a rootless daemon's"
+    assert engine.details(REMAPPED)["users"] == "remapped (userns-remap)"
+    assert engine.details(REMAPPED)["security"] == "apparmor, seccomp (builtin), cgroupns"
+    store = {"Driver": "overlayfs", "DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]]}
+    assert engine.details(store)["image store"] == "containerd"
+
+
+def test_whose_ids_a_containers_root_has():
+    assert engine.remapped(REMAPPED) == (165536, 165536)
+    assert engine.remapped(INFO) is None
+    assert engine.remapped(ROOTLESS) is None
+
+
+def test_the_image_of_a_containerd_store_is_believed_in_its_size():
+    # Its layers are containerd's, and the engine does not say where.
+    form = stored("tare:0", {"Id": "sha256:0", "Size": 5_000_000, "Storage": {"RootFS": {"Snapshot": {}}}}, ["runc"])
+    assert (form.disk_bytes, form.files) == (5_000_000, ())
+
+
+# Runtimes
+
+
+def test_the_runtimes_of_a_daemon():
+    assert engine.runtime(INFO, "runc", {}).name == "runc"
+    crun = engine.runtime(INFO, "crun", {})
+    assert str(crun) == "crun (/var/lib/tare/bin/crun-without-v2)", "the script that runs crun is crun"
+    assert engine.runtime(INFO, "runsc", {}).name == "runsc"
+    assert engine.runtime(INFO, "runsc", {"platform": "ptrace"}).name == "runsc-ptrace"
+    assert engine.runtime(INFO, "runsc", {"network": "host"}).name == "runsc-host"
+    assert engine.runtime(INFO, "runsc", {"platform": "kvm"}) is None
+    assert engine.runtime(INFO, "kata-runtime", {}) is None
+
+
+@pytest.mark.parametrize(
+    ("runtimes", "name", "program"),
+    [
+        # As gVisor's documentation, its apt package's `runsc install`, and containerd's shim have it.
+        ({"runsc": {"path": "/usr/local/bin/runsc", "runtimeArgs": []}}, "runsc", "/usr/local/bin/runsc"),
+        ({"runsc": {"path": "/usr/bin/runsc"}}, "runsc", "/usr/bin/runsc"),
+        ({"runsc": {"runtimeType": "io.containerd.runsc.v1"}}, "runsc", ""),
+        (
+            {"gvisor": {"path": "/opt/gvisor/runsc", "runtimeArgs": ["--debug", "--platform", "systrap"]}},
+            "gvisor",
+            "/opt/gvisor/runsc",
+        ),
+        (
+            {"a": {"path": "runsc"}, "runsc": {"path": "/usr/bin/runsc", "status": {"x": "{}"}}},
+            "runsc",
+            "/usr/bin/runsc",
+        ),
+    ],
+)
+def test_gvisor_is_known_by_what_it_runs_and_not_by_its_name(runtimes, name, program):
+    found = engine.runtime({"Runtimes": runtimes}, "runsc", {})
+    assert (found.name, found.path) == (name, program)
+
+
+@pytest.mark.parametrize("args", [["--platform=kvm"], ["-platform", "kvm"], ["--network=host"], ["--network", "none"]])
+def test_a_runsc_with_other_options_is_no_plain_runsc(args):
+    info = {"Runtimes": {"runsc": {"path": "/usr/bin/runsc", "runtimeArgs": args}}}
+    assert engine.runtime(info, "runsc", {}) is None
+
+
+def test_a_user_s_crun_needs_no_script():
+    info = {"Runtimes": {"fast": {"path": "/usr/bin/crun"}, "runc": {"path": "runc"}}}
+    assert str(engine.runtime(info, "crun", {})) == "fast (/usr/bin/crun)"
+
+
+# Versions of the API
+
+
+@pytest.mark.parametrize(
+    ("engine_version", "least", "most", "chosen"),
+    [
+        ("20.10.24+dfsg1", "1.12", "1.41", "1.41"),
+        ("26.1.0", "1.24", "1.45", "1.45"),
+        ("28.5.2", "1.24", "1.51", "1.45"),
+        ("29.0.0", "1.44", "1.52", "1.45"),
+    ],
+)
+def test_the_newest_version_that_both_know(engine_version, least, most, chosen):
+    daemon = {"Version": engine_version, "MinAPIVersion": least, "ApiVersion": most}
+    assert api_version(daemon, "1.45", "1.24") == chosen
+
+
+def test_an_engine_that_is_too_new_or_too_old_is_said_in_one_line_with_the_fix():
+    with pytest.raises(
+        HostError, match=r"engine 29.0.0\) is too new: .* from version 1.44 on, .* up to 1.43"
+    ) as refused:
+        api_version({"Version": "29.0.0", "MinAPIVersion": "1.44", "ApiVersion": "1.52"}, "1.43", "1.24")
+    assert "pip install --upgrade docker" in refused.value.fix
+    with pytest.raises(HostError, match=r"engine 1.10.3\) is too old: it speaks its API up to version 1.22") as refused:
+        api_version({"Version": "1.10.3", "ApiVersion": "1.22"}, "1.45", "1.24")
+    assert "newer Docker engine" in refused.value.fix

@@ -1,0 +1,193 @@
+"""What is installed for what was asked: the plan, what apt prints, and what is done where nothing may be installed."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tare.errors import HostError, UsageError
+from tare.platforms import registry
+from tare.setup import apt, carry_out, facts, gvisor
+from tare.setup.components import COMPONENTS, DEVELOPMENT, EVERYTHING, NATIVE, RUST
+from tare.setup.plan import named, plan, without, words
+
+CAPTURED = Path(__file__).parent / "captured"
+HERE = Path(__file__).parents[2]
+
+
+def _packages(chosen):
+    return [wanted.package for wanted in chosen.wanted]
+
+
+def _but(*missing):
+    """A host that has everything but these words."""
+    return words() - set(missing)
+
+
+def test_a_bare_host_needs_the_baseline_alone():
+    chosen = plan((), frozenset())
+    assert chosen.components == (NATIVE,)
+    assert _packages(chosen)[0] == "mmdebstrap"
+    # What `make quick` must not bring to a machine that wants its first table.
+    assert not {"lxd", "libvirt-daemon-system", "qemu-system-x86", "r-base-core", "clang", "docker.io"} & {
+        *_packages(chosen)
+    }
+
+
+def test_a_clone_that_wants_its_first_table_gets_no_daemon_and_no_analyser():
+    script = (HERE / "scripts" / "setup").read_text()
+    asked = re.search(r'scripts/packages" (clone .*)', script)[1].split()
+    brought = set(_packages(plan(tuple(asked), frozenset())))
+    assert {"runc", "mmdebstrap", "python3-venv"} <= brought
+    heavy = {"lxd", "libvirt-daemon-system", "qemu-system-x86", "r-base-core", "clang", "docker.io", "golang-go"}
+    assert not heavy & brought
+
+
+def test_an_engine_that_is_there_gets_what_it_is_run_with():
+    chosen = plan((), {"qemu-system-x86_64", "mmdebstrap"})
+    assert "qemu" in chosen.components
+    assert {"busybox-static", "cpio"} <= {*_packages(chosen)}
+    assert "qemu-system-x86" not in _packages(chosen)
+    assert "mmdebstrap" not in _packages(chosen)
+
+
+def test_only_what_was_asked_is_installed():
+    chosen = plan(named("docker"), _but("dockerd", "/var/run/docker.sock", "$DOCKER_HOST", "lxc-start"))
+    assert _packages(chosen) == ["docker.io"]
+    assert chosen.components == (NATIVE, "docker")
+    assert "lxc" in chosen.more
+
+
+def test_a_daemon_of_the_users_own_is_docker():
+    assert _packages(plan(named("docker"), _but("dockerd", "$DOCKER_HOST"))) == []
+
+
+def test_a_package_for_several_is_named_once_with_all_of_them():
+    chosen = plan(named("podman,podman-rootless"), _but("podman"))
+    assert [(wanted.package, wanted.components) for wanted in chosen.wanted] == [
+        ("podman", ("podman", "podman-rootless"))
+    ]
+
+
+def test_gvisor_is_built_unless_there_is_one_that_knows_systrap():
+    assert plan(named("gvisor"), _but("bin/runsc", "runsc:systrap", "go")).built == ("gvisor",)
+    assert _packages(plan(named("gvisor"), _but("bin/runsc", "runsc:systrap", "go"))) == ["golang-go"]
+    assert plan(named("gvisor"), _but("bin/runsc", "go")).built == ()
+    assert _packages(plan(named("gvisor"), _but("bin/runsc", "go"))) == []
+
+
+def test_everything_is_all_but_what_tare_itself_is_built_with():
+    assert named("everything") == EVERYTHING
+    assert not {"clone", DEVELOPMENT} & {*EVERYTHING}
+    assert "Rscript" in {word for need in COMPONENTS[DEVELOPMENT].needs for word in need.instead}
+
+
+def test_a_wrong_name_is_told_with_the_nearest():
+    with pytest.raises(UsageError, match="'gvisr' to set up") as raised:
+        named("docker,gvisr")
+    assert "gvisor" in raised.value.fix
+
+
+def test_what_a_release_lacks_is_left_out_of_everything_and_an_error_where_it_was_named():
+    chosen = plan(EVERYTHING, _but("incus", "podman", "lxd"))
+    kept, left_out = without(chosen, {"incus"}, ["everything"])
+    assert left_out == ("incus",)
+    assert _packages(kept) == ["podman", "lxd"]
+    assert "incus" not in kept.components
+    with pytest.raises(UsageError, match="no package incus, which incus needs") as raised:
+        without(chosen, {"incus"}, ["incus"])
+    assert "--with lxd" in raised.value.fix
+
+
+def test_without_what_native_needs_nothing_can_be_weighed():
+    with pytest.raises(UsageError, match="no package mmdebstrap, which native needs"):
+        without(plan(EVERYTHING, _but("mmdebstrap")), {"mmdebstrap"}, ["everything"])
+
+
+def test_components_are_called_as_the_platforms_that_they_are_for():
+    known = {*registry.all_platforms(), *registry.families()}
+    assert set(COMPONENTS) - known == {"clone", "development", "footprint"}
+
+
+def test_the_rust_is_that_of_the_agent():
+    assert tomllib.loads((HERE / "agent" / "Cargo.toml").read_text())["package"]["rust-version"] == RUST
+
+
+def test_what_apt_knows():
+    known = apt.candidates((CAPTURED / "policy-debian12.txt").read_text())
+    assert known == {"tar", "runsc", "mmdebstrap"}  # incus was asked for too
+    assert apt.candidates("a:\n  Installed: (none)\n  Candidate: (none)\n  Version table:\n") == frozenset()
+
+
+def test_how_much_apt_would_fetch():
+    printed = (CAPTURED / "assume-no-debian12.txt").read_text()
+    assert apt.parse_size(printed) == "22.1 MB to fetch, 63.9 MB on the disk"
+    assert apt.parse_size("E: Unable to locate package incus\n") == ""
+
+
+@pytest.mark.parametrize(("name", "by_apt"), [("debian12", True), ("fedora42", False)])
+def test_the_distribution(name, by_apt):
+    host = facts.parse_distribution((CAPTURED / f"os-release-{name}.txt").read_text(), apt_there=True)
+    assert host.apt == by_apt
+    assert name[:6] in host.name.lower()
+
+
+def test_one_that_is_like_debian_is_installed_by_apt_where_there_is_apt():
+    assert facts.parse_distribution('ID=linuxmint\nID_LIKE="ubuntu debian"\n', apt_there=True).apt
+    assert not facts.parse_distribution("ID=debian\n", apt_there=False).apt
+
+
+def test_versions_of_go():
+    assert gvisor.parse_version("go1.19.8\n") == (1, 19, 8)
+    assert gvisor.parse_version("go1.26.3 X:nodwarf5\n") == (1, 26, 3)
+    assert gvisor.parse_version("devel\n") == ()
+
+
+def test_versions_of_programs_count_as_numbers(tmp_path, monkeypatch):
+    program = tmp_path / "tool"
+    program.write_text("#!/bin/sh\necho 'tool 1.9.2 (abc 2026-01-01)'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert facts.present(["tool", "tool>=1.9", "tool>=1.10", "no-such-tool>=1.0", "/nowhere"]) == {"tool", "tool>=1.9"}
+
+
+@pytest.fixture
+def bare(monkeypatch):
+    """A host that lacks everything; returns what was told, and which commands apt was given."""
+    told, ran = [], []
+    monkeypatch.setattr(facts, "present", lambda _words: frozenset())
+    monkeypatch.setattr(apt, "unknown", lambda _packages: frozenset())
+    monkeypatch.setattr(apt, "size", lambda _packages: "1 MB to fetch, 2 MB on the disk")
+    monkeypatch.setattr(apt, "install", lambda packages, _tell: ran.append(sorted(packages)))
+    return told, ran
+
+
+def test_another_distribution_is_told_the_names_and_nothing_is_installed(bare, monkeypatch):
+    told, ran = bare
+    monkeypatch.setattr(facts, "distribution", lambda: facts.Distribution("Fedora Linux 42", apt=False))
+    with pytest.raises(HostError, match="Fedora Linux 42 has no apt"):
+        carry_out.set_up("podman", dry_run=False, tell=told.append)
+    assert any("podman" in line and "the engine" in line for line in told)
+    assert ran == []
+
+
+def test_a_dry_run_says_it_all_and_does_nothing(bare, monkeypatch):
+    told, ran = bare
+    monkeypatch.setattr(facts, "distribution", lambda: facts.Distribution("Debian", apt=True))
+    monkeypatch.setattr(gvisor, "build", lambda _tell: ran.append("gvisor"))
+    carry_out.set_up("gvisor", dry_run=True, tell=told.append)
+    assert ran == []
+    assert told[0] == "missing for native, gvisor:"
+    assert "with what they depend on: 1 MB to fetch, 2 MB on the disk" in told
+    carry_out.set_up("gvisor", dry_run=False, tell=told.append)
+    assert ran[0] == sorted(_packages(plan(("gvisor",), frozenset())))
+    assert ran[1:] == ["gvisor"]
+
+
+def test_lists_that_were_never_read_condemn_nothing(bare, monkeypatch):
+    told, _ = bare
+    monkeypatch.setattr(facts, "distribution", lambda: facts.Distribution("Debian", apt=True))
+    monkeypatch.setattr(apt, "unknown", frozenset)
+    carry_out.set_up("runc", dry_run=True, tell=told.append)
+    assert any(line.startswith("apt's lists do not have") and "runc" in line for line in told)
