@@ -37,7 +37,7 @@ MONITOR_BYTES = 1 << 30
 LINUX = "quiet panic=-1 apparmor=0 mitigations=off nokaslr"
 #: Of a stock host's: all is as Debian has it, but for the defences, which cost an emulated host much, and services'
 #: limits, which fit no emulated host.
-STOCK = "quiet panic=-1 mitigations=off nokaslr systemd.default_timeout_start_sec=900"
+STOCK = "loglevel=4 panic=-1 mitigations=off nokaslr systemd.default_timeout_start_sec=900"
 #: Arguments of Xen: its defences against guests cost an emulated host much, and are off. But floating point registers
 #: are not to be handed over lazily, which is the default then: under emulation they get lost (docs/lab.md).
 XEN = "loglvl=warning bootscrub=0 spec-ctrl=no,eager-fpu xpti=no"
