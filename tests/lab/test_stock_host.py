@@ -10,7 +10,7 @@ import pytest
 TARE = Path(sys.executable).with_name("tare")
 #: What a stock host is; asked in one go, as each lab boots for minutes.
 FACTS = (
-    "ps -o comm= -p 1; stat -f -c %T /sys/fs/cgroup; cat /sys/module/apparmor/parameters/enabled; cat /proc/self/cgroup"
+    "cat /proc/1/comm; stat -f -c %T /sys/fs/cgroup; cat /sys/module/apparmor/parameters/enabled; cat /proc/self/cgroup"
 )
 #: Docker by systemd's driver, doctor before it; each compares the host with what it was.
 SHORT = "python3 tests/lab/left.py doctor && python3 tests/lab/left.py campaign native docker"
