@@ -52,6 +52,13 @@ def test_a_stock_host_is_what_it_says(host):
     assert lines[4:] == ["systemd", "user"]
 
 
+def test_trials_are_counted_by_platform_from_the_campaigns_file():
+    released = max((Path(__file__).parents[1] / "store" / "released").glob("*.tare"))
+    good = left.good_trials(released)
+    assert good["native"] >= 4
+    assert all(good.values())
+
+
 def test_what_an_engine_leaves_is_told_from_what_tare_leaves():
     lines = [
         "+ packet rule: iptables-save nat -A POSTROUTING -j NETAVARK-HOSTPORT-MASQ",
