@@ -9,9 +9,11 @@ anything of the first kind is there.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -87,6 +89,13 @@ def _interrupted(campaign: subprocess.Popen[bytes], number: int) -> None:
     campaign.wait(END_LIMIT_S)
 
 
+def good_trials(file: Path) -> dict[str, int]:
+    """How many trials of each platform ended well, of a campaign's file; a platform that was left out has none."""
+    query = "SELECT platform, sum(status = 'ok') FROM trial JOIN arm ON arm = arm.id GROUP BY platform"
+    with contextlib.closing(sqlite3.connect(file)) as store:
+        return dict(store.execute(query).fetchall())
+
+
 def main(what: str, platforms: Sequence[str]) -> int:
     """Look, act, look again."""
     OUT.mkdir(parents=True, exist_ok=True)
@@ -97,6 +106,9 @@ def main(what: str, platforms: Sequence[str]) -> int:
         campaign = _campaign(platforms, OUT / f"{what}.tare")
         if what == "campaign":
             code = campaign.wait(END_LIMIT_S)
+            good = good_trials(OUT / "campaign.tare")
+            print(f"trials that ended well: {good}", flush=True)
+            code = code or int(not all(good.get(platform) for platform in platforms))
         else:
             _interrupted(campaign, signal.SIGKILL if what == "kill" else signal.SIGINT)
             code = 0 if campaign.returncode in {-signal.SIGKILL, 130, -signal.SIGINT} else campaign.returncode or 1

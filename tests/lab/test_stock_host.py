@@ -10,7 +10,7 @@ import pytest
 TARE = Path(sys.executable).with_name("tare")
 #: What a stock host is; asked in one go, as each lab boots for minutes.
 FACTS = (
-    "ps -o comm= -p 1; stat -f -c %T /sys/fs/cgroup; cat /sys/module/apparmor/parameters/enabled; cat /proc/self/cgroup"
+    "cat /proc/1/comm; stat -f -c %T /sys/fs/cgroup; cat /sys/module/apparmor/parameters/enabled; cat /proc/self/cgroup"
 )
 #: Docker by systemd's driver, doctor before it; each compares the host with what it was.
 SHORT = "python3 tests/lab/left.py doctor && python3 tests/lab/left.py campaign native docker"
@@ -50,6 +50,13 @@ def test_a_stock_host_is_what_it_says(host):
     assert lines[:3] == ["systemd", "cgroup2fs", "Y"], done
     assert "/user.slice/user-0.slice/session-" in lines[3], "a login session, as a user's command has"
     assert lines[4:] == ["systemd", "user"]
+
+
+def test_trials_are_counted_by_platform_from_the_campaigns_file():
+    released = max((Path(__file__).parents[1] / "store" / "released").glob("*.tare"))
+    good = left.good_trials(released)
+    assert good["native"] >= 4
+    assert all(good.values())
 
 
 def test_what_an_engine_leaves_is_told_from_what_tare_leaves():

@@ -90,7 +90,7 @@ def command(machine: Machine, home: Path) -> list[str]:
     hypervisor = machine.host / "xen"
     kernel, initramfs = machine.kernel or machine.host / "vmlinuz", inside(machine.initramfs)
     arguments = " ".join([STOCK if machine.stock else LINUX, *machine.words])
-    # An address and a route as on a user's machine, and behind them nothing. The first card is enp0s1.
+    # A link with an address, as on a user's machine, and nothing behind it. The first card is enp0s1.
     card = ("-netdev", "user,id=net,restrict=on", "-device", "virtio-net-pci,netdev=net,addr=1,romfile=")
     if hypervisor.exists():
         # A multiboot kernel: what it loads, with arguments, is in the place of the initramfs.
