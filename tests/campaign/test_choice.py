@@ -54,3 +54,15 @@ def test_what_does_not_run_is_left_out_with_its_reason_unless_it_was_named():
 def test_without_the_baseline_there_is_no_campaign():
     with pytest.raises(HostError, match="missing does not run here"):
         available([Missing("missing", baseline=True)], asked=(), progress=lambda _: None, keep=pytest.fail)
+
+
+def test_a_profile_takes_the_stand_in_of_what_does_not_run_and_a_user_does_not(monkeypatch):
+    missing, stand_in = Missing("missing"), FakePlatform("stand-in")
+    missing.stand_in = "stand-in"
+    monkeypatch.setattr(registry, "choose", lambda names: [{"stand-in": stand_in}[name] for name in names])
+    order = [missing, FakePlatform("other")]
+    ready, left_out = available(order, asked=(), progress=lambda _: None, keep=pytest.fail, stand_ins=True)
+    assert [platform.name for platform, _ in ready] == ["stand-in", "other"]
+    assert [omission.platform for omission in left_out] == ["missing"]
+    ready, _ = available(order, asked=(), progress=lambda _: None, keep=pytest.fail)
+    assert [platform.name for platform, _ in ready] == ["other"]

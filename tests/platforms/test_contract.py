@@ -34,21 +34,20 @@ REQUIRED = {
     "crun",
     "bubblewrap",
     "nspawn",
-    "crun-in-qemu",
+    "crun-in-qemu-tcg",
     "docker",
     "libvirt-lxc",
-    "libvirt-qemu",
+    "libvirt-qemu-tcg",
     "lxc",
     "lxd",
     "podman",
     "gvisor",
-    "docker-in-qemu",
+    "docker-in-qemu-tcg",
     "docker-gvisor",
-    "runc-in-qemu",
-    "qemu",
-    "qemu-microvm",
+    "runc-in-qemu-tcg",
+    "qemu-microvm-tcg",
     "qemu-tcg",
-    "qemu-user",
+    "qemu-user-tcg",
     "uml",
     "uml-ubd",
 }
@@ -61,7 +60,7 @@ def bench_of():
 
 
 #: One start takes these a minute or two by emulation, and the suite makes a dozen: `make slow-test`.
-SLOW = {"docker-in-qemu"}
+SLOW = {"docker-in-qemu-tcg"}
 #: What changes with a word of the command line, a network or a namespace.
 DIFFERENT = {
     "escape", "escape-to-others", "network-both-ways", "same-bits", "start-is-seen", "stop-leaves-nothing",
@@ -74,7 +73,7 @@ STARTS = {"same-bits", "start-is-seen"}
 #: the rest by `make slow-test`.
 HELD_TO = {
     "bubblewrap-userns": DIFFERENT,
-    "crun-in-qemu": STARTS | {"escape", "work-is-accounted"},  # runc-in-qemu's machine and network
+    "crun-in-qemu-tcg": STARTS | {"escape", "work-is-accounted"},  # runc-in-qemu-tcg's machine and network
     "crun-none": DIFFERENT,
     "crun-userns": DIFFERENT,
     "docker-crun": RUNTIME,
@@ -90,10 +89,9 @@ HELD_TO = {
     "podman-crun": RUNTIME,
     "podman-gvisor": DIFFERENT,
     "podman-host": DIFFERENT,
-    "qemu-microvm": STARTS | {"escape", "stop-leaves-nothing", "work-is-accounted"},  # qemu's network
-    "qemu-tcg": STARTS,  # without KVM `qemu` is this, word for word
-    "qemu-user": DIFFERENT,
-    "runc-in-qemu": DIFFERENT,
+    "qemu-microvm-tcg": STARTS | {"escape", "stop-leaves-nothing", "work-is-accounted"},  # qemu-tcg's network
+    "qemu-user-tcg": DIFFERENT,
+    "runc-in-qemu-tcg": DIFFERENT,
     "runc-none": DIFFERENT,
     "runc-userns": DIFFERENT,
     "uml-ubd": DIFFERENT,
@@ -102,8 +100,8 @@ HELD_TO = {
 #: that are held to them; 1,000 commands take minutes by emulation.
 ANOTHERS_SESSION = {
     "crun": {"floods-are-stopped", "streams-have-limits"},
-    "libvirt-qemu": {"streams-have-limits", "thousand-commands"},
-    "qemu": {"thousand-commands"},
+    "libvirt-qemu-tcg": {"streams-have-limits", "thousand-commands"},
+    "qemu-tcg": {"thousand-commands"},
 }
 
 

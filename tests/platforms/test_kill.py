@@ -7,7 +7,7 @@ from tare.contract import kill
 pytestmark = pytest.mark.host
 #: Started, journalled and removed by another's code, word for word, with another binary or machine type; docker-in-qemu
 #: has to make its store besides before it starts: `make slow-test`.
-LIKE_ANOTHER = ("crun", "docker-gvisor", "docker-in-qemu", "qemu-microvm", "runc-in-qemu")
+LIKE_ANOTHER = ("crun", "docker-gvisor", "docker-in-qemu-tcg", "qemu-microvm-tcg", "runc-in-qemu-tcg")
 
 
 @pytest.mark.parametrize("delay", kill.DELAYS_S)
@@ -20,13 +20,13 @@ LIKE_ANOTHER = ("crun", "docker-gvisor", "docker-in-qemu", "qemu-microvm", "runc
         "nspawn",
         "docker",
         "libvirt-lxc",
-        "libvirt-qemu",
+        "libvirt-qemu-tcg",
         "lxc",
         "lxd",
         "podman",
         "podman-rootless",
         "gvisor",
-        "qemu",
+        "qemu-tcg",
         "uml",
         *(pytest.param(name, marks=pytest.mark.slow) for name in LIKE_ANOTHER),
     ],

@@ -16,7 +16,7 @@ from workloads.lacking import LACKING, RACING
 
 #: What `make test` tries, beside native; `make test-all` tries the rest.
 USUAL = ("gvisor",)
-REST = (("runc",), ("docker",), ("uml",), ("qemu",), USUAL)
+REST = (("runc",), ("docker",), ("uml",), ("qemu-tcg",), USUAL)
 #: Which workloads `make test` tries: one of each kind.
 SOME = [
     "dhrystone",

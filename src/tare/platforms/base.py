@@ -233,6 +233,7 @@ class Platform(ABC):
     has_agent: bool = True  # else the stream has no bytes, and ends when the instance does
     start_patience: float = 1.0  # how many times longer than others' its start may take before it is given up
     by_default: bool = True  # whether it takes part when the user names no platforms
+    stand_in: str = ""  # the platform that a profile takes in its place where it does not run; "": none
 
     @abstractmethod
     def detect(self) -> Availability:

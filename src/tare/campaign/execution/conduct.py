@@ -74,7 +74,8 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
         def keep(what: str, failed: Failed) -> None:
             failures.append((what, failed))
 
-        detected, missing = available(chosen, asked=asked, progress=watcher.doing, keep=keep)
+        detected, missing = available(chosen, asked=asked, progress=watcher.doing, keep=keep, stand_ins=request.offered)
+        chosen = [*chosen, *(platform for platform, _ in detected if platform not in chosen)]
         image = host.image(job.workload for job in jobs)
         tuned = host.tune(resources.cpus) if request.tune else None
         launcher, client = host.prepare(image, resources, request.subnet)
