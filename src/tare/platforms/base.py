@@ -141,6 +141,9 @@ class Address:
     client: str | None = None
     #: ports on which a program of its own answers, by service (`answers`); what has an agent is asked to serve instead
     services: Mapping[str, int] = field(default_factory=dict)
+    #: why it does not answer by itself, by service, where no agent can be asked to
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    http_path: str = "/"  # of the page that it serves by itself
     #: where ``ping`` is None: the address of its network that answers echo requests before the start too; None: nothing
     early_ping: str | None = None
 
