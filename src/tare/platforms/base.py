@@ -233,6 +233,7 @@ class Platform(ABC):
     elsewhere: bool = False  # whether it is on another machine: its figures are that machine's
     same_bits: bool = True  # whether it runs the image; figures of other bits are not compared
     own_kernel: bool = False  # whether a kernel is booted for each instance, whose uptime the agent then sees
+    alone: str = ""  # why only one instance of it can run at a time; "": several can
     has_agent: bool = True  # else the stream has no bytes, and ends when the instance does
     start_patience: float = 1.0  # how many times longer than others' its start may take before it is given up
     by_default: bool = True  # whether it takes part when the user names no platforms

@@ -118,7 +118,9 @@ class BlackBox(Platform):
         way = "host stack, QEMU's user-mode network" if box.link == "user" else WAYS[box.vmm]
         card = f", {box.card}" if box.vmm == "qemu" else ""
         path = "none: it has no network card" if box.link == "none" else f"client, {way}{card}"
-        return cls(f"blackbox:{argument}", title, path, lambda: box)
+        platform = cls(f"blackbox:{argument}", title, path, lambda: box)
+        platform.alone = f"its address is its own, {box.ip}" if box.ip is not None else ""
+        return platform
 
     def detect(self) -> Availability:
         """Check that its monitor runs here, and build the guest where it is tare's own."""

@@ -72,6 +72,10 @@ class FirstAnswer:
         """Host's monotonic ns of the first answer of any service; None before that."""
         return min((at for service, at in self._at_ns.items() if service.counts), default=None)
 
+    def again(self) -> FirstAnswer:
+        """The same requests anew; what a console once showed is not awaited a second time."""
+        return FirstAnswer([service for service in self._services if service.kind != CONSOLE])
+
     def silent(self) -> list[Service]:
         """The services that have not answered yet."""
         return [service for service in self._services if service not in self._at_ns]

@@ -60,7 +60,7 @@ def plan(
     if around.address is None or around.port is None or around.instance_port is None:
         raise HostError(f"{name} needs an instance with a network", fix=f"leave out {name} on this platform")
     time_s = float(params["time_s"]) + float(params["warmup_s"])
-    if service in around.lacks:
+    if service is not None and service in around.lacks:
         raise HostError(f"{name} asks another service: {around.lacks[service]}")
     own = around.services.get(service) if service is not None else None
     program, *rest = server
