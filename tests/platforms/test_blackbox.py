@@ -13,9 +13,10 @@ import pytest
 from tare.campaign.execution.runs import run_trial
 from tare.campaign.execution.slices import run_slices
 from tare.campaign.plan.schedule import Stage
-from tare.contract.leftovers import left_on_host
+from tare.contract.leftovers import left_on_host, packet_rules
 from tare.errors import HostError, PlatformError, UsageError
 from tare.host.network import dhcp
+from tare.image import guest
 from tare.model import Arm, Mode
 from tare.platforms import blackbox, registry, xen
 from tare.platforms.blackbox import OWN
@@ -353,6 +354,14 @@ def test_a_request_rate_is_measured_from_the_clients_namespace(running, prepared
 
 
 @pytest.mark.host
+@pytest.mark.parametrize("name", ["http-get", "tcp-rr"])
+def test_its_pages_and_echoes_by_tcp_are_measured(running, prepared, name):
+    workload = workloads.get(name)
+    measured = run_trial(workload, workload.profiles["quick"], running, prepared[1])
+    assert measured.outcome.samples["rate"] > 5
+
+
+@pytest.mark.host
 def test_what_needs_an_agent_is_refused_with_the_reason(running, prepared):
     for name in ("sysbench-cpu", "iperf3-tcp", "sysbench-fileio-seqrd"):
         workload = workloads.get(name)
@@ -475,3 +484,85 @@ def test_a_box_that_takes_too_much_is_one_line(launcher, own_file, more, what):
     with pytest.raises(PlatformError, match=what) as caught:
         launcher.start(platform, Arm(platform.name), measured=False)
     assert "in the box's file" in caught.value.fix
+
+
+#: A guest that knows of its address only what a DHCP server tells it.
+BY_DHCP = """#!/bin/busybox sh
+b=/bin/busybox
+$b mount -t devtmpfs dev /dev; $b mount -t proc proc /proc; $b mount -t sysfs sys /sys
+while read m; do $b insmod /modules/$m.ko; done </modules/order
+echo '#!/bin/busybox sh
+[ "$1" = bound ] || exit
+/bin/busybox ip addr add $ip/$mask dev eth0 && /bin/busybox ip route add default via $router' >/given
+$b chmod 755 /given
+$b ip link set lo up
+until $b ip link set eth0 up; do $b usleep 10000; done
+$b udhcpc -n -q -i eth0 -s /given && echo "guest: in service with $($b ip route | $b grep default)"
+exec $b sleep 100000
+"""
+
+
+@pytest.fixture(scope="module")
+def by_dhcp(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dhcp")
+    modules = guest.with_needed(["virtio_pci", "virtio_net", "af_packet"])
+    (folder / "initrd").write_bytes(guest.pack(BY_DHCP.encode(), guest.busybox_path(), modules))
+    (folder / "box.toml").write_text(f"""
+        kernel = "{guest.ensure().kernel}"
+        initrd = "initrd"
+        cmdline = "console=ttyS0 quiet panic=-1 reboot=t"
+        memory = 128
+        dhcp = true
+        console = "in service with default via"
+        [answers]
+        ping = true
+    """)
+    [platform] = registry.choose([f"blackbox:{folder / 'box.toml'}"])
+    return platform
+
+
+@pytest.mark.host
+def test_a_guest_gets_its_address_by_dhcp_and_a_second_one_another(launcher, by_dhcp):
+    assert by_dhcp.detect().available
+    rules = packet_rules()
+    with ThreadPoolExecutor(2) as pool:
+        pair = list(pool.map(lambda _: launcher.start(by_dhcp, Arm(by_dhcp.name), measured=True), range(2)))
+    try:
+        assert len({running.instance.address.host for running in pair}) == 2
+        assert all(running.marks.answer_ns > 0 for running in pair)
+        assert pair[0].instance.daemons[0].pids()
+        assert pair[0].instance.daemons[0].path == pair[1].instance.daemons[0].path
+    finally:
+        for running in pair:
+            running.stop()
+    assert packet_rules() == rules
+
+
+@pytest.mark.host
+def test_a_guest_has_an_address_of_its_own_beside_the_subnet_and_only_one_runs(launcher, own_file):
+    file = own_file.with_name("address.toml")
+    address = str(launcher.network.subnet[0] + 256 + 9)
+    own = own_file.read_text().replace("box_ip={ip} box_prefix={prefix}", f"box_ip={address} box_prefix=16")
+    file.write_text(own.replace("MORE", f'ip = "{address}"'))
+    [platform] = registry.choose([f"blackbox:{file}"])
+    assert platform.alone
+    running = launcher.start(platform, Arm(platform.name), measured=True)
+    try:
+        assert running.marks.answer_ns > 0
+        with pytest.raises(PlatformError, match=f"its own {address}, and an instance with it runs"):
+            launcher.start(platform, Arm(platform.name), measured=False)
+    finally:
+        running.stop()
+    launcher.start(platform, Arm(platform.name), measured=False).stop()
+
+
+@pytest.mark.host
+def test_a_line_on_the_console_is_enough_and_needs_no_network(launcher, own_file):
+    file = own_file.with_name("console.toml")
+    text = own_file.read_text().replace("MORE", 'link = "none"').replace("box_ip", "no_ip").split("[answers]")[0]
+    file.write_text(f"{text}\n[answers]\nconsole = 'box_ip and box_prefix are not'\n")
+    [platform] = registry.choose([f"blackbox:{file}"])
+    running = launcher.start(platform, Arm(platform.name), measured=True)
+    running.stop()
+    assert running.marks.answer_ns > 0
+    assert running.marks.reasons["ping_ns"] == "it has no network card"

@@ -37,6 +37,7 @@ SOME = [
     "iperf3-udp",
     "iperf3-streams",
     "ping-rtt",
+    "http-get",
     "tcp-crr",
     "image-size",
     "startup-cold",
