@@ -28,7 +28,7 @@ from pathlib import Path
 
 import host_state
 
-PLATFORMS = ("native", "runc", "crun", "bubblewrap", "gvisor", "lxc", "qemu")
+PLATFORMS = ("native", "runc", "crun", "bubblewrap", "gvisor", "lxc", "qemu-tcg")
 WORKLOADS = ("startup", "primes", "udp-rtt", "sysbench-fileio-seqrd")
 #: The command, and what it runs as: a process of its own, as a user starts it.
 TARE = (sys.executable, "-c", "from tare.cli import main; main()")

@@ -61,3 +61,15 @@ def test_where_nothing_that_was_named_runs_the_first_says_why():
 def test_without_the_baseline_there_is_no_campaign():
     with pytest.raises(HostError, match="missing does not run here"):
         available([Missing("missing", baseline=True)], progress=lambda _: None, keep=pytest.fail)
+
+
+def test_a_profile_takes_the_stand_in_of_what_does_not_run_and_a_user_does_not(monkeypatch):
+    missing, stand_in = Missing("missing"), FakePlatform("stand-in")
+    missing.stand_in = "stand-in"
+    monkeypatch.setattr(registry, "choose", lambda names: [{"stand-in": stand_in}[name] for name in names])
+    order = [missing, FakePlatform("other")]
+    ready, left_out = available(order, progress=lambda _: None, keep=pytest.fail, stand_ins=True)
+    assert [platform.name for platform, _ in ready] == ["stand-in", "other"]
+    assert [omission.platform for omission in left_out] == ["missing"]
+    ready, _ = available(order, progress=lambda _: None, keep=pytest.fail)
+    assert [platform.name for platform, _ in ready] == ["other"]

@@ -18,7 +18,7 @@ from tare.workloads import registry as workloads
 #: What a trial does with its instances does not know what platform they are of; tests/workloads has gVisor's besides.
 NAMES = (
     "native",
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ("docker", "runc", "gvisor", "uml", "qemu")),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("docker", "runc", "gvisor", "uml", "qemu-tcg")),
 )
 #: Where it is about a platform's own files and starts, one with a daemon too.
 OF_PLATFORMS = ("native", "docker", *NAMES[2:])

@@ -173,7 +173,7 @@ MACHINE = "cat /dev/zero >/fill; cat /dev/zero >/data/fill; sleep 100"
     [
         pytest.param("gvisor", FILLS["data"], marks=pytest.mark.slow, id="gvisor-data"),
         pytest.param("gvisor", FILLS["root"], id="gvisor-root"),
-        pytest.param("qemu", MACHINE, marks=pytest.mark.slow, id="qemu"),
+        pytest.param("qemu-tcg", MACHINE, marks=pytest.mark.slow, id="qemu-tcg"),
     ],
 )
 def test_also_behind_another_kernel(disk, name, script):

@@ -51,7 +51,7 @@ def full_disk(tmp_path, request):
     processes.run(["umount", str(place)]).require()
 
 
-@pytest.mark.parametrize("name", ["native", "runc", "lxc", "qemu", "uml"])
+@pytest.mark.parametrize("name", ["native", "runc", "lxc", "qemu-tcg", "uml"])
 def test_a_full_disk(launcher, full_disk, name):
     error = _refusal(replace(launcher, work=full_disk), name)
     assert error.what.startswith("the disk is full: ")

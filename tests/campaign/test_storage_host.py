@@ -76,7 +76,7 @@ def test_files_by_fio(launcher, name):
 @pytest.mark.slow
 @pytest.mark.host
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", ["uml", "qemu"])
+@pytest.mark.parametrize("name", ["uml", "qemu-tcg"])
 def test_files_by_fio_in_a_guest(launcher, name):
     _hold(_try(launcher, name, TINY), name, TINY)
 
@@ -84,6 +84,6 @@ def test_files_by_fio_in_a_guest(launcher, name):
 @pytest.mark.slow
 @pytest.mark.host
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", ["native", "runc", "docker", "gvisor", "uml", "qemu"])
+@pytest.mark.parametrize("name", ["native", "runc", "docker", "gvisor", "uml", "qemu-tcg"])
 def test_dbench_and_bonnie(launcher, name):
     _hold(_try(launcher, name, LONGER), name, LONGER)

@@ -343,7 +343,8 @@ def test_over_ipv6_there_is_nobody(net):
 
 @pytest.mark.host
 @pytest.mark.parametrize(
-    "name", ["native-veth", "runc", "gvisor", "lxc", *(pytest.param(name, marks=pytest.mark.slow) for name in ["qemu"])]
+    "name",
+    ["native-veth", "runc", "gvisor", "lxc", *(pytest.param(name, marks=pytest.mark.slow) for name in ["qemu-tcg"])],
 )
 def test_from_inside_of_a_platform_nobody_but_the_client_is_reached(name):
     [platform] = registry.choose([name])

@@ -10,8 +10,8 @@ from tare.platforms import registry
 
 #: All that open the image's ext4 file, and of them one for each program that does: of QEMU's own, all say the same word
 #: of it.
-ONE_FILE = ("uml-ubd", "qemu-tcg", "qemu-microvm", "libvirt-qemu", "runc-in-qemu")
-PROGRAMS = ("uml-ubd", "qemu-tcg", "libvirt-qemu")
+ONE_FILE = ("uml-ubd", "qemu-tcg", "qemu-microvm-tcg", "libvirt-qemu-tcg", "runc-in-qemu-tcg")
+PROGRAMS = ("uml-ubd", "qemu-tcg", "libvirt-qemu-tcg")
 
 
 @pytest.mark.host

@@ -1,5 +1,6 @@
 """Black boxes: the file that describes one, its command, and what a machine without an agent can promise."""
 
+import ipaddress
 import os
 import signal
 import socket
@@ -12,8 +13,10 @@ import pytest
 from tare.campaign.execution.runs import run_trial
 from tare.campaign.execution.slices import run_slices
 from tare.campaign.plan.schedule import Stage
-from tare.contract.leftovers import left_on_host
+from tare.contract.leftovers import left_on_host, packet_rules
 from tare.errors import HostError, PlatformError, UsageError
+from tare.host.network import dhcp
+from tare.image import guest
 from tare.model import Arm, Mode
 from tare.platforms import blackbox, registry, xen
 from tare.platforms.blackbox import OWN
@@ -45,7 +48,7 @@ def test_a_file_is_read_and_its_paths_are_relative_to_it(file):
     box = load(file)
     assert box.kernel == file.parent / "kernel"
     assert (box.vmm, box.cpus, box.answers.udp, box.answers.tcp) == ("qemu", 1, 7, None)
-    filled = box.command_line(ip="192.0.2.9", prefix="24", gateway="192.0.2.1", mac="02:00:00:00:00:01")
+    filled = box.command_line(ip="192.0.2.9", prefix="24", netmask="255.255.255.0", gateway="192.0.2.1", mac="02")
     assert filled == 'box_ip=192.0.2.9/24 via 192.0.2.1 {"json": {}}'
     [platform] = registry.choose([f"blackbox:{file}"])
     assert platform.name == f"blackbox:{file}"
@@ -65,7 +68,8 @@ def test_the_example_in_the_documentation_is_a_file_that_is_read(tmp_path):
     ("old", "new", "message"),
     [
         ("memory = 64", 'memory = "64"', "memory: Input should be a valid integer"),
-        ("memory = 64", "memory = 1", "memory: Input should be greater than or equal to 8"),
+        ("memory = 64", "memory = 1", "memory: Input should be greater than or equal to 2"),
+        ("memory = 64", "memory = 4", "memory: qemu takes 8 MiB or more"),
         ("memory = 64", "memry = 64", "memry: Extra inputs are not permitted"),
         ("memory = 64", 'vmm = "vmware"', "vmm: Input should be 'qemu'"),
         ("memory = 64", 'machine = "pv"', "qemu has no machine pv: q35, pc, microvm"),
@@ -78,7 +82,7 @@ def test_the_example_in_the_documentation_is_a_file_that_is_read(tmp_path):
         ('kernel = "kernel"', 'kernel = "krnel"', "kernel: there is no file"),
         ('kernel = "kernel"', "", "name a kernel or a disk"),
         ('kernel = "kernel"', 'disk = "kernel"', "initrd and cmdline go with a kernel"),
-        ("{ip}", "none", "cmdline must hand on {ip}"),
+        ("{ip}", "none", "how does the guest get its address? {ip} in cmdline, dhcp = true"),
         ("udp = 7", "udp = 70000", "answers.udp: Input should be less than or equal to 65535"),
         ("udp = 7", "", "answers: name at least one port"),
         ("udp = 7", 'http = 80\npath = "index"', "answers.path: String should match pattern"),
@@ -93,6 +97,111 @@ def test_a_wrong_file_is_one_line_that_names_the_field(file, old, new, message):
     assert message in caught.value.what
     assert "\n" not in str(caught.value)
     assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ('ip = "192.0.2.300"', "ip: Expected 4 octets|ip: Octet 300"),
+        ('ip = "192.0.2.3"\ndhcp = true', "ip is the guest's own address, and dhcp gives it one"),
+        ('link = "user"\ndhcp = true', 'ip and dhcp go with link = "tap"'),
+        ('link = "none"', 'link = "none" leaves console as its only answer'),
+        ('vmm = "spt"\ncpus = 2', "cpus: spt runs one file on one CPU"),
+        ('vmm = "hvt"\ninitrd = "kernel"', "initrd: hvt runs one file on one CPU"),
+        ('net_name = "service"', "net_name is a choice of Solo5's tenders (hvt, spt), and the box is qemu's"),
+        ('vmm = "xen"\narguments = ["-S"]', "arguments is a choice of QEMU's, and the box is xen's"),
+        ('machine_options = "rtc=on;x"', "machine_options: String should match pattern"),
+        ('cpu = "-S"', "cpu: String should match pattern"),
+        ('arguments = "-S"', "arguments: Input should be a valid tuple"),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(file, more, message):
+    file.write_text(GOOD.replace("memory = 64", f"memory = 64\n{more}"))
+    with pytest.raises(UsageError) as caught:
+        load(file)
+    assert any(words in caught.value.what for words in message.split("|"))
+    assert "\n" not in str(caught.value)
+
+
+def test_arguments_of_a_file_that_everybody_may_write_to_are_refused(file):
+    file.write_text(GOOD.replace("memory = 64", 'arguments = ["-global", "virtio-mmio.force-legacy=false"]'))
+    file.chmod(0o644)
+    assert load(file).arguments == ("-global", "virtio-mmio.force-legacy=false")
+    file.chmod(0o646)
+    with pytest.raises(UsageError, match="everybody may write to it"):
+        load(file)
+
+
+def test_what_nanos_on_a_microvm_needs_is_on_the_command_line(file, tmp_path):
+    more = """
+        machine = "microvm"
+        machine_options = "rtc=on,ioapic2=off"
+        cpu = "max,-svm"
+        disk = "kernel"
+        dhcp = true
+        arguments = ["-global", "virtio-mmio.force-legacy=false", "a b; c"]
+    """
+    file.write_text(GOOD.replace("memory = 64", more).replace("box_ip={ip}/{prefix}", "mask={netmask}"))
+    box = load(file)
+    argv = qemu_command(box, setup(tmp_path, netdev="tap,id=net"), "tcg")
+    text = " ".join(argv)
+    assert "-cpu max,-svm -M microvm,rtc=on,ioapic2=off -smp 1 -m 256M" in text
+    assert "-device virtio-net-device,netdev=net,mac=02:00:00:00:00:01" in text
+    assert "-device virtio-blk-device,drive=disk" in text
+    assert argv[-3:] == ["-global", "virtio-mmio.force-legacy=false", "a b; c"]
+    filled = box.command_line(ip="192.0.2.9", prefix="24", netmask="255.255.255.0", gateway="192.0.2.1", mac="02")
+    assert filled.startswith("mask=255.255.255.0 via")
+
+
+@pytest.mark.parametrize("vmm", ["hvt", "spt"])
+def test_a_tender_of_solo5_is_called_as_it_documents(file, tmp_path, vmm):
+    file.write_text(f"""
+        vmm = "{vmm}"
+        kernel = "kernel"
+        disk = "kernel"
+        cmdline = "--ipv4={{ip}}/{{prefix}} --hello='two words' $(id)"
+        memory = 32
+        [answers]
+        ping = true
+    """)
+    argv = monitors.tender_command(load(file), setup(tmp_path, cmdline="--a='two words' $(id)"), tmp_path / "disk")
+    assert argv == [
+        *(f"solo5-{vmm}", "--mem=32", "--net:service=tareab1x2", "--net-mac:service=02:00:00:00:00:01"),
+        *(f"--block:storage={tmp_path}/disk", "--", str(file.parent / "kernel"), "--a=two words", "$(id)"),
+    ]
+
+
+@pytest.mark.parametrize("vmm", ["hvt", "spt"])
+def test_a_tender_that_is_not_there_is_one_line_with_the_fix(monkeypatch, vmm):
+    monkeypatch.setattr("tare.host.processes.find", lambda _: None)
+    answer = monitors.MONITORS[vmm].detect(Box(vmm=vmm, kernel=Path("/k"), dhcp=True, answers=Answers(ping=True)))
+    assert answer.reason == f"solo5-{vmm} is not installed"
+    assert "opam install solo5" in answer.fix
+
+
+def test_a_host_without_the_dhcp_server_is_one_line_with_the_package(monkeypatch):
+    monkeypatch.setattr("tare.host.network.dhcp.processes.find", lambda _: None)
+    assert dhcp.missing().fix == "apt-get install dnsmasq-base"
+
+
+def test_the_dhcp_server_gives_each_mac_of_the_bridge_its_own_address():
+    argv = dhcp.arguments(ipaddress.IPv4Network("192.0.2.0/24"))
+    assert "--dhcp-host=02:7a:c0:00:02:0a,192.0.2.10" in argv
+    assert "--dhcp-option=option:router,192.0.2.1" in argv
+    assert len([word for word in argv if word.startswith("--dhcp-host=")]) == 241
+
+
+def test_a_port_is_shown_as_the_guest_knows_it_beside_tares_own():
+    assert str(Service(UDP_ECHO, "192.0.2.1", 20099, inside=7)) == "udp-echo on its port 7 (by port 20099 of 192.0.2.1)"
+    assert str(Service(UDP_ECHO, "192.0.2.9", 7, inside=7)) == "udp-echo on port 7 of 192.0.2.9"
+
+
+def test_a_line_of_the_console_is_an_answer_of_its_own_even_of_a_guest_that_ends_with_it(tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(b"")
+    watcher = FirstAnswer([Service(CONSOLE, str(log), 0, "^SUCCESS$")])
+    log.write_bytes(b"SUCCESS\nsolo5_exit(0) called\n")
+    assert watcher.wait(10, gone=lambda: True) is not None
 
 
 def test_a_missing_file_is_one_line(tmp_path):
@@ -164,7 +273,10 @@ def test_a_console_must_say_it_too_and_is_no_answer(tmp_path):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as echo, ThreadPoolExecutor(1) as pool:
         echo.bind(("127.0.0.1", 0))
         echo.settimeout(10)
-        services = [Service(UDP_ECHO, "127.0.0.1", echo.getsockname()[1]), Service(CONSOLE, str(log), 0, "^up$")]
+        services = [
+            Service(UDP_ECHO, "127.0.0.1", echo.getsockname()[1]),
+            Service(CONSOLE, str(log), 0, "^up$", counts=False),
+        ]
         watcher = FirstAnswer(services)
         data, sender = echo.recvfrom(64)
         echo.sendto(data, sender)
@@ -241,6 +353,14 @@ def test_a_request_rate_is_measured_from_the_clients_namespace(running, prepared
     measured = run_trial(workload, workload.profiles["quick"], running, prepared[1])
     assert measured.outcome.samples["rate"] > 10
     assert measured.cpu_ns > 10_000_000, "QEMU's work is in the instance's group"
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("name", ["http-get", "tcp-rr"])
+def test_its_pages_and_echoes_by_tcp_are_measured(running, prepared, name):
+    workload = workloads.get(name)
+    measured = run_trial(workload, workload.profiles["quick"], running, prepared[1])
+    assert measured.outcome.samples["rate"] > 5
 
 
 @pytest.mark.host
@@ -366,3 +486,85 @@ def test_a_box_that_takes_too_much_is_one_line(launcher, own_file, more, what):
     with pytest.raises(PlatformError, match=what) as caught:
         launcher.start(platform, Arm(platform.name), measured=False)
     assert "in the box's file" in caught.value.fix
+
+
+#: A guest that knows of its address only what a DHCP server tells it.
+BY_DHCP = """#!/bin/busybox sh
+b=/bin/busybox
+$b mount -t devtmpfs dev /dev; $b mount -t proc proc /proc; $b mount -t sysfs sys /sys
+while read m; do $b insmod /modules/$m.ko; done </modules/order
+echo '#!/bin/busybox sh
+[ "$1" = bound ] || exit
+/bin/busybox ip addr add $ip/$mask dev eth0 && /bin/busybox ip route add default via $router' >/given
+$b chmod 755 /given
+$b ip link set lo up
+until $b ip link set eth0 up; do $b usleep 10000; done
+$b udhcpc -n -q -i eth0 -s /given && echo "guest: in service with $($b ip route | $b grep default)"
+exec $b sleep 100000
+"""
+
+
+@pytest.fixture(scope="module")
+def by_dhcp(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dhcp")
+    modules = guest.with_needed(["virtio_pci", "virtio_net", "af_packet"])
+    (folder / "initrd").write_bytes(guest.pack(BY_DHCP.encode(), guest.busybox_path(), modules))
+    (folder / "box.toml").write_text(f"""
+        kernel = "{guest.ensure().kernel}"
+        initrd = "initrd"
+        cmdline = "console=ttyS0 quiet panic=-1 reboot=t"
+        memory = 128
+        dhcp = true
+        console = "in service with default via"
+        [answers]
+        ping = true
+    """)
+    [platform] = registry.choose([f"blackbox:{folder / 'box.toml'}"])
+    return platform
+
+
+@pytest.mark.host
+def test_a_guest_gets_its_address_by_dhcp_and_a_second_one_another(launcher, by_dhcp):
+    assert by_dhcp.detect().available
+    rules = packet_rules()
+    with ThreadPoolExecutor(2) as pool:
+        pair = list(pool.map(lambda _: launcher.start(by_dhcp, Arm(by_dhcp.name), measured=True), range(2)))
+    try:
+        assert len({running.instance.address.host for running in pair}) == 2
+        assert all(running.marks.answer_ns > 0 for running in pair)
+        assert pair[0].instance.daemons[0].pids()
+        assert pair[0].instance.daemons[0].path == pair[1].instance.daemons[0].path
+    finally:
+        for running in pair:
+            running.stop()
+    assert packet_rules() == rules
+
+
+@pytest.mark.host
+def test_a_guest_has_an_address_of_its_own_beside_the_subnet_and_only_one_runs(launcher, own_file):
+    file = own_file.with_name("address.toml")
+    address = str(launcher.network.subnet[0] + 256 + 9)
+    own = own_file.read_text().replace("box_ip={ip} box_prefix={prefix}", f"box_ip={address} box_prefix=16")
+    file.write_text(own.replace("MORE", f'ip = "{address}"'))
+    [platform] = registry.choose([f"blackbox:{file}"])
+    assert platform.alone
+    running = launcher.start(platform, Arm(platform.name), measured=True)
+    try:
+        assert running.marks.answer_ns > 0
+        with pytest.raises(PlatformError, match=f"its own {address}, and an instance with it runs"):
+            launcher.start(platform, Arm(platform.name), measured=False)
+    finally:
+        running.stop()
+    launcher.start(platform, Arm(platform.name), measured=False).stop()
+
+
+@pytest.mark.host
+def test_a_line_on_the_console_is_enough_and_needs_no_network(launcher, own_file):
+    file = own_file.with_name("console.toml")
+    text = own_file.read_text().replace("MORE", 'link = "none"').replace("box_ip", "no_ip").split("[answers]")[0]
+    file.write_text(f"{text}\n[answers]\nconsole = 'box_ip and box_prefix are not'\n")
+    [platform] = registry.choose([f"blackbox:{file}"])
+    running = launcher.start(platform, Arm(platform.name), measured=True)
+    running.stop()
+    assert running.marks.answer_ns > 0
+    assert running.marks.reasons["ping_ns"] == "it has no network card"

@@ -74,7 +74,7 @@ def test_a_boot_id_of_its_own_does_not_hide_the_hosts_kernel():
     assert seen["hostname"] is seen["reboot"] is State.OWN
 
 
-@pytest.mark.parametrize("platform", ["gvisor", "qemu-user"])
+@pytest.mark.parametrize("platform", ["gvisor", "qemu-user-tcg"])
 def test_a_kernel_of_its_own_leads_nowhere(platform):
     seen = outcomes(platform)
     assert State.OPEN not in seen.values()
@@ -82,7 +82,7 @@ def test_a_kernel_of_its_own_leads_nowhere(platform):
 
 
 def test_of_a_machine_everything_is_its_own_but_the_canaries_are_not_reached():
-    seen = outcomes("qemu-user")
+    seen = outcomes("qemu-user-tcg")
     for name in ("core-pattern", "sysrq", "kcore", "init-module", "kexec", "bpf", "disk-node", "clock"):
         assert seen[name] is State.OWN, name
     for door in DOORS:

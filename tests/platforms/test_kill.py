@@ -7,7 +7,7 @@ from tare.contract import kill
 pytestmark = pytest.mark.host
 #: Started, journalled and removed by another's code, word for word, with another binary or machine type; docker-in-qemu
 #: has to make its store besides before it starts: `make slow-test`.
-LIKE_ANOTHER = ("crun", "docker-gvisor", "docker-in-qemu", "qemu-microvm", "runc-in-qemu")
+LIKE_ANOTHER = ("crun", "docker-gvisor", "docker-in-qemu-tcg", "qemu-microvm-tcg", "runc-in-qemu-tcg")
 BESIDE_OTHERS = (
     "native",
     "runc",
@@ -15,12 +15,12 @@ BESIDE_OTHERS = (
     "nspawn",
     "docker",
     "libvirt-lxc",
-    "libvirt-qemu",
+    "libvirt-qemu-tcg",
     "lxc",
     "podman",
     "podman-rootless",
     "gvisor",
-    "qemu",
+    "qemu-tcg",
     "uml",
 )
 

@@ -137,7 +137,7 @@ BAD = {
 @pytest.mark.host
 @pytest.mark.parametrize(("order", "message"), BAD.values(), ids=BAD)
 def test_an_inner_platform_that_fails_ends_the_machine_with_its_words(launcher, order, message):
-    broken = Nested("runc-in-qemu", replace(runtime("runc"), order=lambda _: order))
+    broken = Nested("runc-in-qemu-tcg", replace(runtime("runc"), order=lambda _: order), "tcg")
     with pytest.raises(PlatformError) as caught:
         launcher.start(broken, Arm(broken.name), measured=True)
     assert message in caught.value.console.decode()
@@ -149,7 +149,7 @@ def test_an_inner_platform_that_fails_ends_the_machine_with_its_words(launcher, 
 def test_a_docker_daemon_that_does_not_start_in_the_guest_says_why(launcher):
     order = DOCKER.order(TASK).replace("--storage-driver overlay2", "--storage-driver no-such-driver")
     # Of the runtime's kind otherwise: no store is needed to see a daemon fail.
-    broken = Nested("docker-in-qemu", replace(DOCKER, order=lambda _: order, store=False))
+    broken = Nested("docker-in-qemu-tcg", replace(DOCKER, order=lambda _: order, store=False), "tcg")
     with pytest.raises(PlatformError) as caught:
         launcher.start(broken, Arm(broken.name), measured=True)
     assert "driver not supported" in caught.value.what

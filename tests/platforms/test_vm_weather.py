@@ -17,6 +17,7 @@ from tare.image import forms, guest
 from tare.model import Arm
 from tare.platforms import registry, uml
 from tare.platforms.base import LaunchSpec
+from tare.platforms.parts import vm
 
 pytestmark = pytest.mark.host
 
@@ -46,8 +47,8 @@ def _fails(launcher, name):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("qemu", "the image cannot be mounted"),
-        ("qemu-microvm", "the image cannot be mounted"),
+        ("qemu-tcg", "the image cannot be mounted"),
+        ("qemu-microvm-tcg", "the image cannot be mounted"),
         ("uml-ubd", "Unable to mount root fs"),
     ],
 )
@@ -110,27 +111,32 @@ def test_a_tap_that_cannot_be_made(launcher, tmp_path, monkeypatch, name):
 def test_a_host_without_tun_says_so_and_what_needs_none_runs():
     asked = textwrap.dedent("""
         from tare.platforms import registry
-        for name in ("uml", "uml-ubd", "qemu-tcg", "qemu-microvm", "qemu-user"):
+        for name in ("uml", "uml-ubd", "qemu-tcg", "qemu-microvm-tcg", "qemu-user-tcg"):
             answer = registry.choose([name])[0].detect()
             print(name, answer.available, answer.reason, answer.fix, sep="|")
     """)
     hidden = 'mount -t tmpfs tmpfs /dev/net && exec "$0" -c "$1"'
     argv = ["unshare", "-m", "--propagation", "private", "sh", "-c", hidden, sys.executable, asked]
     answers = dict(line.split("|", 1) for line in processes.run(argv).require().text.splitlines())
-    for name in ("uml", "uml-ubd", "qemu-tcg", "qemu-microvm"):
+    for name in ("uml", "uml-ubd", "qemu-tcg", "qemu-microvm-tcg"):
         assert answers[name].startswith(
             "False|no TAP can be made: /dev/net/tun: No such file or directory|modprobe tun"
         )
-    assert answers["qemu-user"].startswith("True|")
+    assert answers["qemu-user-tcg"].startswith("True|")
 
 
-def test_kvm_that_runs_no_guest_is_told_with_the_way_out():
-    answer = registry.choose(["qemu-kvm"])[0].detect()
-    if answer.available:
-        assert answer.version.endswith("kvm")
-    else:
-        assert answer.reason.startswith("KVM: ")
-        assert "/dev/kvm" in answer.fix
+@pytest.mark.parametrize("name", ["qemu", "qemu-kvm", "qemu-microvm", "libvirt-qemu", "runc-in-qemu"])
+def test_kvm_that_runs_no_guest_is_told_with_the_platform_that_emulates(name, monkeypatch):
+    monkeypatch.setattr(vm, "accelerated", lambda made: ("tcg", "KVM: a guest does not come up within 5 s"))
+    [platform] = registry.choose([name])
+    answer = platform.detect()
+    assert not answer.available
+    assert answer.reason == "KVM: a guest does not come up within 5 s"
+    emulates = f"{name.removesuffix('-kvm')}-tcg"
+    assert answer.fix == f"use {emulates}, which emulates, or a host whose /dev/kvm runs guests"
+    [stand_in] = registry.choose([emulates])
+    assert platform.stand_in == emulates
+    assert not stand_in.stand_in
 
 
 @pytest.mark.parametrize("name", ["qemu-tcg", "uml"])

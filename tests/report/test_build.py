@@ -15,7 +15,7 @@ from tare.analysis.comparisons.verdicts import Kind, Reason
 from tare.analysis.trust.contamination import Disturbance
 from tare.analysis.trust.findings import FindingKind
 from tare.errors import StoreError
-from tare.report.campaign.build import build, build_all
+from tare.report.campaign.build import _with_headlines, build, build_all
 from tare.report.campaign.cells import cell
 from tare.report.campaign.model import (
     ManyReports,
@@ -50,6 +50,34 @@ def test_the_report_has_every_metric_and_platform(report: Report) -> None:
     assert [(r.workload, r.metric) for r in report.headlines()] == [
         (w.name, w.metrics[0].name) for w in record.workloads
     ]
+
+
+def test_what_cannot_have_a_starts_first_mark_has_its_first_one_as_headline(report: Report) -> None:
+    record = fake_campaign.record(fake_campaign.Shape())
+    (startup,) = (workload for workload in record.workloads if workload.name == "startup")
+    box, failed = "gvisor-ptrace", "gvisor-systrap"
+    blind = [
+        result.model_copy(
+            update={
+                "platforms": [
+                    platform.model_copy(update={"mean": None, "op_percent": None, "amount": None, "n_failed": 0})
+                    if platform.platform == failed or (platform.platform == box and result.metric == "first-byte")
+                    else platform
+                    for platform in result.platforms
+                ]
+            }
+        )
+        for result in report.results
+        if result.workload == "startup"
+    ]
+    first, ping = _with_headlines(startup, blind)
+    assert (first.metric, first.headline, ping.metric, ping.headline) == ("first-byte", True, "ping", True)
+    instead = {platform.platform: platform.instead for platform in first.platforms if platform.instead}
+    assert instead == {box: "ping"}, "what has no mark at all has no headline in its place"
+    (shown,) = (cell(first, platform) for platform in first.platforms if platform.platform == box)
+    assert (shown.figure, shown.span) == ("see ping", "its headline")
+    seen = _with_headlines(startup, [result for result in report.results if result.workload == "startup"])
+    assert [result.headline for result in seen] == [True, False]
 
 
 def test_figures_agree_with_each_other(report: Report) -> None:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.own_host
 
 #: What `make test` tries, beside native; `make test-all` tries the rest.
 USUAL = ("gvisor",)
-REST = (("runc",), ("docker",), ("uml",), ("qemu",), USUAL)
+REST = (("runc",), ("docker",), ("uml",), ("qemu-tcg",), USUAL)
 #: Which workloads `make test` tries: one of each kind.
 SOME = [
     "dhrystone",
@@ -39,6 +39,7 @@ SOME = [
     "iperf3-udp",
     "iperf3-streams",
     "ping-rtt",
+    "http-get",
     "tcp-crr",
     "image-size",
     "startup-cold",

@@ -9,7 +9,7 @@ import pytest
 from tare.errors import HostError, ParseError
 from tare.workloads import registry
 from tare.workloads.base import Side, Surroundings
-from tare.workloads.network import exchange, tcp_rr
+from tare.workloads.network import exchange, http_get, tcp_rr
 from workloads import test_mutations as damage
 from workloads.captures import captured, completed, text
 
@@ -361,6 +361,46 @@ def test_a_server_that_answers_something_else_is_no_figure(served):
 def test_a_connection_that_the_server_ends_early_is_no_figure(served):
     with pytest.raises(ParseError, match=r"request [23]\b"):
         parse("tcp-rr", {"time_s": 0.1}, ask(tcp_rr.ON_ONE, served(tcp_rr.SERVER, "64")))
+
+
+def get(client, port, path="/", size=64):
+    argv = ["perl", "-e", client + exchange.TELL, "127.0.0.1", str(port), "0.1", "0.01", str(size), path]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return completed(done.stdout, stderr=done.stderr, code=done.returncode)
+
+
+@pytest.mark.parametrize("size", [64, 100_000])
+def test_the_programs_of_http_get_understand_each_other(served, size):
+    port = served(http_get.SERVER, str(size))
+    assert parse("http-get", {"time_s": 0.1}, get(http_get.CLIENT, port)).work >= 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("HTTP/1.0 200 OK", "HTTP/1.0 404 Not Found", "page 1 is none: HTTP/1.0 404 Not Found"),
+        ("HTTP/1.0 200 OK", "SSH-2.0", "page 1 is none: SSH-2.0"),
+        ("Content-Length: $size", "Content-Length: 1$size", "page 1 is not whole"),
+        ("Content-Length: $size", "Server: none", None),  # the page ends with the connection
+    ],
+)
+def test_a_page_that_is_none_or_not_whole_is_no_figure(served, old, new, message):
+    port = served(http_get.SERVER.replace(old, new), "64")
+    if message is None:
+        assert parse("http-get", {"time_s": 0.1}, get(http_get.CLIENT, port)).work >= 1
+    else:
+        with pytest.raises(ParseError, match=message):
+            parse("http-get", {"time_s": 0.1}, get(http_get.CLIENT, port))
+
+
+def test_a_box_is_asked_for_its_own_page_and_for_nothing_that_it_has_not():
+    lacks = {"udp-echo": "no `udp` in [answers] of the box's file"}
+    around = Surroundings(2**30, 1, 2**40, "192.0.2.3", 20107, 5201, services={"http": 80}, lacks=lacks, http_path="/a")
+    planned = plan("http-get", around=around)
+    assert planned.servers == ()
+    assert (planned.measures[0].argv[4], planned.measures[0].argv[-1]) == ("80", "/a")
+    with pytest.raises(HostError, match=r"udp-rtt asks another service: no `udp` in \[answers\]"):
+        plan("udp-rtt", around=around)
 
 
 def test_a_server_can_be_started_again_on_its_port(served):

@@ -93,6 +93,7 @@ def test_all_workloads_by_family_and_name():
         "seq-write-sizes",
         "sysbench-fileio-seqrd",
         "sysbench-fileio-seqwr",
+        "http-get",
         "iperf3-jitter",
         "iperf3-streams",
         "iperf3-tcp",

@@ -25,9 +25,10 @@ def check_promises(name: str, only: Sequence[str], *, as_json: bool) -> None:
         for result in suite.run(platform, only, status.update):
             results.append(result)
             if not as_json:
-                mark = "[green]✓[/]" if result.broken is None else "[red]✗[/]"
+                mark = "[dim]·[/]" if result.inapplicable else "[red]✗[/]" if result.broken else "[green]✓[/]"
                 console.print(f"{mark} {result.name:22} {result.seconds:6.1f} s", end="  ")
-                text = result.broken or " ".join(filter(None, (result.title, result.remark)))
+                why_not = f"not applicable: {result.inapplicable}" if result.inapplicable else None
+                text = why_not or result.broken or " ".join(filter(None, (result.title, result.remark)))
                 console.print(text, markup=False, soft_wrap=True)
     broken = sum(result.broken is not None for result in results)
     if as_json:
@@ -36,6 +37,7 @@ def check_promises(name: str, only: Sequence[str], *, as_json: bool) -> None:
                 "name": result.name,
                 "promise": result.title,
                 "broken": result.broken,
+                "not applicable": result.inapplicable or None,
                 "remark": result.remark,
                 "seconds": round(result.seconds, 3),
             }
@@ -43,7 +45,9 @@ def check_promises(name: str, only: Sequence[str], *, as_json: bool) -> None:
         ]
         emit(json.dumps({"schema": "tare.check/1", "platform": name, "checks": rows}, indent=2))
     else:
-        console.print(f"{name}: {len(results) - broken} promises kept, {broken} broken")
+        inapplicable = sum(bool(result.inapplicable) for result in results)
+        rest = f", {inapplicable} not applicable" if inapplicable else ""
+        console.print(f"{name}: {len(results) - broken - inapplicable} promises kept, {broken} broken{rest}")
     if broken:
         raise typer.Exit(1)
 

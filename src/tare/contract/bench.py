@@ -42,7 +42,12 @@ class Bench:
         return self._shared
 
     def start(self, *, measured: bool = False) -> RunningInstance:
-        """Start an instance that is not shared; the caller stops it. Raises what `InstanceLauncher.start` raises."""
+        """Start an instance that is not shared; the caller stops it. Raises what `InstanceLauncher.start` raises.
+
+        Where only one can run at a time, the shared one is stopped before it.
+        """
+        if self.platform.alone:
+            self.close()
         return self.launcher.start(self.platform, Arm(self.platform.name), measured=measured)
 
     @contextlib.contextmanager
@@ -71,3 +76,12 @@ class Check:
     name: str
     title: str
     run: Callable[[Bench], str | None]
+    needs_agent: bool = True  # else it is held to platforms without an agent too
+
+    needs_several: bool = False  # at a time
+
+    def inapplicable(self, platform: Platform) -> str:
+        """Why it says nothing about a platform; "" where it does."""
+        if self.needs_several and platform.alone:
+            return f"one runs at a time: {platform.alone}"
+        return "it has no agent, and runs no command" if self.needs_agent and not platform.has_agent else ""

@@ -33,6 +33,8 @@ ASK = (
 )
 #: Short-lived processes of a start have ended by then.
 HELPERS_LIMIT_S = 5.0
+#: A guest that is in service answers a second time within this.
+AGAIN_LIMIT_S = 10.0
 #: A busy loop without end; `timeout` ends it after the same time on every platform, emulated or not.
 ENDLESS = "while :; do :; done"
 THRICE = 'for n in 1 2 3; do timeout 0.5 sh -c "$0" & done; wait'
@@ -47,11 +49,15 @@ def start_is_seen(bench: Bench) -> None:
     """The marks of a start come from outside, in a sensible order, or with the reason why they cannot be seen."""
     marks = bench.running.marks
     assert marks is not None, "the shared instance's start is measured"
+    limit_ns = stretched(bench.running.instance.spec.start_limit_s) * 1e9
+    if not bench.platform.has_agent:
+        promise(marks.answer_ns is not None and 0 < marks.answer_ns < limit_ns, f"it answered at {marks.answer_ns} ns")
+        promise(marks.ping_ns is not None or marks.reasons.get("ping_ns"), "ping_ns is missing without a reason")
+        return
     promise(marks.first_byte_ns is not None and marks.command_ns is not None, "the stream's marks are missing")
     assert marks.first_byte_ns is not None
     assert marks.command_ns is not None
     promise(0 < marks.first_byte_ns <= marks.command_ns, "the first byte came after the first command")
-    limit_ns = stretched(bench.running.instance.spec.start_limit_s) * 1e9
     promise(marks.command_ns < limit_ns, "the first command came after the start's time limit")
     for name, seen in (("datagram_ns", marks.datagram_ns), ("ping_ns", marks.ping_ns)):
         if seen is None:
@@ -208,9 +214,12 @@ def memory_holds(bench: Bench) -> None:
 
 
 def network_both_ways(bench: Bench) -> None:
-    """The client reaches the instance by TCP, the instance the client; its address answers ping if it has one."""
+    """Client and instance reach each other by TCP, its address answers ping; one without an agent answers again."""
     running = bench.running
     address = running.instance.address
+    if not bench.platform.has_agent:
+        _answers_again(running)
+        return
     if address.host is None:
         promise(address.no_ping, "no network, and no reason")
         links = running.session.execute(["ls", "/sys/class/net"], time_limit_s=30).stdout.split()
@@ -238,6 +247,13 @@ def network_both_ways(bench: Bench) -> None:
         promise(pinged.code == 0, f"{address.echo} does not answer ping")
 
 
+def _answers_again(running: RunningInstance) -> None:
+    assert running.instance.answer is not None, "one without an agent is watched for its answers"
+    asked = running.instance.answer.again()
+    asked.wait(AGAIN_LIMIT_S, gone=lambda: running.session.dead is not None)
+    promise(not asked.silent(), f"it does not answer a second time: {', '.join(map(str, asked.silent()))}")
+
+
 def _tcp_by_perl(bench: Bench, running: RunningInstance) -> None:
     """Check TCP both ways with Perl, which every Debian has: other bits may lack the image's tools."""
     address = running.instance.address
@@ -254,7 +270,7 @@ def _tcp_by_perl(bench: Bench, running: RunningInstance) -> None:
 
 
 def four_at_once(bench: Bench) -> None:
-    """Four start in parallel, and each keeps its own files."""
+    """Four start in parallel, and each keeps its own files, or without an agent answers for itself."""
     with ThreadPoolExecutor(4) as pool:
         attempts = [pool.submit(bench.start) for _ in range(4)]
     running_instances = [attempt.result() for attempt in attempts if attempt.exception() is None]
@@ -263,6 +279,10 @@ def four_at_once(bench: Bench) -> None:
             error = attempt.exception()
             if error is not None:
                 raise error
+        if not bench.platform.has_agent:
+            for running in running_instances:
+                _answers_again(running)
+            return
         for number, running in enumerate(running_instances):
             running.session.put("/data/who", str(number).encode(), 0o644)
         seen = [running.session.get("/data/who", cap=10) for running in running_instances]
@@ -280,16 +300,28 @@ def death_is_noticed(bench: Bench) -> None:
         _kill(pids)
         began = time.monotonic()
         try:
-            running.session.execute(["true"], time_limit_s=30)
+            _run_or_wait(running, has_agent=bench.platform.has_agent)
         except SessionError:
             took = time.monotonic() - began
             promise(took < 1, f"it took {took:.1f} s")
         else:
-            raise BrokenPromiseError("a killed instance runs commands")
+            raise BrokenPromiseError("a killed instance still runs")
     finally:
         bench.close()
     leftovers = named_after(pids, notes())
     promise(not leftovers, f"left on the host: {leftovers}")
+
+
+def _run_or_wait(running: RunningInstance, *, has_agent: bool) -> None:
+    """Run a command, or without an agent wait a little for the session's end. Raises `SessionError`."""
+    if has_agent:
+        running.session.execute(["true"], time_limit_s=30)
+        return
+    deadline = until(2)
+    while time.monotonic() < deadline:
+        if running.session.dead is not None:
+            raise running.session.dead
+        time.sleep(0.01)
 
 
 def stop_leaves_nothing(bench: Bench) -> None:
@@ -316,8 +348,18 @@ def _kill(pids: Iterable[int]) -> None:
             continue
 
 
+#: Held to what has no agent too.
+WITHOUT_AGENT = frozenset(
+    {start_is_seen, network_both_ways, helpers_are_counted, four_at_once, stop_leaves_nothing, death_is_noticed}
+)
 CHECKS = tuple(
-    Check(run.__name__.replace("_", "-"), (run.__doc__ or "").strip(), run)
+    Check(
+        run.__name__.replace("_", "-"),
+        (run.__doc__ or "").strip(),
+        run,
+        needs_agent=run not in WITHOUT_AGENT,
+        needs_several=run is four_at_once,
+    )
     for run in (
         start_is_seen, start_is_split, same_bits, stream_is_clean, codes_signals_stdin, time_limits_hold,
         output_is_capped, thousand_commands, work_is_accounted, helpers_are_counted, cpus_hold, memory_holds,

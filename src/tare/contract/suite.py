@@ -26,13 +26,17 @@ KILL_TITLE = "When the harness is killed in the middle of a start, `tare clean` 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one check ended: ``broken``: None when the promise is kept, else how it is not; ``remark``: on a kept one."""
+    """How one check ended: ``broken``: None when the promise is kept, else how it is not; ``remark``: on a kept one.
+
+    ``inapplicable``: why the promise says nothing about this platform, and is neither kept nor broken; "": it does.
+    """
 
     name: str
     title: str
     broken: str | None
     seconds: float
     remark: str = ""
+    inapplicable: str = ""
 
 
 def names() -> dict[str, str]:
@@ -88,6 +92,9 @@ def _run_checks(platform: Platform, checks: Sequence[Check], progress: Progress)
             raise PlatformError(f"the prepare of {platform.name} failed: {form.reason}")
         try:
             for check in checks:
+                if why := check.inapplicable(platform):
+                    yield Result(check.name, check.title, None, 0.0, inapplicable=why)
+                    continue
                 progress(check.name)
                 yield _result_of(check.name, check.title, lambda run=check.run: run(bench))  # type: ignore[misc]
         finally:

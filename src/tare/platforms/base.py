@@ -144,6 +144,9 @@ class Address:
     client: str | None = None
     #: ports on which a program of its own answers, by service (`answers`); what has an agent is asked to serve instead
     services: Mapping[str, int] = field(default_factory=dict)
+    #: why it does not answer by itself, by service, where no agent can be asked to
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    http_path: str = "/"  # of the page that it serves by itself
     #: where ``ping`` is None: the address of its network that answers echo requests before the start too; None: nothing
     early_ping: str | None = None
 
@@ -233,11 +236,13 @@ class Platform(ABC):
     elsewhere: bool = False  # whether it is on another machine: its figures are that machine's
     same_bits: bool = True  # whether it runs the image; figures of other bits are not compared
     own_kernel: bool = False  # whether a kernel is booted for each instance, whose uptime the agent then sees
+    alone: str = ""  # why only one instance of it can run at a time; "": several can
     has_agent: bool = True  # else the stream has no bytes, and ends when the instance does
     start_patience: float = 1.0  # how many times longer than others' its start may take before it is given up
     #: whether it runs by a user's own rights: as root of a user namespace (`own_namespaces`)
     without_root: bool = False
     by_default: bool = True  # whether it takes part when the user names no platforms
+    stand_in: str = ""  # the platform that a profile takes in its place where it does not run; "": none
 
     @abstractmethod
     def detect(self) -> Availability:

@@ -6,9 +6,12 @@ For unikernels: ``blackbox:FILE.toml`` names any kernel or disk image (`boxfile`
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import ipaddress
 import os
 import subprocess
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +25,7 @@ from tare.image import blackbox, forms
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import vm
-from tare.platforms.parts.answers import CONSOLE, HTTP, TCP_ECHO, UDP_ECHO, FirstAnswer, Service
+from tare.platforms.parts.answers import CONSOLE, HTTP, PING, TCP_ECHO, UDP_ECHO, FirstAnswer, Service
 from tare.platforms.parts.machine import tap
 from tare.platforms.parts.marks import FirstByte, Ping
 from tare.platforms.parts.monitors import MONITORS, GuestSetup
@@ -41,7 +44,15 @@ HTTP_ABOVE = 2_000
 OWN_CMDLINE = (
     "console={console} quiet panic=-1 reboot={way} box_ip={{ip}} box_prefix={{prefix}} box_gateway={{gateway}}"
 )
-WAYS = {"qemu": "bridge, TAP", "firecracker": "bridge, TAP, virtio-net", "xen": "bridge, vif (netback, netfront)"}
+WAYS = {
+    "qemu": "bridge, TAP",
+    "firecracker": "bridge, TAP, virtio-net",
+    "xen": "bridge, vif (netback, netfront)",
+    "hvt": "bridge, TAP, Solo5's hypercalls",
+    "spt": "bridge, TAP, system calls on it",
+}
+#: What the file calls the ports of these services, below [answers].
+ANSWERS = {UDP_ECHO: "udp", TCP_ECHO: "tcp", HTTP: "http"}
 #: By monitor: the guest's console, and how it restarts, which ends the machine.
 ENDS = {"qemu": ("ttyS0", "t"), "firecracker": ("ttyS0", "k"), "xen": ("hvc0", "t")}
 
@@ -94,6 +105,8 @@ class BlackBox(Platform):
         self.name = name
         self.title = title
         self._box = functools.cache(box)
+        self._lock = threading.Lock()  # several instances may start at once
+        self._fixed: SilentStream | None = None  # the instance that has the one address of the guest's own
         self.network_path = network_path
 
     @classmethod
@@ -103,8 +116,11 @@ class BlackBox(Platform):
         box = boxfile.load(file)
         title = f"black box: what {file.name} describes, by {box.vmm}"
         way = "host stack, QEMU's user-mode network" if box.link == "user" else WAYS[box.vmm]
-        card = f", {box.network}" if box.vmm == "qemu" else ""
-        return cls(f"blackbox:{argument}", title, f"client, {way}{card}", lambda: box)
+        card = f", {box.card}" if box.vmm == "qemu" else ""
+        path = "none: it has no network card" if box.link == "none" else f"client, {way}{card}"
+        platform = cls(f"blackbox:{argument}", title, path, lambda: box)
+        platform.alone = f"its address is its own, {box.ip}" if box.ip is not None else ""
+        return platform
 
     def detect(self) -> Availability:
         """Check that its monitor runs here, and build the guest where it is tare's own."""
@@ -126,20 +142,39 @@ class BlackBox(Platform):
         """Boot the box, and send requests to its services until they answer."""
         box = self._box()
         _check_fits(box, spec)
-        setup, address = _plug(box, spec, cleanup)
-        monitor = MONITORS[box.vmm]
-        argv = monitor.ready(box, setup, cleanup)
-        started, process = vm.begin(spec, argv)
-        stream = SilentStream(process, lambda: monitor.off(setup))
-        services = [
-            Service(kind, address.host or "", port, box.answers.path) for kind, port in address.services.items()
-        ]
-        if box.console is not None:
-            services.append(Service(CONSOLE, str(spec.space.log), 0, box.console))
+        with self._lock if box.ip is not None else contextlib.nullcontext():
+            if self._fixed is not None and self._fixed.fileno() >= 0:
+                what = f"{self.name} has one address, its own {box.ip}, and an instance with it runs"
+                raise PlatformError(what, fix="hand on {ip}, or dhcp = true, where several are to run at once")
+            setup, address = _plug(box, spec, cleanup)
+            daemons = (spec.network.serve_dhcp(cleanup, setup.mac),) if box.dhcp else ()
+            monitor = MONITORS[box.vmm]
+            argv = monitor.ready(box, setup, cleanup)
+            started, process = vm.begin(spec, argv)
+            stream = SilentStream(process, lambda: monitor.off(setup))
+            if box.ip is not None:
+                self._fixed = stream
         ping = Ping(address.ping) if spec.measured and address.ping else None
         first_byte = FirstByte(stream.fileno())
-        answer = FirstAnswer(services)
-        return Instance(spec, stream, started, address, first_byte, ping, accounted=monitor.accounted, answer=answer)
+        answer = FirstAnswer(_services(box, address, spec))
+        return Instance(
+            spec, stream, started, address, first_byte, ping, daemons, accounted=monitor.accounted, answer=answer
+        )
+
+
+def _services(box: Box, address: Address, spec: LaunchSpec) -> list[Service]:
+    """All that has to answer before the guest is in service."""
+    services = [
+        Service(kind, address.host or "", port, box.answers.path, getattr(box.answers, ANSWERS[kind]))
+        for kind, port in address.services.items()
+    ]
+    if box.answers.ping:
+        services.append(Service(PING, address.ping or "", 0))
+    if box.answers.console is not None:
+        services.append(Service(CONSOLE, str(spec.space.log), 0, box.answers.console))
+    if box.console is not None:
+        services.append(Service(CONSOLE, str(spec.space.log), 0, box.console, counts=False))
+    return services
 
 
 def _check_fits(box: Box, spec: LaunchSpec) -> None:
@@ -157,24 +192,48 @@ def _check_fits(box: Box, spec: LaunchSpec) -> None:
 
 def _plug(box: Box, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[GuestSetup, Address]:
     """Connect it to the network, and fill its addresses into the guest's command line."""
-    ports = {UDP_ECHO: box.answers.udp, TCP_ECHO: box.answers.tcp, HTTP: box.answers.http}
+    ports = {kind: getattr(box.answers, name) for kind, name in ANSWERS.items()}
     inside = {kind: port for kind, port in ports.items() if port is not None}
+    lacks = {
+        kind: f"no `{name}` in [answers] of the box's file" for kind, name in ANSWERS.items() if kind not in inside
+    }
     link = ""
-    if box.link == "tap":
+    if box.link == "none":
+        address = Address(None, spec.port, spec.port, None, "it has no network card", lacks=lacks)
+        netdev, mac, places = "", "", ("", "", "")
+    elif box.link == "tap":
         # Xen's tools make their end of the link themselves.
         new = spec.network.new_endpoint if box.vmm == "xen" else spec.network.new_tap
-        endpoint, link = new(cleanup, spec.id)
-        address = Address(endpoint.address, spec.port, spec.port, endpoint.address, services=inside)
+        endpoint, link = new(cleanup, spec.id, address=box.ip)
+        address = Address(
+            endpoint.address,
+            spec.port,
+            spec.port,
+            endpoint.address,
+            services=inside,
+            lacks=lacks,
+            http_path=box.answers.path,
+        )
         places = (endpoint.address, str(spec.network.prefix), spec.network.host)
         netdev, mac = tap(link), endpoint.mac
     else:
         host, mac = spec.network.host, "02:7a:0a:00:02:0f"
         outside = {kind: spec.port + (HTTP_ABOVE if kind == HTTP else 0) for kind in inside}
-        address = Address(host, spec.port, spec.port, None, NO_PING, services=outside)
+        address = Address(
+            host,
+            spec.port,
+            spec.port,
+            None,
+            NO_PING,
+            services=outside,
+            lacks=lacks,
+            http_path=box.answers.path,
+        )
         forwards = [f"hostfwd={_protocol(kind)}:{host}:{outside[kind]}-:{port}" for kind, port in inside.items()]
         netdev, places = ",".join(["user,id=net", *forwards]), USER_NETWORK
     ip, prefix, gateway = places
-    cmdline = box.command_line(ip=ip, prefix=prefix, gateway=gateway, mac=mac)
+    netmask = str(ipaddress.IPv4Network(f"0.0.0.0/{prefix}").netmask) if prefix else ""
+    cmdline = box.command_line(ip=ip, prefix=prefix, netmask=netmask, gateway=gateway, mac=mac)
     name, cpus = f"tare-{spec.id}", spec.resources.cpus
     return GuestSetup(name, spec.space.data, link, netdev, mac, cmdline, cpus), address
 
@@ -184,7 +243,8 @@ def _protocol(kind: str) -> str:
 
 
 def _shown(answers: Answers) -> list[str]:
-    return [f"{name} {port}" for name in ("udp", "tcp", "http") if (port := getattr(answers, name)) is not None]
+    ports = [f"{name} {port}" for name in ANSWERS.values() if (port := getattr(answers, name)) is not None]
+    return [*ports, *(["ping"] if answers.ping else []), *(["its console"] if answers.console is not None else [])]
 
 
 def own_box(vmm: str) -> Box:

@@ -203,7 +203,7 @@ class LibvirtLxc(Libvirt):
 
 
 class LibvirtQemu(Libvirt):
-    """A machine of QEMU's that libvirt makes; the same guest as the platform ``qemu``."""
+    """A machine of QEMU's that libvirt makes; the same guest as the platform ``qemu``, or as ``qemu-tcg``."""
 
     driver = "qemu"
     package = "libvirt-daemon-driver-qemu qemu-system-x86 qemu-utils"
@@ -218,6 +218,11 @@ class LibvirtQemu(Libvirt):
         "dropping cached data drops the host's pages, not the guest's",
     )
 
+    def __init__(self, name: str, title: str, accel: str = "kvm") -> None:
+        super().__init__(name, f"{title}, {vm.BY[accel]}")
+        self._accel = accel
+        self.stand_in = vm.emulated_name(name) if accel == "kvm" else ""
+
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem, and a libvirtd that knows its QEMU."""
         self._learn(self._running_daemon())
@@ -231,16 +236,16 @@ class LibvirtQemu(Libvirt):
         lacking = no_tun()
         if lacking is not None:
             raise lacking
-        accel, why = vm.accelerated(guest.ensure())
+        made = guest.ensure()
+        why = "as it is called" if self._accel == "tcg" else vm.need_kvm(made, self.stand_in)
         self._learn(daemon)
-        details = {"accelerator": f"{accel}: {why}", "guest kernel": guest.ensure().release}
-        return Availability(True, version=f"{daemon.connection.version()}, {accel}", details=details)
+        details = {"accelerator": f"{self._accel}: {why}", "guest kernel": made.release}
+        return Availability(True, version=f"{daemon.connection.version()}, {self._accel}", details=details)
 
     def _learn(self, daemon: libvirtd.LibvirtDaemon) -> None:
         """Let libvirt probe what QEMU can do before the first start, which would else have that in its time."""
-        kind = _kind(vm.accelerated(guest.ensure())[0])
         emulator = ["--emulatorbin", str(daemon.entrance)] if daemon.entrance else []
-        words = [*emulator, "--machine", "q35", "--virttype", kind]
+        words = [*emulator, "--machine", "q35", "--virttype", _kind(self._accel)]
         asked = daemon.connection.ask("domcapabilities", *words, time_limit_s=PROBE_LIMIT_S)
         if asked.code != 0:
             raise self._refusal(daemon, asked.stderr)
@@ -251,7 +256,7 @@ class LibvirtQemu(Libvirt):
         name, control = f"tare-{spec.id}", spec.space.folder / "control"
         words = ["console=ttyS0 panic=-1 reboot=t", f"tare.ip={endpoint.address}/{spec.network.prefix}"]
         machine = domain.Machine(
-            kind=_kind(vm.accelerated(made)[0]),
+            kind=_kind(self._accel),
             name=name,
             cpus=spec.resources.cpus,
             memory_bytes=spec.resources.memory_bytes - vm.MONITOR_BYTES,
@@ -306,5 +311,6 @@ def _overlay(spec: LaunchSpec) -> Path:
 
 PLATFORMS = (
     LibvirtQemu("libvirt-qemu", "libvirt: a machine of QEMU's"),
+    LibvirtQemu("libvirt-qemu-tcg", "libvirt: a machine of QEMU's", "tcg"),
     LibvirtLxc("libvirt-lxc", "libvirt: a container of its own (lxc:///)"),
 )

@@ -1,8 +1,8 @@
 """Nested platforms: a container platform inside a virtual machine of QEMU's. Variants are what runs inside (`inner`).
 
-The machine is that of the platform `qemu`. Its system is not the image but a small one of tare's with the inner
-platform's programs (`image.outer`), which runs the image in a container; the container's stdin and stdout are the
-machine's virtio port.
+The machine is that of the platform `qemu`, or of `qemu-tcg`. Its system is not the image but a small one of tare's
+with the inner platform's programs (`image.outer`), which runs the image in a container; the container's stdin and
+stdout are the machine's virtio port.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tare.platforms.qemu import Kind, Qemu
 class Nested(Qemu):
     """The image in a container in a guest."""
 
-    def __init__(self, name: str, inner: Inner) -> None:
-        super().__init__(name, Kind())
-        self.title = f"{inner.title} in a guest of QEMU, KVM or emulation"
+    def __init__(self, name: str, inner: Inner, accel: str = "kvm") -> None:
+        super().__init__(name, Kind(accel=accel))
+        self.title = f"{inner.title} in a guest of QEMU, {vm.BY[accel]}"
         self.network_path = f"client, bridge, TAP, virtio-net, {inner.network}"
         self.not_honoured = (
             *Qemu.not_honoured,
@@ -77,8 +77,7 @@ class Nested(Qemu):
     def _root(self, image: Image) -> Path:
         if not self._inner.store:
             return super()._root(image)
-        accel, _ = self._accel(guest.ensure())
-        return nested_store.ensure(image, self._system(), accel)
+        return nested_store.ensure(image, self._system(), self._kind.accel)
 
     def _machine(self, spec: LaunchSpec, made: guest.Guest, plug: Plug) -> Machine:
         machine = super()._machine(spec, made, plug)
@@ -90,6 +89,9 @@ class Nested(Qemu):
 
 PLATFORMS = (
     Nested("crun-in-qemu", runtime("crun")),
+    Nested("crun-in-qemu-tcg", runtime("crun"), "tcg"),
     Nested("docker-in-qemu", DOCKER),
+    Nested("docker-in-qemu-tcg", DOCKER, "tcg"),
     Nested("runc-in-qemu", runtime("runc")),
+    Nested("runc-in-qemu-tcg", runtime("runc"), "tcg"),
 )

@@ -1,4 +1,4 @@
-"""QEMU: a full virtual machine, by KVM where that works and else by emulation (TCG). Variants are machine types.
+"""QEMU: a full virtual machine, by KVM; the names that end in ``-tcg`` by emulation. Variants are machine types.
 
 The agent is the guest's PID 1 and speaks over a virtio-serial port; QEMU connects it to a socket on which the host
 listens before the guest exists, so that the guest never sees a false end of its input.
@@ -25,7 +25,6 @@ from tare.platforms.parts import left_open, vm
 from tare.platforms.parts.machine import Machine, Plug, command, tap, user
 from tare.platforms.parts.marks import FirstByte, Ping
 
-NO_KVM = "a host, or an outer hypervisor, whose /dev/kvm runs guests; the platform qemu-tcg emulates"
 NO_PING = "QEMU's user-mode network answers no echo requests from outside"
 #: The guest's MAC, address and gateway on the network that QEMU makes up for each machine alone.
 USER_NETWORK = ("02:7a:0a:00:02:0f", "10.0.2.15/24", "10.0.2.2")
@@ -36,7 +35,7 @@ class Kind:
     """Machine type, accelerator and network of a variant."""
 
     machine: str = "q35"
-    accel: str | None = None  # None: KVM where it runs guests, else emulation
+    accel: str = "kvm"  # or "tcg", emulation; never the one in place of the other
     user: bool = False  # QEMU's own network stack in place of a TAP
 
 
@@ -46,7 +45,7 @@ class Qemu(Platform):
     shares_data = False
     disk_cache = vm.DISK_CACHE
     own_kernel = True
-    by_default = False  # a start takes seconds without KVM
+    by_default = False  # a start takes seconds by emulation
     not_honoured: tuple[str, ...] = (
         "the data volume is an ext4 of its own, on a raw file on the host's disk",
         f"the memory limit holds for guest and monitor together: the guest has {vm.MONITOR_BYTES >> 20} MiB less",
@@ -55,15 +54,15 @@ class Qemu(Platform):
 
     def __init__(self, name: str, kind: Kind) -> None:
         self.name = name
-        by = {"kvm": "KVM", "tcg": "emulation", None: "KVM or emulation"}[kind.accel]
-        self.title = f"QEMU, machine {kind.machine}, {by}{', user-mode network' if kind.user else ''}"
+        self.title = f"QEMU, machine {kind.machine}, {vm.BY[kind.accel]}{', user-mode network' if kind.user else ''}"
         way = "host stack, QEMU's user-mode network" if kind.user else "bridge, TAP"
         self.network_path = f"client, {way}, virtio-net"
         self.open_by_design = left_open.BY_NETWORK["bridge"] if kind.user else left_open.BY_BRIDGE
         self._kind = kind
+        self.stand_in = vm.emulated_name(name) if kind.accel == "kvm" else ""
 
     def detect(self) -> Availability:
-        """Look for QEMU, get the guest's kernel, and find out whether KVM runs it."""
+        """Look for QEMU, get the guest's kernel, and find out whether KVM runs it where that is to."""
         if processes.find(vm.PROGRAM) is None:
             return Availability(False, reason="QEMU is not installed", fix=distribution.install("qemu-system-x86"))
         if os.geteuid() != 0:
@@ -73,18 +72,13 @@ class Qemu(Platform):
             return Availability(False, reason=lacking.what, fix=lacking.fix or "")
         try:
             made = guest.ensure()
-            accel, why = self._accel(made)
+            why = "as it is called" if self._kind.accel == "tcg" else vm.need_kvm(made, self.stand_in)
         except (ImageError, HostError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
-        if self._kind.accel == "kvm" and accel != "kvm":
-            return Availability(False, reason=why, fix=NO_KVM)
         version = processes.run([vm.PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
-        details = {"accelerator": f"{accel}: {why}", "guest kernel": made.release}
+        details = {"accelerator": f"{self._kind.accel}: {why}", "guest kernel": made.release}
         shown = version.removeprefix("QEMU emulator version ").split()[0]
-        return Availability(True, version=f"{shown}, {accel}", details=details)
-
-    def _accel(self, made: guest.Guest) -> tuple[str, str]:
-        return ("tcg", "as it is called") if self._kind.accel == "tcg" else vm.accelerated(made)
+        return Availability(True, version=f"{shown}, {self._kind.accel}", details=details)
 
     def prepare(self, image: Image) -> Prepared:
         """The image as an ext4 filesystem; guests write to a copy that is thrown away."""
@@ -118,13 +112,12 @@ class Qemu(Platform):
         return vm.root_disk(image)
 
     def _machine(self, spec: LaunchSpec, made: guest.Guest, plug: Plug) -> Machine:
-        accel, _ = self._accel(made)
         # A microvm's only timer to calibrate the time stamp counter by is an old one (PIT), without the port that
         # shows its end. On a busy host the calibration fails, and then the guest waits for ever for a tick.
-        needs_tsc = self._kind.machine == "microvm" and accel == "tcg"
+        needs_tsc = self._kind.machine == "microvm" and self._kind.accel == "tcg"
         return Machine(
             kind=self._kind.machine,
-            accel=accel,
+            accel=self._kind.accel,
             cpus=len(spec.resources.cpus),
             memory_bytes=spec.resources.memory_bytes - vm.MONITOR_BYTES,
             kernel=made.kernel,
@@ -154,8 +147,10 @@ def _start(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.P
 
 PLATFORMS = (
     Qemu("qemu", Kind()),
-    Qemu("qemu-kvm", Kind(accel="kvm")),
+    Qemu("qemu-kvm", Kind()),  # its older name
     Qemu("qemu-microvm", Kind(machine="microvm")),
+    Qemu("qemu-microvm-tcg", Kind(machine="microvm", accel="tcg")),
     Qemu("qemu-tcg", Kind(accel="tcg")),
     Qemu("qemu-user", Kind(user=True)),
+    Qemu("qemu-user-tcg", Kind(accel="tcg", user=True)),
 )

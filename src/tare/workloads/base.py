@@ -81,6 +81,9 @@ class Surroundings:
     services: Mapping[str, int] = field(default_factory=dict)  # ports on which it answers by itself, by service
     ping: str | None = None  # the address at which it answers echo requests; None: it answers none
     no_ping: str = ""  # the reason, when ping is None
+    #: services that it neither has nor could be given, and why
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    http_path: str = "/"  # of the page that it serves by itself
 
 
 class Drop(StrEnum):

@@ -74,7 +74,8 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
         def keep(what: str, failed: Failed) -> None:
             failures.append((what, failed))
 
-        detected, missing = available(chosen, progress=watcher.doing, keep=keep)
+        detected, missing = available(chosen, progress=watcher.doing, keep=keep, stand_ins=request.offered)
+        chosen.extend(platform for platform, _ in detected if platform not in chosen)
         if asked:
             require_any(chosen, missing)
         image = host.image(job.workload for job in jobs)

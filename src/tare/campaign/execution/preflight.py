@@ -33,16 +33,20 @@ class Ready:
 
 
 def available(
-    platforms: Iterable[Platform], *, progress: Progress, keep: Keep
+    platforms: Iterable[Platform], *, progress: Progress, keep: Keep, stand_ins: bool = False
 ) -> tuple[list[tuple[Platform, Availability]], list[LeftOut]]:
     """Detect each platform; returns those that run here, and those that are left out with the reason.
 
     Only the baseline cannot be left out: `HostError` where it does not run here, and where its detection fails its
-    error, or `PlatformError` for a fault of its code.
+    error, or `PlatformError` for a fault of its code. ``stand_ins``: where a platform does not run, look for its
+    `Platform.stand_in`.
     """
     detected: list[tuple[Platform, Availability]] = []
     left_out: list[LeftOut] = []
-    for platform in platforms:
+    waiting = list(platforms)
+    known = {platform.name for platform in waiting}
+    while waiting:
+        platform = waiting.pop(0)
         progress(f"looking for {platform.name}")
         answer = attempt(partial(contract.detected, platform))
         if isinstance(answer, Failed):
@@ -53,6 +57,9 @@ def available(
             raise HostError(f"{platform.name} does not run here: {answer.reason}", fix=answer.fix or None)
         else:
             left_out.append(LeftOut(platform=platform.name, reason=answer.reason, fix=answer.fix or None))
+            if stand_ins and platform.stand_in and platform.stand_in not in known:
+                known.add(platform.stand_in)
+                waiting[:0] = registry.choose([platform.stand_in])
     return detected, left_out
 
 

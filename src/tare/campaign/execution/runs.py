@@ -146,6 +146,8 @@ def surroundings(running: RunningInstance) -> Surroundings:
         services=address.services,
         ping=address.echo,
         no_ping=address.no_ping,
+        lacks=address.lacks,
+        http_path=address.http_path,
     )
 
 

@@ -239,7 +239,7 @@ class InstanceLauncher:
         try:
             limit_s = instance.spec.start_limit_s
             answered = instance.answer.wait(time_limit_s=limit_s, gone=lambda: session.dead is not None)
-            if session.dead is not None:
+            if answered is None and session.dead is not None:
                 raise PlatformError(f"{platform.name} ended before it answered", fix="see what its console says")
             if answered is None:
                 silent = ", ".join(map(str, instance.answer.silent()))

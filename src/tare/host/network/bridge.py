@@ -16,13 +16,16 @@ import itertools
 import json
 import os
 import socket
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import processes
-from tare.host.network import fence, passage, subnets
+from tare.host.cgroup import Group
+from tare.host.daemons.own import Daemon
+from tare.host.network import dhcp, fence, passage, subnets
 from tare.host.network.fence import BRIDGE
 from tare.host.network.links import links
 from tare.host.resources import removers
@@ -55,7 +58,11 @@ class Network:
 
     def __init__(self, subnet: ipaddress.IPv4Network) -> None:
         self.subnet = subnet
+        self._cleanup: CleanupStack | None = None  # of all that goes with the bridge
+        self._dhcp: Daemon | None = None
+        self._lock = threading.Lock()  # several instances may start at once
         self._unpinned: dict[str, tuple[str, Endpoint]] = {}  # by instance: ports that its platform makes
+        self._fixed: set[str] = set()  # addresses that guests have by themselves
         self._hosts = itertools.cycle(range(10, 251))  # reused after 241 starts: the former holder is long gone
 
     @property
@@ -81,6 +88,7 @@ class Network:
         if BRIDGE in links():
             fix = "tare clean, with the TARE_HOME of the run that left it"
             raise HostError(f"the link {BRIDGE} exists already", fix=fix)
+        self._cleanup = cleanup
         if settings.read(FORWARDING) == "0":
             cleanup.own(removers.setting(FORWARDING, "0", "1"))
         cleanup.own(removers.link(BRIDGE), removers.network_namespace(CLIENT_NAMESPACE))
@@ -129,9 +137,16 @@ class Network:
         ip_batch(f"-n {namespace} route add default via {self.host}")
         return endpoint
 
-    def new_endpoint(self, cleanup: CleanupStack, name: str) -> tuple[Endpoint, str]:
-        """For a platform that makes its link on the bridge itself: the address and MAC, and the link's name, owned."""
-        address = self._claim()
+    def new_endpoint(self, cleanup: CleanupStack, name: str, address: str | None = None) -> tuple[Endpoint, str]:
+        """For a platform that makes its link on the bridge itself: the address and MAC, and the link's name, owned.
+
+        ``address``: one that the guest has by itself; host and client are given a route to it, which goes with the
+        bridge. Raises `HostError` where it is another's.
+        """
+        if address is None:
+            address = self._claim()
+        else:
+            self._reach(ipaddress.IPv4Address(address))
         endpoint = Endpoint(address, fence.mac(address))
         outer = f"tare{name}"[:15]
         cleanup.own(removers.link(outer))
@@ -139,18 +154,32 @@ class Network:
         self._unpinned[name] = (outer, endpoint)
         return endpoint, outer
 
-    def new_tap(self, cleanup: CleanupStack, name: str, owner: int = 0) -> tuple[Endpoint, str]:
+    def new_tap(
+        self, cleanup: CleanupStack, name: str, owner: int = 0, address: str | None = None
+    ) -> tuple[Endpoint, str]:
         """A TAP on the bridge for a guest, which is to have the endpoint's address and MAC; and the TAP's name.
 
-        ``owner``: the user who may open it.
+        ``owner``: the user who may open it. ``address``: as of `new_endpoint`.
         """
         lacking = no_tun()
         if lacking is not None:
             raise lacking
-        endpoint, tap = self.new_endpoint(cleanup, name)
+        endpoint, tap = self.new_endpoint(cleanup, name, address)
         ip_batch(f"tuntap add {tap} mode tap user {owner}", f"link set {tap} master {BRIDGE} up")
         self.pin(name)
         return endpoint, tap
+
+    def serve_dhcp(self, cleanup: CleanupStack, mac: str) -> Group:
+        """Have a guest's address given to it by DHCP; ``cleanup``: the instance's. Returns the server's control group.
+
+        Raises `HostError`.
+        """
+        assert self._cleanup is not None, "the bridge is there"
+        with self._lock:
+            if self._dhcp is None or self._dhcp.ended() is not None:
+                self._dhcp = dhcp.start(self._cleanup, self.subnet)
+        dhcp.admit(cleanup, mac)
+        return self._dhcp.group
 
     def pin(self, name: str) -> None:
         """Restrict the port that an instance's platform has made; does nothing where tare made it, or none is."""
@@ -172,7 +201,22 @@ class Network:
         return listener
 
     def _claim(self) -> str:
-        return str(self.subnet[next(self._hosts)])
+        address = str(self.subnet[next(self._hosts)])
+        return address if address not in self._fixed else self._claim()
+
+    def _reach(self, address: ipaddress.IPv4Address) -> None:
+        """Make a guest's own address one of the bridge's."""
+        fix = "give the guest another, or the campaign another subnet with --subnet"
+        if str(address) in {self.host, self.client}:
+            whose = "the host's" if str(address) == self.host else "the client's"
+            raise HostError(f"the guest's own address {address} is {whose} on the bridge", fix=fix)
+        if address not in self.subnet and str(address) not in self._fixed:
+            clash = overlapping(ipaddress.IPv4Network(address), _routes())
+            if clash is not None:
+                raise HostError(f"the guest's own address {address} is taken: the host has a route to {clash}", fix=fix)
+            route = f"route replace {address} dev"
+            ip_batch(f"{route} {BRIDGE}", f"-n {CLIENT_NAMESPACE} {route} eth0")
+        self._fixed.add(str(address))
 
     def _plug(
         self, cleanup: CleanupStack, namespace: str, outer: str, endpoint: Endpoint, *, isolated: bool = True

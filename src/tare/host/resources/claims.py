@@ -54,7 +54,8 @@ _SETTINGS = (
 _ADDRESS = r"\d{1,3}(?:\.\d{1,3}){3}"
 _OTHERS = rf"(?:-m mac ! --mac-source [0-9a-f:]{{17}}|! -s {_ADDRESS})"
 _CLIENT = rf"(?:-m mac --mac-source [0-9a-f:]{{17}}|-s {_ADDRESS})"
-#: Rules of the packet filter (`fence.rules`): each names tare's bridge. The first is of tare up to November 2026.
+#: Rules of the packet filter (`fence.rules`, `dhcp.admit`): each names tare's bridge. The first is of tare up to
+#: November 2026.
 _RULES = (
     r"FORWARD -[io] tare0 -j ACCEPT",
     r"FORWARD -i tare0 -o tare0 -j ACCEPT",
@@ -64,6 +65,7 @@ _RULES = (
     rf"INPUT -i tare0 -p (?:tcp --syn|udp) ! --dport [0-9:]+ {_OTHERS} -j DROP",
     rf"INPUT -i tare0 (?:-m conntrack --ctstate ESTABLISHED|-p icmp|{_CLIENT}) -j ACCEPT",
     r"INPUT -i tare0 -p (?:tcp|udp) --dport [0-9:]+ -j ACCEPT",
+    r"INPUT -i tare0 -p udp --dport 67 -m mac --mac-source [0-9a-f:]{17} -j ACCEPT",
     r"INPUT -i tare0 -m bpf --bytecode [0-9 ,]{1,200} -j DROP",
 )
 

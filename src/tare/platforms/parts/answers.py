@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
 import select
@@ -15,18 +16,21 @@ from pathlib import Path
 from tare.errors import HostError
 from tare.host import console
 from tare.host.network import fence
+from tare.platforms.parts.marks import echo_request, is_reply
 from tare.timeouts import stretched, until
 
 #: The known kinds of services; a `Service` names the port.
 UDP_ECHO, TCP_ECHO, HTTP = "udp-echo", "tcp-echo", "http"
-#: A line on the console: awaited as the services are, but it does not count as the first answer.
-CONSOLE = "console"
+#: No ports: echo requests, and a line on the console.
+PING, CONSOLE = "ping", "console"
 #: Pause between two requests.
 INTERVAL_S = 0.005
 CONNECT_INTERVAL_S = 0.02
 #: After so long, requests are sent from new sockets.
 ROUND_S = 1.0
 ANSWER_LIMIT_S = 2.0
+#: A guest may end once it has answered: so long its console is read on.
+LAST_WORDS_S = 0.3
 #: So many earlier bytes of the console are searched again together with new ones: the pattern may begin there.
 CONSOLE_BEFORE = 4096
 
@@ -39,11 +43,17 @@ class Service:
     host: str
     port: int
     path: str = "/"  # of HTTP; for a console the pattern, and ``host`` is its file
+    inside: int | None = None  # the guest's own port, where another of the host's is forwarded to it
+    counts: bool = True  # whether it is an answer; else it is only awaited as well
 
     def __str__(self) -> str:
         if self.kind == CONSOLE:
             return f"by {self.path!r} on its console"
-        return f"{self.kind} on port {self.port}"
+        if self.kind == PING:
+            return f"ping at {self.host}"
+        if self.inside is not None and self.inside != self.port:
+            return f"{self.kind} on its port {self.inside} (by port {self.port} of {self.host})"
+        return f"{self.kind} on port {self.port} of {self.host}"
 
 
 class FirstAnswer:
@@ -60,7 +70,11 @@ class FirstAnswer:
     @property
     def at_ns(self) -> int | None:
         """Host's monotonic ns of the first answer of any service; None before that."""
-        return min((at for service, at in self._at_ns.items() if service.kind != CONSOLE), default=None)
+        return min((at for service, at in self._at_ns.items() if service.counts), default=None)
+
+    def again(self) -> FirstAnswer:
+        """The same requests anew; what a console once showed is not awaited a second time."""
+        return FirstAnswer([service for service in self._services if service.kind != CONSOLE])
 
     def silent(self) -> list[Service]:
         """The services that have not answered yet."""
@@ -72,7 +86,10 @@ class FirstAnswer:
         ``gone``: whether the instance has ended, which ends the wait.
         """
         deadline = until(time_limit_s)
-        while self.silent() and time.monotonic() < deadline and not gone():
+        while self.silent() and time.monotonic() < deadline:
+            if gone():  # its last words may be on their way
+                deadline = min(deadline, time.monotonic() + LAST_WORDS_S)
+                gone = bool
             time.sleep(0.005)
         self._stop.set()
         for thread in self._threads:
@@ -80,7 +97,7 @@ class FirstAnswer:
         return None if self.silent() else self.at_ns
 
     def _ask(self, service: Service) -> None:
-        ways = {UDP_ECHO: _ask_udp, TCP_ECHO: _ask_tcp, HTTP: _ask_http}
+        ways = {UDP_ECHO: _ask_udp, TCP_ECHO: _ask_tcp, HTTP: _ask_http, PING: _ask_ping}
         ask = ways.get(service.kind) or _Console(service).asked
         while not self._stop.is_set():
             try:
@@ -122,6 +139,21 @@ def _ask_http(service: Service) -> bool:
     with _connected(service) as asker:
         asker.sendall(request.encode())
         return is_page(_received(asker, 12))
+
+
+def _ask_ping(service: Service) -> bool:
+    identity, deadline = secrets.randbelow(1 << 16), time.monotonic() + ROUND_S
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as asker:
+        asker.settimeout(INTERVAL_S)
+        sequence = 0
+        while time.monotonic() < deadline:
+            sequence = (sequence + 1) & 0xFFFF
+            asker.sendto(echo_request(identity, sequence), (service.host, 0))
+            with contextlib.suppress(TimeoutError):
+                packet, sender = asker.recvfrom(2048)
+                if sender[0] == service.host and is_reply(packet, identity):
+                    return True
+    return False
 
 
 def _connected(service: Service) -> socket.socket:

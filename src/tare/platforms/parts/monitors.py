@@ -1,9 +1,10 @@
-"""How each monitor boots a black box: QEMU, Firecracker and Xen, by command line or by a file that is written."""
+"""How each monitor boots a black box: QEMU, Firecracker, Xen and Solo5's tenders, by command line or a file."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tare.errors import HostError, ImageError, PlatformError
 from tare.host import distribution, processes
-from tare.host.network import bridge
+from tare.host.network import bridge, dhcp
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image import guest
@@ -24,14 +25,18 @@ if TYPE_CHECKING:
     from tare.platforms.parts.boxfile import Box
 
 
+#: What a tender of Solo5's takes beside its guest.
+TENDER_BYTES = 8 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class GuestSetup:
     """What tare gives to one machine: files, network, command line and CPUs."""
 
     name: str
     folder: Path  # for files that are removed with the instance
-    link: str  # its end on the bridge; "": QEMU's own network
-    netdev: str  # the network, as QEMU's ``-netdev``
+    link: str  # its end on the bridge; "": QEMU's own network, or none
+    netdev: str  # the network, as QEMU's ``-netdev``; "": none
     mac: str
     cmdline: str
     cpus: Sequence[int]
@@ -55,19 +60,24 @@ class Monitor:
 
 def qemu_command(box: Box, setup: GuestSetup, accel: str) -> list[str]:
     """The command that boots a box with QEMU."""
-    rom = "" if box.network.endswith("-device") else ",romfile="
-    argv = [vm.PROGRAM, *vm.accelerator(accel), "-M", box.board, "-smp", str(box.cpus), "-m", f"{box.memory}M"]
+    rom = "" if box.card.endswith("-device") else ",romfile="
+    board = ",".join(filter(None, (box.board, box.machine_options)))
+    run_by = vm.accelerator(accel)
+    if box.cpu is not None:
+        run_by[run_by.index("-cpu") + 1] = box.cpu
+    argv = [vm.PROGRAM, *run_by, "-M", board, "-smp", str(box.cpus), "-m", f"{box.memory}M"]
     argv += ["-nodefaults", "-display", "none", "-no-reboot"]
     argv += SERIAL
-    argv += ["-netdev", setup.netdev, "-device", f"{box.network},netdev=net,mac={setup.mac}{rom}"]
+    if setup.netdev:
+        argv += ["-netdev", setup.netdev, "-device", f"{box.card},netdev=net,mac={setup.mac}{rom}"]
     if box.kernel is not None:
         argv += ["-kernel", str(box.kernel), "-append", setup.cmdline]
     if box.initrd is not None:
         argv += ["-initrd", str(box.initrd)]
     if box.disk is not None:
         argv += ["-drive", f"if=none,id=disk,file={box.disk},format={disk_format(box.disk)},snapshot=on"]
-        argv += ["-device", f"{box.disk_device},drive=disk"]
-    return argv
+        argv += ["-device", f"{box.controller},drive=disk"]
+    return [*argv, *box.arguments]
 
 
 def firecracker_settings(box: Box, setup: GuestSetup, disk: Path | None) -> dict[str, object]:
@@ -79,8 +89,25 @@ def firecracker_settings(box: Box, setup: GuestSetup, disk: Path | None) -> dict
         "machine-config": {"vcpu_count": box.cpus, "mem_size_mib": box.memory},
         "boot-source": boot,
         "drives": [] if disk is None else [microvm.drive("disk", str(disk))],
-        "network-interfaces": [{"iface_id": "eth0", "guest_mac": setup.mac, "host_dev_name": setup.link}],
+        "network-interfaces": [{"iface_id": "eth0", "guest_mac": setup.mac, "host_dev_name": setup.link}]
+        if setup.link
+        else [],
     }
+
+
+def tender_command(box: Box, setup: GuestSetup, disk: Path | None) -> list[str]:
+    """The command that boots a box with a tender of Solo5's; the command line's words are split as a shell would."""
+    argv = [tender(box.vmm), f"--mem={box.memory}"]
+    if setup.link:
+        argv += [f"--net:{box.net_name}={setup.link}", f"--net-mac:{box.net_name}={setup.mac}"]
+    if disk is not None:
+        argv += [f"--block:{box.disk_name}={disk}"]
+    return [*argv, "--", str(box.kernel), *shlex.split(setup.cmdline)]
+
+
+def tender(vmm: str) -> str:
+    """The program's name."""
+    return f"solo5-{vmm}"
 
 
 def xen_domain(box: Box, setup: GuestSetup, disks: Sequence[str]) -> xen.Domain:
@@ -113,15 +140,47 @@ def _detect_qemu(box: Box) -> Availability:
     if os.geteuid() != 0:
         return Availability(False, reason="control groups and TAPs need root", fix="run tare as root (sudo)")
     try:
-        lacking = bridge.no_tun() if box.link == "tap" else None
-        if lacking is not None:
-            raise lacking
+        _need_network(box)
         accel, why = vm.accelerated(guest.ensure())
     except (ImageError, HostError) as error:
         return Availability(False, reason=error.what, fix=error.fix or "")
     shown = processes.run([vm.PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
     version = shown.removeprefix("QEMU emulator version ").split()[0]
     return Availability(True, version=f"{version}, {accel}", details={"accelerator": f"{accel}: {why}"})
+
+
+def _need_network(box: Box) -> None:
+    """Raises `HostError` for what the box's network lacks on this host."""
+    lacking = bridge.no_tun() if box.link == "tap" else None
+    lacking = lacking or (dhcp.missing() if box.dhcp else None)
+    if lacking is not None:
+        raise lacking
+
+
+def _detect_tender(box: Box) -> Availability:
+    program = tender(box.vmm)
+    if processes.find(program) is None:
+        fix = f"put {program} on PATH: Solo5's own build has it, or `opam install solo5`; Debian has no package"
+        return Availability(False, reason=f"{program} is not installed", fix=fix)
+    if os.geteuid() != 0:
+        return Availability(False, reason="control groups and TAPs need root", fix="run tare as root (sudo)")
+    if box.vmm == "hvt" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return Availability(
+            False, reason="/dev/kvm cannot be opened", fix='vmm = "spt", with the same program built for it'
+        )
+    try:
+        _need_network(box)
+    except HostError as error:
+        return Availability(False, reason=error.what, fix=error.fix or "")
+    asked = processes.run([program, "--version"], time_limit_s=10)
+    shown = (asked.stdout + asked.stderr).decode(errors="replace").split("\n")[0]
+    if "version " not in shown:
+        return Availability(False, reason=f"`{program} --version` fails", fix="build it anew for this host")
+    return Availability(True, version=shown.partition("version ")[2].strip())
+
+
+def _ready_tender(box: Box, setup: GuestSetup, cleanup: CleanupStack) -> list[str]:  # noqa: ARG001 (another monitor needs it)
+    return tender_command(box, setup, _copied(box, setup))
 
 
 def _ready_qemu(box: Box, setup: GuestSetup, cleanup: CleanupStack) -> list[str]:  # noqa: ARG001 (another monitor needs it)
@@ -153,7 +212,10 @@ def _copied(box: Box, setup: GuestSetup) -> Path | None:
     return vm.copied(box.disk, setup.folder / "disk")
 
 
+_TENDER = Monitor(_detect_tender, _ready_tender, own_bytes=TENDER_BYTES)
 MONITORS: Mapping[str, Monitor] = {
+    "hvt": _TENDER,
+    "spt": _TENDER,
     "qemu": Monitor(_detect_qemu, _ready_qemu, vm.MONITOR_BYTES),
     "firecracker": Monitor(
         lambda _: firecracker.PLATFORMS[0].detect(), _ready_firecracker, own_bytes=firecracker.MONITOR_BYTES

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tare.errors import PlatformError
+from tare.errors import HostError, PlatformError
 from tare.host import console, distribution, processes, state
 from tare.host.filesystems import ext4
 from tare.image import forms, guest
@@ -34,6 +34,8 @@ MONITOR_BYTES = 256 << 20
 DISK_CACHE = "the guest's page cache over the host's, written back"
 #: QEMU's own default is 1 GiB, which would have the monitor killed at the instance's memory limit.
 TRANSLATED_MIB = 96
+#: What runs the guest's instructions, in words.
+BY = {"kvm": "KVM", "tcg": "emulation"}
 #: A guest that has printed nothing by then does not run on this host.
 KVM_LIMIT_S = 5.0
 CONNECT_LIMIT_S = 10.0
@@ -91,6 +93,19 @@ def accelerated(made: guest.Guest) -> tuple[str, str]:
         cache_file.write_text(json.dumps(seen))
     why = seen["why"]
     return ("kvm", "a guest came up") if why is None else ("tcg", f"KVM: {why}")
+
+
+def emulated_name(name: str) -> str:
+    """The platform that emulates the machine of one that takes KVM."""
+    return f"{name.removesuffix('-kvm')}-tcg"
+
+
+def need_kvm(made: guest.Guest, emulates: str) -> str:
+    """How it is known that KVM runs guests here. Raises `HostError`, which names the platform that emulates."""
+    accel, why = accelerated(made)
+    if accel != "kvm":
+        raise HostError(why, fix=f"use {emulates}, which emulates, or a host whose /dev/kvm runs guests")
+    return why
 
 
 def _try_kvm(made: guest.Guest) -> str | None:

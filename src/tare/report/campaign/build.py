@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from tare.analysis.trust.dependence import dependence
 from tare.analysis.trust.fairness import Difference, differences
 from tare.analysis.trust.findings import Finding
 from tare.literature import Scale
+from tare.model import Mode
 from tare.report.campaign.model import (
     SCHEMA,
     BesideReport,
@@ -187,7 +188,34 @@ def platform_names(record: CampaignRecord) -> list[str]:
 def results_of(record: CampaignRecord, results: list[MetricResult]) -> list[ResultReport]:
     """Results of the analysis as report models, with titles from the record."""
     workloads = {workload.name: workload for workload in record.workloads}
-    return [_result(workloads[result.workload], result) for result in results]
+    reports = [_result(workloads[result.workload], result) for result in results]
+    for workload in record.workloads:
+        if workload.mode is Mode.START:
+            reports = _with_headlines(workload, reports)
+    return reports
+
+
+def _with_headlines(workload: WorkloadRecord, results: list[ResultReport]) -> list[ResultReport]:
+    """The same, where a platform that cannot have a start's first mark has the first that it has as its headline."""
+    order = [metric.name for metric in workload.metrics]
+    own = sorted((r for r in results if r.workload == workload.name), key=lambda result: order.index(result.metric))
+    instead: dict[str, str] = {}
+    without: dict[str, bool] = {}
+    for result in own:
+        for platform in result.platforms:
+            lacks_first = without.setdefault(platform.platform, platform.mean is None and result.headline)
+            if lacks_first and platform.mean is not None:
+                instead.setdefault(platform.platform, result.metric)
+    return [_with_headline(result, instead) if result.workload == workload.name else result for result in results]
+
+
+def _with_headline(result: ResultReport, instead: Mapping[str, str]) -> ResultReport:
+    if not result.headline:
+        return result.model_copy(update={"headline": result.metric in instead.values()})
+    platforms = [
+        platform.model_copy(update={"instead": instead.get(platform.platform)}) for platform in result.platforms
+    ]
+    return result.model_copy(update={"platforms": platforms})
 
 
 def _result(workload: WorkloadRecord, result: MetricResult) -> ResultReport:

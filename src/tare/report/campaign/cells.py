@@ -198,6 +198,8 @@ def _without_figure(result: ResultReport, platform: PlatformReport) -> tuple[str
         return "unsupported", ""
     if platform.n_failed and not platform.n_ok:
         return "failed", f"{platform.n_failed} trials"
+    if platform.instead is not None:
+        return f"see {platform.instead}", "its headline"
     if platform.verdict_reason in REFUSED:
         return "refused", "see below"
     if platform.mean is not None:  # a metric that the baseline lacks, such as boot time

@@ -102,6 +102,8 @@ class PlatformReport(_Frozen):
     """Mean over block values, in `unit`. A block's value is work over time of all its rounds; the baseline's two arms
     together.
     """
+    instead: str | None = None
+    """Of a start's first mark, which it cannot have: the metric that is its headline in its place; else null."""
     sd: float | None
     """Standard deviation over block values, in `unit`."""
     median: float | None
@@ -199,7 +201,7 @@ class ResultReport(_Frozen):
     metric_title: str
     """The metric in words."""
     headline: bool
-    """Whether it is the workload's first metric."""
+    """Whether it is the workload's first metric, or of a start the first that some platform can have."""
     unit: str
     """Its unit."""
     direction: Direction

@@ -49,21 +49,25 @@ def plan(
     server: Sequence[str],
     client: str,
     service: str | None = None,
+    more: Sequence[str] = (),
 ) -> RunPlan:
     """The server in the instance, and the client at the other side.
 
     ``server``: the program, and its arguments after the port. ``service``: the name under which an instance may serve
-    this itself; then that is asked, and no server is started. Raises `HostError` where the instance has no network.
+    this itself; then that is asked, and no server is started. ``more``: further arguments of the client. Raises
+    `HostError` where the instance has no network, or neither an agent nor this service.
     """
     if around.address is None or around.port is None or around.instance_port is None:
         raise HostError(f"{name} needs an instance with a network", fix=f"leave out {name} on this platform")
     time_s = float(params["time_s"]) + float(params["warmup_s"])
+    if service is not None and service in around.lacks:
+        raise HostError(f"{name} asks another service: {around.lacks[service]}")
     own = around.services.get(service) if service is not None else None
     program, *rest = server
     serve = ("perl", "-e", program, str(around.instance_port), *rest)
     served = Command(serve, time_limit_s=time_s + 2 * GRACE_S, ready=b"serving")
     port = own if own is not None else around.port
-    ask = (around.address, str(port), str(params["time_s"]), str(params["warmup_s"]), str(params["size"]))
+    ask = (around.address, str(port), str(params["time_s"]), str(params["warmup_s"]), str(params["size"]), *more)
     asked = Command(("perl", "-e", client, *ask), side=Side.CLIENT, time_limit_s=time_s + GRACE_S, cwd="/")
     return RunPlan(servers=() if own is not None else (served,), measures=(asked,))
 

@@ -8,7 +8,8 @@ network namespace) exists already. From there to:
 - ``first-datagram``: a UDP datagram that the agent sends is on the host, by the kernel's receive timestamp;
 - ``ping``: the instance's own address answers an ICMP echo request; one is sent every millisecond, and where the
   platform chooses the address, from the moment at which it reports it;
-- ``answer``: a service of the instance answers, which only instances without an agent have.
+- ``answer``: a service of the instance answers, which only instances without an agent have, and which is their
+  headline: they run no command.
 
 The parts of the time to the first byte, where they can be distinguished: ``runtime`` (the platform's own work), and
 ``kernel`` and ``userspace`` of a guest that boots one, and ``agent``.
@@ -33,10 +34,10 @@ class Startup(StartWorkload):
     by_default = True
     metrics = (
         Metric("command", "ms", Direction.LOWER, "until a first command has returned"),
+        Metric("answer", "ms", Direction.LOWER, "until the first answer from its service"),
         Metric("first-byte", "ms", Direction.LOWER, "until the agent's first byte arrives"),
         Metric("first-datagram", "ms", Direction.LOWER, "until a UDP datagram from inside arrives"),
         Metric("ping", "ms", Direction.LOWER, "until the instance's address answers ping"),
-        Metric("answer", "ms", Direction.LOWER, "until the first answer from its service"),
         Metric("runtime", "ms", Direction.LOWER, "of the first byte's time: the platform's own work"),
         Metric("kernel", "ms", Direction.LOWER, "of it: the guest's kernel"),
         Metric("userspace", "ms", Direction.LOWER, "of it: the guest's userspace before the agent"),
