@@ -10,7 +10,7 @@ from tare.campaign.instances.launcher import USUAL, RunningInstance
 from tare.campaign.plan.plan import Job, Plan
 from tare.errors import PlatformError, SessionError
 from tare.model import Arm, Direction, Family, Metric, Mode, Resources
-from tare.platforms.base import Availability, Platform, Prepared
+from tare.platforms.base import Address, Availability, Platform, Prepared
 from tare.store import CampaignRecord, MetricRecord, PlatformRecord, ResourceRecord, WorkloadRecord
 from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload, StartMarks, StartWorkload
 
@@ -132,9 +132,7 @@ class FakeLive(RunningInstance):
             space=SimpleNamespace(data="/"),
             group=SimpleNamespace(close=lambda: None),
         )
-        address = SimpleNamespace(
-            host=None, port=None, instance_port=None, echo=None, no_ping="no network", services={}
-        )
+        address = Address(None, 0, 0, ping=None, no_ping="no network")
         started = SimpleNamespace(monotonic_ns=launcher.most)
         self.instance = SimpleNamespace(spec=spec, address=address, started=started, accounted=True)
         self.ran = 0

@@ -15,6 +15,7 @@ from tare.errors import UnsupportedError
 from tare.host.filesystems import roots
 from tare.host.resources.owner import boot_id
 from tare.model import Resources
+from tare.platforms.base import Address
 from tare.store import create_store
 from tare.workloads.base import Command, Drop, Outcome, RunPlan
 
@@ -31,7 +32,7 @@ class Box:
         self.data = data
         self.session = SimpleNamespace(execute=self._execute, dead=None, hello=SimpleNamespace(image="0" * 64))
         spec = SimpleNamespace(resources=Resources((0,), MIB), space=SimpleNamespace(data=data))
-        address = SimpleNamespace(host=None, port=None, instance_port=None, echo=None, no_ping="", services={})
+        address = Address(None, 0, 0, ping=None)
         self.instance = SimpleNamespace(spec=spec, address=address)
 
     def cpu_ns(self):

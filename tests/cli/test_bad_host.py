@@ -18,13 +18,13 @@ def _as_user(monkeypatch, capsys, *arguments):
 
 
 @pytest.mark.parametrize("command", [("run", "-o", "never.tare"), ("clean",)])
-def test_without_root_it_says_so(monkeypatch, capsys, tmp_path, command):
+def test_a_user_takes_no_home_of_roots(monkeypatch, capsys, tmp_path, command):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
     code, errors = _as_user(monkeypatch, capsys, *command)
     assert code == 2
-    assert "root" in errors
-    assert "fix: run tare as root (sudo)" in errors
+    assert "home is not safe from other users: it belongs to root" in errors
+    assert "fix: set TARE_HOME to a folder that is yours alone" in errors
     assert not (tmp_path / "never.tare").exists()
 
 

@@ -25,7 +25,7 @@ class Missing(FakePlatform):
 @pytest.fixture
 def examined(monkeypatch, capsys):
     """Runs doctor on these platforms with this launcher, and no host below it; returns the rows by name, and texts."""
-    monkeypatch.setattr(doctor.checks, "checks", lambda facts: [])
+    monkeypatch.setattr(doctor.checks, "checks", lambda facts, *, image: [])
     monkeypatch.setattr(doctor.footprint_checks, "checks", lambda check: [])
     monkeypatch.setattr(doctor.ptrace, "check", lambda: doctor.checks.Check("ptrace", "ok", "yes"))
     monkeypatch.setattr(doctor.platforms, "offers", list)

@@ -43,6 +43,8 @@ FIX = distribution.install("user-mode-linux", lean=True)
 NO_ROOM = "ptrace set fp regs failed"
 REGISTERS = "this User-Mode Linux does not know all registers of this processor (AMX): no program runs in its guests"
 NEWER = "use a newer user-mode-linux, or a processor without AMX"
+#: Starts a program as it is, without its setuid bit (ld.so(8)).
+LOADER = "/lib64/ld-linux-x86-64.so.2"
 #: Where the guest sees the folder with its first script, for a moment.
 _SCRIPTS = "/mnt"
 
@@ -242,7 +244,8 @@ def _trivial(site: TrialSite) -> list[str]:
     # In place of an image the host's own programs, to be read.
     read = {**held.read, "/root/proc": folder / "root/proc", **{f"/root{path}": path for path in system_folders()}}
     held = replace(held, read=read, written={"/uml": folder / "uml"})
-    off = '"mount -t proc proc /proc && echo o >/proc/sysrq-trigger && read"'
+    # Started by the loader, mount is not setuid: as the owner that it has in there it could read nothing.
+    off = f'"{LOADER} /bin/mount -t proc proc /proc && echo o >/proc/sysrq-trigger && read"'
     root = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/root", "ro", "con=null", "con0=null,fd:1", "ssl=null"]
     kernel_words = ["mem=64M", "quiet", f"umid={folder.name}", "uml_dir=/uml", *root, "init=/bin/bash", "--", "-c", off]
     return [*within(held), *command(held, kernel_words)]
