@@ -8,6 +8,7 @@ import pytest
 
 from tare.errors import HostError
 from tare.host import state
+from tare.setup import gvisor
 
 NOBODY = 65534
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights: to become another user")
@@ -128,14 +129,28 @@ def test_nothing_below_a_home_can_be_opened_by_another_user(home):
     assert tried.stderr.count("ermission denied") == 2
 
 
-def test_the_script_that_comes_first_makes_the_home_as_tare_does(tmp_path):
-    """scripts/gvisor is run before tare is there: its own steps up to the folder of programs."""
-    scripts, home = Path(__file__).parents[2] / "scripts", tmp_path / "home"
-    lines = (scripts / "gvisor").read_text().splitlines()
-    steps = lines[lines.index('mkdir -p "$bin"') - 1 : lines.index('mkdir -p "$bin"') + 1]
-    script = "\n".join(["umask 022", f'. "{scripts}/common.sh"', "bin=$TARE_HOME/bin", *steps])
-    subprocess.run(["bash", "-c", script], env={**os.environ, "TARE_HOME": str(home)}, check=True)
-    assert (home / "bin").is_dir()
+_GO = """#!/bin/sh
+case $1 in
+version) echo go version go1.26.3 linux/amd64 ;;
+env) echo go1.26.3 ;;
+install) : >"$GOBIN/runsc" ;;
+esac
+"""
+
+
+def test_the_script_that_comes_first_makes_the_home_as_tare_does(tmp_path, monkeypatch):
+    """scripts/gvisor may be run before anything else of tare's: here with a Go that builds at once."""
+    home, go = tmp_path / "home", tmp_path / "go"
+    go.write_text(_GO)
+    go.chmod(0o755)
+    monkeypatch.setenv("TARE_HOME", str(home))
+    monkeypatch.setattr(gvisor, "_go", lambda: str(go))
+    before = os.umask(0o022)
+    try:
+        gvisor.build(lambda line: None)
+    finally:
+        os.umask(before)
+    assert (home / "bin/runsc").stat().st_mode & 0o777 == 0o755
     assert home.stat().st_mode & 0o777 == 0o700
 
 

@@ -49,7 +49,7 @@ def test_a_root_on_the_host_is_a_folder_of_the_jail():
 
 def test_the_image_is_never_written_and_the_data_volume_is():
     argv = words(DISKS)
-    assert "ubd0c=/uml/written,/image.ext4" in argv  # what is written goes to the first
+    assert "ubd0c=/uml/written,/image/root.ext4" in argv  # what is written goes to the first
     assert "ubd1=/data/data.ext4" in argv
     assert "root=/dev/ubda" in argv
 
@@ -81,10 +81,10 @@ def test_a_jail_shows_the_kernel_its_instance_and_nothing_else(libraries):
 
 
 def test_roots_rights_are_gone_before_the_kernel_starts(libraries):
-    held = uml.jail(Path("/work/x"), Path("/work/x/users"), disk=Path("/work/x/image.ext4"))
+    held = uml.jail(Path("/work/x"), Path("/work/x/users"), disk=Path("/work/x/image/root.ext4"))
     assert within(held)[-5:] == ["nsenter", "--user=/work/x/users", "--setuid=0", "--setgid=0", "--"]
     assert "/root" not in held.written
-    assert held.read["/image.ext4"] == Path("/work/x/image.ext4")
+    assert held.read["/image/root.ext4"] == Path("/work/x/image/root.ext4")
 
 
 #: What a kernel that its guest has taken over could do as the process that it is. It prints what it should not reach.

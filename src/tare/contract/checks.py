@@ -250,7 +250,7 @@ def network_both_ways(bench: Bench) -> None:
 def _answers_again(running: RunningInstance) -> None:
     assert running.instance.answer is not None, "one without an agent is watched for its answers"
     asked = running.instance.answer.again()
-    asked.wait(AGAIN_LIMIT_S, gone=lambda: running.session.dead is not None)
+    asked.wait(time_limit_s=AGAIN_LIMIT_S, gone=lambda: running.session.dead is not None)
     promise(not asked.silent(), f"it does not answer a second time: {', '.join(map(str, asked.silent()))}")
 
 

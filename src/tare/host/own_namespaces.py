@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import processes
+from tare.host import distribution, processes
 
 #: As many subordinate ids as there are ids in the image's files (nobody is 65534); the user's own id is root's.
 SUBORDINATE_IDS = (1 << 16) - 1
@@ -115,7 +115,7 @@ def obstacle() -> HostError | None:
             return _needs(f"user namespaces are forbidden to users ({name.replace('/', '.')} is {forbids})", fix)
     for program, package in (("unshare", "util-linux"), ("newuidmap", "uidmap")):
         if processes.find(program) is None:
-            return _needs(f"{program} is not installed", f"apt-get install {package}")
+            return _needs(f"{program} is not installed", distribution.install(package))
     for kind in ("uid", "gid"):
         file = Path(f"/etc/sub{kind}")
         count = subordinate(file.read_text() if file.exists() else "", *_me())

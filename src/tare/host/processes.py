@@ -316,7 +316,7 @@ def stand_for(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, {*passed_on, signal.SIGCHLD})
     program = find(argv[0])
     if program is None:
-        raise HostError(f"{argv[0]} is not installed", fix=f"apt-get install the package that has {argv[0]}")
+        raise HostError(f"{argv[0]} is not installed", fix=f"install the package that has {argv[0]}")
     process = subprocess.Popen(  # noqa: S603 (argv lists only)
         [program, *argv[1:]],
         env=dict(env),

@@ -17,7 +17,7 @@ from pathlib import Path
 from tare.errors import HostError
 from tare.host import processes
 from tare.model import Resources
-from tare.timeouts import until
+from tare.timeouts import stretched, until
 
 #: Where systemd is the init system this folder is (sd_booted(3)).
 BOOTED = Path("/run/systemd/system")
@@ -28,7 +28,7 @@ LIMIT_S = 20.0
 NO_UNIT = 5  # exit code of `systemctl` for a unit that is not loaded
 _MANAGER = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
 _UNLIMITED = (1 << 64) - 1
-_FIX = "see `systemctl status dbus` (apt-get install dbus), and what the journal says: journalctl -b -u init.scope"
+_FIX = "see `systemctl status dbus` (the package dbus), and what the journal says: journalctl -b -u init.scope"
 
 #: The keepers of the scopes that this process made, by the slice. Each ends with its standard input, so with tare.
 _keepers: dict[str, subprocess.Popen[bytes]] = {}
@@ -136,4 +136,6 @@ def _await(place: Path, unit: str, pid: int | None = None) -> None:
             if pid is not None and str(pid) in (place / "cgroup.procs").read_text().split():
                 return
         time.sleep(0.002)
-    raise HostError(f"systemd did not make {unit} within {LIMIT_S:.0f} s", fix=f"see `systemctl status {unit}`")
+    raise HostError(
+        f"systemd did not make {unit} within {stretched(LIMIT_S):.0f} s", fix=f"see `systemctl status {unit}`"
+    )

@@ -24,6 +24,7 @@ from tare.host.filesystems import archives
 from tare.image import build, forms, manifests, recipe
 from tare.image.places import beside, locked
 from tare.model import Progress
+from tare.timeouts import stretched
 
 FORMAT = 1
 #: What an archive may have in it, uncompressed: five times the base of today.
@@ -61,7 +62,7 @@ def export(file: IO[bytes], progress: Progress) -> str:
             try:
                 assert tar.stdout is not None
                 digest = _compress(tar.stdout, file)
-                code = tar.wait(forms.LIMIT_S)
+                code = tar.wait(stretched(forms.LIMIT_S))
             finally:
                 processes.end(tar)
             if code != 0:

@@ -24,7 +24,9 @@ def make(agent: Path, folder: Path) -> Image:
     for name in _LINKS:
         (root / name).symlink_to(f"usr/{name}")
     for program in PROGRAMS:
-        for file in with_libraries(located(program)):
+        place, *libraries = with_libraries(located(program))
+        _copy(Path(place), root / "usr/bin" / program)  # wherever this host has it
+        for file in libraries:
             _copy(Path(file), root / file.strip("/"))
     _copy(agent, root / AGENT_INSIDE)
     agent_hash = hashlib.sha256(agent.read_bytes()).hexdigest()

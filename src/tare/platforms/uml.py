@@ -64,7 +64,8 @@ def words(machine: Machine) -> list[str]:
     """The words that start a machine. It runs ``init`` in /guest."""
     if machine.ubd:
         # c: shared. UML's lock on the image, which it only reads, would keep every QEMU from it.
-        root = ["ubd0c=/uml/written,/image.ext4", "root=/dev/ubda", "rootfstype=ext4", "ubd1=/data/data.ext4"]
+        # In a folder: a COW file whose backing file lies in / cannot be made (absolutize in UML's cow_user.c).
+        root = ["ubd0c=/uml/written,/image/root.ext4", "root=/dev/ubda", "rootfstype=ext4", "ubd1=/data/data.ext4"]
     else:
         root = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/root"]
     return [
@@ -86,7 +87,7 @@ def jail(folder: Path, users: Path, *, disk: Path | None) -> Jail:
     if disk is None:
         written["/root"] = folder / "root"
     else:
-        read["/image.ext4"] = disk
+        read["/image/root.ext4"] = disk
     return Jail(program, users, outer.with_libraries(program), read, written, ("/dev/null", str(bridge.TUN)))
 
 

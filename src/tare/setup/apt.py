@@ -46,7 +46,7 @@ def size(packages: Sequence[str]) -> str:
 
 
 def parse_size(printed: str) -> str:
-    """The same from what ``apt-get install --assume-no`` prints."""
+    """The same from what apt-get prints when it may only say what it would install."""
     fetched = re.search(r"^Need to get (?:[\d.,]+ ?\w+/)?([\d.,]+ ?\w+) of archives", printed, re.MULTILINE)
     taken = re.search(r"^After this operation, ([\d.,]+ ?\w+) of additional disk space", printed, re.MULTILINE)
     if fetched is None or taken is None:

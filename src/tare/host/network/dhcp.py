@@ -10,14 +10,14 @@ import ipaddress
 import os
 
 from tare.errors import HostError
-from tare.host import processes, state
+from tare.host import distribution, processes, state
 from tare.host.daemons import own
 from tare.host.network import fence
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 
 PROGRAM = "dnsmasq"
-FIX = "apt-get install dnsmasq-base"
+FIX = distribution.install("dnsmasq-base")
 #: The addresses of instances, as positions in the subnet (`bridge.Network`).
 GIVEN = range(10, 251)
 READY = "DHCP, static leases only"

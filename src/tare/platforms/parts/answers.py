@@ -88,7 +88,7 @@ class FirstAnswer:
         deadline = until(time_limit_s)
         while self.silent() and time.monotonic() < deadline:
             if gone():  # its last words may be on their way
-                deadline = min(deadline, time.monotonic() + LAST_WORDS_S)
+                deadline = min(deadline, until(LAST_WORDS_S))
                 gone = bool
             time.sleep(0.005)
         self._stop.set()
