@@ -114,6 +114,7 @@ class HostSession:
         datagram = self.enter_context(contextlib.closing(Datagram(net.host)))
         cleanup.own(removers.control_group(cgroup.path_of(PARENT_GROUP)))
         unfenced = net.create(cleanup)
+        self.callback(net.close)
         if unfenced is not None:
             self._progress(f"not fenced: {unfenced}")
         with roots.translated("the client", work):

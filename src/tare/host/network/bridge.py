@@ -181,6 +181,11 @@ class Network:
         dhcp.admit(cleanup, mac)
         return self._dhcp.group
 
+    def close(self) -> None:
+        """End the DHCP server, if one was started. The rest of the network is its cleanup's."""
+        if self._dhcp is not None:
+            self._dhcp.stop()
+
     def pin(self, name: str) -> None:
         """Restrict the port that an instance's platform has made; does nothing where tare made it, or none is."""
         if name in self._unpinned:
