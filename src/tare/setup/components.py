@@ -153,7 +153,10 @@ COMPONENTS: Mapping[str, Component] = {
         (Need("user-mode-linux", "the kernel as a program", ("linux.uml",)), _BUBBLEWRAP),
         ("linux.uml",),
     ),
-    "blackbox": Component("the tiny guest without an agent", (_QEMU, _GCC, _LIBC)),
+    "blackbox": Component(
+        "the tiny guest without an agent, and images of your own",
+        (_QEMU, _GCC, _LIBC, Need("dnsmasq-base", "gives an address to a guest that asks by DHCP", ("dnsmasq",))),
+    ),
     "ssh": Component("another machine", (Need("openssh-client", "the way there", ("ssh",)),)),
     "footprint": Component(
         "tare footprint: system calls and stacks of the host's kernel",
