@@ -36,6 +36,8 @@ FOLDERS = tuple(
 )  # fmt: skip
 #: Kept on purpose below TARE_HOME (docs/architecture.md), each of them one line.
 SHALLOW = frozenset({"images", "bin", "lab", "rootless"})
+#: How the control groups of hosts of their own begin (scripts/own-host), which run beside this one.
+OTHER_HOSTS = "tare-host-"
 #: Kernel settings that change by themselves.
 RESTLESS = re.compile(
     r"/proc/sys/(kernel/(random/|ns_last_pid|pty/nr|perf_|tainted|sched_domain|cap_last_cap)"
@@ -172,7 +174,7 @@ def _control_groups() -> Iterator[str]:
         if kind not in {"cgroup", "cgroup2"}:
             continue
         for folder, below, _ in os.walk(point):
-            below.sort()
+            below[:] = sorted(name for name in below if not name.startswith(OTHER_HOSTS))
             yield folder
         with contextlib.suppress(OSError):
             yield f"{point} passes on {Path(point, 'cgroup.subtree_control').read_text().strip()}"
@@ -185,7 +187,8 @@ def _processes() -> Iterator[str]:
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
             words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
             kernels = int(fields[6]) & 0x00200000  # PF_KTHREAD
-            if fields[0] not in "ZX" and not kernels and int(folder.name) != os.getpid():
+            others = f"/{OTHER_HOSTS}" in (folder / "cgroup").read_text()
+            if fields[0] not in "ZX" and not kernels and not others and int(folder.name) != os.getpid():
                 yield f"{folder.name} {fields[19]} {words[:300]}"
 
 
