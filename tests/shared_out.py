@@ -23,5 +23,5 @@ def scope(nodeid):
     if file != CONTRACT or "[" not in test:
         return file
     words = test.partition("[")[2].removesuffix("]")
-    check = max((one.name for one in CHECKS if words.endswith(f"-{one.name}")), key=len)
+    check = max((check.name for check in CHECKS if words.endswith(f"-{check.name}")), key=len)
     return f"{file} {words.removesuffix(f'-{check}')}"

@@ -59,7 +59,7 @@ class Strikes(Shell):
 
 
 def _campaign(tmp_path, strike, blocks):
-    """Two workloads a block on native, runc-none and docker-none; the last's rows, the events, and what was told."""
+    """Two workloads a block on native, runc-none and docker-none; the last's rows, the events, the faults."""
     image = build.ensure(build.agent_path(), progress=lambda _: None)
     resources = Resources(default_cpus(), 512 << 20)
     platforms = tuple(registry.choose(["native", "docker-none", "runc-none"]))
@@ -88,24 +88,24 @@ def test_one_that_is_restarted_costs_failed_rows_and_then_goes_on(dockerd, tmp_p
         dockerd.daemon.process.wait()
         back.start()
 
-    rows, events, told = _campaign(tmp_path, strike, blocks=4)
+    rows, events, faults = _campaign(tmp_path, strike, blocks=4)
     back.join()
     assert len(rows) == 4 * 2, "none is left out"
     assert [row["status"] for row in rows][-2:] == ["ok"] * 2, "from the second start after it on"
     failed = [row["reason"] for row in rows if row["status"] == "failed"]
     assert failed
     assert all("the Docker daemon does not answer" in reason for reason in failed)
-    assert not [text for text in (*events, *told) if "left out" in text]
+    assert not [text for text in (*events, *faults) if "left out" in text]
 
 
 def test_one_that_is_gone_for_good_is_left_out_with_one_sentence(dockerd, tmp_path, monkeypatch):
     monkeypatch.setattr(outages, "RECOVERY_S", 2.0)
-    rows, events, told = _campaign(tmp_path, dockerd.daemon.stop, blocks=5)
+    rows, events, faults = _campaign(tmp_path, dockerd.daemon.stop, blocks=5)
     sentence = "docker-none is left out from here on: it does not start any more: the Docker daemon does not answer"
     [event] = [text for text in events if "left out" in text]
     assert event.startswith(sentence)
     assert "(fix: start dockerd" in event
-    assert told == [event]
+    assert faults == [event]
     assert len(rows) < 5 * 2
     assert max(row["block"] for row in rows) <= 2
     dockerd.start()

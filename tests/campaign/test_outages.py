@@ -45,7 +45,7 @@ def no_waiting(monkeypatch):
 
 @pytest.fixture
 def begun(tmp_path, monkeypatch):
-    """Runs a new campaign of three fakes to its end, but for the host; returns its record and what was told."""
+    """Runs a new campaign of three fakes to its end, but for the host; returns its record and the faults."""
     native, docker, runc = FakePlatform("native", baseline=True), FakePlatform("docker"), FakePlatform("runc")
     launcher = FakeLauncher()
     monkeypatch.setattr(conduct, "platforms_for", lambda names: [native, docker, runc])
@@ -92,7 +92,7 @@ def test_a_platform_that_was_named_and_fails_is_left_out_and_the_others_run(begu
     monkeypatch.setattr(begun.launcher, "start", launch)
     if where in {"detect", "prepare", "close"}:
         monkeypatch.setattr(begun.docker, where, raising(error))
-    ran, left_out, told = begun.run()
+    ran, left_out, faults = begun.run()
     if where == "close":
         assert set(ran) == {"native", "docker", "runc"}
         return
@@ -101,15 +101,15 @@ def test_a_platform_that_was_named_and_fails_is_left_out_and_the_others_run(begu
     assert entry.platform == "docker"
     wanted = error.what if hasattr(error, "what") else type(error).__name__
     assert wanted in entry.reason
-    assert [line for line in told if line.startswith("docker is left out: ")], "the user who named it is told"
+    assert [line for line in faults if line.startswith("docker is left out: ")], "the user who named it is told"
 
 
 def test_one_that_does_not_run_here_is_left_out_though_it_was_named(begun, monkeypatch):
     monkeypatch.setattr(begun.docker, "detect", lambda: GONE)
-    ran, [entry], told = begun.run()
+    ran, [entry], faults = begun.run()
     assert set(ran) == {"native", "runc"}
     assert (entry.reason, entry.fix) == (GONE.reason, GONE.fix)
-    assert told == ["docker is left out: the daemon does not answer"]
+    assert faults == ["docker is left out: the daemon does not answer"]
 
 
 def test_where_all_that_was_named_fails_the_first_says_why(begun, monkeypatch):
@@ -168,7 +168,7 @@ def test_after_two_failures_alike_it_is_tried_anew_and_then_left_out_with_one_se
     docker = next(platform for platform in plan.platforms if platform.name == "docker")
     tries = []
     monkeypatch.setattr(docker, "detect", lambda: tries.append("detect") or GONE)
-    rows, events, told = ran(tmp_path, Weather(error), plan)
+    rows, events, faults = ran(tmp_path, Weather(error), plan)
     assert {row["status"] for row in rows if row["platform"] != "docker"} == {"ok"}
     assert len(of(rows, "runc")) == 4 * 3
     assert tries == ["detect"]
@@ -176,7 +176,7 @@ def test_after_two_failures_alike_it_is_tried_anew_and_then_left_out_with_one_se
     assert {row["block"] for row in failed} == {1}, "no rows in the blocks after the one in which it was left out"
     sentence = "docker is left out from here on: it does not start any more: the daemon does not answer (fix: start it)"
     assert [event for event in events if "left out" in event] == [sentence]
-    assert sentence in told
+    assert sentence in faults
     assert failed[-1]["reason"] == sentence
 
 
@@ -187,11 +187,11 @@ def test_a_daemon_that_is_back_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(docker, "detect", lambda: answers.pop(0))
     monkeypatch.setattr(outages, "RECOVERY_S", 60.0)
     monkeypatch.setattr(outages, "LOOK_S", 0.0)
-    rows, events, told = ran(tmp_path, Weather(PlatformError("no answer"), ends_after=2), plan)
+    rows, events, faults = ran(tmp_path, Weather(PlatformError("no answer"), ends_after=2), plan)
     assert [row["status"] for row in of(rows, "docker")].count("failed") == 2
     assert len(of(rows, "docker")) == 3 * 3
     assert answers == []
-    assert (events, told) == ([], [])
+    assert (events, faults) == ([], [])
 
 
 def test_failures_of_other_kinds_and_single_ones_do_not_leave_it_out(tmp_path):

@@ -31,7 +31,7 @@ from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload, Side
 
 KILLER = "kills-a-daemon"
 ANSWERS_NOT = "the Docker daemon does not answer"
-FIX = "(fix: start dockerd, or run by scripts/with-dockerd (apt-get install docker.io))"
+FIX = "(fix: start dockerd (apt-get install docker.io), or in a clone run by scripts/with-dockerd)"
 
 
 #: Docker's SDK drops the socket by which it fails to reach a daemon. It is collected here, by `gc.collect`, or a later

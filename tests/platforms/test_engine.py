@@ -138,8 +138,8 @@ def test_the_runtimes_of_a_daemon():
     ],
 )
 def test_gvisor_is_known_by_what_it_runs_and_not_by_its_name(runtimes, name, program):
-    found = engine.runtime({"Runtimes": runtimes}, "runsc", {})
-    assert (found.name, found.path) == (name, program)
+    chosen = engine.runtime({"Runtimes": runtimes}, "runsc", {})
+    assert (chosen.name, chosen.path) == (name, program)
 
 
 @pytest.mark.parametrize("args", [["--platform=kvm"], ["-platform", "kvm"], ["--network=host"], ["--network", "none"]])

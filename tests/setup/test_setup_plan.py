@@ -154,40 +154,40 @@ def test_versions_of_programs_count_as_numbers(tmp_path, monkeypatch):
 
 @pytest.fixture
 def bare(monkeypatch):
-    """A host that lacks everything; returns what was told, and which commands apt was given."""
-    told, ran = [], []
+    """A host that lacks everything; returns what was said, and which commands apt was given."""
+    progress, ran = [], []
     monkeypatch.setattr(facts, "present", lambda _words: frozenset())
     monkeypatch.setattr(apt, "unknown", lambda _packages: frozenset())
     monkeypatch.setattr(apt, "size", lambda _packages: "1 MB to fetch, 2 MB on the disk")
     monkeypatch.setattr(apt, "install", lambda packages, _tell: ran.append(sorted(packages)))
-    return told, ran
+    return progress, ran
 
 
 def test_another_distribution_is_told_the_names_and_nothing_is_installed(bare, monkeypatch):
-    told, ran = bare
+    progress, ran = bare
     monkeypatch.setattr(facts, "distribution", lambda: facts.Distribution("Fedora Linux 42", apt=False))
     with pytest.raises(HostError, match="Fedora Linux 42 has no apt"):
-        carry_out.set_up("podman", dry_run=False, tell=told.append)
-    assert any("podman" in line and "the engine" in line for line in told)
+        carry_out.set_up("podman", dry_run=False, tell=progress.append)
+    assert any("podman" in line and "the engine" in line for line in progress)
     assert ran == []
 
 
 def test_a_dry_run_says_it_all_and_does_nothing(bare, monkeypatch):
-    told, ran = bare
+    progress, ran = bare
     monkeypatch.setattr(facts, "distribution", lambda: facts.Distribution("Debian", apt=True))
     monkeypatch.setattr(gvisor, "build", lambda _tell: ran.append("gvisor"))
-    carry_out.set_up("gvisor", dry_run=True, tell=told.append)
+    carry_out.set_up("gvisor", dry_run=True, tell=progress.append)
     assert ran == []
-    assert told[0] == "missing for native, gvisor:"
-    assert "with what they depend on: 1 MB to fetch, 2 MB on the disk" in told
-    carry_out.set_up("gvisor", dry_run=False, tell=told.append)
+    assert progress[0] == "missing for native, gvisor:"
+    assert "with what they depend on: 1 MB to fetch, 2 MB on the disk" in progress
+    carry_out.set_up("gvisor", dry_run=False, tell=progress.append)
     assert ran[0] == sorted(_packages(plan(("gvisor",), frozenset())))
     assert ran[1:] == ["gvisor"]
 
 
 def test_lists_that_were_never_read_condemn_nothing(bare, monkeypatch):
-    told, _ = bare
+    progress, _ = bare
     monkeypatch.setattr(facts, "distribution", lambda: facts.Distribution("Debian", apt=True))
     monkeypatch.setattr(apt, "unknown", frozenset)
-    carry_out.set_up("runc", dry_run=True, tell=told.append)
-    assert any(line.startswith("apt's lists do not have") and "runc" in line for line in told)
+    carry_out.set_up("runc", dry_run=True, tell=progress.append)
+    assert any(line.startswith("apt's lists do not have") and "runc" in line for line in progress)

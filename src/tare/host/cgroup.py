@@ -292,19 +292,22 @@ class Group:
         assert self._tree.v2 is not None
         systemd.make_slice(self._tree.v2, self.path, resources)
         systemd.make_scope(self._tree.v2, self.path)
-        (self._tree.v2 / self.inner / "cgroup.subtree_control").write_text("+cpu +cpuset +memory")
+        self._pass_on(self._tree.v2 / self.inner)
 
     def _create_v2(self, resources: Resources) -> None:
         assert self._tree.v2 is not None
-        controllers = " ".join(f"+{name}" for name in self._tree.controllers())
         for folder in _ancestry(self._tree.v2, self.path):
-            (folder.parent / "cgroup.subtree_control").write_text(controllers)
+            self._pass_on(folder.parent)
             folder.mkdir(exist_ok=True)
         folder = self._tree.v2 / self.path
-        (folder / "cgroup.subtree_control").write_text(controllers)
+        self._pass_on(folder)
         if self._tree.pins:
             (folder / "cpuset.cpus").write_text(cpulist.written(resources.cpus))
         (folder / "memory.max").write_text(str(resources.memory_bytes))
+
+    def _pass_on(self, folder: Path) -> None:
+        """Switch the controllers on for the groups below a v2 one."""
+        (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in self._tree.controllers()))
 
 
 def parse_cpu_stat(text: bytes) -> int:
@@ -365,7 +368,7 @@ def destroy(path: str) -> None:
     unit = systemd.slice_of(path) if kept_by_systemd() else None
     deadline = until(10)
     if hierarchies().none:
-        _end_family(path, deadline)
+        Group(path).kill()
     folders = [root / path for root in hierarchies().mounted if (root / path).is_dir()]
     while folders:
         for pid in _pids(folders):
@@ -382,16 +385,6 @@ def destroy(path: str) -> None:
             raise HostError(f"the control group {folders[0]} cannot be removed: processes {_pids(folders)} stay in it")
         if folders:
             time.sleep(0.005)
-
-
-def _end_family(path: str, deadline: float) -> None:
-    while pids := _family(path):
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        if time.monotonic() > deadline:
-            raise HostError(f"processes {sorted(pids)} of {path} cannot be killed")
-        time.sleep(0.005)
 
 
 def _family(path: str) -> set[int]:

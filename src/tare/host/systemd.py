@@ -56,7 +56,7 @@ def scope_of(path: str) -> str:
 
 
 def limits(resources: Resources) -> list[str]:
-    """The properties of a slice with these limits, as `busctl` takes them: name, type and value of each."""
+    """The three properties of a slice with these limits, as `busctl` takes them: name, type and value of each."""
     mask = sum(1 << cpu for cpu in resources.cpus)
     octets = mask.to_bytes(mask.bit_length() // 8 + 1, "little").rstrip(b"\0")
     return [
@@ -68,7 +68,7 @@ def limits(resources: Resources) -> list[str]:
 
 
 def delegated(unit: str, keeper: int) -> list[str]:
-    """The properties of the scope in a slice, in the same form. ``keeper``: the id of its first process."""
+    """The five properties of the scope in a slice, in the same form. ``keeper``: the id of its first process."""
     return [
         *("Slice", "s", unit),
         *("Delegate", "b", "true"),
@@ -83,8 +83,7 @@ def make_slice(root: Path, path: str, resources: Resources | None = None) -> Non
     """Make a group's slice, or limit one that is there. ``resources``: None for no limits. Raises `HostError`."""
     unit = slice_of(path)
     assert unit is not None, f"{path} is no slice of tare's"
-    properties = limits(resources) if resources is not None else []
-    count = str(len(properties) and 3)
+    count, *properties = ["3", *limits(resources)] if resources is not None else ["0"]
     if (root / path).is_dir():
         _call("SetUnitProperties", "sba(sv)", unit, "true", count, *properties)
     else:

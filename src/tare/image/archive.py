@@ -143,10 +143,10 @@ def _decompress(source: IO[bytes], target: IO[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _require_hash(found: str, file: Path, expected: str) -> None:
-    if found != expected.lower():
+def _require_hash(digest: str, file: Path, expected: str) -> None:
+    if digest != expected.lower():
         raise ImageError(
-            f"{file} has the SHA-256 {found}, and not {expected}",
+            f"{file} has the SHA-256 {digest}, and not {expected}",
             fix="copy it again, and give the hash that tare image export printed",
         )
 

@@ -22,9 +22,8 @@ def check(obstacle: Callable[[], ImageError | None] = build.obstacle) -> Check:
         return Check(NAME, "ok", built)
     if why := obstacle():
         return Check(NAME, "warn", f"{built}; {missing} cannot be: {why.what}", why.fix)
-    return Check(
-        NAME, "ok", f"{built}; {missing}: by what first needs it, or tare lab build --flavour (lines: half an hour)"
-    )
+    by_hand = "tare lab build --flavour NAME (lines: half an hour)"
+    return Check(NAME, "ok", f"{built}; {missing}: by what first needs it, or {by_hand}")
 
 
 def _built(flavour: str) -> bool:

@@ -102,10 +102,11 @@ class Docker(Platform):
             return Availability(False, reason=error.what, fix=error.fix or "")
         if runtime is None:
             words = " ".join([self._program, *(f"--{name}={value}" for name, value in self._options.items())])
+            settings = "/etc/docker/daemon.json"
             return Availability(
                 False,
                 reason=f"the Docker daemon has no runtime that is {words}",
-                fix=f"run by scripts/with-dockerd, or add {words} to the runtimes in /etc/docker/daemon.json",
+                fix=f"add {words} to the runtimes in {settings}, or in a clone run by scripts/with-dockerd",
             )
         if info["CgroupDriver"] == "systemd" and not cgroup.kept_by_systemd():
             return Availability(False, reason=cgroup.NOT_SYSTEMDS, fix=cgroup.NOT_SYSTEMDS_FIX)
@@ -332,7 +333,7 @@ def _sdk_errors() -> Iterator[None]:
         fix = next((fix for words, fix in _FIXES.items() if words in message), None)
         raise PlatformError(f"the Docker daemon refuses: {message}", fix=fix) from error
     except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
-        fix = f"start dockerd, or run by scripts/with-dockerd ({distribution.install('docker.io')})"
+        fix = f"start dockerd ({distribution.install('docker.io')}), or in a clone run by scripts/with-dockerd"
         raise PlatformError("the Docker daemon does not answer", fix=fix) from error
 
 

@@ -45,9 +45,9 @@ def bring_in(
     from tare.image.archive import hash_of
 
     if not sha256:
-        found = hash_of(file)
+        digest = hash_of(file)
         raise UsageError(
             f"what is in {file} will run as root, so it is only taken by its hash",
-            fix=f"if tare image export printed {found} for it: tare image import {file} --sha256 {found}",
+            fix=f"if tare image export printed {digest} for it: tare image import {file} --sha256 {digest}",
         )
     read(file, sha256)

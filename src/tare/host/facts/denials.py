@@ -29,14 +29,14 @@ def parse(line: str) -> str | None:
         on, why = f" on {name}" if name else "", f" ({info})" if info else ""
         remedy = f"let the profile allow it, or aa-complain {profile} for as long"
         return f"AppArmor's profile {profile} denies {operation}{on}{why}: {remedy}"
-    found = re.search(r"avc:\s+denied\s+\{ ([^}]+) \}", line)
-    if found is None:
+    denied = re.search(r"avc:\s+denied\s+\{ ([^}]+) \}", line)
+    if denied is None:
         return None
     name = _value(line, "path") or _value(line, "name")
     kind, source, target = (_value(line, word) or "unknown" for word in ("tclass", "scontext", "tcontext"))
     on = f" on {name}" if name else ""
     remedy = "see `ausearch -m avc -ts recent`; a rule by audit2allow, or setenforce 0 for as long"
-    return f"SELinux denies {found[1]} of a {kind}{on} (type {_type(target)}) to type {_type(source)}: {remedy}"
+    return f"SELinux denies {denied[1]} of a {kind}{on} (type {_type(target)}) to type {_type(source)}: {remedy}"
 
 
 @contextlib.contextmanager
@@ -74,8 +74,8 @@ def _lines(opened: Sequence[int]) -> Iterator[str]:
 
 
 def _value(line: str, name: str) -> str | None:
-    found = re.search(rf"(?<!\w){name}={_WORD}", line)
-    return (found[1] or found[2]) if found else None
+    pair = re.search(rf"(?<!\w){name}={_WORD}", line)
+    return (pair[1] or pair[2]) if pair else None
 
 
 def _type(context: str) -> str:

@@ -54,7 +54,7 @@ def label(pid: int, thread: int | None = None, root: Path | None = None) -> str 
 
 def labels(pids: Iterable[int], root: Path | None = None) -> str:
     """The labels of some processes, each once, by name; "none" where no module labels them."""
-    return ", ".join(sorted({found for pid in pids if (found := label(pid, root=root))})) or "none"
+    return ", ".join(sorted({text for pid in pids if (text := label(pid, root=root))})) or "none"
 
 
 def _text(root: Path | None, path: str) -> str:

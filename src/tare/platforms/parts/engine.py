@@ -53,11 +53,11 @@ class Runtime:
 
 def runtimes(info: Mapping[str, Any]) -> list[Runtime]:
     """The runtimes that the daemon has, by name."""
-    found = []
+    configured = []
     for name, facts in sorted((info.get("Runtimes") or {}).items()):
         args = tuple(facts.get("runtimeArgs") or facts.get("args") or ())
-        found.append(Runtime(name, facts.get("path") or "", args, facts.get("runtimeType") or ""))
-    return found
+        configured.append(Runtime(name, facts.get("path") or "", args, facts.get("runtimeType") or ""))
+    return configured
 
 
 def runtime(info: Mapping[str, Any], program: str, options: Mapping[str, str]) -> Runtime | None:
