@@ -24,7 +24,7 @@ from tare.store import create_store
 from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload
 from tare.workloads.output import text_of
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
 MIB = 1 << 20
 DISK = 5 << 30

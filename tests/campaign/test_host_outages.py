@@ -23,7 +23,7 @@ from tare.model import Resources
 from tare.platforms import registry
 from tare.store import create_store
 
-pytestmark = [pytest.mark.host, loses_sockets]
+pytestmark = [pytest.mark.host, pytest.mark.own_host, loses_sockets]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tare.platforms import registry
 from tare.store import create_store
 from tare.workloads import registry as workloads
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
 
 @contextlib.contextmanager

@@ -66,6 +66,7 @@ def _hold(reasons, name, chosen):
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 @pytest.mark.parametrize(
     "name", ["docker", *(pytest.param(name, marks=pytest.mark.slow) for name in ("runc", "gvisor"))]
 )
@@ -75,6 +76,7 @@ def test_files_by_fio(launcher, name):
 
 @pytest.mark.slow
 @pytest.mark.host
+@pytest.mark.own_host
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["uml", "qemu-tcg"])
 def test_files_by_fio_in_a_guest(launcher, name):
@@ -83,6 +85,7 @@ def test_files_by_fio_in_a_guest(launcher, name):
 
 @pytest.mark.slow
 @pytest.mark.host
+@pytest.mark.own_host
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["native", "runc", "docker", "gvisor", "uml", "qemu-tcg"])
 def test_dbench_and_bonnie(launcher, name):

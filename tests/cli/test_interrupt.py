@@ -13,7 +13,7 @@ from tare.host import processes, state
 from tare.host.resources.journal import Journal
 from tare.store import read_store
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
 MAIN = "from tare.cli import main; main()"
 BLOCKS = 2

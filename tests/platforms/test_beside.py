@@ -15,6 +15,7 @@ PROGRAMS = ("uml-ubd", "qemu-tcg", "libvirt-qemu-tcg")
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 @pytest.mark.parametrize(
     "names",
     [

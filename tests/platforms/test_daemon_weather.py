@@ -164,6 +164,7 @@ def _rows(trials, platform):
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 @loses_sockets
 def test_a_dockerd_that_is_killed_fails_its_trials_with_one_line_and_the_fix(outcome):
     rows = _rows(outcome[1], "docker-none")
@@ -181,6 +182,7 @@ def test_a_dockerd_that_is_killed_fails_its_trials_with_one_line_and_the_fix(out
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 @loses_sockets
 def test_the_others_go_on(outcome):
     rows = _rows(outcome[1], "native")
@@ -189,6 +191,7 @@ def test_the_others_go_on(outcome):
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 @loses_sockets
 def test_nothing_of_a_killed_dockerds_containers_stays_and_clean_copes(outcome, dockerd, monkeypatch, capsys):
     label = outcome[0]
@@ -250,6 +253,7 @@ def _has_its_own(around):
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 def test_a_libvirtd_that_is_killed_in_the_middle_of_a_trial(tmp_path):
     killer = Killer(lambda platform: platform._running_daemon().pid, _has_its_own)
     jobs = (Job(workloads.get("startup"), {}), Job(killer, {}))
@@ -265,6 +269,7 @@ def test_a_libvirtd_that_is_killed_in_the_middle_of_a_trial(tmp_path):
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 def test_an_lxd_that_is_killed_in_the_middle_of_a_trial(tmp_path):
     killer = Killer(lambda platform: platform._held._daemon.process.pid, _has_its_own)
     label, trials = _campaign(["native", "lxd"], (Job(killer, {}),), tmp_path / "lxd.tare")

@@ -52,6 +52,7 @@ _LATER = {"docker": {"/proc/interrupts"}, "podman": {"/proc/interrupts"}}
 
 
 @pytest.mark.host
+@pytest.mark.own_host
 @pytest.mark.parametrize("name", SHARED)
 def test_root_inside_opens_no_door_of_the_hosts_kernel(launcher, name):
     platform = registry.choose([name])[0]

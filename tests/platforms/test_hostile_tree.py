@@ -10,7 +10,7 @@ from tare.host.filesystems import roots
 from tare.model import Arm
 from tare.platforms import registry
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
 AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 #: Root inside has no right to make devices there.

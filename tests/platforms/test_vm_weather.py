@@ -19,7 +19,7 @@ from tare.platforms import registry, uml
 from tare.platforms.base import LaunchSpec
 from tare.platforms.parts import vm
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
 
 @pytest.fixture
