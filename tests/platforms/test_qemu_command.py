@@ -19,6 +19,11 @@ def test_what_the_agent_is_to_do_comes_after_the_kernels_own_words():
     assert "tare.gw=10.77.0.1" in before
 
 
+def test_the_guest_is_quiet_as_every_byte_of_its_console_costs_its_start():
+    [append] = _value(command(MACHINE), "-append")
+    assert "console=ttyS0 quiet" in append.partition(" -- ")[0]
+
+
 def test_the_image_is_never_written_and_the_data_volume_is():
     root, data = _value(command(MACHINE), "-drive")
     assert "file=/root.ext4" in root

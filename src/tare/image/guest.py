@@ -38,6 +38,8 @@ MODULES: Mapping[str, Sequence[str]] = {
     "network-firecracker": ("virtio_ring", "virtio", "virtio_mmio", "failover", "net_failover", "virtio_net"),
     "network-xen": ("xen-netfront",),
 }  # fmt: skip
+#: What the boot script runs that its shell cannot do itself; busybox does what it is called by.
+APPLETS = ("insmod", "ip", "mkfifo", "mount", "poweroff", "reboot", "switch_root", "usleep")
 DOWNLOAD_LIMIT_S = 300.0
 UNPACKED_CAP = 256 << 20
 
@@ -98,7 +100,7 @@ def _initramfs(folder: Path, place: Path, release: str, modules: Sequence[str], 
     shell = busybox_path()  # which raises when cpio is missing
     busybox = shell if program is None else None
     init = program or resources.files("tare.image").joinpath("init.sh").read_bytes()
-    named = " ".join((release, *modules)).encode()
+    named = " ".join((release, *modules, *(APPLETS if busybox else ()))).encode()
     digest = hashlib.sha256(init + (busybox.read_bytes() if busybox else b"") + named).hexdigest()[:16]
     made = folder / f"initramfs-{digest}.gz"
     if not made.exists():
@@ -155,6 +157,8 @@ def pack(init: bytes, busybox: Path | None, modules: Sequence[Path]) -> bytes:
             (tree / name).mkdir(parents=True)
         if busybox is not None:
             shutil.copy(busybox, tree / "bin" / "busybox")
+            for name in APPLETS:
+                (tree / "bin" / name).symlink_to("busybox")
         (tree / "init").write_bytes(init)
         (tree / "init").chmod(0o755)
         for module in modules:

@@ -254,7 +254,7 @@ class LibvirtQemu(Libvirt):
         endpoint, tap = spec.network.new_tap(cleanup, spec.id)
         made = guest.ensure()
         name, control = f"tare-{spec.id}", spec.space.folder / "control"
-        words = ["console=ttyS0 panic=-1 reboot=t", f"tare.ip={endpoint.address}/{spec.network.prefix}"]
+        words = [*vm.KERNEL_WORDS, f"tare.ip={endpoint.address}/{spec.network.prefix}"]
         machine = domain.Machine(
             kind=_kind(self._accel),
             name=name,

@@ -197,7 +197,7 @@ class XenAt(Named):
         made = guest.ensure(xen.KIND)
         name = f"tare-{spec.id}"
         with spec.network.listener() as listener:
-            words = ["console=hvc0", "panic=-1", "tare.channel=network", "tare.disk=xvd"]
+            words = ["console=hvc0", "quiet", "panic=-1", "tare.channel=network", "tare.disk=xvd"]
             words += [f"tare.ip={endpoint.address}/{spec.network.prefix}", f"tare.gw={spec.network.host}", "--"]
             words += [*spec.agent_argv()[1:], "--host", f"tcp:{spec.network.host}:{listener.getsockname()[1]}"]
             machine = domain.Machine(

@@ -133,7 +133,7 @@ class Xen(Platform):
         files = (root(spec), vm.data_volume(spec.space.data))
         name = f"tare-{spec.id}"
         with spec.network.listener() as listener:
-            words = ["console=hvc0", "panic=-1", "tare.channel=network", "tare.disk=xvd"]
+            words = ["console=hvc0", "quiet", "panic=-1", "tare.channel=network", "tare.disk=xvd"]
             words += [f"tare.ip={endpoint.address}/{spec.network.prefix}", f"tare.gw={spec.network.host}", "--"]
             words += [*spec.agent_argv()[1:], "--host", f"tcp:{spec.network.host}:{listener.getsockname()[1]}"]
             domain = Domain(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.platforms.parts.vm import PROGRAM, accelerator
+from tare.platforms.parts.vm import KERNEL_WORDS, PROGRAM, accelerator
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,7 @@ def _further(disks: Sequence[Path], bus: str) -> list[str]:
 
 def _words(machine: Machine) -> str:
     words = [
-        "console=ttyS0",
-        "panic=-1",
-        "reboot=t",
+        *KERNEL_WORDS,
         f"tare.ip={machine.plug.address}",
         f"tare.gw={machine.plug.gateway}",
         *machine.words,

@@ -36,6 +36,8 @@ DISK_CACHE = "the guest's page cache over the host's, written back"
 TRANSLATED_MIB = 96
 #: What runs the guest's instructions, in words.
 BY = {"kvm": "KVM", "tcg": "emulation"}
+#: The guest's kernel: its console is for its last words, as every byte of an emulated serial line leaves the guest.
+KERNEL_WORDS = ("console=ttyS0", "quiet", "panic=-1", "reboot=t")
 #: A guest that has printed nothing by then does not run on this host.
 KVM_LIMIT_S = 5.0
 CONNECT_LIMIT_S = 10.0
