@@ -22,6 +22,7 @@ from tare.image import guest
 from tare.image.build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Platform, Prepared
 from tare.platforms.parts import left_open, vm
+from tare.platforms.parts.disks import DiskIo, disk_io, overlay
 from tare.platforms.parts.machine import Machine, Plug, command, tap, user
 from tare.platforms.parts.marks import FirstByte, Ping
 
@@ -37,24 +38,24 @@ class Kind:
     machine: str = "q35"
     accel: str = "kvm"  # or "tcg", emulation; never the one in place of the other
     user: bool = False  # QEMU's own network stack in place of a TAP
+    cache: str = "none"  # how disks are opened; or "writeback", through the host's page cache
 
 
 class Qemu(Platform):
     """A virtual machine of its own kernel; what it writes goes to raw files on the host's disk."""
 
     shares_data = False
-    disk_cache = vm.DISK_CACHE
     own_kernel = True
+    monitor_bytes = vm.MONITOR_BYTES
     by_default = False  # a start takes seconds by emulation
-    not_honoured: tuple[str, ...] = (
-        "the data volume is an ext4 of its own, on a raw file on the host's disk",
-        f"the memory limit holds for guest and monitor together: the guest has {vm.MONITOR_BYTES >> 20} MiB less",
-        "dropping cached data drops the host's pages, not the guest's",
-    )
+    not_honoured: tuple[str, ...] = (vm.OWN_VOLUME, vm.beside(vm.MONITOR_BYTES))
 
     def __init__(self, name: str, kind: Kind) -> None:
         self.name = name
-        self.title = f"QEMU, machine {kind.machine}, {vm.BY[kind.accel]}{', user-mode network' if kind.user else ''}"
+        varied = (", user-mode network" if kind.user else "") + (", disks written back" if kind.cache != "none" else "")
+        self.title = f"QEMU, machine {kind.machine}, {vm.BY[kind.accel]}{varied}"
+        self.disk_cache = vm.DIRECT_DISK_CACHE if kind.cache == "none" else vm.DISK_CACHE
+        self.no_direct_io = "" if kind.cache == "none" else vm.NO_DIRECT_IO
         way = "host stack, QEMU's user-mode network" if kind.user else "bridge, TAP"
         self.network_path = f"client, {way}, virtio-net"
         self.open_by_design = left_open.BY_NETWORK["bridge"] if kind.user else left_open.BY_BRIDGE
@@ -65,6 +66,8 @@ class Qemu(Platform):
         """Look for QEMU, get the guest's kernel, and find out whether KVM runs it where that is to."""
         if processes.find(vm.PROGRAM) is None:
             return Availability(False, reason="QEMU is not installed", fix=distribution.install("qemu-system-x86"))
+        if processes.find("qemu-img") is None:
+            return Availability(False, reason="qemu-img is not installed", fix=distribution.install("qemu-utils"))
         if os.geteuid() != 0:
             return Availability(False, reason="control groups and TAPs need root", fix="run tare as root (sudo)")
         lacking = None if self._kind.user else bridge.no_tun()
@@ -73,10 +76,16 @@ class Qemu(Platform):
         try:
             made = guest.ensure()
             why = "as it is called" if self._kind.accel == "tcg" else vm.need_kvm(made, self.stand_in)
+            disks = self._disks()
         except (ImageError, HostError) as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
         version = processes.run([vm.PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
-        details = {"accelerator": f"{self._kind.accel}: {why}", "guest kernel": made.release}
+        details = {
+            "accelerator": f"{self._kind.accel}: {why}",
+            "guest kernel": made.release,
+            "disks": disks.described(),
+            "network back end": self._back_end(),
+        }
         shown = version.removeprefix("QEMU emulator version ").split()[0]
         return Availability(True, version=f"{shown}, {self._kind.accel}", details=details)
 
@@ -97,7 +106,31 @@ class Qemu(Platform):
         stream = vm.MachineStream(connection, process)
         first_byte = FirstByte(stream.fileno())
         ping = Ping(address.ping) if spec.measured and address.ping else None
-        return Instance(spec, stream, started, address, first_byte, ping)
+        return Instance(
+            spec,
+            stream,
+            started,
+            address,
+            first_byte,
+            ping,
+            guest_bytes=machine.memory_bytes,
+            facts=lambda: vm.facts(spec.group.pids(), machine.data),
+        )
+
+    def _vhost(self) -> str | None:
+        """Why the host's kernel does not move the guest's packets; None: it does."""
+        if self._kind.user:
+            return "its network is QEMU's own"
+        return "it is KVM's, and this machine is emulated" if self._kind.accel == "tcg" else vm.vhost()
+
+    def _back_end(self) -> str:
+        why = self._vhost()
+        return "vhost-net, in the host's kernel" if why is None else f"QEMU, without vhost-net: {why}"
+
+    def _disks(self) -> DiskIo:
+        # An emulated microvm's bus has no notifier that another thread could wait for.
+        threaded = not (self._kind.machine == "microvm" and self._kind.accel == "tcg")
+        return disk_io(self._kind.cache, io_thread=threaded)
 
     def _plug(self, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[Plug, Address]:
         if self._kind.user:
@@ -106,7 +139,7 @@ class Qemu(Platform):
         endpoint, name = spec.network.new_tap(cleanup, spec.id)
         inside = f"{endpoint.address}/{spec.network.prefix}"
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
-        return Plug(tap(name), endpoint.mac, inside, spec.network.host), address
+        return Plug(tap(name, vhost=self._vhost() is None), endpoint.mac, inside, spec.network.host), address
 
     def _root(self, image: Image) -> Path:
         return vm.root_disk(image)
@@ -119,11 +152,12 @@ class Qemu(Platform):
             kind=self._kind.machine,
             accel=self._kind.accel,
             cpus=len(spec.resources.cpus),
-            memory_bytes=spec.resources.memory_bytes - vm.MONITOR_BYTES,
+            memory_bytes=spec.resources.memory_bytes,
             kernel=made.kernel,
             initramfs=made.initramfs,
-            root=self._root(spec.image),
+            root=overlay(self._root(spec.image), spec.space.folder),
             data=vm.data_volume(spec.space.data),
+            disks=self._disks(),
             control=spec.space.folder / "control",
             plug=plug,
             agent=spec.agent_argv()[1:],
@@ -141,7 +175,7 @@ def _connected(listener: socket.socket, process: subprocess.Popen[bytes]) -> soc
 
 
 def _start(spec: LaunchSpec, argv: Sequence[str]) -> tuple[Instant, subprocess.Popen[bytes]]:
-    # What the guest writes to its root goes to a temporary file there.
+    # What the guest writes to further disks goes to a temporary file there.
     return vm.begin(spec, ["env", f"TMPDIR={spec.space.folder}", *argv])
 
 
@@ -153,4 +187,6 @@ PLATFORMS = (
     Qemu("qemu-tcg", Kind(accel="tcg")),
     Qemu("qemu-user", Kind(user=True)),
     Qemu("qemu-user-tcg", Kind(accel="tcg", user=True)),
+    Qemu("qemu-writeback", Kind(cache="writeback")),
+    Qemu("qemu-writeback-tcg", Kind(accel="tcg", cache="writeback")),
 )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tare.platforms.parts.disks import DiskIo
 from tare.platforms.parts.vm import KERNEL_WORDS, PROGRAM, accelerator
 
 
@@ -29,8 +30,9 @@ class Machine:
     memory_bytes: int
     kernel: Path
     initramfs: Path
-    root: Path
+    root: Path  # qcow2, over the image
     data: Path
+    disks: DiskIo
     control: Path  # socket of the agent's port
     plug: Plug
     agent: Sequence[str]  # the agent's arguments
@@ -43,9 +45,9 @@ class Machine:
 SERIAL = ("-chardev", "file,id=console,path=/proc/self/fd/1,append=on", "-serial", "chardev:console")
 
 
-def tap(name: str) -> str:
-    """A network card on a TAP."""
-    return f"tap,id=net,ifname={name},script=no,downscript=no"
+def tap(name: str, *, vhost: bool = False) -> str:
+    """A network card on a TAP. ``vhost``: its packets are moved by the host's kernel, and not by QEMU."""
+    return f"tap,id=net,ifname={name},script=no,downscript=no{',vhost=on' if vhost else ''}"
 
 
 def user(host: str, port: int) -> str:
@@ -64,15 +66,21 @@ def command(machine: Machine) -> list[str]:
         *("-nodefaults", "-display", "none", "-no-reboot"),
         *SERIAL,
         *("-kernel", str(machine.kernel), "-initrd", str(machine.initramfs)),
-        *("-drive", f"if=none,id=root,file={machine.root},format=raw,snapshot=on"),
-        *("-drive", f"if=none,id=data,file={machine.data},format=raw"),
-        *("-device", f"virtio-blk-{bus},drive=root", "-device", f"virtio-blk-{bus},drive=data"),
+        *(("-object", "iothread,id=disks") if machine.disks.io_thread else ()),
+        *_disk("root", machine.root, "qcow2", machine.disks, bus),
+        *_disk("data", machine.data, "raw", machine.disks, bus),
         *_further(machine.further, bus),
         *("-netdev", machine.plug.netdev, "-device", f"virtio-net-{bus},netdev=net,mac={machine.plug.mac}{rom}"),
         *("-chardev", f"socket,id=agent,path={machine.control}"),
         *("-device", f"virtio-serial-{bus}", "-device", "virtserialport,chardev=agent,name=tare.0"),
         *("-append", _words(machine)),
     ]
+
+
+def _disk(name: str, file: Path, form: str, disks: DiskIo, bus: str) -> list[str]:
+    thread = ",iothread=disks" if disks.io_thread else ""
+    drive = f"if=none,id={name},file={file},format={form},{disks.options()}"
+    return ["-drive", drive, "-device", f"virtio-blk-{bus},drive={name}{thread}"]
 
 
 def _further(disks: Sequence[Path], bus: str) -> list[str]:

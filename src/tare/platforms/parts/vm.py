@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -22,17 +23,22 @@ from tare.session.streams import SocketStream
 from tare.timeouts import stretched, until
 
 PROGRAM = "qemu-system-x86_64"
+VHOST = "/dev/vhost-net"
 #: The image's filesystem, with room for what the guest writes beside /data.
 ROOT_BYTES = 1200 << 20
 #: The same where the image has layers, such as a kernel's source; sparse, so it takes what is in it.
 LAYERED_BYTES = 4 << 30
 #: At most; sparse, so it takes what is written to it.
 DATA_BYTES = 16 << 30
-#: Of the instance's memory limit, for the monitor itself and, under TCG, its translated code.
+#: What the monitor itself and, under TCG, its translated code may take beside the guest's memory.
 MONITOR_BYTES = 256 << 20
-#: A disk that is a file on the host's, written back by the monitor.
+#: A disk that is a file on the host's: written back by the monitor, or read and written past the host's page cache.
 DISK_CACHE = "the guest's page cache over the host's, written back"
-#: QEMU's own default is 1 GiB, which would have the monitor killed at the instance's memory limit.
+DIRECT_DISK_CACHE = "the guest's page cache alone: the monitor passes the host's (cache=none)"
+#: Of a disk that is written back.
+NO_DIRECT_IO = "the disk is a file on the host, which its monitor reads and writes through the host's page cache"
+OWN_VOLUME = "the data volume is an ext4 of its own, on a raw file on the host's disk"
+#: QEMU's own default is 1 GiB, which would have the monitor killed at its group's limit.
 TRANSLATED_MIB = 96
 #: What runs the guest's instructions, in words.
 BY = {"kvm": "KVM", "tcg": "emulation"}
@@ -123,6 +129,42 @@ def _try_kvm(made: guest.Guest) -> str | None:
         return f"a guest does not come up within {stretched(KVM_LIMIT_S):.0f} s"
     last_line = (tried.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
     return f"a guest does not start: {last_line}"
+
+
+def beside(monitor_bytes: int) -> str:
+    """What a machine does not honour of the memory limit, as half a sentence."""
+    return f"the memory limit is the guest's memory; its monitor may take {monitor_bytes >> 20} MiB beside it"
+
+
+def vhost() -> str | None:
+    """Why the host's kernel cannot move the packets of a guest's virtio card (vhost-net); None: it can."""
+    try:
+        os.close(os.open(VHOST, os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        return f"{VHOST} cannot be opened: {error.strerror}"
+    return None
+
+
+def facts(pids: Sequence[int], disk: Path) -> dict[str, str]:
+    """Which back ends a running machine has, by what its monitor has open. ``disk``: the data volume's file."""
+    links: dict[str, Path] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    links[str(descriptor.readlink())] = descriptor
+    opened = links.get(str(disk.resolve()))
+    direct = opened is not None and _flags(opened) & os.O_DIRECT
+    return {
+        "packets moved by": "vhost-net, in the host's kernel" if VHOST in links else "the monitor",
+        "data volume opened": "past the host's page cache (O_DIRECT)" if direct else "through the host's page cache",
+    }
+
+
+def _flags(descriptor: Path) -> int:
+    """The open flags of a descriptor of any process, given as its /proc/PID/fd/N."""
+    text = (descriptor.parent.parent / "fdinfo" / descriptor.name).read_text()
+    return next(int(line.split()[1], 8) for line in text.splitlines() if line.startswith("flags:"))
 
 
 def prepared(disk: Path, made: guest.Guest, monitor: str) -> Prepared:
