@@ -1,4 +1,4 @@
-"""Disks of real guests: what direct I/O in a guest leaves in the host's page cache, and what the manifest says of it."""
+"""Disks of real guests: what direct I/O in a guest leaves in the host's page cache, and what the manifest says."""
 
 import pytest
 
@@ -17,7 +17,7 @@ _READ = "dd if=file of=/dev/null bs=64k iflag=direct status=none"
 
 
 def _after_direct_reads(launcher, name):
-    """Bytes of the data volume's file in the host's page cache (fincore(1)), the manifest's facts, and whether it is refused."""
+    """Bytes of the data volume's file in the host's page cache (fincore(1)), facts, why it is refused, and details."""
     platform = registry.choose([name])[0]
     answer = platform.detect()
     assert answer.available, answer.reason

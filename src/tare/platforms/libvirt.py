@@ -248,7 +248,7 @@ class LibvirtQemu(Libvirt):
         return Availability(True, version=f"{daemon.connection.version()}, {self._accel}", details=details)
 
     def _back_end(self) -> str:
-        """libvirt takes vhost-net for guests of KVM by itself, where it is there."""
+        """What moves the packets: libvirt takes vhost-net for guests of KVM by itself, where it is there."""
         why = vm.vhost() if self._accel == "kvm" else "libvirt takes it for guests of KVM alone"
         return "vhost-net, in the host's kernel" if why is None else f"QEMU, without vhost-net: {why}"
 

@@ -13,8 +13,8 @@ from typing import Any
 GUEST_CID, HOST_CID = 3, 2
 #: The host's port that the agent connects to.
 PORT = 5000
-#: Firecracker's own default command line (boot_source.rs), but for two words: modules are loaded, as Debian's kernel has
-#: its drivers there; and the serial port stays for the kernel's last words.
+#: Firecracker's own default command line (boot_source.rs), but for two words: modules are loaded, as Debian's kernel
+#: has its drivers there; and the serial port stays for the kernel's last words.
 KERNEL_WORDS = (
     *("reboot=k", "panic=1", "pci=off", "i8042.noaux", "i8042.nomux", "i8042.dumbkbd", "swiotlb=noforce"),
     *("console=ttyS0", "quiet", "loglevel=1"),

@@ -39,11 +39,11 @@ class MemoryFootprint(WeighWorkload):
         Metric("idle-group", "MiB", Direction.LOWER, "charged to its control group when idle"),
         Metric("used-pss", "MiB", Direction.LOWER, "PSS after some work"),
         Metric("used-group", "MiB", Direction.LOWER, "charged to its control group after some work"),
+        Metric("idle-share", "%", Direction.LOWER, "PSS of its host processes when idle, of all memory of the host"),
         Metric("idle-guest", "MiB", Direction.LOWER, "the part of the idle PSS that is a machine's own memory"),
         Metric("idle-monitor", "MiB", Direction.LOWER, "the rest of it, where there is such: the monitor's overhead"),
         Metric("used-guest", "MiB", Direction.LOWER, "the part of the PSS after some work that is a machine's memory"),
         Metric("used-monitor", "MiB", Direction.LOWER, "the rest of it, where there is such"),
-        Metric("idle-share", "%", Direction.LOWER, "PSS of its host processes when idle, of all memory of the host"),
     )
     work_unit = "run"
     packages = ("coreutils",)
@@ -70,11 +70,11 @@ class MemoryFootprint(WeighWorkload):
         for name, value in figures.items():
             if value <= 0:
                 raise ParseError(f"{name} is {value} bytes")
+        taken = {name: value / MIB for name, value in figures.items()} | {"idle-share": 100 * before.pss / before.host}
         for name, weight in (("idle", before), ("used", after)):
             if weight.guest is not None:
-                figures |= {f"{name}-guest": weight.guest, f"{name}-monitor": weight.pss - weight.guest}
-        shown = {name: value / MIB for name, value in figures.items()}
-        return shown | {"idle-share": 100 * before.pss / before.host}
+                taken |= {f"{name}-guest": weight.guest / MIB, f"{name}-monitor": (weight.pss - weight.guest) / MIB}
+        return taken
 
 
 WORKLOAD = MemoryFootprint()

@@ -92,7 +92,7 @@ def plan(mode: str, params: Params, around: Surroundings, *, syncs: bool = False
         measures=(run(requests),),
         cleanup=(Command((*files, "cleanup")),),
         drop=Drop.HOST if syncs else Drop.BOTH,
-        # Goes the time out before the files end, or the cache before they do, some are not there to be found.
+        # Of several passes nobody knows which files the cache still has at the end.
         fetched=tuple(f"test_file.{number}" for number in range(FILES)) if params["passes"] == 1 and not syncs else (),
     )
 
