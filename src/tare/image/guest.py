@@ -20,12 +20,14 @@ from tare.host import distribution, processes, state
 from tare.image import vmlinux
 
 METAPACKAGE = "linux-image-cloud-amd64"
-#: By kind of guest, in the order in which they need each other; ext4 is built into this kernel.
+#: Of kinds of guests, in the order in which they need each other; ext4 is built into this kernel.
+_VIRTIO = (
+    "virtio_ring", "virtio", "virtio_mmio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
+    "virtio_blk", "failover", "net_failover", "virtio_net", "virtio_console",
+)  # fmt: skip
 MODULES: Mapping[str, Sequence[str]] = {
-    "virtio": (
-        "virtio_ring", "virtio", "virtio_mmio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
-        "virtio_blk", "failover", "net_failover", "virtio_net", "virtio_console",
-    ),
+    "virtio": _VIRTIO,
+    "virtiofs": (*_VIRTIO, "fuse", "virtiofs"),
     "firecracker": (
         "virtio_ring", "virtio", "virtio_mmio", "virtio_blk", "failover", "net_failover", "virtio_net",
         "vsock", "vmw_vsock_virtio_transport_common", "vmw_vsock_virtio_transport",

@@ -3,7 +3,8 @@
 # the kernel's command line, as arguments: where the host is too, if not at the virtio port named tare.0.
 # All of this is in the measured start: what the shell can do itself is not a process, and nothing sleeps for long.
 export PATH=/bin
-channel=port disk=/dev/vd last=b outer= data=
+channel=port disk=/dev/vd last=b outer=
+data="-t ext4 ${disk}b"
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
@@ -15,7 +16,8 @@ for word in $words; do
     tare.ip=*) address=${word#tare.ip=} ;;
     tare.gw=*) gateway=${word#tare.gw=} ;;
     tare.channel=*) channel=${word#tare.channel=} ;;
-    tare.disk=*) disk=/dev/${word#tare.disk=} ;;
+    tare.disk=*) disk=/dev/${word#tare.disk=} data="-t ext4 ${disk}b" ;;
+    tare.data=virtiofs) last=a data="-t virtiofs data" ;; # a folder of the host's
     tare.outer) outer=/init last=d ;; # a host of its own on the third disk runs the image; the fourth says how
     tare.probe) echo tare-guest-runs >/dev/console; usleep 100000; reboot -f ;;
     --) break ;;
@@ -74,7 +76,7 @@ if [ -n "$outer" ]; then
     image=/root/image
 fi
 mount -t ext4 "${disk}a" $image || give_up "the image cannot be mounted"
-mount -t ext4 "${disk}b" /root/data || echo "tare: the data volume cannot be mounted" >/dev/console
+mount $data /root/data || echo "tare: the data volume cannot be mounted" >/dev/console
 ip link set lo up
 ip addr add "$address" dev eth0
 ip link set eth0 up

@@ -31,7 +31,7 @@ class Machine:
     kernel: Path
     initramfs: Path
     root: Path  # qcow2, over the image
-    data: Path
+    data: Path | None  # None: /data is a folder of the host's
     disks: DiskIo
     control: Path  # socket of the agent's port
     plug: Plug
@@ -39,6 +39,7 @@ class Machine:
     tsc_khz: int | None = None  # the guest's time stamp counter, given by its command line; None: it finds out
     further: Sequence[Path] = ()  # disks after the data volume; like the root, never written
     words: Sequence[str] = ()  # further words of the kernel's command line, for the boot script
+    shared: Path | None = None  # socket of the daemon that shares that folder (virtiofs)
 
 
 #: The guest's console goes to QEMU's stdout, a pipe, where QEMU's own messages go too.
@@ -68,7 +69,8 @@ def command(machine: Machine) -> list[str]:
         *("-kernel", str(machine.kernel), "-initrd", str(machine.initramfs)),
         *(("-object", "iothread,id=disks") if machine.disks.io_thread else ()),
         *_disk("root", machine.root, "qcow2", machine.disks, bus),
-        *_disk("data", machine.data, "raw", machine.disks, bus),
+        *(_disk("data", machine.data, "raw", machine.disks, bus) if machine.data is not None else ()),
+        *(_share(machine.shared, machine.memory_bytes, bus) if machine.shared is not None else ()),
         *_further(machine.further, bus),
         *("-netdev", machine.plug.netdev, "-device", f"virtio-net-{bus},netdev=net,mac={machine.plug.mac}{rom}"),
         *("-chardev", f"socket,id=agent,path={machine.control}"),
@@ -81,6 +83,15 @@ def _disk(name: str, file: Path, form: str, disks: DiskIo, bus: str) -> list[str
     thread = ",iothread=disks" if disks.io_thread else ""
     drive = f"if=none,id={name},file={file},format={form},{disks.options()}"
     return ["-drive", drive, "-device", f"virtio-blk-{bus},drive={name}{thread}"]
+
+
+def _share(shared: Path, memory_bytes: int, bus: str) -> list[str]:
+    """The folder's daemon reads and writes the guest's memory, which therefore is one that both have."""
+    return [
+        *("-object", f"memory-backend-memfd,id=memory,size={memory_bytes >> 20}M,share=on"),
+        *("-machine", "memory-backend=memory"),
+        *("-chardev", f"socket,id=data,path={shared}", "-device", f"vhost-user-fs-{bus},chardev=data,tag=data"),
+    ]
 
 
 def _further(disks: Sequence[Path], bus: str) -> list[str]:
@@ -97,6 +108,7 @@ def _words(machine: Machine) -> str:
         f"tare.ip={machine.plug.address}",
         f"tare.gw={machine.plug.gateway}",
         *machine.words,
+        *(["tare.data=virtiofs"] if machine.shared is not None else []),
     ]
     if machine.tsc_khz is not None:
         # Reliable: else a watchdog doubts it on a busy host, where ticks come late, and takes a coarser clock.

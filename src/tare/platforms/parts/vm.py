@@ -145,20 +145,21 @@ def vhost() -> str | None:
     return None
 
 
-def facts(pids: Sequence[int], disk: Path) -> dict[str, str]:
-    """Which back ends a running machine has, by what its monitor has open. ``disk``: the data volume's file."""
+def facts(pids: Sequence[int], disk: Path | None) -> dict[str, str]:
+    """Which back ends a running machine has, by what its monitor has open. ``disk``: the data volume's file, if any."""
     links: dict[str, Path] = {}
     for pid in pids:
         with contextlib.suppress(OSError):
             for descriptor in Path(f"/proc/{pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
                     links[str(descriptor.readlink())] = descriptor
-    opened = links.get(str(disk.resolve()))
-    direct = opened is not None and _flags(opened) & os.O_DIRECT
-    return {
-        "packets moved by": "vhost-net, in the host's kernel" if VHOST in links else "the monitor",
-        "data volume opened": "past the host's page cache (O_DIRECT)" if direct else "through the host's page cache",
-    }
+    moved = {"packets moved by": "vhost-net, in the host's kernel" if VHOST in links else "the monitor"}
+    opened = links.get(str(disk.resolve())) if disk is not None else None
+    if opened is None:
+        return moved
+    direct = _flags(opened) & os.O_DIRECT
+    how = "past the host's page cache (O_DIRECT)" if direct else "through the host's page cache"
+    return {**moved, "data volume opened": how}
 
 
 def _flags(descriptor: Path) -> int:
@@ -173,16 +174,25 @@ def prepared(disk: Path, made: guest.Guest, monitor: str) -> Prepared:
     return Prepared("ext4 file, kernel and initramfs", sum(map(forms.disk_bytes, files)), files, (monitor,))
 
 
-def begin(spec: LaunchSpec, argv: Sequence[str], within: Sequence[str] = ()) -> tuple[Instant, subprocess.Popen[bytes]]:
+def begin(
+    spec: LaunchSpec, argv: Sequence[str], within: Sequence[str] = (), pass_fds: Sequence[int] = ()
+) -> tuple[Instant, subprocess.Popen[bytes]]:
     """Start a monitor inside the instance's control group; its output goes to the instance's log.
 
     The start instant is that of the command itself: by then the process is in its groups. ``within``: the command
-    prefix that sets up namespaces and mounts before that instant (see `processes.start_held`).
+    prefix that sets up namespaces and mounts before that instant; ``pass_fds``: see `processes.start_held`.
     """
     nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
     with console.opened(spec.space.log) as log:
         held = processes.start_held(
-            argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs, within=within, rest=spec.timed
+            argv,
+            stdin=nothing,
+            stdout=log,
+            stderr=log,
+            cgroup_procs=procs,
+            within=within,
+            pass_fds=pass_fds,
+            rest=spec.timed,
         )
     try:
         started = spec.begin()
